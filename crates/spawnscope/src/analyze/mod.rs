@@ -1,0 +1,1 @@
+//! From a recording to a report: pure functions of plain data.

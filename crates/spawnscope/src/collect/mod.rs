@@ -1,0 +1,1 @@
+//! Collectors: they know the kernel and nothing of reports.

@@ -1,0 +1,282 @@
+//! The vocabulary every stage shares: what a collector can say about launches, as plain data.
+//! No I/O and no policy here; it imports nothing of the crate. Timestamps are CLOCK_MONOTONIC.
+
+/// Nanoseconds: an instant of CLOCK_MONOTONIC, or a span between two of them where the name says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// The span from `earlier` to `self`; zero when the order is the other way round, which two CPUs can cause.
+    #[must_use]
+    pub fn since(self, earlier: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// A process or thread id in the pid namespace of the recorder: what its user would see in `ps`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pid(pub i32);
+
+/// One launch, unique within a recording, so that a reused pid never confuses two of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LaunchId(pub u64);
+
+/// One thread, unique within a recording. A process's first thread has the number of its launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskId(pub u64);
+
+/// How a process was created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mechanism {
+    /// `fork(2)`, or `clone(2)` with nothing shared, which is what libc's `fork` calls.
+    Fork,
+    /// `vfork(2)`.
+    Vfork,
+    /// `clone` or `clone3` with CLONE_VM and CLONE_VFORK: `posix_spawn` and its like.
+    PosixSpawn,
+    /// `clone(2)` with any other flags.
+    Clone,
+    /// `clone3(2)` with any other flags.
+    Clone3,
+}
+
+impl Mechanism {
+    /// Every mechanism, in the order of their numbers in a recording.
+    pub const ALL: [Mechanism; 5] = [
+        Mechanism::Fork,
+        Mechanism::Vfork,
+        Mechanism::PosixSpawn,
+        Mechanism::Clone,
+        Mechanism::Clone3,
+    ];
+
+    /// The name shown to people and stored in exports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Fork => "fork",
+            Mechanism::Vfork => "vfork",
+            Mechanism::PosixSpawn => "posix_spawn",
+            Mechanism::Clone => "clone",
+            Mechanism::Clone3 => "clone3",
+        }
+    }
+}
+
+/// What the parent weighed when it created a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParentMemory {
+    /// Resident set in bytes; may lag by a few dozen pages for each CPU (the kernel's per-CPU counters).
+    pub rss_bytes: u64,
+    /// Page tables in bytes: what `fork` has to copy.
+    pub page_table_bytes: u64,
+}
+
+/// One thing that happened, in the order the collector saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When it happened.
+    pub at: Nanos,
+    /// The process it happened to.
+    pub launch: LaunchId,
+    /// The thread it happened to.
+    pub task: TaskId,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What happened to a process or thread. Byte strings are as the kernel had them: any byte but NUL may occur.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// A process that existed before the recording began is now followed (`-p`, `-a`): not a launch.
+    Adopted { pid: Pid, name: Vec<u8> },
+    /// The root command, held at birth by the recorder, was let go at `at`: its set-up begins here.
+    Released { pid: Pid },
+    /// A process came into being; `at` is the end of its `create` phase.
+    Launched(Launched),
+    /// A thread came into being in `launch`.
+    ThreadStarted { tid: Pid, creator: TaskId },
+    /// An `execve` failed; `at` is its return.
+    ExecFailed { entered: Nanos, path: Vec<u8>, errno: i32 },
+    /// An `execve` passed the point of no return and the new image stands.
+    Executed(Executed),
+    /// The new image is ready to run; `at` is when the collector knew it.
+    Loaded(Loaded),
+    /// A thread began to exit.
+    Exited(Exited),
+    /// A thread left the CPU for good. `zombie` is set by the thread with which its whole process became reapable.
+    Gone { zombie: Option<Nanos>, auto_reaped: bool },
+    /// `launch` waited for a child and got it; `pid` is the child as `launch`'s own pid namespace names it.
+    Reaped { pid: Pid },
+    /// A thread was on a CPU, left it, and (unless it ended) is back at `at`.
+    Slice(Slice),
+}
+
+/// The birth of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launched {
+    /// The process that asked for it.
+    pub parent: LaunchId,
+    /// The thread that asked for it.
+    pub parent_task: TaskId,
+    /// The new process, as the recorder's pid namespace names it.
+    pub pid: Pid,
+    /// The new process, as its parent's pid namespace names it: what wait calls return.
+    pub pid_for_parent: Pid,
+    /// The call that created it.
+    pub mechanism: Mechanism,
+    /// When the parent entered that call: the start of `create`; `None` when that was not seen.
+    pub entered: Option<Nanos>,
+    /// The parent's weight at that time.
+    pub parent_memory: Option<ParentMemory>,
+}
+
+/// A successful `execve`, seen before it returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Executed {
+    /// When the process first got a CPU, if that was seen.
+    pub first_run: Option<Nanos>,
+    /// When the `execve` was entered.
+    pub entered: Option<Nanos>,
+    /// CPU time of the calling thread when the `execve` was entered.
+    pub cpu_at_entry: Nanos,
+    /// The file as given to `execve`.
+    pub path: Vec<u8>,
+    /// The interpreter of a `#!` script (the last of a chain), when there is one.
+    pub interpreter: Option<Vec<u8>>,
+    /// Arguments, each ended by NUL, cut to what the collector keeps.
+    pub argv: Vec<u8>,
+    /// Bytes that the whole argv takes, NULs included; larger than `argv` when that was cut.
+    pub argv_bytes: u64,
+    /// The working directory, when it could be read.
+    pub cwd: Option<Vec<u8>>,
+}
+
+/// The end of `exec` and of `load`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// When the last successful `execve` returned to user space.
+    pub exec_returned: Nanos,
+    /// CPU time of the thread at that return.
+    pub cpu_at_return: Nanos,
+    /// What is known of the dynamic loader.
+    pub loader: Loader,
+}
+
+/// What is known of an image's dynamic loader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loader {
+    /// The image has no interpreter: there is no `load` phase.
+    None,
+    /// The loader was done at `at`, the thread's CPU time being `cpu`.
+    Done { at: Nanos, cpu: Nanos },
+    /// There is a loader, but its end was not seen.
+    Unknown,
+}
+
+/// A thread that began to exit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exited {
+    /// When the process first got a CPU, if that was seen.
+    pub first_run: Option<Nanos>,
+    /// When this thread called `exit_group`, if it did: the whole process begins to exit there.
+    pub exit_group_entered: Option<Nanos>,
+    /// Whether this was the last thread of its process.
+    pub last_thread: bool,
+    /// The status as `wait(2)` encodes it.
+    pub wait_status: i32,
+    /// CPU time of the thread so far.
+    pub cpu: Nanos,
+}
+
+/// A stretch on a CPU and the stretch off it that followed. The thread is back on a CPU at the event's `at`,
+/// or ended when `left` says so (then `at` equals `off`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// When the thread had got the CPU; `None` for a thread that had never run, or when that was not seen.
+    pub on: Option<Nanos>,
+    /// When it left the CPU (for a new thread: when it was created).
+    pub off: Nanos,
+    /// Why it left.
+    pub left: LeftCpu,
+    /// The system call it sat in when it left.
+    pub syscall: Option<Syscall>,
+    /// Who woke it, when, if it was blocked and that was seen.
+    pub wake: Option<Wake>,
+}
+
+/// Why a thread was not on a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LeftCpu {
+    /// It was just created and had never run.
+    Created,
+    /// It could have gone on, but another thread got the CPU.
+    Preempted,
+    /// It slept and signals could wake it.
+    Interruptible,
+    /// It slept and signals could not wake it (disk, page fault, vfork).
+    Uninterruptible,
+    /// It was stopped by a signal or a tracer.
+    Stopped,
+    /// It ended.
+    Ended,
+}
+
+impl LeftCpu {
+    /// Every reason, in the order of their numbers in a recording.
+    pub const ALL: [LeftCpu; 6] = [
+        LeftCpu::Created,
+        LeftCpu::Preempted,
+        LeftCpu::Interruptible,
+        LeftCpu::Uninterruptible,
+        LeftCpu::Stopped,
+        LeftCpu::Ended,
+    ];
+}
+
+/// A system call and its first argument (a file descriptor, pid or address).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Syscall {
+    /// Its number on the recording's architecture.
+    pub number: u32,
+    /// Its first argument.
+    pub argument: u64,
+}
+
+/// The end of a blocked stretch: the thread could run from here on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wake {
+    /// When.
+    pub at: Nanos,
+    /// Through whom.
+    pub by: Waker,
+}
+
+/// Who woke a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waker {
+    /// A thread that is followed.
+    Task(TaskId),
+    /// Another thread of the machine.
+    Other { pid: Pid, name: Vec<u8> },
+    /// An interrupt (timer, disk, network): whoever was running then has nothing to do with it.
+    Interrupt,
+}
+
+/// Events that were dropped, by kind; a report must say so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// What was dropped, such as `launch` or `slice`.
+    pub kind: String,
+    /// How many.
+    pub events: u64,
+}
+
+/// Something this machine did not let the collector see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// What could not be set up, such as `sched_prepare_exec`.
+    pub what: String,
+    /// What is therefore unknown, in words for the report.
+    pub effect: String,
+}

@@ -1,0 +1,1 @@
+//! From a report to what people and programs read: pure functions to text.

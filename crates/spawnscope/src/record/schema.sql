@@ -1,0 +1,120 @@
+-- The recording: one SQLite file. This file is the documentation of the format.
+--
+-- Times `*_ns` are nanoseconds since recording.origin_ns unless the comment says "span" or "CPU".
+-- NULL is "unknown": not seen by the collector, or not yet happened. It never means zero.
+-- Byte strings (paths, argv, names) are BLOBs exactly as the kernel had them: any encoding, any control character.
+-- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
+
+PRAGMA application_id = 0x53504e53; -- "SPNS"
+PRAGMA user_version = 1;
+
+-- What was recorded: exactly one row.
+CREATE TABLE recording (
+    id              INTEGER PRIMARY KEY CHECK (id = 1),
+    version         TEXT NOT NULL,    -- of spawnscope, such as '0.1.0'
+    collector       TEXT NOT NULL,    -- 'ebpf'
+    scope           TEXT NOT NULL,    -- 'command', 'process' (-p) or 'system' (-a)
+    command         BLOB NOT NULL,    -- the command's argv, each argument ended by NUL; empty without a command
+    cwd             BLOB NOT NULL,    -- working directory of the recorder
+    kernel          TEXT NOT NULL,    -- uname -r
+    arch            TEXT NOT NULL,    -- uname -m; system call numbers are of this architecture
+    hostname        TEXT NOT NULL,
+    cpus            INTEGER NOT NULL, -- CPUs online at the start
+    started_unix_ns INTEGER NOT NULL, -- wall clock at origin_ns, nanoseconds since 1970-01-01 UTC
+    origin_ns       INTEGER NOT NULL, -- CLOCK_MONOTONIC where this recording's time zero is
+    root_launch     INTEGER,          -- launch.id of the command; NULL without a command
+    last_ns         INTEGER NOT NULL, -- latest event stored so far
+    wall_ns         INTEGER,          -- span: from the start to the command's end or the recording's; NULL: recorder was cut off
+    ended           TEXT              -- 'exited' (command ended), 'interrupted', 'duration', 'failed: WHY'; NULL: recorder was cut off
+);
+
+-- What this machine did not let the collector see; the phases it names are NULL.
+CREATE TABLE missing (
+    what   TEXT NOT NULL,
+    effect TEXT NOT NULL
+);
+
+-- Events that were dropped, by kind. No row: nothing was lost.
+CREATE TABLE lost (
+    kind   TEXT PRIMARY KEY,
+    events INTEGER NOT NULL
+);
+
+-- Strings that repeat: paths, argv, directories, names. The same bytes may occur under several ids.
+CREATE TABLE text (
+    id    INTEGER PRIMARY KEY,
+    bytes BLOB NOT NULL
+);
+
+-- One row a process. Phases (docs: create, queue, setup, exec, load, run, teardown, reap) lie between these instants and those of exec.
+CREATE TABLE launch (
+    id                 INTEGER PRIMARY KEY, -- unique within the recording, in order of creation
+    parent             INTEGER,             -- launch.id of the process that asked for it; NULL: unknown, or none is recorded
+    parent_task        INTEGER,             -- the thread that asked (thread.task, or a launch.id: its first thread)
+    pid                INTEGER,             -- in the recorder's pid namespace
+    origin             INTEGER NOT NULL,    -- 0 launched, 1 the command itself, 2 existed before, 3 orphan: its creation was lost
+    mechanism          INTEGER,             -- 0 fork, 1 vfork, 2 posix_spawn-like, 3 clone, 4 clone3
+    create_ns          INTEGER,             -- parent entered the call
+    created_ns         INTEGER,             -- the process exists (the command: was let go by the recorder; existed before: first seen)
+    first_run_ns       INTEGER,             -- first on a CPU
+    exit_ns            INTEGER,             -- exit began
+    zombie_ns          INTEGER,             -- the parent may reap it
+    reaped_ns          INTEGER,             -- the parent's wait returned (auto-reaped: equals zombie_ns)
+    wait_status        INTEGER,             -- as wait(2) encodes it: exit code << 8, or the signal, + 128 with a core dump
+    parent_rss_bytes   INTEGER,             -- the parent's resident set at creation
+    parent_table_bytes INTEGER,             -- the parent's page tables at creation
+    exit_cpu_ns        INTEGER,             -- CPU of its first thread when exit began
+    cpu_ns             INTEGER,             -- CPU of all its ended threads
+    name_text          INTEGER              -- comm, only for processes that existed before
+);
+
+-- One row a successful execve, in the order they happened (rowid).
+CREATE TABLE exec (
+    launch           INTEGER NOT NULL,
+    enter_ns         INTEGER,          -- entered execve
+    return_ns        INTEGER,          -- returned to user space
+    load_ns          INTEGER,          -- the dynamic loader was done
+    has_loader       INTEGER,          -- 0 static: no load phase; 1 has one; NULL not known yet
+    enter_cpu_ns     INTEGER,          -- CPU of the thread at enter_ns, return_ns, load_ns
+    return_cpu_ns    INTEGER,
+    load_cpu_ns      INTEGER,
+    path_text        INTEGER NOT NULL, -- the file as given to execve
+    interpreter_text INTEGER,          -- interpreter of a #! script
+    argv_text        INTEGER NOT NULL, -- each argument ended by NUL; secrets masked
+    argv_bytes       INTEGER NOT NULL, -- bytes the whole argv took; larger than the text when that was cut
+    cwd_text         INTEGER
+);
+
+-- One row a failed execve.
+CREATE TABLE failed_exec (
+    launch    INTEGER NOT NULL,
+    enter_ns  INTEGER NOT NULL,
+    return_ns INTEGER NOT NULL,
+    path_text INTEGER NOT NULL,
+    errno     INTEGER NOT NULL
+);
+
+-- Threads other than the first of their process.
+CREATE TABLE thread (
+    task       INTEGER PRIMARY KEY, -- unique among threads and launches
+    launch     INTEGER NOT NULL,
+    creator    INTEGER,             -- the thread that made it
+    tid        INTEGER NOT NULL,    -- in the recorder's pid namespace
+    created_ns INTEGER NOT NULL,
+    ended_ns   INTEGER,             -- began to exit
+    cpu_ns     INTEGER              -- CPU at its exit
+);
+
+-- One row a stretch on a CPU and the stretch off it that followed, of every followed thread.
+CREATE TABLE slice (
+    task      INTEGER NOT NULL, -- thread.task, or a launch.id: its first thread
+    off_ns    INTEGER NOT NULL, -- left the CPU (new thread: was created)
+    on_span   INTEGER,          -- span on the CPU before off_ns; NULL: never ran, or not seen
+    off_span  INTEGER,          -- span off the CPU after off_ns; NULL: it ended
+    wake_span INTEGER,          -- span from off_ns to the wake-up; NULL: was not blocked, or not seen
+    reason    INTEGER NOT NULL, -- 0 created, 1 preempted, 2 interruptible sleep, 3 uninterruptible sleep, 4 stopped, 5 ended
+    syscall   INTEGER,          -- number of the system call it sat in
+    argument  INTEGER,          -- that call's first argument (as a signed 64-bit number)
+    waker     INTEGER,          -- task that woke it: thread.task or launch.id; 0: an interrupt; negative: minus the pid of one not followed
+    waker_text INTEGER          -- that one's comm
+);
