@@ -55,35 +55,50 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-/* Puts the components of the working directory, innermost first, behind `used` bytes of data; returns bytes in use.
- * The walk goes up to the process's own root, across mount points. */
-static __always_inline __u32 add_cwd(struct scratch *scratch, struct fs_struct *fs, __u32 used)
+/* One step up the directory tree, across mount points; false at the process's own root, or when something is odd.
+ * The walk's state lies in memory and not in registers, so that the verifier finds all steps alike. */
+static __noinline bool step_up(struct scratch *scratch)
 {
-	struct vfsmount *root_mnt = BPF_CORE_READ(fs, root.mnt), *mnt = BPF_CORE_READ(fs, pwd.mnt);
-	struct dentry *root = BPF_CORE_READ(fs, root.dentry), *dentry = BPF_CORE_READ(fs, pwd.dentry);
-	scratch->executed.cwd_complete = 0;
-	for (int depth = 0; depth < CWD_DEPTH && used < EXECUTED_DATA_BYTES - NAME_BYTES; depth++) {
-		if (dentry == root && mnt == root_mnt) {
-			scratch->executed.cwd_complete = 1;
-			break;
-		}
-		struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
-		if (dentry == BPF_CORE_READ(mnt, mnt_root) || dentry == parent) {
-			struct mount *mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
-			struct mount *above = BPF_CORE_READ(mount, mnt_parent);
-			if (above == mount) /* the namespace's own root: the process sits outside its chroot */
-				break;
-			dentry = BPF_CORE_READ(mount, mnt_mountpoint);
-			mnt = (void *)above + bpf_core_field_offset(struct mount, mnt);
-			continue;
-		}
-		long bytes = bpf_probe_read_kernel_str(&scratch->data[used], NAME_BYTES, BPF_CORE_READ(dentry, d_name.name));
-		if (bytes <= 0)
-			break;
-		used += bytes;
-		dentry = parent;
+	struct cwd_walk *walk = &scratch->walk;
+	struct vfsmount *mnt = walk->mnt;
+	struct dentry *dentry = walk->dentry, *parent = BPF_CORE_READ(dentry, d_parent);
+	if (dentry == walk->root && mnt == walk->root_mnt) {
+		scratch->executed.cwd_complete = 1;
+		return false;
 	}
-	return used;
+	if (dentry == BPF_CORE_READ(mnt, mnt_root) || dentry == parent) {
+		struct mount *mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+		struct mount *above = BPF_CORE_READ(mount, mnt_parent);
+		if (above == mount) /* the namespace's own root: the process sits outside its chroot */
+			return false;
+		walk->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
+		walk->mnt = (void *)above + bpf_core_field_offset(struct mount, mnt);
+		return true;
+	}
+	__u32 used = walk->used;
+	if (used > EXECUTED_DATA_BYTES - NAME_BYTES)
+		return false;
+	long bytes = bpf_probe_read_kernel_str(&scratch->data[used], NAME_BYTES, BPF_CORE_READ(dentry, d_name.name));
+	if (bytes <= 0)
+		return false;
+	walk->used = used + bytes;
+	walk->dentry = parent;
+	return true;
+}
+
+/* Puts the components of the working directory, innermost first, behind `used` bytes of data. */
+static __always_inline void add_cwd(struct scratch *scratch, struct fs_struct *fs, __u32 used)
+{
+	struct cwd_walk *walk = &scratch->walk;
+	walk->root_mnt = BPF_CORE_READ(fs, root.mnt);
+	walk->root = BPF_CORE_READ(fs, root.dentry);
+	walk->mnt = BPF_CORE_READ(fs, pwd.mnt);
+	walk->dentry = BPF_CORE_READ(fs, pwd.dentry);
+	walk->used = used;
+	scratch->executed.cwd_complete = 0;
+	for (int depth = 0; depth < CWD_DEPTH; depth++)
+		if (!step_up(scratch))
+			break;
 }
 
 /* argv as the kernel has just laid it out on the new stack, each argument ended by NUL. */
@@ -133,9 +148,9 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *b
 	executed->reserved = 0;
 	__u32 used = add_names(scratch, bprm);
 	used = add_argv(scratch, p->mm, used);
-	__u32 before_cwd = used;
-	used = add_cwd(scratch, p->fs, used);
-	executed->cwd_bytes = used - before_cwd;
+	add_cwd(scratch, p->fs, used);
+	executed->cwd_bytes = scratch->walk.used - used;
+	used = scratch->walk.used;
 	if (used > EXECUTED_DATA_BYTES)
 		return 0;
 	if (bpf_ringbuf_output(&events, scratch, sizeof(*executed) + used, wakeup_flag()))

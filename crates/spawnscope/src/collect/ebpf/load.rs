@@ -54,30 +54,35 @@ pub(super) fn load(buffer_bytes: u32, settings: &WireSettings, first_free_id: u6
     let mut refused: Vec<String> =
         std::env::var(REFUSE_VARIABLE).map(|names| names.split(',').map(str::to_owned).collect()).unwrap_or_default();
     libbpf_rs::set_print(Some((PrintLevel::Warn, keep_message)));
+    let mut reason = String::new();
     loop {
-        let chosen = choose(&refused)?;
+        let chosen = choose(&refused, &reason)?;
         take_messages();
         let mut open = ObjectBuilder::default().open_memory(&OBJECT.0).map_err(|error| unsupported(&error))?;
         configure(&mut open, buffer_bytes, settings, first_free_id, &chosen)?;
         match open.load() {
             Ok(object) => return Ok(Loaded { object, missing: missing(&chosen) }),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(not_permitted(&error)),
-            Err(error) => match refused_program(&take_messages()) {
-                Some(program) if !refused.contains(&program) => refused.push(program),
-                _ => return Err(unsupported(&error)),
-            },
+            Err(error) => {
+                let messages = take_messages();
+                match refused_program(&messages) {
+                    Some(program) if !refused.contains(&program) => refused.push(program),
+                    _ => return Err(unsupported(&error)),
+                }
+                reason = verifier_reason(&messages).unwrap_or_else(|| error.to_string());
+            }
         }
     }
 }
 
 /// The program that stands for each part, `None` where neither loads.
-fn choose(refused: &[String]) -> Result<Vec<Option<&'static str>>, CollectError> {
+fn choose(refused: &[String], reason: &str) -> Result<Vec<Option<&'static str>>, CollectError> {
     let usable = |program: &&'static str| !refused.iter().any(|name| name == program);
     PARTS
         .iter()
         .map(|part| match Some(part.program).filter(usable).or(part.fallback.filter(usable)) {
             None if part.without.is_none() => {
-                Err(CollectError::Unsupported(format!("the kernel refuses the program {}", part.program)))
+                Err(CollectError::Unsupported(format!("the kernel refuses the program {} ({reason})", part.program)))
             }
             program => Ok(program),
         })
@@ -143,6 +148,12 @@ fn refused_program(messages: &str) -> Option<String> {
     Some(line.split('\'').nth(1)?.to_owned())
 }
 
+/// The verifier's log ends with its reason and a line of statistics.
+fn verifier_reason(messages: &str) -> Option<String> {
+    let log = messages.split("-- BEGIN PROG LOAD LOG --").nth(1)?.split("-- END PROG LOAD LOG --").next()?;
+    log.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("processed ")).map(str::to_owned)
+}
+
 fn unsupported(error: &libbpf_rs::Error) -> CollectError {
     if error.kind() == ErrorKind::PermissionDenied {
         return not_permitted(error);
@@ -169,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_refused_program_is_replaced_by_its_fallback_and_then_left_out_with_words() {
-        let without = |names: &[&str]| choose(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        let without = |names: &[&str]| choose(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), "");
         assert_eq!(without(&[]).unwrap()[1], Some("on_switch"));
         assert_eq!(without(&["on_switch"]).unwrap()[1], Some("on_switch_before_5_18"));
         let chosen = without(&["on_switch", "on_switch_before_5_18"]).unwrap();

@@ -33,6 +33,11 @@ struct scratch {
 	};
 	char data[EXECUTED_DATA_BYTES + PATH_BYTES];
 	unsigned long auxv[48];
+	struct cwd_walk {
+		struct vfsmount *mnt, *root_mnt;
+		struct dentry *dentry, *root;
+		__u32 used;
+	} walk;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
