@@ -17,8 +17,12 @@ const SEGMENTS: usize = 10;
 const MIN_RATIO: f64 = 1.3;
 /// ... and this much more.
 const MIN_GROWTH_NS: f64 = 50_000.0;
-/// Kendall's tau: ten medians in random order reach it in 1 of 120 cases, together with the other tests far more rarely.
+/// Kendall's tau of the ten medians: one slow stretch does not reach it, a course upwards does.
 const MIN_TREND: f64 = 0.6;
+/// Kendall's tau of the single launches, in standard deviations of what chance would give: 1 case in 30,000.
+const MIN_DEVIATIONS: f64 = 4.0;
+/// Launches whose order is compared pair by pair; of more, as many are picked at equal distances.
+const MOST_COMPARED: usize = 500;
 /// Growth below this is the allocator's breathing, not a leak.
 const MIN_MEMORY_GROWTH_BYTES: f64 = 4e6;
 /// The phases whose sum is a launch's cost. `reap` is left out: it is the parent's habit, not the launch's cost.
@@ -116,7 +120,7 @@ fn drift_of(forest: &Forest<'_>, parent: usize) -> Option<Drift> {
     }
     let bounds = |segment: usize| segment * samples.len() / SEGMENTS;
     let parts: Vec<&[Sample]> = (0..SEGMENTS).map(|at| &samples[bounds(at)..bounds(at + 1)]).collect();
-    if !became_slower(&parts) {
+    if !became_slower(&parts) || !is_beyond_chance(&samples) {
         return None;
     }
     let launch = &forest.launches[parent];
@@ -216,14 +220,28 @@ fn segment_of(part: &[Sample]) -> Segment {
 fn became_slower(parts: &[&[Sample]]) -> bool {
     let medians_ns: Vec<f64> = parts.iter().map(|part| median_cost_ns(part)).collect();
     let (first_ns, last_ns) = (medians_ns[0].max(0.0), medians_ns[SEGMENTS - 1]);
-    let order: Vec<f64> = (0..SEGMENTS).map(|position| position as f64).collect();
     let costs_ns = |part: &[Sample]| part.iter().map(|sample| sample.cost_ns).collect::<Vec<f64>>();
     let early_high_ns = quantile(costs_ns(parts[0]), 0.75);
     let late_low_ns = quantile(costs_ns(parts[SEGMENTS - 1]), 0.25);
     last_ns >= first_ns * MIN_RATIO
         && last_ns - first_ns >= MIN_GROWTH_NS
         && late_low_ns > early_high_ns
-        && kendall_tau(&order, &medians_ns) >= MIN_TREND
+        && kendall_tau(&positions(SEGMENTS), &medians_ns) >= MIN_TREND
+}
+
+/// Whether launches in random order would hardly ever rise as these do (the test of Mann and Kendall).
+fn is_beyond_chance(samples: &[Sample]) -> bool {
+    let picked = samples.len().min(MOST_COMPARED);
+    let costs_ns: Vec<f64> = (0..picked)
+        .map(|at| samples[at * samples.len() / picked].cost_ns)
+        .collect();
+    let count = picked as f64;
+    let deviation = (2.0 * (2.0 * count + 5.0) / (9.0 * count * (count - 1.0))).sqrt();
+    kendall_tau(&positions(picked), &costs_ns) >= MIN_DEVIATIONS * deviation
+}
+
+fn positions(count: usize) -> Vec<f64> {
+    (0..count).map(|position| position as f64).collect()
 }
 
 /// The parent's memory is the cause when it grew, `create` rose with it, and that rise is at least half of the whole.

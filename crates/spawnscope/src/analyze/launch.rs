@@ -61,18 +61,22 @@ impl Launch<'_> {
         self.outcome == Outcome::Running
     }
 
-    /// The earliest known instant that belongs to it.
+    /// The earliest known instant that belongs to it. The command begins when the recorder lets it go.
     #[must_use]
     pub fn start(&self) -> Option<Nanos> {
         let at = &self.instants;
+        if matches!(self.origin, Origin::Command | Origin::Existed) {
+            return at.created;
+        }
         let first_exec = || self.execs.first().and_then(|exec| exec.enter.or(exec.returned));
         at.create.or(at.created).or(at.first_run).or_else(first_exec)
     }
 
-    /// The latest known instant that belongs to it; `None` while it runs.
+    /// The latest known instant that belongs to it; `None` while it runs. The recorder's reaping of the command does not.
     #[must_use]
     pub fn end(&self) -> Option<Nanos> {
-        self.instants.reaped.or(self.instants.zombie).or(self.instants.exit)
+        let reaped = self.instants.reaped.filter(|_| self.origin != Origin::Command);
+        reaped.or(self.instants.zombie).or(self.instants.exit)
     }
 
     /// Wall time from the parent's call to the reaping; up to the recording's end for one that was still running.
