@@ -1,0 +1,12 @@
+//! Ring 1 and 2: analysis and outputs on recordings built by hand. Needs no privilege, no kernel and no file but
+//! `tests/golden`.
+
+mod builder;
+mod drift;
+mod golden;
+mod hostile;
+mod path_search;
+mod phases;
+mod report;
+mod tree;
+mod waits;

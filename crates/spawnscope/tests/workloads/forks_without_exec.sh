@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Forks subshells that never become another program. Usage: forks_without_exec.sh COUNT; prints forks.
+set -u
+for ((fork = 0; fork < $1; fork++)); do
+    (:)
+done
+echo "forks=$1"

@@ -1,0 +1,67 @@
+// Makes `create` long: forks from a parent that holds touched memory, so that fork copies its page tables.
+// The copy must be freed too, which would make the child's own `teardown` long. A grandchild that shares the
+// child's memory outlives it and pays for that; it is no child of the root and the test does not look at it.
+// Usage: long_create long|base [MEGABYTES]; prints amount_ns of each fork call as the parent measured it.
+#include "truth.h"
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+static char grandchild_stack[65536] __attribute__((aligned(16)));
+
+static void await_end_of_file(int descriptor)
+{
+    char byte;
+    while (read(descriptor, &byte, 1) == -1 && errno == EINTR)
+        ;
+}
+
+static int outlive_child(void *child_is_reaped)
+{
+    await_end_of_file(*(int *)child_is_reaped);
+    _exit(0);
+}
+
+static void leave_memory_to_grandchild(int *child_is_reaped, int *grandchild_is_gone)
+{
+    close(child_is_reaped[1]);
+    close(grandchild_is_gone[0]);
+    if (clone(outlive_child, grandchild_stack + sizeof grandchild_stack, CLONE_VM, &child_is_reaped[0]) == -1)
+        fail("clone");
+    _exit(0);
+}
+
+int main(int count, char **arguments)
+{
+    int with_memory = is_long(count, arguments, "long_create long|base [MEGABYTES]");
+    size_t bytes = (size_t)(count > 2 ? atoi(arguments[2]) : 1024) << 20;
+    if (with_memory) {
+        char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED)
+            cannot_run_here("mmap");
+        // Huge pages would need 512 times fewer page table entries.
+        madvise(memory, bytes, MADV_NOHUGEPAGE);
+        memset(memory, 1, bytes);
+    }
+    for (int child = 0; child < CHILDREN; child++) {
+        int child_is_reaped[2], grandchild_is_gone[2];
+        if (pipe2(child_is_reaped, O_CLOEXEC) == -1 || pipe2(grandchild_is_gone, O_CLOEXEC) == -1)
+            fail("pipe2");
+        int64_t start = now_ns();
+        pid_t pid = fork();
+        int64_t forked = now_ns();
+        if (pid == -1)
+            fail("fork");
+        if (pid == 0)
+            leave_memory_to_grandchild(child_is_reaped, grandchild_is_gone);
+        truth("amount_ns", forked - start);
+        truth("child", pid);
+        close(grandchild_is_gone[1]);
+        reap(pid);
+        close(child_is_reaped[0]);
+        close(child_is_reaped[1]);
+        await_end_of_file(grandchild_is_gone[0]);
+        close(grandchild_is_gone[0]);
+    }
+    return 0;
+}

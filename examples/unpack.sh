@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Unpacks a package the slow way: a shell loop that runs `dirname` and `mv` for each path. Most of its time goes
+# into starting them. Usage: unpack.sh [PATHS], 2,000 unless told otherwise. Works in a directory of its own.
+set -euo pipefail
+
+paths=${1:-2000}
+work=$(mktemp -d "${TMPDIR:-/tmp}/unpack.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+mkdir parcel
+for ((number = 0; number < paths; number++)); do
+    directory=usr/share/doc/section$((number % 50))
+    : >"parcel/file$number"
+    echo "$directory/file$number"
+done >listing
+mkdir -p usr/share/doc/section{0..49}
+
+while read -r path; do
+    directory=$(dirname "$path")
+    mv "parcel/${path##*/}" "$directory/"
+done <listing
+
+echo "unpacked $paths files"

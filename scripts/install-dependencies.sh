@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Installs what building (and, with `tests`, testing) needs and the machine lacks, through apt-get.
+# Installs nothing that is already there, so that it is silent and needs no privilege on a prepared machine.
+# It does not install Rust: which toolchain to trust is the user's choice.
+set -euo pipefail
+
+purpose=${1:-build}
+
+missing=()
+need_command() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
+need_header() { printf '#include <%s>\n' "$1" | cc -E - >/dev/null 2>&1 || missing+=("$2"); }
+need_static_libc() { echo 'int main(void){return 0;}' | cc -static -x c - -o /dev/null 2>/dev/null || missing+=("$1"); }
+
+need_command cc gcc
+need_command clang clang
+need_command make make
+need_command pkg-config pkg-config
+need_header stdio.h libc6-dev
+need_header gelf.h libelf-dev
+need_header zlib.h zlib1g-dev
+if [ "$purpose" = tests ]; then
+    need_static_libc libc6-dev
+    need_command bash bash
+    need_command python3 python3
+    need_command setpriv util-linux
+    need_command unshare util-linux
+    python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+fi
+
+if ! command -v cargo >/dev/null 2>&1; then
+    echo "cargo is missing: install Rust from https://rustup.rs, then try again" >&2
+    exit 1
+fi
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+mapfile -t packages < <(printf '%s\n' "${missing[@]}" | sort -u)
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "missing: ${packages[*]} (Debian's names), and there is no apt-get here: install them with your package manager" >&2
+    exit 1
+fi
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null 2>&1; then
+        echo "missing: ${packages[*]}; not root and no sudo: ask an administrator to run: apt-get install ${packages[*]}" >&2
+        exit 1
+    fi
+    as_root=(sudo)
+fi
+echo "installing ${packages[*]}" >&2
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >&2
