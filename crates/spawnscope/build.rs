@@ -12,7 +12,10 @@ mod ebpf {
         println!("cargo::rerun-if-changed={SOURCES}");
         println!("cargo::rerun-if-env-changed=CLANG");
         let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target");
-        assert!(arch == "x86_64", "the eBPF collector knows x86_64 only, not {arch}: build with --no-default-features");
+        assert!(
+            arch == "x86_64",
+            "the eBPF collector knows x86_64 only, not {arch}: build with --no-default-features"
+        );
         generate_header(&out.join("wire.h"));
         compile(&out);
     }
@@ -21,7 +24,9 @@ mod ebpf {
         let wire = Path::new(SOURCES).join("wire.rs");
         let text = std::fs::read_to_string(&wire).expect("wire.rs is there");
         // cbindgen leaves out types that no C function takes, unless they are named.
-        let structs = text.lines().filter_map(|line| line.strip_prefix("pub struct ")?.split([' ', '{']).next());
+        let structs = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("pub struct ")?.split([' ', '{']).next());
         let config = cbindgen::Config {
             language: cbindgen::Language::C,
             no_includes: true,
@@ -45,7 +50,16 @@ mod ebpf {
         let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
         let libbpf = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
         let status = Command::new(&clang)
-            .args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-D__TARGET_ARCH_x86", "-Wall", "-Werror"])
+            .args([
+                "-g",
+                "-O2",
+                "-target",
+                "bpf",
+                "-mcpu=v3",
+                "-D__TARGET_ARCH_x86",
+                "-Wall",
+                "-Werror",
+            ])
             .args(["-Wno-unused-function", "-I", &libbpf, "-I"])
             .arg(out)
             .arg("-c")
@@ -56,7 +70,9 @@ mod ebpf {
         match status {
             Ok(status) if status.success() => {}
             Ok(status) => panic!("{clang} could not compile the BPF programs ({status})"),
-            Err(error) => panic!("cannot run {clang} ({error}): install clang, or name it in CLANG, or build with --no-default-features"),
+            Err(error) => panic!(
+                "cannot run {clang} ({error}): install clang, or name it in CLANG, or build with --no-default-features"
+            ),
         }
     }
 }

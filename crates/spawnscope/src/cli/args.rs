@@ -207,7 +207,9 @@ mod tests {
     #[test]
     fn everything_after_the_command_is_the_commands_own() {
         let arguments = Arguments::try_parse_from(["spawnscope", "record", "-q", "ls", "-a", "--json"]).unwrap();
-        let Verb::Record(record) = arguments.verb else { panic!("not record") };
+        let Verb::Record(record) = arguments.verb else {
+            panic!("not record")
+        };
         assert_eq!(record.command, ["ls", "-a", "--json"]);
         assert!(record.quiet && !record.json && !record.all);
     }

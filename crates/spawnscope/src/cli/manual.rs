@@ -25,7 +25,9 @@ pub fn write_pages(directory: &Path) -> Result<()> {
 }
 
 fn write_page(command: &Command, name: &str, directory: &Path) -> Result<()> {
-    let page = clap_mangen::Man::new(command.clone().name(name.to_owned())).manual("Spawnscope");
+    let page = clap_mangen::Man::new(command.clone())
+        .title(name.to_uppercase())
+        .manual("Spawnscope");
     let mut text = Vec::new();
     page.render(&mut text).context("failed to render a man page")?;
     let path = directory.join(format!("{name}.1"));

@@ -33,7 +33,10 @@ impl Progress {
     /// A spinner if `wanted`; it appears later.
     #[must_use]
     pub fn new(wanted: bool) -> Progress {
-        Progress { spinner: wanted.then(ProgressBar::hidden), began: Instant::now() }
+        Progress {
+            spinner: wanted.then(ProgressBar::hidden),
+            began: Instant::now(),
+        }
     }
 
     /// Draws the next frame. `terminal_used` says whether a followed process has used the terminal.

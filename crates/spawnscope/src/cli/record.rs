@@ -14,11 +14,11 @@ use super::session::{Command, Outcome, Session};
 use super::signals::Signals;
 use super::{exit, identity, report};
 use crate::collect::ebpf::{self, EbpfCollector};
-use crate::collect::held::{HeldCommand, Identity};
+use crate::collect::held::HeldCommand;
 use crate::collect::{CollectError, Collector, Follow, Settings};
 use crate::event::{Event, EventKind, Nanos, Pid, TaskId};
+use crate::record::Redaction;
 use crate::record::reader::Scope;
-use crate::record::redact::Redaction;
 use crate::record::writer::{Ending, Header, Recorder};
 
 /// Runs the verb.
@@ -33,15 +33,26 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     let identity = identity::behind_sudo()?;
     let held = match arguments.command.is_empty() {
         true => None,
-        false => Some(HeldCommand::start(&arguments.command, identity.clone(), signals.inherited_mask())?),
+        false => Some(HeldCommand::start(
+            &arguments.command,
+            identity.clone(),
+            signals.inherited_mask(),
+        )?),
     };
     let terminal = progress::terminal(arguments.quiet);
-    let settings = Settings { buffer_bytes: arguments.buffer * 1024, terminal };
+    let settings = Settings {
+        buffer_bytes: arguments.buffer * 1024,
+        terminal,
+    };
     let mut collector =
         EbpfCollector::attach(follow(arguments, held.as_ref()), &settings).map_err(|error| explain(error))?;
     let origin = ebpf::now();
-    let recorder = Recorder::create(&arguments.output, header(arguments, &collector, origin)?, redaction(arguments))
-        .context("failed to begin the recording")?;
+    let recorder = Recorder::create(
+        &arguments.output,
+        &header(arguments, &collector, origin)?,
+        redaction(arguments),
+    )
+    .context("failed to begin the recording")?;
     if let Some(identity) = &identity {
         identity::give(&arguments.output, identity)?;
     }
@@ -69,7 +80,11 @@ fn follow(arguments: &RecordArguments, held: Option<&HeldCommand>) -> Follow {
 }
 
 fn redaction(arguments: &RecordArguments) -> Redaction {
-    if arguments.no_redact { Redaction::Off } else { Redaction::On }
+    if arguments.no_redact {
+        Redaction::Keep
+    } else {
+        Redaction::Mask
+    }
 }
 
 fn explain(error: CollectError) -> anyhow::Error {
@@ -78,17 +93,27 @@ fn explain(error: CollectError) -> anyhow::Error {
 
 fn say_missing(collector: &dyn Collector, quiet: bool) {
     for missing in collector.missing().iter().filter(|_| !quiet) {
-        eprintln!("spawnscope: this kernel does not take {}: unknown is {}", missing.what, missing.effect);
+        eprintln!(
+            "spawnscope: this kernel does not take {}: unknown is {}",
+            missing.what, missing.effect
+        );
     }
 }
 
 fn header(arguments: &RecordArguments, collector: &dyn Collector, origin: Nanos) -> Result<Header> {
     let machine = rustix::system::uname();
     let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
-    let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN).ok().flatten().unwrap_or(1);
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
+    let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN)
+        .ok()
+        .flatten()
+        .unwrap_or(1);
+    let since_1970 = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .context("the clock is before 1970")?;
     let now = ebpf::now();
-    let cwd = std::env::current_dir().map(|path| path.as_os_str().as_bytes().to_vec()).unwrap_or_default();
+    let cwd = std::env::current_dir()
+        .map(|path| path.as_os_str().as_bytes().to_vec())
+        .unwrap_or_default();
     Ok(Header {
         collector: collector.name().to_owned(),
         scope: match (arguments.all, arguments.pid) {
@@ -96,7 +121,11 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector, origin: Nanos)
             (false, Some(_)) => Scope::Process,
             (false, None) => Scope::Command,
         },
-        command: arguments.command.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
+        command: arguments
+            .command
+            .iter()
+            .map(|argument| argument.as_bytes().to_vec())
+            .collect(),
         cwd,
         kernel: text(machine.release()),
         arch: text(machine.machine()),
@@ -118,11 +147,19 @@ fn release(
         let process = arguments.pid.map(pidfd).transpose()?;
         return Ok((process, None, ebpf::now()));
     };
-    let command = Command { pid: held.pid(), launch: ebpf::ROOT };
+    let command = Command {
+        pid: held.pid(),
+        launch: ebpf::ROOT,
+    };
     recorder.note_root(ebpf::ROOT);
     let started = ebpf::now();
     let kind = EventKind::Released { pid: command.pid };
-    recorder.send(vec![Event { at: started, launch: ebpf::ROOT, task: TaskId(ebpf::ROOT.0), kind }]);
+    recorder.send(vec![Event {
+        at: started,
+        launch: ebpf::ROOT,
+        task: TaskId(ebpf::ROOT.0),
+        kind,
+    }]);
     Ok((Some(held.release()?), Some(command), started))
 }
 
@@ -136,8 +173,14 @@ fn pidfd(pid: i32) -> Result<OwnedFd> {
 /// Closes the recording, prints the report, and gives the command's exit status. Our own failures are told, but do
 /// not replace a command's status.
 fn finish(arguments: &RecordArguments, recorder: Recorder, outcome: &Outcome, started: Nanos) -> Result<ExitCode> {
-    let end = outcome.command_ended.filter(|_| outcome.ended == "exited").unwrap_or_else(ebpf::now);
-    let ended = outcome.collector_failure.as_ref().map(|error| format!("failed: {error}"));
+    let end = outcome
+        .command_ended
+        .filter(|_| outcome.ended == "exited")
+        .unwrap_or_else(ebpf::now);
+    let ended = outcome
+        .collector_failure
+        .as_ref()
+        .map(|error| format!("failed: {error}"));
     let written = recorder.finish(Ending {
         wall: Some(end.since(started)),
         ended: ended.unwrap_or_else(|| outcome.ended.to_owned()),

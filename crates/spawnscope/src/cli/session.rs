@@ -99,9 +99,14 @@ impl Session<'_> {
         if recording {
             fds.push(readable(self.collector.readiness()));
         }
-        let until_deadline = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let until_deadline = self
+            .deadline
+            .map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let interval = until_deadline.map_or(INTERVAL, |left| left.min(INTERVAL));
-        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(interval.subsec_nanos()) };
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(interval.subsec_nanos()),
+        };
         match poll(&mut fds, if recording { Some(&timeout) } else { None }) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error).context("failed to wait for events"),
@@ -124,7 +129,10 @@ impl Session<'_> {
         }
         let of_command = |event: &&Event| self.command.is_some_and(|command| command.launch == event.launch);
         for event in events.iter().filter(of_command) {
-            if let EventKind::Gone { zombie: Some(zombie), .. } = event.kind {
+            if let EventKind::Gone {
+                zombie: Some(zombie), ..
+            } = event.kind
+            {
                 outcome.command_ended = outcome.command_ended.max(Some(zombie));
             }
         }
@@ -132,7 +140,8 @@ impl Session<'_> {
             self.recorder.send(events);
         }
         let collector = &self.collector;
-        self.progress.tick(self.recorder.launches_so_far(), || collector.terminal_used());
+        self.progress
+            .tick(self.recorder.launches_so_far(), || collector.terminal_used());
     }
 
     /// Whether to go on recording. When not, and there is a command, we still wait for its end.

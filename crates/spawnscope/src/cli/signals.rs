@@ -7,8 +7,14 @@ use anyhow::{Context, Result};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-const CAUGHT: [Signal; 6] =
-    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2];
+const CAUGHT: [Signal; 6] = [
+    Signal::SIGINT,
+    Signal::SIGTERM,
+    Signal::SIGQUIT,
+    Signal::SIGHUP,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+];
 
 /// The recorder's signals, blocked and readable.
 pub struct Signals {
@@ -33,7 +39,8 @@ impl Signals {
     pub fn catch() -> Result<Signals> {
         let mask = SigSet::from_iter(CAUGHT);
         let mut inherited_mask = SigSet::empty();
-        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), Some(&mut inherited_mask)).context("failed to block signals")?;
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), Some(&mut inherited_mask))
+            .context("failed to block signals")?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let caught = SignalFd::with_flags(&mask, flags).context("failed to make signals readable")?;
         Ok(Signals { caught, inherited_mask })
@@ -56,6 +63,9 @@ impl Signals {
     pub fn next(&self) -> Option<Arrived> {
         let info = self.caught.read_signal().ok().flatten()?;
         let signal = Signal::try_from(i32::try_from(info.ssi_signo).ok()?).ok()?;
-        Some(Arrived { signal, from_terminal: info.ssi_code == libc::SI_KERNEL })
+        Some(Arrived {
+            signal,
+            from_terminal: info.ssi_code == libc::SI_KERNEL,
+        })
     }
 }

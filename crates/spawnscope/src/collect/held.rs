@@ -6,8 +6,9 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, SigmaskHow, sigaction, sigprocmask};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
 use nix::unistd::{AccessFlags, ForkResult, Gid, Uid, access, fork};
 
 use crate::event::Pid;
@@ -68,7 +69,10 @@ impl HeldCommand {
     /// # Errors
     /// When the command does not exist, cannot be executed, or no process can be created.
     pub fn start(command: &[OsString], identity: Option<Identity>, mask: &SigSet) -> Result<HeldCommand, StartError> {
-        let name = command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = command
+            .first()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let path = find_program(command.first().map_or(OsStr::new(""), OsString::as_os_str), &name)?;
         let prepared = Prepared::new(&path, command, identity, *mask).ok_or_else(|| StartError::Nul(name.clone()))?;
         let failed = |error: nix::Error| StartError::Failed(name.clone(), error.into());
@@ -83,7 +87,13 @@ impl HeldCommand {
             .ok_or(rustix::io::Errno::SRCH)
             .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()))
             .map_err(|error| StartError::Failed(name.clone(), error.into()))?;
-        Ok(HeldCommand { name, pid: Pid(child.as_raw()), pidfd, go, failure })
+        Ok(HeldCommand {
+            name,
+            pid: Pid(child.as_raw()),
+            pidfd,
+            go,
+            failure,
+        })
     }
 
     /// Its process id.
@@ -102,7 +112,10 @@ impl HeldCommand {
         let mut errno = [0u8; 4];
         // Closed by the exec: end of file is success.
         match nix::unistd::read(&self.failure, &mut errno) {
-            Ok(4) => Err(exec_error(self.name, io::Error::from_raw_os_error(i32::from_ne_bytes(errno)))),
+            Ok(4) => Err(exec_error(
+                self.name,
+                io::Error::from_raw_os_error(i32::from_ne_bytes(errno)),
+            )),
             _ => Ok(self.pidfd),
         }
     }
@@ -134,7 +147,11 @@ fn find_program(command: &OsStr, name: &str) -> Result<PathBuf, StartError> {
     }
     let search = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
     for directory in std::env::split_paths(&search) {
-        let path = if directory.as_os_str().is_empty() { Path::new(".").join(command) } else { directory.join(command) };
+        let path = if directory.as_os_str().is_empty() {
+            Path::new(".").join(command)
+        } else {
+            directory.join(command)
+        };
         match check(&path) {
             Ok(()) => return Ok(path),
             Err(StartError::NotFound(_)) => {}
@@ -149,7 +166,10 @@ impl Prepared {
     fn new(path: &Path, command: &[OsString], identity: Option<Identity>, mask: SigSet) -> Option<Prepared> {
         let text = |text: &OsStr| CString::new(text.as_bytes()).ok();
         let path = text(path.as_os_str())?;
-        let argv = command.iter().map(|argument| text(argument)).collect::<Option<Vec<_>>>()?;
+        let argv = command
+            .iter()
+            .map(|argument| text(argument))
+            .collect::<Option<Vec<_>>>()?;
         let mut shell_argv = vec![c"sh".to_owned(), path.clone()];
         shell_argv.extend(argv.iter().skip(1).cloned());
         let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
@@ -162,14 +182,28 @@ impl Prepared {
             entry.push(value);
             CString::new(entry.into_vec()).ok()
         });
-        Some(Prepared { path, argv, shell_argv, environment: environment.collect::<Option<_>>()?, identity, mask })
+        Some(Prepared {
+            path,
+            argv,
+            shell_argv,
+            environment: environment.collect::<Option<_>>()?,
+            identity,
+            mask,
+        })
     }
 
     /// Becomes the command; returns why not.
     fn execute(&self) -> nix::Error {
-        let error = self.become_user().err().unwrap_or_else(|| execve(&self.path, &self.argv, &self.environment));
+        let error = self
+            .become_user()
+            .err()
+            .unwrap_or_else(|| execve(&self.path, &self.argv, &self.environment));
         // A script without `#!`: what execvp and every shell do.
-        if error == nix::Error::ENOEXEC { execve(c"/bin/sh", &self.shell_argv, &self.environment) } else { error }
+        if error == nix::Error::ENOEXEC {
+            execve(c"/bin/sh", &self.shell_argv, &self.environment)
+        } else {
+            error
+        }
     }
 
     fn become_user(&self) -> nix::Result<()> {
@@ -181,7 +215,9 @@ impl Prepared {
 }
 
 fn execve(path: &std::ffi::CStr, argv: &[CString], environment: &[CString]) -> nix::Error {
-    nix::unistd::execve(path, argv, environment).err().unwrap_or(nix::Error::EINVAL)
+    nix::unistd::execve(path, argv, environment)
+        .err()
+        .unwrap_or(nix::Error::EINVAL)
 }
 
 /// The child: waits for the word to go, then becomes the command.
@@ -199,10 +235,30 @@ fn run_child(prepared: &Prepared, wait: BorrowedFd<'_>, go: OwnedFd, tell: Borro
     unsafe { libc::_exit(127) }
 }
 
-/// Rust's runtime ignores SIGPIPE; the command must not inherit that.
+/// The command gets the mask and the SIGPIPE that we were started with.
 fn restore_signals(mask: &SigSet) {
-    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    // SAFETY: sets a default disposition, no handler.
-    let _ = unsafe { sigaction(Signal::SIGPIPE, &default) };
+    if !SIGPIPE_WAS_IGNORED.load(Ordering::Relaxed) {
+        let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+        // SAFETY: sets a default disposition, no handler.
+        let _ = unsafe { sigaction(Signal::SIGPIPE, &default) };
+    }
     let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(mask), None);
 }
+
+static SIGPIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Rust's runtime ignores SIGPIPE before `main`; what it was before that can only be seen by an initialiser.
+extern "C" fn note_sigpipe() {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: asks for the disposition and changes nothing; all zeroes is a valid sigaction.
+    let ignored = unsafe {
+        libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    };
+    SIGPIPE_WAS_IGNORED.store(ignored, Ordering::Relaxed);
+}
+
+#[used]
+// SAFETY: the section holds functions of this type, called once before `main` on the only thread.
+#[unsafe(link_section = ".init_array")]
+static NOTE_SIGPIPE: extern "C" fn() = note_sigpipe;

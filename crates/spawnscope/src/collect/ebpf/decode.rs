@@ -4,8 +4,8 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use super::wire::*;
 use crate::event::{
-    Event, EventKind, Executed, Exited, Launched, LaunchId, LeftCpu, Loaded, Loader, Mechanism, Nanos, ParentMemory, Pid, Slice,
-    Syscall, TaskId, Wake, Waker,
+    Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Mechanism, Nanos, ParentMemory,
+    Pid, Slice, Syscall, TaskId, Wake, Waker,
 };
 
 const CLONE_VM: u64 = 0x100;
@@ -33,9 +33,14 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, events: &mut Vec<Event>) -> 
         KIND_GONE => {
             let gone: WireGone = read(bytes)?.0;
             events.push(event(&header, last_slice(&gone)));
-            EventKind::Gone { zombie: seen(gone.zombie), auto_reaped: gone.released != 0 }
+            EventKind::Gone {
+                zombie: seen(gone.zombie),
+                auto_reaped: gone.released != 0,
+            }
         }
-        KIND_REAPED => EventKind::Reaped { pid: pid(read::<WireReaped>(bytes)?.0.pid) },
+        KIND_REAPED => EventKind::Reaped {
+            pid: pid(read::<WireReaped>(bytes)?.0.pid),
+        },
         KIND_SLICE => EventKind::Slice(slice(&read(bytes)?.0)?),
         _ => return None,
     };
@@ -48,7 +53,12 @@ fn read<T: FromBytes + KnownLayout + Immutable>(bytes: &[u8]) -> Option<(T, &[u8
 }
 
 fn event(header: &WireHeader, kind: EventKind) -> Event {
-    Event { at: Nanos(header.at), launch: LaunchId(header.launch), task: TaskId(header.task), kind }
+    Event {
+        at: Nanos(header.at),
+        launch: LaunchId(header.launch),
+        task: TaskId(header.task),
+        kind,
+    }
 }
 
 fn seen(instant: u64) -> Option<Nanos> {
@@ -94,16 +104,26 @@ fn launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
 }
 
 fn thread_started(thread: &WireThread) -> EventKind {
-    EventKind::ThreadStarted { tid: pid(thread.tid), creator: TaskId(thread.creator) }
+    EventKind::ThreadStarted {
+        tid: pid(thread.tid),
+        creator: TaskId(thread.creator),
+    }
 }
 
 fn adopted(adopted: &WireAdopted) -> EventKind {
-    EventKind::Adopted { pid: pid(adopted.pid), name: until_nul(&adopted.comm) }
+    EventKind::Adopted {
+        pid: pid(adopted.pid),
+        name: until_nul(&adopted.comm),
+    }
 }
 
 fn exec_failed(failed: &WireExecFailed, rest: &[u8]) -> Option<EventKind> {
     let path = until_nul(rest.get(..failed.path_bytes as usize)?);
-    Some(EventKind::ExecFailed { entered: Nanos(failed.entered), path, errno: failed.errno })
+    Some(EventKind::ExecFailed {
+        entered: Nanos(failed.entered),
+        path,
+        errno: failed.errno,
+    })
 }
 
 fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
@@ -126,7 +146,11 @@ fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
 /// `c\0b\0a\0` is /a/b/c.
 fn join_components(innermost_first: &[u8]) -> Vec<u8> {
     let mut path = Vec::with_capacity(innermost_first.len() + 1);
-    for component in innermost_first.split(|&byte| byte == 0).rev().filter(|component| !component.is_empty()) {
+    for component in innermost_first
+        .split(|&byte| byte == 0)
+        .rev()
+        .filter(|component| !component.is_empty())
+    {
         path.push(b'/');
         path.extend_from_slice(component);
     }
@@ -142,7 +166,10 @@ fn loaded(loaded: &WireLoaded) -> Loaded {
         cpu_at_return: Nanos(loaded.cpu_at_return),
         loader: match loaded.loader {
             LOADER_NONE => Loader::None,
-            LOADER_DONE => Loader::Done { at: Nanos(loaded.load_end), cpu: Nanos(loaded.cpu_at_load_end) },
+            LOADER_DONE => Loader::Done {
+                at: Nanos(loaded.load_end),
+                cpu: Nanos(loaded.cpu_at_load_end),
+            },
             _ => Loader::Unknown,
         },
     }
@@ -160,7 +187,13 @@ fn exited(exited: &WireExited) -> Exited {
 
 fn last_slice(gone: &WireGone) -> EventKind {
     let off = Nanos(gone.header.at);
-    EventKind::Slice(Slice { on: seen(gone.on), off, left: LeftCpu::Ended, syscall: None, wake: None })
+    EventKind::Slice(Slice {
+        on: seen(gone.on),
+        off,
+        left: LeftCpu::Ended,
+        syscall: None,
+        wake: None,
+    })
 }
 
 fn slice(slice: &WireSlice) -> Option<Slice> {
@@ -174,7 +207,10 @@ fn slice(slice: &WireSlice) -> Option<Slice> {
     };
     let by = match slice.waker_kind {
         WAKER_TASK => Some(Waker::Task(TaskId(slice.waker_task))),
-        WAKER_OTHER => Some(Waker::Other { pid: pid(slice.waker_pid), name: until_nul(&slice.waker_comm) }),
+        WAKER_OTHER => Some(Waker::Other {
+            pid: pid(slice.waker_pid),
+            name: until_nul(&slice.waker_comm),
+        }),
         WAKER_INTERRUPT => Some(Waker::Interrupt),
         _ => None,
     };
@@ -182,7 +218,15 @@ fn slice(slice: &WireSlice) -> Option<Slice> {
         on: seen(slice.on),
         off: Nanos(slice.off),
         left,
-        syscall: u32::try_from(slice.syscall).ok().map(|number| Syscall { number, argument: slice.argument }),
-        wake: by.and_then(|by| Some(Wake { at: seen(slice.woken)?, by })),
+        syscall: u32::try_from(slice.syscall).ok().map(|number| Syscall {
+            number,
+            argument: slice.argument,
+        }),
+        wake: by.and_then(|by| {
+            Some(Wake {
+                at: seen(slice.woken)?,
+                by,
+            })
+        }),
     })
 }

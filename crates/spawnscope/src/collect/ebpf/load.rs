@@ -23,18 +23,46 @@ struct Part {
 }
 
 const PARTS: [Part; 8] = [
-    Part { program: "on_waking", fallback: Some("on_waking_anywhere"), without: Some("who woke a waiting thread") },
+    Part {
+        program: "on_waking",
+        fallback: Some("on_waking_anywhere"),
+        without: Some("who woke a waiting thread"),
+    },
     Part {
         program: "on_switch",
         fallback: Some("on_switch_before_5_18"),
         without: Some("queue, CPU time, slices, and where teardown ends"),
     },
-    Part { program: "on_signal", fallback: None, without: Some("the exact end of teardown (the exiting process's last switch stands for it)") },
-    Part { program: "on_exec", fallback: None, without: None },
-    Part { program: "on_fork", fallback: None, without: None },
-    Part { program: "on_exit", fallback: None, without: None },
-    Part { program: "on_sys_enter", fallback: None, without: None },
-    Part { program: "on_sys_exit", fallback: None, without: None },
+    Part {
+        program: "on_signal",
+        fallback: None,
+        without: Some("the exact end of teardown (the exiting process's last switch stands for it)"),
+    },
+    Part {
+        program: "on_exec",
+        fallback: None,
+        without: None,
+    },
+    Part {
+        program: "on_fork",
+        fallback: None,
+        without: None,
+    },
+    Part {
+        program: "on_exit",
+        fallback: None,
+        without: None,
+    },
+    Part {
+        program: "on_sys_enter",
+        fallback: None,
+        without: None,
+    },
+    Part {
+        program: "on_sys_exit",
+        fallback: None,
+        without: None,
+    },
 ];
 
 /// Names of programs that are to be treated as refused by the kernel, separated by commas: for tests.
@@ -51,17 +79,25 @@ static MESSAGES: Mutex<String> = Mutex::new(String::new());
 
 /// Loads as much of the object as this kernel takes.
 pub(super) fn load(buffer_bytes: u32, settings: &WireSettings, first_free_id: u64) -> Result<Loaded, CollectError> {
-    let mut refused: Vec<String> =
-        std::env::var(REFUSE_VARIABLE).map(|names| names.split(',').map(str::to_owned).collect()).unwrap_or_default();
+    let mut refused: Vec<String> = std::env::var(REFUSE_VARIABLE)
+        .map(|names| names.split(',').map(str::to_owned).collect())
+        .unwrap_or_default();
     libbpf_rs::set_print(Some((PrintLevel::Warn, keep_message)));
     let mut reason = String::new();
     loop {
         let chosen = choose(&refused, &reason)?;
         take_messages();
-        let mut open = ObjectBuilder::default().open_memory(&OBJECT.0).map_err(|error| unsupported(&error))?;
+        let mut open = ObjectBuilder::default()
+            .open_memory(&OBJECT.0)
+            .map_err(|error| unsupported(&error))?;
         configure(&mut open, buffer_bytes, settings, first_free_id, &chosen)?;
         match open.load() {
-            Ok(object) => return Ok(Loaded { object, missing: missing(&chosen) }),
+            Ok(object) => {
+                return Ok(Loaded {
+                    object,
+                    missing: missing(&chosen),
+                });
+            }
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(not_permitted(&error)),
             Err(error) => {
                 let messages = take_messages();
@@ -80,19 +116,25 @@ fn choose(refused: &[String], reason: &str) -> Result<Vec<Option<&'static str>>,
     let usable = |program: &&'static str| !refused.iter().any(|name| name == program);
     PARTS
         .iter()
-        .map(|part| match Some(part.program).filter(usable).or(part.fallback.filter(usable)) {
-            None if part.without.is_none() => {
-                Err(CollectError::Unsupported(format!("the kernel refuses the program {} ({reason})", part.program)))
-            }
-            program => Ok(program),
-        })
+        .map(
+            |part| match Some(part.program).filter(usable).or(part.fallback.filter(usable)) {
+                None if part.without.is_none() => Err(CollectError::Unsupported(format!(
+                    "the kernel refuses the program {} ({reason})",
+                    part.program
+                ))),
+                program => Ok(program),
+            },
+        )
         .collect()
 }
 
 fn missing(chosen: &[Option<&'static str>]) -> Vec<Missing> {
     let absent = PARTS.iter().zip(chosen).filter(|(_, program)| program.is_none());
     absent
-        .map(|(part, _)| Missing { what: part.program.to_owned(), effect: part.without.unwrap_or_default().to_owned() })
+        .map(|(part, _)| Missing {
+            what: part.program.to_owned(),
+            effect: part.without.unwrap_or_default().to_owned(),
+        })
         .collect()
 }
 
@@ -113,7 +155,11 @@ fn configure(
         } else if map.name() == ".rodata.settings" {
             fill(map.initial_value_mut(), settings.as_bytes())?;
         } else if map.name() == ".data.shared" {
-            let shared = WireShared { last_id: first_free_id - 1, terminal_used: 0, pid_level_plus_one: 0 };
+            let shared = WireShared {
+                last_id: first_free_id - 1,
+                terminal_used: 0,
+                pid_level_plus_one: 0,
+            };
             fill(map.initial_value_mut(), shared.as_bytes())?;
         }
     }
@@ -139,7 +185,10 @@ fn keep_message(_: PrintLevel, message: String) {
 }
 
 fn take_messages() -> String {
-    MESSAGES.lock().map(|mut messages| std::mem::take(&mut *messages)).unwrap_or_default()
+    MESSAGES
+        .lock()
+        .map(|mut messages| std::mem::take(&mut *messages))
+        .unwrap_or_default()
 }
 
 /// libbpf says: `libbpf: prog 'on_waking': failed to load: -2`.
@@ -150,21 +199,36 @@ fn refused_program(messages: &str) -> Option<String> {
 
 /// The verifier's log ends with its reason and a line of statistics.
 fn verifier_reason(messages: &str) -> Option<String> {
-    let log = messages.split("-- BEGIN PROG LOAD LOG --").nth(1)?.split("-- END PROG LOAD LOG --").next()?;
-    log.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("processed ")).map(str::to_owned)
+    let log = messages
+        .split("-- BEGIN PROG LOAD LOG --")
+        .nth(1)?
+        .split("-- END PROG LOAD LOG --")
+        .next()?;
+    log.lines()
+        .rev()
+        .map(str::trim)
+        .find(|line| !line.is_empty() && !line.starts_with("processed "))
+        .map(str::to_owned)
 }
 
 fn unsupported(error: &libbpf_rs::Error) -> CollectError {
     if error.kind() == ErrorKind::PermissionDenied {
         return not_permitted(error);
     }
-    let reason = take_messages().lines().rev().find(|line| line.contains("libbpf:")).map(str::to_owned);
+    let reason = take_messages()
+        .lines()
+        .rev()
+        .find(|line| line.contains("libbpf:"))
+        .map(str::to_owned);
     CollectError::Unsupported(reason.unwrap_or_else(|| error.to_string()))
 }
 
 fn not_permitted(error: &libbpf_rs::Error) -> CollectError {
     let program = std::env::current_exe().map(|path| path.display().to_string());
-    CollectError::NotPermitted { detail: error.to_string(), program: program.unwrap_or_else(|_| "spawnscope".to_owned()) }
+    CollectError::NotPermitted {
+        detail: error.to_string(),
+        program: program.unwrap_or_else(|_| "spawnscope".to_owned()),
+    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,17 @@ pub const ROOT: LaunchId = LaunchId(1);
 
 /// Names of the losses, by kind of record.
 const LOSSES: [&str; KIND_END as usize] = [
-    "", "launch", "thread", "existing process", "failed exec", "exec", "load end", "exit", "end", "reap", "slice",
+    "",
+    "launch",
+    "thread",
+    "existing process",
+    "failed exec",
+    "exec",
+    "load end",
+    "exit",
+    "end",
+    "reap",
+    "slice",
     "process not followed",
 ];
 
@@ -53,18 +63,37 @@ impl EbpfCollector {
     /// When the user may not, the kernel cannot, or the process is not there.
     pub fn attach(follow: Follow, settings: &Settings) -> Result<EbpfCollector, CollectError> {
         let buffer_bytes = settings.buffer_bytes.max(4096).next_power_of_two();
-        let loaded = load::load(buffer_bytes, &wire_settings(follow, settings, buffer_bytes)?, ROOT.0 + 1)?;
+        let loaded = load::load(
+            buffer_bytes,
+            &wire_settings(follow, settings, buffer_bytes)?,
+            ROOT.0 + 1,
+        )?;
         let object = loaded.object;
         let drained = Rc::new(RefCell::new(Drained::default()));
         let ring = ring_buffer(&object, &drained)?;
         seed(&object, follow, &drained)?;
         let mut links = Vec::new();
         for program in object.progs_mut().filter(|program| program.autoload()) {
-            links.push(program.attach().map_err(|error| CollectError::Unsupported(error.to_string()))?);
+            links.push(
+                program
+                    .attach()
+                    .map_err(|error| CollectError::Unsupported(error.to_string()))?,
+            );
         }
-        let handle = |name| map(&object, name).and_then(|map| MapHandle::try_from(&map).map_err(|error| failed("open a BPF map", &error)));
+        let handle = |name| {
+            map(&object, name)
+                .and_then(|map| MapHandle::try_from(&map).map_err(|error| failed("open a BPF map", &error)))
+        };
         let (lost, shared) = (handle("lost")?, handle(".data.shared")?);
-        Ok(EbpfCollector { missing: loaded.missing, links, ring, drained, lost, shared, _object: object })
+        Ok(EbpfCollector {
+            missing: loaded.missing,
+            links,
+            ring,
+            drained,
+            lost,
+            shared,
+            _object: object,
+        })
     }
 }
 
@@ -83,7 +112,9 @@ impl Collector for EbpfCollector {
     }
 
     fn drain(&mut self, events: &mut Vec<Event>) -> Result<(), CollectError> {
-        self.ring.consume().map_err(|error| failed("read the ring buffer", &error))?;
+        self.ring
+            .consume()
+            .map_err(|error| failed("read the ring buffer", &error))?;
         events.append(&mut self.drained.borrow_mut().events);
         Ok(())
     }
@@ -97,16 +128,24 @@ impl Collector for EbpfCollector {
                 .map_err(|error| failed("read the counts of lost events", &error))?;
             let of_cpu = |count: &Vec<u8>| count.first_chunk().map_or(0, |count| u64::from_ne_bytes(*count));
             let events = counts.iter().flatten().map(of_cpu).sum();
-            losses.push(Loss { kind: name.to_owned(), events });
+            losses.push(Loss {
+                kind: name.to_owned(),
+                events,
+            });
         }
-        losses.push(Loss { kind: "malformed record".to_owned(), events: self.drained.borrow().malformed });
+        losses.push(Loss {
+            kind: "malformed record".to_owned(),
+            events: self.drained.borrow().malformed,
+        });
         losses.retain(|loss| loss.events > 0);
         Ok(losses)
     }
 
     fn terminal_used(&self) -> bool {
         let value = self.shared.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
-        value.and_then(|value| load::read_shared(&value)).is_none_or(|shared| shared.terminal_used != 0)
+        value
+            .and_then(|value| load::read_shared(&value))
+            .is_none_or(|shared| shared.terminal_used != 0)
     }
 
     fn detach(&mut self) {
@@ -115,7 +154,10 @@ impl Collector for EbpfCollector {
 }
 
 fn failed(action: &'static str, error: &libbpf_rs::Error) -> CollectError {
-    CollectError::Failed { action, detail: error.to_string() }
+    CollectError::Failed {
+        action,
+        detail: error.to_string(),
+    }
 }
 
 fn map<'object>(object: &'object Object, name: &str) -> Result<libbpf_rs::Map<'object>, CollectError> {
@@ -126,8 +168,10 @@ fn map<'object>(object: &'object Object, name: &str) -> Result<libbpf_rs::Map<'o
 }
 
 fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Result<WireSettings, CollectError> {
-    let namespace = std::fs::metadata("/proc/self/ns/pid")
-        .map_err(|error| CollectError::Failed { action: "look at /proc/self/ns/pid", detail: error.to_string() })?;
+    let namespace = std::fs::metadata("/proc/self/ns/pid").map_err(|error| CollectError::Failed {
+        action: "look at /proc/self/ns/pid",
+        detail: error.to_string(),
+    })?;
     Ok(WireSettings {
         pid_namespace: namespace.ino() as u32,
         follow_all: u32::from(matches!(follow, Follow::System(_))),
@@ -181,8 +225,16 @@ fn seed(object: &Object, follow: Follow, drained: &Rc<RefCell<Drained>>) -> Resu
         Follow::Process(pid) => {
             insert(pid, 0, ROOT.0)?;
             let name = std::fs::read(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
-            let kind = EventKind::Adopted { pid, name: name.trim_ascii_end().to_vec() };
-            drained.borrow_mut().events.push(Event { at: now(), launch: ROOT, task: TaskId(ROOT.0), kind });
+            let kind = EventKind::Adopted {
+                pid,
+                name: name.trim_ascii_end().to_vec(),
+            };
+            drained.borrow_mut().events.push(Event {
+                at: now(),
+                launch: ROOT,
+                task: TaskId(ROOT.0),
+                kind,
+            });
             Ok(())
         }
     }
