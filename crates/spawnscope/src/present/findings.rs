@@ -94,6 +94,7 @@ fn drift_lines(page: &mut Page, drift: &Drift) {
             units::bytes(growth.from_bytes),
             units::bytes(growth.to_bytes),
         ),
+        None if first.parent_rss_bytes.is_none() => "no cause seen; the parent's memory is not known".to_owned(),
         None => "the parent's memory does not explain it".to_owned(),
     };
     page.sentence(4, PLAIN, &cause);
