@@ -6,6 +6,7 @@ use std::hash::Hash;
 
 use super::launch::Launch;
 use super::phases::Phase;
+use super::statistics::{kendall_tau, median, quantile, theil_sen_slope, trend, trend_deviations};
 use super::tree::Forest;
 use crate::event::{LaunchId, Nanos, Pid};
 
@@ -226,22 +227,16 @@ fn became_slower(parts: &[&[Sample]]) -> bool {
     last_ns >= first_ns * MIN_RATIO
         && last_ns - first_ns >= MIN_GROWTH_NS
         && late_low_ns > early_high_ns
-        && kendall_tau(&positions(SEGMENTS), &medians_ns) >= MIN_TREND
+        && trend(&medians_ns) >= MIN_TREND
 }
 
-/// Whether launches in random order would hardly ever rise as these do (the test of Mann and Kendall).
+/// Whether launches in random order would hardly ever rise as these do.
 fn is_beyond_chance(samples: &[Sample]) -> bool {
     let picked = samples.len().min(MOST_COMPARED);
     let costs_ns: Vec<f64> = (0..picked)
         .map(|at| samples[at * samples.len() / picked].cost_ns)
         .collect();
-    let count = picked as f64;
-    let deviation = (2.0 * (2.0 * count + 5.0) / (9.0 * count * (count - 1.0))).sqrt();
-    kendall_tau(&positions(picked), &costs_ns) >= MIN_DEVIATIONS * deviation
-}
-
-fn positions(count: usize) -> Vec<f64> {
-    (0..count).map(|position| position as f64).collect()
+    trend_deviations(&costs_ns) >= MIN_DEVIATIONS
 }
 
 /// The parent's memory is the cause when it grew, `create` rose with it, and that rise is at least half of the whole.
@@ -267,42 +262,4 @@ fn memory_growth(segments: &[Segment]) -> Option<MemoryGrowth> {
 
 fn median_cost_ns(part: &[Sample]) -> f64 {
     median(part.iter().map(|sample| sample.cost_ns)).unwrap_or_default()
-}
-
-fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let values: Vec<f64> = values.into_iter().collect();
-    if values.is_empty() {
-        None
-    } else {
-        Some(quantile(values, 0.5))
-    }
-}
-
-/// The value below which `share` of the values lie, between neighbours by their distance. Zero for no values.
-fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let position = share * values.len().saturating_sub(1) as f64;
-    let (low, high) = (position.floor() as usize, position.ceil() as usize);
-    match (values.get(low), values.get(high)) {
-        (Some(below), Some(above)) => below + (above - below) * position.fract(),
-        _ => 0.0,
-    }
-}
-
-/// Rank correlation from -1 to 1: the share of pairs in the same order minus that in opposite order.
-fn kendall_tau(x: &[f64], y: &[f64]) -> f64 {
-    let agreement = pairs(x, y).map(|(dx, dy)| (dx * dy).partial_cmp(&0.0).map_or(0.0, |order| order as i8 as f64));
-    let (count, sum) = agreement.fold((0.0, 0.0), |(count, sum), sign| (count + 1.0, sum + sign));
-    if count == 0.0 { 0.0 } else { sum / count }
-}
-
-/// The median slope over all pairs of points, which a few outliers do not move.
-fn theil_sen_slope(x: &[f64], y: &[f64]) -> Option<f64> {
-    median(pairs(x, y).filter(|(dx, _)| *dx != 0.0).map(|(dx, dy)| dy / dx))
-}
-
-/// The differences of each pair of points.
-fn pairs<'a>(x: &'a [f64], y: &'a [f64]) -> impl Iterator<Item = (f64, f64)> + 'a {
-    (0..x.len())
-        .flat_map(move |first| (first + 1..x.len()).map(move |second| (x[second] - x[first], y[second] - y[first])))
 }

@@ -10,6 +10,9 @@ pub mod summary;
 pub mod tree;
 pub mod waits;
 
+mod join;
+mod statistics;
+
 pub use crate::record::reader::{Origin, Scope};
 pub use report::{GroupBy, Report, report};
 pub use tree::Forest;

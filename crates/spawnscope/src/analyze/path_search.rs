@@ -100,10 +100,14 @@ pub fn searches_of<'a>(launch: &Launch<'a>) -> Vec<Search<'a>> {
         });
     }
     // An exec whose entry was not seen can only be the answer to what came last.
-    let answer = execs
-        .next()
-        .map(|(_, path)| path)
-        .or_else(|| launch.execs.last().map(|exec| exec.path));
+    let of_unknown_entry = || {
+        launch
+            .execs
+            .last()
+            .filter(|exec| exec.enter.is_none())
+            .map(|exec| exec.path)
+    };
+    let answer = execs.next().map(|(_, path)| path).or_else(of_unknown_entry);
     searches.extend(close(&mut open, answer.unwrap_or_default()));
     searches
 }

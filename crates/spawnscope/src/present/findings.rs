@@ -78,14 +78,15 @@ fn drift_lines(page: &mut Page, drift: &Drift) {
         return;
     };
     let pid = drift.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string());
-    let name = text::truncate(&text::escape(&drift.label), 24);
+    let name = text::truncate(&text::escape(&drift.label), page.width().saturating_sub(40).max(8));
     let launches = units::counted(drift.children, "launch", "launches");
     let (from, to) = (units::time(first.cost), units::time(last.cost));
     let bar = sparkline(drift.segments.iter().map(|segment| segment.cost));
+    page.line([plain(format!("  {name} (pid {pid}), {launches}"))]);
     page.line([
-        plain(format!("  {name} (pid {pid}), {launches}: {from} ")),
+        plain(format!("    from {from} ")),
         styled(FINDING, bar),
-        plain(format!(" {to}, {:.1} times", drift.ratio())),
+        plain(format!(" to {to}, {:.1} times", drift.ratio())),
     ]);
     let cause = match &drift.memory {
         Some(growth) => format!(
@@ -94,6 +95,7 @@ fn drift_lines(page: &mut Page, drift: &Drift) {
             units::bytes(growth.from_bytes),
             units::bytes(growth.to_bytes),
         ),
+        None if first.parent_rss_bytes.is_none() => "no cause seen; the parent's memory is not known".to_owned(),
         None => "the parent's memory does not explain it".to_owned(),
     };
     page.sentence(4, PLAIN, &cause);
@@ -146,7 +148,7 @@ fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
         let orphans = units::counted(report.all.orphans, "launch", "launches");
         sentences.push((
             PLAIN,
-            format!("{orphans} whose creation was not seen: their create and queue are unknown"),
+            format!("{orphans} with a creation that was not seen: create and queue are unknown"),
         ));
     }
     if report.all.unfinished > 0 {

@@ -67,19 +67,20 @@ fn exec_value(exec: &Exec<'_>) -> Value {
     insert_text(&mut object, "path", exec.path);
     insert_arguments(&mut object, "argv", exec.arguments().collect::<Vec<_>>().into_iter());
     object.insert("argv_cut".into(), exec.argv_cut.into());
-    match exec.cwd {
-        Some(cwd) => insert_text(&mut object, "cwd", cwd),
-        None => append(&mut object, json!({"cwd": null})),
-    }
-    match exec.interpreter {
-        Some(interpreter) => insert_text(&mut object, "interpreter", interpreter),
-        None => append(&mut object, json!({"interpreter": null})),
-    }
+    insert_known_text(&mut object, "cwd", exec.cwd);
+    insert_known_text(&mut object, "interpreter", exec.interpreter);
     append(
         &mut object,
         json!({"enter_ns": nanos(exec.enter), "return_ns": nanos(exec.returned), "load_ns": nanos(exec.loaded)}),
     );
     Value::Object(object)
+}
+
+fn insert_known_text(object: &mut Map<String, Value>, key: &str, bytes: Option<&[u8]>) {
+    match bytes {
+        Some(bytes) => insert_text(object, key, bytes),
+        None => append(object, json!({key: null})),
+    }
 }
 
 fn failed_exec_value(failed: &FailedExec<'_>) -> Value {
@@ -110,7 +111,8 @@ fn wait_value(forest: &Forest<'_>, wait: &Wait<'_>) -> Value {
         "woken_ns": nanos(wait.woken),
         "reason": reason_name(wait.reason),
         "syscall": wait.syscall,
-        "argument": wait.argument,
+        // As the schema has it: `wait4(-1)` reads as -1, and no JSON reader rounds it.
+        "argument": wait.argument.map(u64::cast_signed),
         "waker": wait.waker.map(|waker| waker_value(forest, waker)),
     })
 }
@@ -135,7 +137,7 @@ fn waker_value(forest: &Forest<'_>, waker: Waker<'_>) -> Value {
         Waker::Other { pid, name } => {
             let mut object = Map::new();
             append(&mut object, json!({"kind": "other", "pid": pid.0}));
-            insert_text(&mut object, "name", name.unwrap_or_default());
+            insert_known_text(&mut object, "name", name);
             Value::Object(object)
         }
         Waker::Interrupt => json!({"kind": "interrupt"}),

@@ -84,7 +84,7 @@ fn headline(page: &mut Page, report: &Report) {
         page,
         "launch tax",
         &units::time(all.tax),
-        &format!("{share} of the wall, everything but run, summed"),
+        &format!("{share} of the wall: all phases but run"),
     );
     if report.lost_events() > 0 {
         let figure = text::pad_left(&units::count(report.lost_events()), 12);
@@ -127,14 +127,12 @@ fn phases(page: &mut Page, report: &Report) {
     for phase in Phase::TAX.into_iter().chain([Phase::Run]) {
         page.line(legend_line(report, phase));
     }
-    for (phase, sum) in all
-        .phases
-        .iter()
-        .filter(|(_, sum)| sum.unknown > 0 && sum.time.is_some())
-    {
+    let unknown = all.phases.iter().filter(|(_, sum)| sum.unknown > 0);
+    let unknown = unknown.map(|(phase, sum)| format!("{} for {}", phase.name(), units::count(sum.unknown)));
+    let unknown: Vec<String> = unknown.collect();
+    if !unknown.is_empty() {
         let of = units::counted(all.count, "launch", "launches");
-        let sentence = format!("{} is unknown for {} of {of}", phase.name(), units::count(sum.unknown));
-        page.sentence(2, QUIET, &sentence);
+        page.sentence(2, QUIET, &format!("unknown: {} of {of}", unknown.join(", ")));
     }
 }
 

@@ -59,9 +59,7 @@ pub fn command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]>, width_lim
         if !line.is_empty() {
             line.push(' ');
         }
-        // Quoting a megabyte to show eighty columns of it would be waste; what is cut here is cut again below.
-        let needed = width_limit.map_or(argument.len(), |limit| argument.len().min(limit * 4 + 8));
-        line.push_str(&quote(&argument[..needed]));
+        line.push_str(&quote(beginning(argument, width_limit)));
         if width_limit.is_some_and(|limit| width(&line) > limit) {
             break;
         }
@@ -70,6 +68,20 @@ pub fn command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]>, width_lim
         Some(limit) => truncate(&line, limit),
         None => line,
     }
+}
+
+/// As much of an argument as can show in `width_limit` columns: quoting a megabyte to show eighty columns is waste.
+fn beginning(argument: &[u8], width_limit: Option<usize>) -> &[u8] {
+    // No character has more than four bytes, and those that take no column are rare enough to be cut.
+    let Some(needed) = width_limit
+        .map(|limit| 4 * limit + 8)
+        .filter(|needed| *needed < argument.len())
+    else {
+        return argument;
+    };
+    let is_continuation = |position: &usize| argument[*position] & 0xc0 == 0x80;
+    let boundary = (needed - 3..=needed).rev().find(|position| !is_continuation(position));
+    &argument[..boundary.unwrap_or(needed)]
 }
 
 /// Columns that escaped text takes on a terminal.
@@ -210,6 +222,12 @@ mod tests {
         let huge = vec![b'x'; 1 << 20];
         assert_eq!(width(&command_line([b"echo".as_slice(), &huge], Some(40))), 40);
         assert_eq!(command_line([b"echo".as_slice(), b"a b"], None), "echo 'a b'");
+        let wide = "x日".repeat(100);
+        assert_eq!(
+            command_line([wide.as_bytes()], Some(7)),
+            "'x日x…",
+            "not cut inside a character"
+        );
     }
 
     proptest! {

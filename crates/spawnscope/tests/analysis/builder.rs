@@ -5,20 +5,20 @@ use spawnscope::record::reader::{ExecRow, FailedExecRow, Info, LaunchRow, Origin
 
 /// The spans of a launch's phases in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Spans {
-    pub create: u64,
-    pub queue: u64,
-    pub setup: u64,
-    pub exec: u64,
-    pub load: u64,
-    pub run: u64,
-    pub teardown: u64,
-    pub reap: u64,
+pub(crate) struct Spans {
+    pub(crate) create: u64,
+    pub(crate) queue: u64,
+    pub(crate) setup: u64,
+    pub(crate) exec: u64,
+    pub(crate) load: u64,
+    pub(crate) run: u64,
+    pub(crate) teardown: u64,
+    pub(crate) reap: u64,
 }
 
 impl Spans {
     /// What a small dynamic program takes on an idle machine.
-    pub const USUAL: Spans = Spans {
+    pub(crate) const USUAL: Spans = Spans {
         create: 120_000,
         queue: 20_000,
         setup: 40_000,
@@ -29,21 +29,21 @@ impl Spans {
         reap: 10_000,
     };
 
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.create + self.queue + self.setup + self.exec + self.load + self.run + self.teardown + self.reap
     }
 }
 
 /// A recording under construction. Its command is launch 1, released at zero.
-pub struct Builder {
-    pub recording: Recording,
+pub(crate) struct Builder {
+    pub(crate) recording: Recording,
 }
 
-pub const ROOT: LaunchId = LaunchId(1);
+pub(crate) const ROOT: LaunchId = LaunchId(1);
 
 impl Builder {
     /// A recording of a command that was a single exec of `path` and ran for `wall_ns`.
-    pub fn command(path: &str, argv: &[&str], wall_ns: u64) -> Builder {
+    pub(crate) fn command(path: &str, argv: &[&str], wall_ns: u64) -> Builder {
         let info = Info {
             version: "0.1.0".to_owned(),
             collector: "ebpf".to_owned(),
@@ -81,7 +81,7 @@ impl Builder {
     }
 
     /// A launch by `parent` beginning at `start_ns`; without a program, it never execs.
-    pub fn launch(
+    pub(crate) fn launch(
         &mut self,
         parent: LaunchId,
         start_ns: u64,
@@ -121,7 +121,7 @@ impl Builder {
     }
 
     /// A successful exec of a dynamic program: entered, returned, loaded.
-    pub fn exec_at(&mut self, launch: LaunchId, path: &[u8], argv: &[&[u8]], at_ns: [u64; 3]) {
+    pub(crate) fn exec_at(&mut self, launch: LaunchId, path: &[u8], argv: &[&[u8]], at_ns: [u64; 3]) {
         let joined: Vec<u8> = argv
             .iter()
             .flat_map(|argument| [argument, b"\0".as_slice()].concat())
@@ -146,7 +146,7 @@ impl Builder {
     }
 
     /// A failed exec of 1,000 ns.
-    pub fn failed_exec_at(&mut self, launch: LaunchId, path: &str, errno: i32, enter_ns: u64) {
+    pub(crate) fn failed_exec_at(&mut self, launch: LaunchId, path: &str, errno: i32, enter_ns: u64) {
         let path = self.text(path.as_bytes());
         let row = FailedExecRow {
             launch,
@@ -158,30 +158,31 @@ impl Builder {
         self.recording.failed_execs.push(row);
     }
 
-    pub fn row(&mut self, id: LaunchId) -> &mut LaunchRow {
+    pub(crate) fn row(&mut self, id: LaunchId) -> &mut LaunchRow {
         self.recording.launches.iter_mut().find(|row| row.id == id).unwrap()
     }
 
     /// Makes a launch one that was still running at the end.
-    pub fn leave_running(&mut self, id: LaunchId) {
+    pub(crate) fn leave_running(&mut self, id: LaunchId) {
         let row = self.row(id);
         *row = LaunchRow {
             exit: None,
             zombie: None,
             reaped: None,
             wait_status: None,
+            exit_cpu: None,
             cpu: None,
             ..row.clone()
         };
     }
 
-    pub fn text(&mut self, bytes: &[u8]) -> TextId {
+    pub(crate) fn text(&mut self, bytes: &[u8]) -> TextId {
         self.recording.texts.push(bytes)
     }
 }
 
 /// A process of which nothing is known.
-pub fn blank(id: LaunchId, parent: Option<LaunchId>, origin: Origin) -> LaunchRow {
+pub(crate) fn blank(id: LaunchId, parent: Option<LaunchId>, origin: Origin) -> LaunchRow {
     LaunchRow {
         id,
         parent,

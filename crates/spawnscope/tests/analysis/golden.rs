@@ -12,7 +12,7 @@ use crate::builder::{Builder, ROOT, Spans, blank};
 /// A shell that unpacks: launches in a loop, a search, a chain of execs, forks, failures, losses.
 fn unpacking() -> Recording {
     let mut builder = Builder::command("/usr/bin/bash", &["bash", "unpack.sh", "a list.txt"], 2_000_000_000);
-    for number in 0..40u64 {
+    for number in 0..24u64 {
         let spans = Spans {
             create: 120_000 + number * 60_000,
             ..Spans::USUAL
@@ -34,6 +34,14 @@ fn unpacking() -> Recording {
         );
     }
     unusual_ends(&mut builder);
+    for row in builder
+        .recording
+        .launches
+        .iter_mut()
+        .filter(|row| row.parent == Some(ROOT))
+    {
+        row.parent_rss_bytes.get_or_insert(32_000_000);
+    }
     let info = &mut builder.recording.info;
     info.lost = vec![Loss {
         kind: "slice".to_owned(),
@@ -48,12 +56,16 @@ fn unpacking() -> Recording {
 }
 
 fn unusual_ends(builder: &mut Builder) {
+    let usual = Spans {
+        create: 1_600_000,
+        ..Spans::USUAL
+    };
     let python = builder.launch(
         ROOT,
         900_000_000,
         &Spans {
             run: 90_000_000,
-            ..Spans::USUAL
+            ..usual
         },
         Some(("/usr/bin/env", &["env", "tool"])),
     );
@@ -61,7 +73,7 @@ fn unusual_ends(builder: &mut Builder) {
         python,
         b"/opt/tool",
         &[b"python3", b"/opt/tool", b"--name", b"it's\n\x1b[31m\xff"],
-        [901_000_000, 903_000_000, 930_000_000],
+        [903_000_000, 905_000_000, 930_000_000],
     );
     let row = builder.row(python);
     (row.wait_status, row.mechanism) = (Some(3 << 8), Some(Mechanism::PosixSpawn));
@@ -70,21 +82,16 @@ fn unusual_ends(builder: &mut Builder) {
         1_000_000_000,
         &Spans {
             run: 500_000_000,
-            ..Spans::USUAL
+            ..usual
         },
         Some(("/bin/sleep", &["sleep", "60"])),
     );
     builder.row(killed).wait_status = Some(libc::SIGKILL);
-    let missing = builder.launch(ROOT, 1_600_000_000, &Spans::USUAL, None);
-    builder.failed_exec_at(missing, "/usr/local/bin/gsed", libc::ENOENT, 1_600_150_000);
-    builder.failed_exec_at(missing, "/usr/bin/gsed", libc::ENOENT, 1_600_152_000);
+    let missing = builder.launch(ROOT, 1_600_000_000, &usual, None);
+    builder.failed_exec_at(missing, "/usr/local/bin/gsed", libc::ENOENT, 1_602_150_000);
+    builder.failed_exec_at(missing, "/usr/bin/gsed", libc::ENOENT, 1_602_152_000);
     builder.row(missing).wait_status = Some(127 << 8);
-    let daemon = builder.launch(
-        ROOT,
-        1_700_000_000,
-        &Spans::USUAL,
-        Some(("/usr/sbin/daemon", &["daemon"])),
-    );
+    let daemon = builder.launch(ROOT, 1_700_000_000, &usual, Some(("/usr/sbin/daemon", &["daemon"])));
     builder.leave_running(daemon);
     let orphan = LaunchId(1000);
     let ended = (Some(Nanos(1_800_000_000)), Some(Nanos(1_800_100_000)));
@@ -169,7 +176,7 @@ fn tree_for_a_file() {
 #[test]
 fn launches_as_ndjson() {
     let mut recording = unpacking();
-    recording.launches.retain(|row| row.id.0 <= 3 || row.id.0 >= 82);
+    recording.launches.retain(|row| row.id.0 <= 3 || row.id.0 >= 50);
     let forest = Forest::grow(&recording);
     let waited = SliceRow {
         task: TaskId(ROOT.0),

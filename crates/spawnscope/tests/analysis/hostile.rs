@@ -90,18 +90,18 @@ fn bytes_that_are_not_utf8_are_kept_beside_their_text() {
 }
 
 #[test]
-fn exports_of_100_000_launches_have_a_line_each() {
+fn exports_of_many_launches_have_a_line_each() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
-    for number in 0..100_000 {
+    for number in 0..20_000 {
         builder.launch(ROOT, number * 1_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
     }
     let forest = Forest::grow(&builder.recording);
     let mut lines = Vec::new();
     ndjson::write(&mut lines, &forest, &Waits::default()).unwrap();
-    assert_eq!(lines.iter().filter(|byte| **byte == b'\n').count(), 100_001);
+    assert_eq!(lines.iter().filter(|byte| **byte == b'\n').count(), 20_001);
     let mut trace = Vec::new();
     perfetto::write(&mut trace, &forest).unwrap();
-    assert!(trace.len() > 100_000 * 20);
+    assert!(trace.len() > 20_000 * 20);
 }
 
 proptest! {

@@ -74,3 +74,14 @@ fn an_error_that_is_no_miss_means_the_file_was_there() {
         [("big".to_owned(), 1, true)]
     );
 }
+
+#[test]
+fn an_answer_of_unknown_entry_counts_and_one_from_before_does_not() {
+    let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
+    let child = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/env", &["env"])));
+    builder.failed_exec_at(child, "/a/env", libc::ENOENT, USUAL_EXEC_NS + 710_000);
+    let is_found = |recording: &_| searches_of(&Forest::grow(recording).launches[1])[0].found;
+    assert!(!is_found(&builder.recording));
+    builder.recording.execs.last_mut().unwrap().enter = None;
+    assert!(is_found(&builder.recording));
+}

@@ -55,7 +55,18 @@ fn a_phase_that_is_known_for_no_launch_is_null_and_not_zero() {
     assert!(parsed["phases"]["load"].is_null() && parsed["phases"]["run"].is_null());
     assert_eq!(parsed["phases_unknown"]["load"], 2);
     assert_eq!(parsed["phases"]["exec"], 600_000);
-    assert!(shown(&found, &table::Options::default()).contains("load               -"));
+    let text = shown(&found, &table::Options::default());
+    let legend: Vec<&str> = text
+        .lines()
+        .find(|line| line.contains("▚ load"))
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    assert_eq!(
+        legend,
+        ["▚", "load", "-", "-", "-", "400", "us"],
+        "CPU time has its own sources"
+    );
 }
 
 #[test]
