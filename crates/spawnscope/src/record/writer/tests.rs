@@ -120,7 +120,7 @@ fn three_thousand_launches_take_less_than_a_kibibyte_each() {
     let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
     recorder.send(vec![released()]);
     for number in 0..3_000 {
-        recorder.send(life(number));
+        recorder.send(life(number).into_iter().map(at_real_pace).collect());
     }
     wait_until("all are counted", || recorder.launches_so_far() == 3_001);
     recorder.finish(ending()).unwrap();
