@@ -83,6 +83,20 @@ pub enum RecordError {
         /// The file.
         path: PathBuf,
     },
+    /// Writing or reading failed below SQLite: not for want of space, which is `Full`.
+    #[error(
+        "the system refused to {action} recording {} ({detail}): a quota, a size limit (`ulimit -f`) or a failing disk; \
+         use another place",
+        path.display()
+    )]
+    DiskRefused {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        detail: String,
+    },
     /// A new recording would have replaced something that is not a recording.
     #[error(
         "{} is in the way and is not a spawnscope recording, so it is left alone: move it, or name another file with -o",
@@ -144,6 +158,11 @@ impl RecordError {
             },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => RecordError::Locked { path },
             Some(ErrorCode::DiskFull) => RecordError::Full { path },
+            Some(ErrorCode::SystemIoFailure) => RecordError::DiskRefused {
+                action,
+                path,
+                detail: source.to_string(),
+            },
             _ => RecordError::Sqlite {
                 action,
                 path,
@@ -182,6 +201,10 @@ mod tests {
             sorted(ffi::SQLITE_READONLY_ROLLBACK),
             RecordError::NeedsRepair { .. }
         ));
-        assert!(matches!(sorted(ffi::SQLITE_IOERR_WRITE), RecordError::Sqlite { .. }));
+        assert!(matches!(sorted(ffi::SQLITE_MISUSE), RecordError::Sqlite { .. }));
+        assert!(matches!(
+            sorted(ffi::SQLITE_IOERR_WRITE),
+            RecordError::DiskRefused { .. }
+        ));
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::event::{LeftCpu, Loss, Mechanism, Missing, Pid, TaskId};
 
@@ -43,11 +43,11 @@ impl RecordingFile {
             Ok(metadata) if !metadata.is_file() => return Err(RecordError::NotARecording { path: path.to_owned() }),
             Ok(_) => {}
         }
-        let failed = |source| RecordError::sqlite("open", path, source);
-        let mut connection = store::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, patience)?;
+        let failed = |source| not_opened(path, source);
+        let mut connection = store::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, patience).map_err(failed)?;
         let mut numbers = identity(&connection);
         if numbers.as_ref().is_err_and(error::needs_rollback) {
-            connection = store::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, patience)?;
+            connection = store::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, patience).map_err(failed)?;
             numbers = identity(&connection);
         }
         let (application_id, user_version) = numbers.map_err(failed)?;
@@ -157,10 +157,13 @@ impl RecordingFile {
     }
 
     fn failed(&self, source: rusqlite::Error) -> RecordError {
-        match source.sqlite_error_code() {
-            // SQLite's general error: a table or a column is not there.
-            Some(rusqlite::ErrorCode::Unknown) => self.corrupt(&source.to_string()),
-            _ => RecordError::sqlite("read", &self.path, source),
+        // SQLite does not understand a statement: a table or a column is not there.
+        let is_mutilated = source.sqlite_error_code() == Some(ErrorCode::Unknown)
+            || matches!(source, rusqlite::Error::SqlInputError { .. });
+        if is_mutilated {
+            self.corrupt(&source.to_string())
+        } else {
+            RecordError::sqlite("read", &self.path, source)
         }
     }
 
@@ -180,6 +183,16 @@ impl RecordingFile {
             found,
         }
     }
+}
+
+/// Why a file that is there was not opened. SQLite keeps the system's reason, such as a lack of permission, to itself.
+fn not_opened(path: &Path, source: rusqlite::Error) -> RecordError {
+    if source.sqlite_error_code() == Some(ErrorCode::CannotOpen)
+        && let Err(refusal) = fs::File::open(path)
+    {
+        return RecordError::io("open", path, refusal);
+    }
+    RecordError::sqlite("open", path, source)
 }
 
 /// The two numbers that say what a file is. The first access to the file: here locks and damage show.

@@ -162,7 +162,8 @@ fn mask_assignment(text: &[u8]) -> Option<Vec<u8>> {
     let equals = text.iter().position(|byte| *byte == b'=')?;
     let (name, value) = (&text[..equals], &text[equals + 1..]);
     let is_one_word = !name.iter().any(u8::is_ascii_whitespace);
-    (is_one_word && is_secret_name(name) && is_secret_value(value)).then(|| [&text[..=equals], MASK].concat())
+    (is_one_word && is_secret_name(name) && is_secret_value(value))
+        .then(|| [&mask_inside(name), &b"="[..], MASK].concat())
 }
 
 /// Secrets that stand out by their own form, and assignments and options inside a longer text.

@@ -176,3 +176,49 @@ pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
     ]);
     life
 }
+
+/// The same event with all times a thousand times longer: what takes nanoseconds here takes microseconds in real life,
+/// and larger numbers take more room in a file.
+pub(super) fn at_real_pace(mut event: Event) -> Event {
+    let stretch = |time: &mut Nanos| *time = instant(time.since(ORIGIN).0 * 1_000);
+    let stretch_cpu = |span: &mut Nanos| span.0 *= 1_000;
+    stretch(&mut event.at);
+    match &mut event.kind {
+        EventKind::Launched(launched) => launched.entered.iter_mut().for_each(stretch),
+        EventKind::ExecFailed { entered, .. } => stretch(entered),
+        EventKind::Executed(executed) => {
+            executed
+                .first_run
+                .iter_mut()
+                .chain(&mut executed.entered)
+                .for_each(stretch);
+            stretch_cpu(&mut executed.cpu_at_entry);
+        }
+        EventKind::Loaded(loaded) => {
+            stretch(&mut loaded.exec_returned);
+            stretch_cpu(&mut loaded.cpu_at_return);
+            if let Loader::Done { at, cpu } = &mut loaded.loader {
+                stretch(at);
+                stretch_cpu(cpu);
+            }
+        }
+        EventKind::Exited(exited) => {
+            exited
+                .first_run
+                .iter_mut()
+                .chain(&mut exited.exit_group_entered)
+                .for_each(stretch);
+            stretch_cpu(&mut exited.cpu);
+        }
+        EventKind::Gone { zombie, .. } => zombie.iter_mut().for_each(stretch),
+        EventKind::Slice(slice) => {
+            slice.on.iter_mut().chain([&mut slice.off]).for_each(stretch);
+            slice.wake.iter_mut().for_each(|wake| stretch(&mut wake.at));
+        }
+        EventKind::Adopted { .. }
+        | EventKind::Released { .. }
+        | EventKind::ThreadStarted { .. }
+        | EventKind::Reaped { .. } => {}
+    }
+    event
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 
-use crate::event::{LaunchId, Nanos};
+use crate::event::{LaunchId, LeftCpu, Mechanism, Nanos};
 
 use super::aside;
 use super::assemble::Batch;
@@ -32,7 +32,7 @@ impl Store {
     pub(super) fn create(path: &Path, header: &Header, redaction: Redaction) -> Result<Store, RecordError> {
         aside::make_room(path)?;
         let failed = |source| RecordError::sqlite("create", path, source);
-        let mut connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, LOCK_PATIENCE)?;
+        let mut connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, LOCK_PATIENCE).map_err(failed)?;
         connection.execute_batch(SETTINGS).map_err(failed)?;
         create_schema(&mut connection, header, redaction).map_err(failed)?;
         Ok(Store {
@@ -66,6 +66,12 @@ impl Store {
         let _ = self.connection.execute("UPDATE recording SET ended = ?", [ended]);
     }
 
+    /// Gives up on locks sooner than a user would want.
+    #[cfg(test)]
+    pub(super) fn wait_no_longer_than(&self, patience: Duration) {
+        self.connection.busy_timeout(patience).unwrap();
+    }
+
     /// Leaves room for no more than this, as on a full disk.
     #[cfg(test)]
     pub(super) fn limit_pages(&self, pages: u32) {
@@ -84,13 +90,17 @@ const SETTINGS: &str = "
     PRAGMA temp_store = MEMORY;
 ";
 
-/// Opens the file at `path`. URIs are off, and the path is made absolute, since SQLite takes `:memory:` and the empty
-/// path for something else than files.
-pub(super) fn open(path: &Path, mode: OpenFlags, patience: Duration) -> Result<Connection, RecordError> {
-    let absolute = std::path::absolute(path).map_err(|source| RecordError::io("find", path, source))?;
-    Connection::open_with_flags(absolute, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-        .and_then(|connection| connection.busy_timeout(patience).map(|()| connection))
-        .map_err(|source| RecordError::sqlite("open", path, source))
+/// Opens the file at `path`. URIs are off, and a relative path is marked as one, since SQLite takes `:memory:` for
+/// something else than a file.
+pub(super) fn open(path: &Path, mode: OpenFlags, patience: Duration) -> rusqlite::Result<Connection> {
+    let file = if path.is_absolute() {
+        path.to_owned()
+    } else {
+        Path::new(".").join(path)
+    };
+    let connection = Connection::open_with_flags(file, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(patience)?;
+    Ok(connection)
 }
 
 /// In one transaction, so that a recorder killed here leaves an empty file or a whole one.
@@ -165,8 +175,7 @@ fn write_launches(transaction: &Transaction, launches: &[LaunchRow]) -> rusqlite
             row.parent_task.map(|task| integer(task.0)),
             row.pid.map(|pid| pid.0),
             number(&Origin::ALL, row.origin),
-            row.mechanism
-                .map(|mechanism| number(&crate::event::Mechanism::ALL, mechanism)),
+            row.mechanism.map(|mechanism| number(&Mechanism::ALL, mechanism)),
             nanos(row.create),
             nanos(row.created),
             nanos(row.first_run),
@@ -271,7 +280,7 @@ fn write_slices(transaction: &Transaction, slices: &[SliceRow]) -> rusqlite::Res
             nanos(row.on_span),
             nanos(row.off_span),
             nanos(row.wake_span),
-            number(&crate::event::LeftCpu::ALL, row.reason),
+            number(&LeftCpu::ALL, row.reason),
             row.syscall,
             row.argument.map(u64::cast_signed),
             waker,
@@ -298,7 +307,7 @@ fn write_ending(connection: &mut Connection, ending: &Ending) -> rusqlite::Resul
 }
 
 /// The number that stands for a value of an enum: its place among all of them.
-fn number<T: PartialEq>(all: &[T], value: T) -> Option<i64> {
+fn number<T: Copy + PartialEq>(all: &[T], value: T) -> Option<i64> {
     all.iter()
         .position(|other| *other == value)
         .and_then(|place| i64::try_from(place).ok())
@@ -316,4 +325,19 @@ fn nanos(instant: Option<Nanos>) -> Option<i64> {
 /// `text.id` counts from 1.
 fn text(id: TextId) -> i64 {
     i64::from(id.0) + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_always_that_of_a_file() {
+        for path in [":memory:", "file::memory:", "file:x?mode=memory"] {
+            assert!(
+                open(Path::new(path), OpenFlags::SQLITE_OPEN_READ_WRITE, LOCK_PATIENCE).is_err(),
+                "{path}"
+            );
+        }
+    }
 }

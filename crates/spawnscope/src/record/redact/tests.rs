@@ -50,6 +50,10 @@ fn secrets_are_masked_and_arguments_keep_their_places() {
             "curl|https://h/?access_token=***",
         ),
         (
+            "curl|https://me:secret@h/?token=abc",
+            "curl|https://me:***@h/?token=***",
+        ),
+        (
             "curl|-d|{\"user\": \"me\", \"password\": \"a b\"}",
             "curl|-d|{\"user\": \"me\", \"password\": ***}",
         ),
