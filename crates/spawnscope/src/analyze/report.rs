@@ -9,8 +9,8 @@ use super::launch::{Command, Launch};
 use super::path_search::{PathSearches, path_searches};
 use super::summary::Summary;
 use super::tree::Forest;
-use crate::event::{Loss, Missing, Nanos};
-use crate::record::reader::{Recording, Scope};
+use crate::event::{Loss, Missing, Nanos, Pid};
+use crate::record::reader::{Origin, Recording, Scope};
 
 /// What one row of the table stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Report {
     pub command: Vec<Vec<u8>>,
     /// What was followed.
     pub scope: Scope,
+    /// The process that was followed (`-p`), with its name.
+    pub followed: Option<(Pid, Vec<u8>)>,
     /// Name of the collector.
     pub collector: String,
     /// CPUs online at the start.
@@ -93,6 +95,7 @@ pub fn report(recording: &Recording, group_by: GroupBy) -> Report {
     Report {
         command: info.command.clone(),
         scope: info.scope,
+        followed: (info.scope == Scope::Process).then(|| followed(&forest)).flatten(),
         collector: info.collector.clone(),
         cpus: info.cpus,
         wall: info.wall.unwrap_or(info.last),
@@ -105,6 +108,12 @@ pub fn report(recording: &Recording, group_by: GroupBy) -> Report {
         lost: info.lost.iter().filter(|loss| loss.events > 0).cloned().collect(),
         missing: info.missing.clone(),
     }
+}
+
+/// The process of `-p`: the first that existed before.
+fn followed(forest: &Forest<'_>) -> Option<(Pid, Vec<u8>)> {
+    let launch = forest.launches.iter().find(|launch| launch.origin == Origin::Existed)?;
+    Some((launch.pid?, launch.command.label()))
 }
 
 fn group_of<'a>(launch: &Launch<'a>, group_by: GroupBy) -> Command<'a> {

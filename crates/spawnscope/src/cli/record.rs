@@ -44,8 +44,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
         buffer_bytes: arguments.buffer * 1024,
         terminal,
     };
-    let mut collector =
-        EbpfCollector::attach(follow(arguments, held.as_ref()), &settings).map_err(|error| explain(error))?;
+    let mut collector = EbpfCollector::attach(follow(arguments, held.as_ref()), &settings).map_err(explain)?;
     let origin = ebpf::now();
     let recorder = Recorder::create(
         &arguments.output,

@@ -52,13 +52,7 @@ pub fn render(report: &Report, options: &Options) -> String {
 }
 
 fn headline(page: &mut Page, report: &Report) {
-    let command = text::command_line(report.command.iter().map(Vec::as_slice), Some(page.width()));
-    let title = if report.command.is_empty() {
-        "launches on this machine".to_owned()
-    } else {
-        command
-    };
-    page.line([styled(TITLE, title)]);
+    page.line([styled(TITLE, title(report, page.width()))]);
     let cpus = units::counted(u64::from(report.cpus), "CPU", "CPUs");
     page.line([styled(
         QUIET,
@@ -92,6 +86,16 @@ fn headline(page: &mut Page, report: &Report) {
             WARNING,
             format!("  {:<20}{figure}   counts and times are too small", "events lost"),
         )]);
+    }
+}
+
+fn title(report: &Report, width: usize) -> String {
+    if !report.command.is_empty() {
+        return text::command_line(report.command.iter().map(Vec::as_slice), Some(width));
+    }
+    match &report.followed {
+        Some((pid, name)) => format!("launches by process {} ({}) and below", pid.0, text::escape(name)),
+        None => "launches on this machine".to_owned(),
     }
 }
 

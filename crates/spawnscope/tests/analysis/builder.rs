@@ -186,6 +186,7 @@ pub(crate) fn blank(id: LaunchId, parent: Option<LaunchId>, origin: Origin) -> L
     LaunchRow {
         id,
         parent,
+        parent_task: None,
         pid: Some(Pid(4000 + i32::try_from(id.0).unwrap())),
         origin,
         mechanism: None,

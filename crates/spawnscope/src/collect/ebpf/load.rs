@@ -178,6 +178,7 @@ pub(super) fn read_shared(value: &[u8]) -> Option<WireShared> {
     WireShared::read_from_prefix(value).ok().map(|(shared, _)| shared)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the signature that libbpf-rs wants")]
 fn keep_message(_: PrintLevel, message: String) {
     if let Ok(mut messages) = MESSAGES.lock() {
         messages.push_str(&message);

@@ -2,6 +2,8 @@
 //! `build.rs` generates the C header `wire.h` from this file. Instants are CLOCK_MONOTONIC nanoseconds; 0 is "not
 //! seen". Every record begins with `WireHeader`, whose `kind` says which of the structs below it is.
 
+#![expect(dead_code, reason = "some constants and fields are for the C side only")]
+
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `kind` of `WireLaunch`.
