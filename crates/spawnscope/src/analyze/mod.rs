@@ -1,1 +1,19 @@
-//! From a recording to a report: pure functions of plain data.
+//! From a recording to findings: pure functions of plain data, no I/O.
+//! `tree` joins the rows to a forest of launches; `report` sums them up. How findings look is `present`'s affair.
+
+pub mod drift;
+pub mod launch;
+pub mod path_search;
+pub mod phases;
+pub mod report;
+pub mod summary;
+pub mod tree;
+pub mod waits;
+
+mod join;
+mod statistics;
+
+pub use crate::record::reader::{Origin, Scope};
+pub use report::{GroupBy, Report, report};
+pub use tree::Forest;
+pub use waits::Waits;

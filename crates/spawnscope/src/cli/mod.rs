@@ -1,9 +1,62 @@
-//! The command line: one file a verb.
+//! The command line: one file a verb. Here: from what was typed to the verb, and from its outcome to an exit status.
+
+mod args;
+mod exit;
+mod export;
+mod identity;
+mod manual;
+mod output;
+mod progress;
+mod record;
+mod report;
+mod session;
+mod signals;
+mod tree;
 
 use std::process::ExitCode;
 
-/// Runs the command line.
+use anyhow::Result;
+use clap::Parser;
+
+use self::args::{Arguments, Verb};
+
+/// Runs the command line; prints the chain of causes of a failure.
 #[must_use]
 pub fn main() -> ExitCode {
-    ExitCode::from(125)
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let failed = error.use_stderr();
+            // Nobody is left to tell when even this cannot be printed.
+            let _ = error.print();
+            return if failed {
+                ExitCode::from(exit::FAILED)
+            } else {
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    match run(&arguments.verb) {
+        Ok(status) => status,
+        Err(error) if output::reader_went_away(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("spawnscope: {error:#}");
+            exit::of_failure(&error)
+        }
+    }
+}
+
+fn run(verb: &Verb) -> Result<ExitCode> {
+    let done = |result: Result<()>| result.map(|()| ExitCode::SUCCESS);
+    match verb {
+        Verb::Record(arguments) => record::run(arguments),
+        Verb::Report(arguments) => done(report::run(arguments)),
+        Verb::Tree(arguments) => done(tree::run(arguments)),
+        Verb::Export(arguments) => done(export::run(arguments)),
+        Verb::Completions { shell } => {
+            manual::print_completions(*shell);
+            Ok(ExitCode::SUCCESS)
+        }
+        Verb::Man { directory } => done(manual::write_pages(directory)),
+    }
 }

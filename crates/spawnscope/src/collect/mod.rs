@@ -1,1 +1,89 @@
-//! Collectors: they know the kernel and nothing of reports.
+//! Collectors: they know the kernel and nothing of reports. A collector turns what the kernel says into `Event`s.
+//! `held` starts the command and keeps it from running until a collector is attached.
+
+use std::os::fd::BorrowedFd;
+
+use crate::event::{Event, Loss, Missing, Pid};
+
+#[cfg(feature = "ebpf")]
+pub mod ebpf;
+pub mod held;
+
+/// What to follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follow {
+    /// The command that is held at its birth, and everything it launches.
+    Command(Pid),
+    /// A process that is there already, and everything it will launch.
+    Process(Pid),
+    /// Every process of the machine, and the command, where there is one.
+    System(Option<Pid>),
+}
+
+/// How to collect.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Size of the buffer between kernel and recorder; rounded up to a power of two of pages.
+    pub buffer_bytes: u32,
+    /// Device number of a terminal whose use by a followed process is to be noticed.
+    pub terminal: Option<u64>,
+}
+
+/// A source of events.
+pub trait Collector {
+    /// The name stored in the recording.
+    fn name(&self) -> &'static str;
+    /// What this machine does not let it see.
+    fn missing(&self) -> &[Missing];
+    /// Readable when events should be drained at once; they may be drained at any time.
+    fn readiness(&self) -> BorrowedFd<'_>;
+    /// Moves the events that have come since into `events`.
+    ///
+    /// # Errors
+    /// When the kernel's buffer cannot be read.
+    fn drain(&mut self, events: &mut Vec<Event>) -> Result<(), CollectError>;
+    /// Events dropped so far, by kind.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    fn losses(&self) -> Result<Vec<Loss>, CollectError>;
+    /// Whether a followed process has used the terminal of the settings.
+    fn terminal_used(&self) -> bool;
+    /// Stops following; what is in the buffer can still be drained.
+    fn detach(&mut self);
+}
+
+/// Why events cannot be collected.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectError {
+    /// The user may not load BPF programs.
+    #[error(
+        "load BPF programs: permission denied ({detail}); this needs root or the capabilities CAP_BPF and CAP_PERFMON: \
+         run it with sudo, or grant them once with `sudo setcap cap_bpf,cap_perfmon+ep {program}`"
+    )]
+    NotPermitted {
+        /// What the kernel said.
+        detail: String,
+        /// This executable.
+        program: String,
+    },
+    /// The kernel lacks something that nothing can replace.
+    #[error("set up the eBPF collector: {0}; it needs Linux 5.11 or later with BTF (/sys/kernel/btf/vmlinux)")]
+    Unsupported(String),
+    /// The process to follow is not there.
+    #[error("follow process {pid}: {error}; `ps -p {pid}` shows whether it still runs")]
+    NoProcess {
+        /// As the user gave it.
+        pid: i32,
+        /// What the kernel said.
+        error: std::io::Error,
+    },
+    /// Something failed while collecting.
+    #[error("{action}: {detail}")]
+    Failed {
+        /// What was being done.
+        action: &'static str,
+        /// What went wrong.
+        detail: String,
+    },
+}

@@ -1,1 +1,15 @@
-//! From a report to what people and programs read: pure functions to text.
+//! From findings to what people and programs read: pure functions that write text or bytes.
+//! Nothing here decides what is counted, and nothing knows of a terminal: callers give a width and strip colour.
+
+pub mod json;
+pub mod ndjson;
+pub mod perfetto;
+pub mod table;
+pub mod text;
+pub mod tree;
+pub mod units;
+
+mod findings;
+mod page;
+mod palette;
+mod words;

@@ -1,4 +1,23 @@
 //! The recording: one SQLite file between the collectors and everything else. `schema.sql` documents the format.
 //! `writer` puts events in (through `assemble`, which joins them to rows), `reader` takes rows out.
 
+mod aside;
+mod assemble;
+mod error;
+mod fields;
+mod intern;
 pub mod reader;
+mod redact;
+mod rows;
+#[cfg(test)]
+mod sample;
+mod store;
+mod tables;
+mod unfinished;
+mod version;
+pub mod writer;
+
+pub use error::RecordError;
+pub use reader::RecordingFile;
+pub use redact::Redaction;
+pub use writer::{Ending, Header, Recorder};

@@ -1,189 +1,351 @@
-//! Takes rows out of a recording, as plain data. The columns and units are those of `schema.sql`.
+//! Takes rows out of a recording, as plain data. It trusts nothing in the file: what no recorder writes is an error that
+//! names table and column. The row types are in `rows`.
 
-use crate::event::{LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, Pid, TaskId};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// A whole recording without its slices, which are read on their own because they are many.
-#[derive(Clone, Debug)]
-pub struct Recording {
-    /// What was recorded, and how it ended.
-    pub info: Info,
-    /// Every process, in order of creation (ascending id).
-    pub launches: Vec<LaunchRow>,
-    /// Every successful `execve`, in the order they happened.
-    pub execs: Vec<ExecRow>,
-    /// Every failed `execve`, in the order they happened.
-    pub failed_execs: Vec<FailedExecRow>,
-    /// The strings that rows refer to.
-    pub texts: Texts,
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::event::{LeftCpu, Loss, Mechanism, Missing, Pid, TaskId};
+
+use super::error::{self, RecordError};
+use super::fields::{BadValue, Fields, FromColumn, TextIndex};
+use super::store::{self, LOCK_PATIENCE};
+use super::tables::{EXEC, FAILED_EXEC, LAUNCH, LOST, MISSING, RECORDING, SLICE, TEXT, THREAD, Table};
+use super::version::{self, Identity};
+
+pub use super::rows::{
+    ExecRow, FailedExecRow, Info, LaunchRow, Origin, Recording, Scope, SliceRow, TextId, Texts, ThreadRow, WakerRow,
+};
+
+/// A recording that is open for reading. It may still be growing: each read gives what is complete by then.
+pub struct RecordingFile {
+    connection: Connection,
+    path: PathBuf,
 }
 
-/// What was recorded, and how it ended.
-#[derive(Clone, Debug)]
-pub struct Info {
-    /// Version of spawnscope that wrote it.
-    pub version: String,
-    /// Name of the collector.
-    pub collector: String,
-    /// What was followed.
-    pub scope: Scope,
-    /// The command's argv; empty without a command.
-    pub command: Vec<Vec<u8>>,
-    /// CPUs online at the start.
-    pub cpus: u32,
-    /// `uname -m`: system call numbers are of this architecture.
-    pub arch: String,
-    /// Wall clock at time zero, nanoseconds since 1970-01-01 UTC.
-    pub started_unix_ns: i64,
-    /// The command's own process.
-    pub root: Option<LaunchId>,
-    /// Latest event stored.
-    pub last: Nanos,
-    /// From the start to the end; `None` when the recorder was cut off.
-    pub wall: Option<Nanos>,
-    /// Why it ended; `None` when the recorder was cut off.
-    pub ended: Option<String>,
-    /// What this machine did not let the collector see.
-    pub missing: Vec<Missing>,
-    /// Events that were dropped.
-    pub lost: Vec<Loss>,
+impl RecordingFile {
+    /// Opens a recording. One whose recorder was killed inside a batch is first taken back to the batch before.
+    ///
+    /// # Errors
+    /// `Missing`, `NotARecording`, `NewerVersion`, `Corrupt`, `Locked`, `NeedsRepair` and others.
+    pub fn open(path: &Path) -> Result<RecordingFile, RecordError> {
+        RecordingFile::open_within(path, LOCK_PATIENCE)
+    }
+
+    fn open_within(path: &Path, patience: Duration) -> Result<RecordingFile, RecordError> {
+        match fs::metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(RecordError::Missing { path: path.to_owned() });
+            }
+            Err(source) => return Err(RecordError::io("open", path, source)),
+            Ok(metadata) if !metadata.is_file() => return Err(RecordError::NotARecording { path: path.to_owned() }),
+            Ok(_) => {}
+        }
+        let failed = |source| not_opened(path, source);
+        let mut connection = store::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, patience).map_err(failed)?;
+        let mut numbers = identity(&connection);
+        if numbers.as_ref().is_err_and(error::needs_rollback) {
+            connection = store::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, patience).map_err(failed)?;
+            numbers = identity(&connection);
+        }
+        let (application_id, user_version) = numbers.map_err(failed)?;
+        let path = path.to_owned();
+        match version::identify(application_id, user_version) {
+            Identity::Readable => Ok(RecordingFile { connection, path }),
+            Identity::Newer(found) => Err(RecordError::NewerVersion {
+                path,
+                found,
+                known: version::CURRENT,
+            }),
+            Identity::Foreign => Err(RecordError::NotARecording { path }),
+        }
+    }
+
+    /// Everything but slices and threads, as of one instant.
+    ///
+    /// # Errors
+    /// `Corrupt` or `BadValue` when the file is damaged, `Locked` when another program holds it.
+    pub fn read(&self) -> Result<Recording, RecordError> {
+        // One transaction, so that a recording that grows meanwhile is not read half old and half new.
+        let _snapshot = self
+            .connection
+            .unchecked_transaction()
+            .map_err(|source| self.failed(source))?;
+        let (texts, index) = self.texts()?;
+        Ok(Recording {
+            info: self.info()?,
+            launches: self.rows(&LAUNCH, &index, launch)?,
+            execs: self.rows(&EXEC, &index, exec)?,
+            failed_execs: self.rows(&FAILED_EXEC, &index, failed_exec)?,
+            texts,
+        })
+    }
+
+    /// Threads other than the first of their process, in order of creation.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn threads(&self) -> Result<Vec<ThreadRow>, RecordError> {
+        self.rows(&THREAD, &TextIndex::default(), thread)
+    }
+
+    /// Calls `take` with each slice in the order they were recorded, which is nearly that of time. Their texts are
+    /// those of `read`.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn slices(&self, take: &mut dyn FnMut(SliceRow)) -> Result<(), RecordError> {
+        let _snapshot = self
+            .connection
+            .unchecked_transaction()
+            .map_err(|source| self.failed(source))?;
+        let (_, index) = self.texts()?;
+        self.each(&SLICE, &index, |fields| slice(fields).map(&mut *take))
+    }
+
+    fn info(&self) -> Result<Info, RecordError> {
+        let no_texts = TextIndex::default();
+        let mut rows = self.rows(&RECORDING, &no_texts, info)?;
+        let only = rows.pop().filter(|_| rows.is_empty());
+        let info = only.ok_or_else(|| self.corrupt("table recording does not hold exactly one row"))?;
+        Ok(Info {
+            missing: self.rows(&MISSING, &no_texts, missing)?,
+            lost: self.rows(&LOST, &no_texts, loss)?,
+            ..info
+        })
+    }
+
+    fn texts(&self) -> Result<(Texts, TextIndex), RecordError> {
+        let mut texts = Texts::default();
+        let mut ids = Vec::new();
+        self.each(&TEXT, &TextIndex::default(), |fields| {
+            ids.push(fields.required()?);
+            texts.push(fields.bytes()?);
+            Ok(())
+        })?;
+        Ok((texts, TextIndex::new(ids)))
+    }
+
+    fn rows<T>(
+        &self,
+        table: &'static Table,
+        texts: &TextIndex,
+        row: impl Fn(&mut Fields) -> Result<T, BadValue>,
+    ) -> Result<Vec<T>, RecordError> {
+        let mut rows = Vec::new();
+        self.each(table, texts, |fields| row(fields).map(|row| rows.push(row)))?;
+        Ok(rows)
+    }
+
+    fn each(
+        &self,
+        table: &'static Table,
+        texts: &TextIndex,
+        mut take: impl FnMut(&mut Fields) -> Result<(), BadValue>,
+    ) -> Result<(), RecordError> {
+        let mut statement = self
+            .connection
+            .prepare(&table.select())
+            .map_err(|source| self.failed(source))?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().map_err(|source| self.failed(source))? {
+            take(&mut Fields::new(row, table, texts)).map_err(|bad| self.bad_value(bad))?;
+        }
+        Ok(())
+    }
+
+    fn failed(&self, source: rusqlite::Error) -> RecordError {
+        // SQLite does not understand a statement: a table or a column is not there.
+        let is_mutilated = source.sqlite_error_code() == Some(ErrorCode::Unknown)
+            || matches!(source, rusqlite::Error::SqlInputError { .. });
+        if is_mutilated {
+            self.corrupt(&source.to_string())
+        } else {
+            RecordError::sqlite("read", &self.path, source)
+        }
+    }
+
+    fn corrupt(&self, detail: &str) -> RecordError {
+        RecordError::Corrupt {
+            path: self.path.clone(),
+            detail: detail.to_owned(),
+        }
+    }
+
+    fn bad_value(&self, bad: BadValue) -> RecordError {
+        let BadValue { table, column, found } = bad;
+        RecordError::BadValue {
+            path: self.path.clone(),
+            table,
+            column,
+            found,
+        }
+    }
 }
 
-/// What was followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// A command and everything below it.
-    Command,
-    /// A process that was there before, and its future children.
-    Process,
-    /// The whole machine.
-    System,
+/// Why a file that is there was not opened. SQLite keeps the system's reason, such as a lack of permission, to itself.
+fn not_opened(path: &Path, source: rusqlite::Error) -> RecordError {
+    if source.sqlite_error_code() == Some(ErrorCode::CannotOpen)
+        && let Err(refusal) = fs::File::open(path)
+    {
+        return RecordError::io("open", path, refusal);
+    }
+    RecordError::sqlite("open", path, source)
 }
 
-/// How a process came into the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// It was launched by a followed process.
-    Launched,
-    /// It is the command itself.
-    Command,
-    /// It existed before: not a launch.
-    Existed,
-    /// The event of its creation was lost.
-    Orphan,
+/// The two numbers that say what a file is. The first access to the file: here locks and damage show.
+fn identity(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
+    Ok((pragma("application_id")?, pragma("user_version")?))
 }
 
-/// Refers to a string of `Texts`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TextId(pub u32);
+// Each of these takes the columns in the order that `tables` lists them.
 
-/// One process.
-#[derive(Clone, Debug)]
-pub struct LaunchRow {
-    pub id: LaunchId,
-    pub parent: Option<LaunchId>,
-    pub pid: Option<Pid>,
-    pub origin: Origin,
-    pub mechanism: Option<Mechanism>,
-    pub create: Option<Nanos>,
-    pub created: Option<Nanos>,
-    pub first_run: Option<Nanos>,
-    pub exit: Option<Nanos>,
-    pub zombie: Option<Nanos>,
-    pub reaped: Option<Nanos>,
-    pub wait_status: Option<i32>,
-    pub parent_rss_bytes: Option<u64>,
-    pub parent_table_bytes: Option<u64>,
-    pub exit_cpu: Option<Nanos>,
-    pub cpu: Option<Nanos>,
-    pub name: Option<TextId>,
+fn info(fields: &mut Fields) -> Result<Info, BadValue> {
+    Ok(Info {
+        version: fields.word()?,
+        collector: fields.word()?,
+        scope: fields.word_of(&Scope::ALL, Scope::name)?,
+        command: arguments(fields.bytes()?),
+        cpus: fields.required()?,
+        arch: fields.word()?,
+        started_unix_ns: fields.required()?,
+        root: fields.optional()?,
+        last: fields.required()?,
+        wall: fields.optional()?,
+        ended: fields.optional_word()?,
+        missing: Vec::new(),
+        lost: Vec::new(),
+    })
 }
 
-/// One successful `execve`.
-#[derive(Clone, Debug)]
-pub struct ExecRow {
-    pub launch: LaunchId,
-    pub enter: Option<Nanos>,
-    pub returned: Option<Nanos>,
-    pub load_end: Option<Nanos>,
-    pub has_loader: Option<bool>,
-    pub enter_cpu: Option<Nanos>,
-    pub return_cpu: Option<Nanos>,
-    pub load_cpu: Option<Nanos>,
-    pub path: TextId,
-    pub interpreter: Option<TextId>,
-    pub argv: TextId,
-    pub argv_bytes: u64,
-    pub cwd: Option<TextId>,
+fn missing(fields: &mut Fields) -> Result<Missing, BadValue> {
+    Ok(Missing {
+        what: fields.word()?,
+        effect: fields.word()?,
+    })
 }
 
-/// One failed `execve`.
-#[derive(Clone, Debug)]
-pub struct FailedExecRow {
-    pub launch: LaunchId,
-    pub enter: Nanos,
-    pub returned: Nanos,
-    pub path: TextId,
-    pub errno: i32,
+fn loss(fields: &mut Fields) -> Result<Loss, BadValue> {
+    Ok(Loss {
+        kind: fields.word()?,
+        events: fields.required()?,
+    })
 }
 
-/// A thread other than the first of its process.
-#[derive(Clone, Debug)]
-pub struct ThreadRow {
-    pub task: TaskId,
-    pub launch: LaunchId,
-    pub creator: Option<TaskId>,
-    pub tid: Pid,
-    pub created: Nanos,
-    pub ended: Option<Nanos>,
-    pub cpu: Option<Nanos>,
+fn launch(fields: &mut Fields) -> Result<LaunchRow, BadValue> {
+    Ok(LaunchRow {
+        id: fields.required()?,
+        parent: fields.optional()?,
+        parent_task: fields.optional()?,
+        pid: fields.optional()?,
+        origin: fields.one_of(&Origin::ALL)?,
+        mechanism: fields.optional_one_of(&Mechanism::ALL)?,
+        create: fields.optional()?,
+        created: fields.optional()?,
+        first_run: fields.optional()?,
+        exit: fields.optional()?,
+        zombie: fields.optional()?,
+        reaped: fields.optional()?,
+        wait_status: fields.optional()?,
+        parent_rss_bytes: fields.optional()?,
+        parent_table_bytes: fields.optional()?,
+        exit_cpu: fields.optional()?,
+        cpu: fields.optional()?,
+        name: fields.optional()?,
+    })
 }
 
-/// A stretch on a CPU and the stretch off it that followed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SliceRow {
-    pub task: TaskId,
-    pub off: Nanos,
-    pub on_span: Option<Nanos>,
-    pub off_span: Option<Nanos>,
-    pub wake_span: Option<Nanos>,
-    pub reason: LeftCpu,
-    pub syscall: Option<u32>,
-    pub argument: Option<u64>,
-    pub waker: Option<WakerRow>,
+fn exec(fields: &mut Fields) -> Result<ExecRow, BadValue> {
+    Ok(ExecRow {
+        launch: fields.required()?,
+        enter: fields.optional()?,
+        returned: fields.optional()?,
+        load_end: fields.optional()?,
+        has_loader: fields.optional()?,
+        enter_cpu: fields.optional()?,
+        return_cpu: fields.optional()?,
+        load_cpu: fields.optional()?,
+        path: fields.required()?,
+        interpreter: fields.optional()?,
+        argv: fields.required()?,
+        argv_bytes: fields.required()?,
+        cwd: fields.optional()?,
+    })
 }
 
-/// Who woke a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WakerRow {
-    /// A followed thread.
-    Task(TaskId),
-    /// A thread that is not followed, with its name.
-    Other(Pid, Option<TextId>),
-    /// An interrupt.
+fn failed_exec(fields: &mut Fields) -> Result<FailedExecRow, BadValue> {
+    Ok(FailedExecRow {
+        launch: fields.required()?,
+        enter: fields.required()?,
+        returned: fields.required()?,
+        path: fields.required()?,
+        errno: fields.required()?,
+    })
+}
+
+fn thread(fields: &mut Fields) -> Result<ThreadRow, BadValue> {
+    Ok(ThreadRow {
+        task: fields.required()?,
+        launch: fields.required()?,
+        creator: fields.optional()?,
+        tid: fields.required()?,
+        created: fields.required()?,
+        ended: fields.optional()?,
+        cpu: fields.optional()?,
+    })
+}
+
+fn slice(fields: &mut Fields) -> Result<SliceRow, BadValue> {
+    Ok(SliceRow {
+        task: fields.required()?,
+        off: fields.required()?,
+        on_span: fields.optional()?,
+        off_span: fields.optional()?,
+        wake_span: fields.optional()?,
+        reason: fields.one_of(&LeftCpu::ALL)?,
+        syscall: fields.optional()?,
+        argument: fields.optional::<i64>()?.map(i64::cast_unsigned),
+        waker: waker(fields)?,
+    })
+}
+
+fn waker(fields: &mut Fields) -> Result<Option<WakerRow>, BadValue> {
+    let by: Option<Waking> = fields.optional()?;
+    let name = fields.optional()?;
+    Ok(by.map(|by| match by {
+        Waking::Interrupt => WakerRow::Interrupt,
+        Waking::Task(task) => WakerRow::Task(task),
+        Waking::Other(pid) => WakerRow::Other(pid, name),
+    }))
+}
+
+/// What the column `waker` holds, without the name that the next column has.
+enum Waking {
     Interrupt,
+    Task(TaskId),
+    Other(Pid),
 }
 
-/// The strings of a recording, in one piece of memory.
-#[derive(Clone, Debug, Default)]
-pub struct Texts {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Texts {
-    /// Adds a string and says how to refer to it.
-    pub fn push(&mut self, text: &[u8]) -> TextId {
-        self.bytes.extend_from_slice(text);
-        self.ends.push(self.bytes.len());
-        TextId(u32::try_from(self.ends.len() - 1).unwrap_or(u32::MAX))
-    }
-
-    /// The string; empty when there is no such one.
-    #[must_use]
-    pub fn get(&self, id: TextId) -> &[u8] {
-        let index = id.0 as usize;
-        let Some(&end) = self.ends.get(index) else { return &[] };
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        &self.bytes[start..end]
+impl FromColumn for Waking {
+    fn from_column(value: i64, texts: &TextIndex) -> Option<Self> {
+        match value {
+            0 => Some(Waking::Interrupt),
+            1.. => TaskId::from_column(value, texts).map(Waking::Task),
+            _ => Pid::from_column(value.checked_neg()?, texts).map(Waking::Other),
+        }
     }
 }
+
+/// Takes an argv apart, of which each argument ends with NUL.
+fn arguments(argv: &[u8]) -> Vec<Vec<u8>> {
+    match argv.strip_suffix(b"\0") {
+        Some(argv) => argv.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect(),
+        None => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -81,7 +81,7 @@ CREATE TABLE exec (
     path_text        INTEGER NOT NULL, -- the file as given to execve
     interpreter_text INTEGER,          -- interpreter of a #! script
     argv_text        INTEGER NOT NULL, -- each argument ended by NUL; secrets masked
-    argv_bytes       INTEGER NOT NULL, -- bytes the whole argv took; larger than the text when that was cut
+    argv_bytes       INTEGER NOT NULL, -- bytes the whole argv took, masks counted as they are; larger than the text when that was cut
     cwd_text         INTEGER
 );
 

@@ -1,0 +1,83 @@
+//! Builds the BPF object with one call of clang, and before that its C header from the wire format's Rust definition.
+
+#[cfg(feature = "ebpf")]
+mod ebpf {
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    const SOURCES: &str = "src/collect/ebpf";
+
+    pub(crate) fn build() {
+        let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+        println!("cargo::rerun-if-changed={SOURCES}");
+        println!("cargo::rerun-if-env-changed=CLANG");
+        let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target");
+        assert!(
+            arch == "x86_64",
+            "the eBPF collector knows x86_64 only, not {arch}: build with --no-default-features"
+        );
+        generate_header(&out.join("wire.h"));
+        compile(&out);
+    }
+
+    fn generate_header(header: &Path) {
+        let wire = Path::new(SOURCES).join("wire.rs");
+        let text = std::fs::read_to_string(&wire).expect("wire.rs is there");
+        // cbindgen leaves out types that no C function takes, unless they are named.
+        let structs = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("pub struct ")?.split([' ', '{']).next());
+        let config = cbindgen::Config {
+            language: cbindgen::Language::C,
+            no_includes: true,
+            pragma_once: true,
+            style: cbindgen::Style::Tag,
+            export: cbindgen::ExportConfig {
+                include: structs.map(str::to_owned).collect(),
+                ..cbindgen::ExportConfig::default()
+            },
+            ..cbindgen::Config::default()
+        };
+        cbindgen::Builder::new()
+            .with_config(config)
+            .with_src(&wire)
+            .generate()
+            .expect("a C header from wire.rs")
+            .write_to_file(header);
+    }
+
+    fn compile(out: &Path) {
+        let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
+        let libbpf = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
+        let status = Command::new(&clang)
+            .args([
+                "-g",
+                "-O2",
+                "-target",
+                "bpf",
+                "-mcpu=v3",
+                "-D__TARGET_ARCH_x86",
+                "-Wall",
+                "-Werror",
+            ])
+            .args(["-Wno-unused-function", "-I", &libbpf, "-I"])
+            .arg(out)
+            .arg("-c")
+            .arg(Path::new(SOURCES).join("spawnscope.bpf.c"))
+            .arg("-o")
+            .arg(out.join("spawnscope.bpf.o"))
+            .status();
+        match status {
+            Ok(status) if status.success() => {}
+            Ok(status) => panic!("{clang} could not compile the BPF programs ({status})"),
+            Err(error) => panic!(
+                "cannot run {clang} ({error}): install clang, or name it in CLANG, or build with --no-default-features"
+            ),
+        }
+    }
+}
+
+fn main() {
+    #[cfg(feature = "ebpf")]
+    ebpf::build();
+}

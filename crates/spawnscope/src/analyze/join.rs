@@ -1,0 +1,107 @@
+//! Joins the rows of several tables to launches. Each launch is seen alone: what it is called and where it stands
+//! among the others is `tree`'s.
+
+use std::collections::HashMap;
+
+use super::launch::{Command, Exec, FailedExec, Instants, Launch, Outcome};
+use super::phases;
+use crate::event::{LaunchId, Nanos};
+use crate::record::reader::{ExecRow, FailedExecRow, LaunchRow, Recording, TextId};
+
+/// Joins the rows that belong to each launch.
+pub(super) struct Joiner<'a> {
+    /// Where the rows come from.
+    pub(super) recording: &'a Recording,
+    /// The end of the recording, which closes what was still running.
+    pub(super) end: Nanos,
+}
+
+impl<'a> Joiner<'a> {
+    /// One launch for each of `rows`, in their order.
+    pub(super) fn join(&self, rows: &[&'a LaunchRow], index_of: &HashMap<LaunchId, usize>) -> Vec<Launch<'a>> {
+        let mut execs: Vec<Vec<&'a ExecRow>> = vec![Vec::new(); rows.len()];
+        for row in &self.recording.execs {
+            if let Some(index) = index_of.get(&row.launch) {
+                execs[*index].push(row);
+            }
+        }
+        let mut failures: Vec<Vec<FailedExec<'a>>> = vec![Vec::new(); rows.len()];
+        for row in &self.recording.failed_execs {
+            if let Some(index) = index_of.get(&row.launch) {
+                failures[*index].push(self.failed_exec(row));
+            }
+        }
+        let parts = rows.iter().zip(execs).zip(failures);
+        parts
+            .map(|((row, execs), failures)| self.launch(row, &execs, failures))
+            .collect()
+    }
+
+    /// One launch, without name and place: those need its ancestors.
+    fn launch(&self, row: &LaunchRow, exec_rows: &[&'a ExecRow], mut failed_execs: Vec<FailedExec<'a>>) -> Launch<'a> {
+        failed_execs.sort_by_key(|failed| failed.enter);
+        let execs: Vec<Exec<'a>> = exec_rows.iter().map(|exec| self.exec(exec)).collect();
+        let instants = Instants {
+            create: row.create,
+            created: row.created,
+            first_run: row.first_run,
+            exit: row.exit,
+            zombie: row.zombie,
+            reaped: row.reaped,
+        };
+        let ended = row.exit.or(row.zombie).or(row.reaped).is_some();
+        Launch {
+            id: row.id,
+            parent: row.parent,
+            depth: 0,
+            pid: row.pid,
+            origin: row.origin,
+            mechanism: row.mechanism,
+            birth_command: Command::default(),
+            command: Command::default(),
+            parent_rss_bytes: row.parent_rss_bytes,
+            instants,
+            phases: phases::wall_times(row.origin, &instants, &execs, (!ended).then_some(self.end)),
+            cpu_phases: phases::cpu_times(row, exec_rows),
+            execs,
+            failed_execs,
+            cpu: row.cpu,
+            outcome: match row.wait_status {
+                _ if !ended => Outcome::Running,
+                Some(status) => Outcome::of_wait_status(status),
+                None => Outcome::Unknown,
+            },
+        }
+    }
+
+    fn exec(&self, row: &ExecRow) -> Exec<'a> {
+        let argv = self.text(row.argv);
+        Exec {
+            enter: row.enter,
+            returned: row.returned,
+            loaded: if row.has_loader == Some(false) {
+                row.returned
+            } else {
+                row.load_end
+            },
+            path: self.text(row.path),
+            interpreter: row.interpreter.map(|id| self.text(id)),
+            argv,
+            argv_cut: row.argv_bytes > argv.len() as u64,
+            cwd: row.cwd.map(|id| self.text(id)),
+        }
+    }
+
+    fn failed_exec(&self, row: &FailedExecRow) -> FailedExec<'a> {
+        FailedExec {
+            enter: row.enter,
+            returned: row.returned,
+            path: self.text(row.path),
+            errno: row.errno,
+        }
+    }
+
+    fn text(&self, id: TextId) -> &'a [u8] {
+        self.recording.texts.get(id)
+    }
+}

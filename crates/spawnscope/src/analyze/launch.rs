@@ -1,0 +1,219 @@
+//! One launch with everything known of it joined together: rows of several tables become one value.
+//! Owns what a single launch can say of itself; how launches relate is `tree`'s, how time divides is `phases`'.
+
+use super::Origin;
+use super::phases::{Phase, PhaseTimes};
+use crate::event::{LaunchId, Mechanism, Nanos, Pid};
+
+/// One process of the recording and what became of it.
+#[derive(Clone, Debug)]
+pub struct Launch<'a> {
+    /// Its number in the recording.
+    pub id: LaunchId,
+    /// The process that asked for it, even when the recording does not hold that one.
+    pub parent: Option<LaunchId>,
+    /// Steps from the top of its tree.
+    pub depth: u32,
+    /// As the recorder's pid namespace names it.
+    pub pid: Option<Pid>,
+    /// How it came into the recording.
+    pub origin: Origin,
+    /// The call that created it.
+    pub mechanism: Option<Mechanism>,
+    /// The program it was born as: its parent's at that time.
+    pub birth_command: Command<'a>,
+    /// The program it became: of its last successful `execve`, or the one it was born as.
+    pub command: Command<'a>,
+    /// The parent's resident set when it was created.
+    pub parent_rss_bytes: Option<u64>,
+    /// The instants that bound its phases.
+    pub instants: Instants,
+    /// Its successful `execve` calls in order.
+    pub execs: Vec<Exec<'a>>,
+    /// Its failed `execve` calls in order.
+    pub failed_execs: Vec<FailedExec<'a>>,
+    /// Wall time by phase.
+    pub phases: PhaseTimes,
+    /// CPU time by phase.
+    pub cpu_phases: PhaseTimes,
+    /// CPU time of all its ended threads.
+    pub cpu: Option<Nanos>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+impl Launch<'_> {
+    /// Whether it is a launch at all: a process that existed before is not.
+    #[must_use]
+    pub fn is_launch(&self) -> bool {
+        self.origin != Origin::Existed
+    }
+
+    /// Whether it was launched to do its parent's work in parallel or apart, without a program of its own.
+    #[must_use]
+    pub fn is_fork_without_exec(&self) -> bool {
+        self.origin == Origin::Launched && self.execs.is_empty()
+    }
+
+    /// Whether it was still running when the recording ended.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        self.outcome == Outcome::Running
+    }
+
+    /// The earliest known instant that belongs to it. The command begins when the recorder lets it go.
+    #[must_use]
+    pub fn start(&self) -> Option<Nanos> {
+        let at = &self.instants;
+        if matches!(self.origin, Origin::Command | Origin::Existed) {
+            return at.created;
+        }
+        let first_exec = || self.execs.first().and_then(|exec| exec.enter.or(exec.returned));
+        at.create.or(at.created).or(at.first_run).or_else(first_exec)
+    }
+
+    /// The latest known instant that belongs to it; `None` while it runs. The recorder's reaping of the command does not.
+    #[must_use]
+    pub fn end(&self) -> Option<Nanos> {
+        let reaped = self.instants.reaped.filter(|_| self.origin != Origin::Command);
+        reaped.or(self.instants.zombie).or(self.instants.exit)
+    }
+
+    /// Wall time from the parent's call to the reaping; up to the recording's end for one that was still running.
+    #[must_use]
+    pub fn total(&self, recording_end: Nanos) -> Option<Nanos> {
+        let end = if self.is_unfinished() {
+            Some(recording_end)
+        } else {
+            self.end()
+        };
+        Some(end?.since(self.start()?))
+    }
+
+    /// Everything but `run`; `None` when no such phase is known.
+    #[must_use]
+    pub fn tax(&self) -> Option<Nanos> {
+        self.phases.sum(Phase::TAX)
+    }
+}
+
+/// The instants that bound a launch's phases, those of its execs apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Instants {
+    /// The parent entered the call.
+    pub create: Option<Nanos>,
+    /// The process existed.
+    pub created: Option<Nanos>,
+    /// It first got a CPU.
+    pub first_run: Option<Nanos>,
+    /// Its exit began.
+    pub exit: Option<Nanos>,
+    /// Its parent may reap it.
+    pub zombie: Option<Nanos>,
+    /// Its parent's wait returned.
+    pub reaped: Option<Nanos>,
+}
+
+/// The name under which launches are counted: a program's base name, and whether it is only a copy of that program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Command<'a> {
+    /// Base name of the program's file.
+    pub name: &'a [u8],
+    /// A fork that never ran a program of its own; shown in parentheses.
+    pub forked: bool,
+}
+
+impl Command<'_> {
+    /// The name as people see it, `(bash)` for a fork of bash; bytes, because file names are.
+    #[must_use]
+    pub fn label(&self) -> Vec<u8> {
+        if self.forked {
+            [b"(", self.name, b")"].concat()
+        } else {
+            self.name.to_vec()
+        }
+    }
+}
+
+/// One successful `execve`.
+#[derive(Clone, Debug)]
+pub struct Exec<'a> {
+    /// It was entered.
+    pub enter: Option<Nanos>,
+    /// It returned to user space.
+    pub returned: Option<Nanos>,
+    /// The dynamic loader was done; equals `returned` for a static program.
+    pub loaded: Option<Nanos>,
+    /// The file as given.
+    pub path: &'a [u8],
+    /// The interpreter of a `#!` script.
+    pub interpreter: Option<&'a [u8]>,
+    /// Each argument ended by NUL.
+    pub argv: &'a [u8],
+    /// Whether the recording keeps only the beginning of the arguments.
+    pub argv_cut: bool,
+    /// The working directory.
+    pub cwd: Option<&'a [u8]>,
+}
+
+impl<'a> Exec<'a> {
+    /// Its arguments one by one.
+    pub fn arguments(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let bytes = self.argv.strip_suffix(b"\0").unwrap_or(self.argv);
+        let none = self.argv.is_empty();
+        bytes.split(|byte| *byte == 0).filter(move |_| !none)
+    }
+}
+
+/// One failed `execve`.
+#[derive(Clone, Copy, Debug)]
+pub struct FailedExec<'a> {
+    /// It was entered.
+    pub enter: Nanos,
+    /// It returned.
+    pub returned: Nanos,
+    /// The file as given.
+    pub path: &'a [u8],
+    /// Why it failed.
+    pub errno: i32,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Not yet, when the recording ended.
+    Running,
+    /// By itself, with this code.
+    Code(i32),
+    /// By a signal.
+    Signal {
+        /// The signal.
+        number: i32,
+        /// Whether it left a core dump.
+        core_dumped: bool,
+    },
+    /// It ended, but how was not seen.
+    Unknown,
+}
+
+impl Outcome {
+    /// Takes a status apart as wait(2) encodes it.
+    #[must_use]
+    pub fn of_wait_status(status: i32) -> Outcome {
+        match status & 0x7f {
+            0 => Outcome::Code((status >> 8) & 0xff),
+            number => Outcome::Signal {
+                number,
+                core_dumped: status & 0x80 != 0,
+            },
+        }
+    }
+}
+
+/// The part of a path behind its last slash.
+#[must_use]
+pub fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/')
+        .find(|part| !part.is_empty())
+        .unwrap_or(path)
+}

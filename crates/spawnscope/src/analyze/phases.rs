@@ -1,0 +1,264 @@
+//! Divides the life of one launch into the eight phases, in wall time and in CPU time.
+//! Phases tile the launch exactly; a phase with an unknown boundary is unknown and charged to no neighbour.
+
+use super::Origin;
+use super::launch::{Exec, Instants};
+use crate::event::Nanos;
+use crate::record::reader::{ExecRow, LaunchRow};
+
+/// One of the eight parts of a launch, in the order in which they happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Phase {
+    /// The parent's call until the child exists: page tables of a large parent.
+    Create,
+    /// The child waits for its first CPU.
+    Queue,
+    /// The child's first run until it enters the exec that succeeds.
+    Setup,
+    /// Inside successful `execve` calls.
+    Exec,
+    /// The dynamic loader.
+    Load,
+    /// The useful work.
+    Run,
+    /// From the beginning of the exit until the parent may reap.
+    Teardown,
+    /// Until the parent's wait returns.
+    Reap,
+}
+
+impl Phase {
+    /// All of them, in order.
+    pub const ALL: [Phase; 8] = [
+        Phase::Create,
+        Phase::Queue,
+        Phase::Setup,
+        Phase::Exec,
+        Phase::Load,
+        Phase::Run,
+        Phase::Teardown,
+        Phase::Reap,
+    ];
+
+    /// Those that make up the launch tax: all but `run`.
+    pub const TAX: [Phase; 7] = [
+        Phase::Create,
+        Phase::Queue,
+        Phase::Setup,
+        Phase::Exec,
+        Phase::Load,
+        Phase::Teardown,
+        Phase::Reap,
+    ];
+
+    /// Its name in every output.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Create => "create",
+            Phase::Queue => "queue",
+            Phase::Setup => "setup",
+            Phase::Exec => "exec",
+            Phase::Load => "load",
+            Phase::Run => "run",
+            Phase::Teardown => "teardown",
+            Phase::Reap => "reap",
+        }
+    }
+}
+
+/// A span for each phase; `None` where it is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhaseTimes([Option<Nanos>; 8]);
+
+impl PhaseTimes {
+    /// The span of one phase.
+    #[must_use]
+    pub fn get(&self, phase: Phase) -> Option<Nanos> {
+        self.0[phase as usize]
+    }
+
+    /// Phases with their spans, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Phase, Option<Nanos>)> + '_ {
+        Phase::ALL.into_iter().map(|phase| (phase, self.get(phase)))
+    }
+
+    /// The sum over those of `phases` that are known; `None` when none is.
+    #[must_use]
+    pub fn sum(&self, phases: impl IntoIterator<Item = Phase>) -> Option<Nanos> {
+        phases
+            .into_iter()
+            .filter_map(|phase| self.get(phase))
+            .reduce(|sum, span| Nanos(sum.0 + span.0))
+    }
+}
+
+/// One piece of a launch on the time line: a phase may come as several, when a process execs more than once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The phase it belongs to.
+    pub phase: Phase,
+    /// Its beginning.
+    pub start: Nanos,
+    /// Its end, never before its beginning.
+    pub end: Nanos,
+}
+
+/// A point at which one phase ends; the next one begins there.
+#[derive(Clone, Copy)]
+struct Cut {
+    ends: Phase,
+    at: Option<Nanos>,
+}
+
+/// Wall time of a launch by phase. `recording_end` closes the open phase of one that was `unfinished`.
+pub(super) fn wall_times(origin: Origin, at: &Instants, execs: &[Exec<'_>], unfinished: Option<Nanos>) -> PhaseTimes {
+    let (first, cuts) = wall_cuts(origin, at, execs, unfinished);
+    let mut times = sum_of_pieces(first, &cuts);
+    if execs.is_empty() {
+        // Known to be absent, and not merely unseen: a launch without an exec has none of these.
+        for phase in [Phase::Setup, Phase::Exec, Phase::Load] {
+            times.0[phase as usize] = Some(Nanos(0));
+        }
+    }
+    times
+}
+
+/// The known pieces of a launch in order, for a time line.
+#[must_use]
+pub fn pieces(origin: Origin, at: &Instants, execs: &[Exec<'_>], unfinished: Option<Nanos>) -> Vec<Piece> {
+    let (first, cuts) = wall_cuts(origin, at, execs, unfinished);
+    known_pieces(first, &cuts).collect()
+}
+
+/// The boundaries of a launch: where its first phase begins, and the end of each phase in order.
+fn wall_cuts(
+    origin: Origin,
+    at: &Instants,
+    execs: &[Exec<'_>],
+    unfinished: Option<Nanos>,
+) -> (Option<Nanos>, Vec<Cut>) {
+    let mut cuts = Vec::with_capacity(6 + 3 * execs.len());
+    let first = match origin {
+        // The recorder holds the command at birth, so its creation and first run say nothing of a launch.
+        Origin::Command | Origin::Existed => at.created,
+        Origin::Launched | Origin::Orphan => {
+            cuts.push(Cut {
+                ends: Phase::Create,
+                at: at.created,
+            });
+            cuts.push(Cut {
+                ends: Phase::Queue,
+                at: at.first_run,
+            });
+            at.create
+        }
+    };
+    // What a process does between two of its execs is work; before its first one, it prepares for it.
+    let before_first_exec = if origin == Origin::Existed {
+        Phase::Run
+    } else {
+        Phase::Setup
+    };
+    for (index, exec) in execs.iter().enumerate() {
+        cuts.push(Cut {
+            ends: if index == 0 { before_first_exec } else { Phase::Run },
+            at: exec.enter,
+        });
+        cuts.push(Cut {
+            ends: Phase::Exec,
+            at: exec.returned,
+        });
+        cuts.push(Cut {
+            ends: Phase::Load,
+            at: exec.loaded,
+        });
+    }
+    cuts.push(Cut {
+        ends: Phase::Run,
+        at: unfinished.or(at.exit),
+    });
+    if unfinished.is_none() {
+        cuts.push(Cut {
+            ends: Phase::Teardown,
+            at: at.zombie,
+        });
+        // The command's parent is the recorder, whose waiting is no one's cost.
+        cuts.push(Cut {
+            ends: Phase::Reap,
+            at: if origin == Origin::Command { None } else { at.reaped },
+        });
+    }
+    (first, cuts)
+}
+
+/// CPU time of a launch by phase, from the counters of its threads at the boundaries.
+pub(super) fn cpu_times(row: &LaunchRow, execs: &[&ExecRow]) -> PhaseTimes {
+    // Counters start at zero with the process, except that the recorder's own work precedes the command's.
+    let first = if row.origin == Origin::Launched {
+        Some(Nanos(0))
+    } else {
+        None
+    };
+    let mut cuts = Vec::with_capacity(1 + 3 * execs.len());
+    for (index, exec) in execs.iter().enumerate() {
+        let loaded = if exec.has_loader == Some(false) {
+            exec.return_cpu
+        } else {
+            exec.load_cpu
+        };
+        cuts.push(Cut {
+            ends: if index == 0 { Phase::Setup } else { Phase::Run },
+            at: exec.enter_cpu,
+        });
+        cuts.push(Cut {
+            ends: Phase::Exec,
+            at: exec.return_cpu,
+        });
+        cuts.push(Cut {
+            ends: Phase::Load,
+            at: loaded,
+        });
+    }
+    cuts.push(Cut {
+        ends: Phase::Run,
+        at: row.cpu.or(row.exit_cpu),
+    });
+    sum_of_pieces(first, &cuts)
+}
+
+/// Adds up the pieces of each phase; one unknown piece makes its whole phase unknown.
+fn sum_of_pieces(first: Option<Nanos>, cuts: &[Cut]) -> PhaseTimes {
+    let mut times = PhaseTimes::default();
+    for piece in known_pieces(first, cuts) {
+        let sum = &mut times.0[piece.phase as usize];
+        *sum = Some(Nanos(sum.unwrap_or_default().0 + piece.end.since(piece.start).0));
+    }
+    let mut start = first;
+    for cut in cuts {
+        if start.is_none() || cut.at.is_none() {
+            times.0[cut.ends as usize] = None;
+        }
+        start = cut.at;
+    }
+    times
+}
+
+/// The pieces with both boundaries known, brought into order: two CPUs stamp neighbouring events a little apart, so
+/// a boundary may lie before its forerunner or after the last one. The first and the last are kept, the others give way.
+fn known_pieces(first: Option<Nanos>, cuts: &[Cut]) -> impl Iterator<Item = Piece> + '_ {
+    let last = cuts.iter().rev().find_map(|cut| cut.at);
+    let mut latest = first.unwrap_or_default();
+    let mut start = first;
+    cuts.iter().filter_map(move |cut| {
+        let end = cut.at.map(|at| at.min(last.unwrap_or(at)).max(latest));
+        latest = end.unwrap_or(latest);
+        let piece = start.zip(end).map(|(start, end)| Piece {
+            phase: cut.ends,
+            start,
+            end,
+        });
+        start = end;
+        piece
+    })
+}

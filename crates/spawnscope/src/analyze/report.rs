@@ -1,0 +1,144 @@
+//! The report: everything that `spawnscope report` says, as plain data. Owns what is counted and how it is grouped;
+//! words, colours and JSON keys are `present`'s.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::drift::{Drift, drifts};
+use super::launch::{Command, Launch};
+use super::path_search::{PathSearches, path_searches};
+use super::summary::Summary;
+use super::tree::Forest;
+use crate::event::{Loss, Missing, Nanos, Pid};
+use crate::record::reader::{Origin, Recording, Scope};
+
+/// What one row of the table stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupBy {
+    /// Launches of one program.
+    #[default]
+    Command,
+    /// Launches made by one program.
+    Parent,
+}
+
+/// What a recording amounts to.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The command's argv; empty without a command.
+    pub command: Vec<Vec<u8>>,
+    /// What was followed.
+    pub scope: Scope,
+    /// The process that was followed (`-p`), with its name.
+    pub followed: Option<(Pid, Vec<u8>)>,
+    /// Name of the collector.
+    pub collector: String,
+    /// CPUs online at the start.
+    pub cpus: u32,
+    /// From the start to the command's end or the recording's; up to the last event when the recorder was cut off.
+    pub wall: Nanos,
+    /// How the recording ended; `None` when the recorder was cut off.
+    pub ended: Option<String>,
+    /// Sums over all launches.
+    pub all: Summary,
+    /// What `groups` are.
+    pub group_by: GroupBy,
+    /// One entry a program, the largest launch tax first.
+    pub groups: Vec<Group>,
+    /// Programs looked for in vain along PATH.
+    pub path_searches: PathSearches,
+    /// Parents whose launches became slower, the worst first.
+    pub drifts: Vec<Drift>,
+    /// Events that were dropped.
+    pub lost: Vec<Loss>,
+    /// What this machine did not let the collector see.
+    pub missing: Vec<Missing>,
+}
+
+impl Report {
+    /// Whether the recorder ended without finishing the recording.
+    #[must_use]
+    pub fn is_cut_off(&self) -> bool {
+        self.ended.is_none()
+    }
+
+    /// Events that were dropped, of all kinds.
+    #[must_use]
+    pub fn lost_events(&self) -> u64 {
+        self.lost.iter().map(|loss| loss.events).sum()
+    }
+}
+
+/// Launches that share a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The program, as people see it: `dirname`, or `(bash)` for forks of bash without an exec.
+    pub label: Vec<u8>,
+    /// Sums over them.
+    pub sums: Summary,
+}
+
+/// Sums up a recording.
+#[must_use]
+pub fn report(recording: &Recording, group_by: GroupBy) -> Report {
+    let forest = Forest::grow(recording);
+    let mut all = Summary::default();
+    let mut groups: HashMap<Command<'_>, Summary> = HashMap::new();
+    for launch in forest.launches.iter().filter(|launch| launch.is_launch()) {
+        all.add(launch, forest.end);
+        groups
+            .entry(group_of(launch, group_by))
+            .or_default()
+            .add(launch, forest.end);
+    }
+    let info = &recording.info;
+    Report {
+        command: info.command.clone(),
+        scope: info.scope,
+        followed: (info.scope == Scope::Process).then(|| followed(&forest)).flatten(),
+        collector: info.collector.clone(),
+        cpus: info.cpus,
+        wall: info.wall.unwrap_or(info.last),
+        ended: info.wall.and(info.ended.clone()),
+        all,
+        group_by,
+        groups: ranked(groups),
+        path_searches: path_searches(&forest),
+        drifts: drifts(&forest),
+        lost: info.lost.iter().filter(|loss| loss.events > 0).cloned().collect(),
+        missing: info.missing.clone(),
+    }
+}
+
+/// The process of `-p`: the first that existed before.
+fn followed(forest: &Forest<'_>) -> Option<(Pid, Vec<u8>)> {
+    let launch = forest.launches.iter().find(|launch| launch.origin == Origin::Existed)?;
+    Some((launch.pid?, launch.command.label()))
+}
+
+fn group_of<'a>(launch: &Launch<'a>, group_by: GroupBy) -> Command<'a> {
+    match group_by {
+        GroupBy::Command => launch.command,
+        GroupBy::Parent if launch.depth == 0 => Command {
+            name: b"-",
+            forked: false,
+        },
+        GroupBy::Parent => launch.birth_command,
+    }
+}
+
+fn ranked(groups: HashMap<Command<'_>, Summary>) -> Vec<Group> {
+    let mut groups: Vec<Group> = groups
+        .into_iter()
+        .map(|(command, sums)| Group {
+            label: command.label(),
+            sums,
+        })
+        .collect();
+    groups.sort_by(|a, b| (Reverse(rank(a)), &a.label).cmp(&(Reverse(rank(b)), &b.label)));
+    groups
+}
+
+fn rank(group: &Group) -> (Option<Nanos>, Nanos, u64) {
+    (group.sums.tax, group.sums.total, group.sums.count)
+}

@@ -1,0 +1,223 @@
+//! The launches of a recording as a forest: who launched whom, and under which name each one is counted.
+//! Nothing here recurses or is quadratic: chains may be 100,000 launches deep.
+
+use std::collections::HashMap;
+
+use super::Origin;
+use super::join::Joiner;
+use super::launch::{Command, Exec, Launch, base_name};
+use crate::event::{LaunchId, Nanos};
+use crate::record::reader::{LaunchRow, Recording};
+
+/// All launches, ordered by id, and the shape of their trees. Launches are named by their index.
+#[derive(Clone, Debug)]
+pub struct Forest<'a> {
+    /// Every process of the recording, ascending by id.
+    pub launches: Vec<Launch<'a>>,
+    /// Launches at the top of a tree: the command, and processes that existed before.
+    pub roots: Vec<usize>,
+    /// Launches whose creation or parent was lost, each at the top of a tree of its own.
+    pub orphans: Vec<usize>,
+    /// The end of the recording, which closes what was still running.
+    pub end: Nanos,
+    /// Wall clock at time zero, nanoseconds since 1970-01-01 UTC.
+    pub started_unix_ns: i64,
+    /// Where each launch's children begin in `children`; one entry more than launches.
+    child_starts: Vec<usize>,
+    /// Children of each launch by time of creation, those of one launch in a row.
+    children: Vec<usize>,
+    /// The launch above each one.
+    parents: Vec<Option<usize>>,
+}
+
+/// One launch met on a walk from the tops down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The launch.
+    pub index: usize,
+    /// Steps below the top at which the walk began.
+    pub depth: usize,
+    /// Whether no sibling follows.
+    pub is_last: bool,
+}
+
+impl<'a> Forest<'a> {
+    /// Joins the rows of a recording.
+    #[must_use]
+    pub fn grow(recording: &'a Recording) -> Forest<'a> {
+        let mut rows: Vec<&LaunchRow> = recording.launches.iter().collect();
+        rows.sort_by_key(|row| row.id);
+        let index_of: HashMap<LaunchId, usize> = rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect();
+        let mut parents: Vec<Option<usize>> = rows
+            .iter()
+            .map(|row| row.parent.and_then(|parent| index_of.get(&parent).copied()))
+            .collect();
+
+        let info = &recording.info;
+        let end = info.last.max(info.wall.unwrap_or_default());
+        let mut joined = Joiner { recording, end }.join(&rows, &index_of);
+        let order = parents_first(&mut parents);
+        name_and_place(&mut joined, &parents, &order, &rows, recording);
+
+        let (child_starts, children) = group_children(&joined, &parents);
+        let (mut roots, mut orphans) = (Vec::new(), Vec::new());
+        for (index, launch) in joined.iter().enumerate().filter(|(index, _)| parents[*index].is_none()) {
+            let belongs_at_top = matches!(launch.origin, Origin::Command | Origin::Existed);
+            if belongs_at_top { &mut roots } else { &mut orphans }.push(index);
+        }
+        let started_unix_ns = info.started_unix_ns;
+        Forest {
+            launches: joined,
+            roots,
+            orphans,
+            end,
+            started_unix_ns,
+            child_starts,
+            children,
+            parents,
+        }
+    }
+
+    /// The launches made by the one at `index`, in order of creation.
+    #[must_use]
+    pub fn children(&self, index: usize) -> &[usize] {
+        &self.children[self.child_starts[index]..self.child_starts[index + 1]]
+    }
+
+    /// The launch that made the one at `index`, when the recording holds it.
+    #[must_use]
+    pub fn parent(&self, index: usize) -> Option<usize> {
+        self.parents[index]
+    }
+
+    /// Visits `tops` and everything below them, each launch before its children.
+    pub fn walk<'f>(&'f self, tops: &[usize]) -> impl Iterator<Item = Step> + use<'f, 'a> {
+        let mut pending = Vec::new();
+        push_siblings(&mut pending, tops, 0);
+        std::iter::from_fn(move || {
+            let step: Step = pending.pop()?;
+            push_siblings(&mut pending, self.children(step.index), step.depth + 1);
+            Some(step)
+        })
+    }
+}
+
+fn push_siblings(pending: &mut Vec<Step>, siblings: &[usize], depth: usize) {
+    let last = siblings.last();
+    pending.extend(siblings.iter().rev().map(|index| Step {
+        index: *index,
+        depth,
+        is_last: Some(index) == last,
+    }));
+}
+
+/// The launches in an order in which each comes after its parent. A damaged recording may hold a circle of parents:
+/// one of its launches then loses its parent.
+fn parents_first(parents: &mut [Option<usize>]) -> Vec<usize> {
+    let mut state = vec![Visit::New; parents.len()];
+    let mut order = Vec::with_capacity(parents.len());
+    let mut climb = Vec::new();
+    for start in 0..parents.len() {
+        let mut at = Some(start);
+        while let Some(index) = at.filter(|index| state[*index] == Visit::New) {
+            state[index] = Visit::Climbing;
+            climb.push(index);
+            at = parents[index];
+        }
+        if at.is_some_and(|index| state[index] == Visit::Climbing) {
+            // The launch climbed last is the one whose parent closes the circle.
+            if let Some(topmost) = climb.last() {
+                parents[*topmost] = None;
+            }
+        }
+        while let Some(index) = climb.pop() {
+            state[index] = Visit::Placed;
+            order.push(index);
+        }
+    }
+    order
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Visit {
+    New,
+    Climbing,
+    Placed,
+}
+
+/// Gives each launch its depth and its names, which come from its ancestors: so `order` has parents first.
+fn name_and_place<'a>(
+    launches: &mut [Launch<'a>],
+    parents: &[Option<usize>],
+    order: &[usize],
+    rows: &[&LaunchRow],
+    recording: &'a Recording,
+) {
+    for &index in order {
+        let own_name = match rows[index].name {
+            Some(id) => Some(recording.texts.get(id)),
+            // A command that never ran still has the name that was asked for.
+            None if rows[index].origin == Origin::Command => recording.info.command.first().map(|file| base_name(file)),
+            None => None,
+        };
+        let mut birth_command = Command {
+            name: own_name.unwrap_or(b"?"),
+            forked: false,
+        };
+        if let Some(parent) = parents[index] {
+            launches[index].depth = launches[parent].depth + 1;
+            if launches[index].origin != Origin::Existed {
+                birth_command = command_at(&launches[parent], birth_of(&launches[index]));
+            }
+        }
+        let launch = &mut launches[index];
+        launch.birth_command = birth_command;
+        launch.command = match launch.execs.last() {
+            Some(exec) => Command {
+                name: base_name(exec.path),
+                forked: false,
+            },
+            None => Command {
+                forked: launch.is_launch() && parents[index].is_some(),
+                ..birth_command
+            },
+        };
+    }
+}
+
+fn birth_of(launch: &Launch<'_>) -> Option<Nanos> {
+    launch.instants.create.or(launch.instants.created)
+}
+
+/// The program that `launch` was at an instant; its last one when the instant is unknown.
+fn command_at<'a>(launch: &Launch<'a>, at: Option<Nanos>) -> Command<'a> {
+    let done_by =
+        |exec: &&Exec<'a>| at.is_none_or(|at| exec.enter.or(exec.returned).is_none_or(|entered| entered <= at));
+    let program = launch.execs.iter().rev().find(done_by);
+    Command {
+        name: program.map_or(launch.birth_command.name, |exec| base_name(exec.path)),
+        forked: false,
+    }
+}
+
+/// Children of each launch in a row, by time of creation.
+fn group_children(launches: &[Launch<'_>], parents: &[Option<usize>]) -> (Vec<usize>, Vec<usize>) {
+    let mut starts = vec![0; launches.len() + 1];
+    for parent in parents.iter().flatten() {
+        starts[parent + 1] += 1;
+    }
+    for index in 0..launches.len() {
+        starts[index + 1] += starts[index];
+    }
+    let mut by_birth: Vec<usize> = (0..launches.len()).filter(|index| parents[*index].is_some()).collect();
+    by_birth.sort_by_key(|index| (birth_of(&launches[*index]), launches[*index].id));
+    let mut next = starts.clone();
+    let mut children = vec![0; by_birth.len()];
+    for index in by_birth {
+        if let Some(parent) = parents[index] {
+            children[next[parent]] = index;
+            next[parent] += 1;
+        }
+    }
+    (starts, children)
+}

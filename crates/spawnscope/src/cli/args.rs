@@ -1,0 +1,224 @@
+//! What can be typed: the one definition behind parsing, `--help`, the man pages and the completions.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+/// File that holds a recording unless another is named.
+pub const DEFAULT_FILE: &str = "spawnscope.db";
+
+/// Where does the time of process launches go?
+///
+/// Spawnscope runs a command and says what it launched, how long each launch took, and where that time went: fork,
+/// queue, set-up, exec, loader, run, exit, reap.
+#[derive(Debug, Parser)]
+#[command(name = "spawnscope", version, after_help = EXAMPLES, infer_subcommands = false, arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  spawnscope record -- ./configure          record a command, print its report
+  spawnscope record -o ci.db -- make -j8    keep the recording in ci.db
+  spawnscope report --by parent             who launches, from spawnscope.db
+  spawnscope tree ci.db                     every process with its phases
+  spawnscope export --format perfetto -o t.pftrace   for https://ui.perfetto.dev
+
+Exit status: the command's own (128+n on signal n); 125 when spawnscope itself
+fails, 126 when the command cannot be executed, 127 when it is not found.";
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run a command, or watch processes, and record every launch
+    Record(RecordArguments),
+    /// Say where launch time went
+    Report(ReportArguments),
+    /// Print the process tree with arguments, phases and exit statuses
+    Tree(TreeArguments),
+    /// Write the launches in another program's format
+    Export(ExportArguments),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a directory
+    #[command(hide = true)]
+    Man {
+        /// The directory
+        directory: PathBuf,
+    },
+}
+
+/// Run a command, or watch processes, and record every launch.
+///
+/// The command runs as it would by itself: its input, output, terminal, signals and exit status are its own. The
+/// report goes to standard error. The first Ctrl-C goes to the command; a second one stops recording and leaves.
+#[derive(Debug, Args)]
+#[command(after_help = RECORD_EXAMPLES)]
+pub struct RecordArguments {
+    /// The recording; an older one is kept as FILE.old
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// Follow the process PID and what it launches from now on
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
+    pub pid: Option<i32>,
+    /// Follow every process of the machine, until Ctrl-C, --duration, or the end of the command
+    #[arg(short, long)]
+    pub all: bool,
+    /// Stop recording after S seconds; a command is left to run to its end
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub duration: Option<Duration>,
+    /// How to collect
+    #[arg(long, value_enum, default_value_t = CollectorChoice::Auto, value_name = "WHICH")]
+    pub collector: CollectorChoice,
+    /// Kernel buffer in KiB; raise it when events are lost
+    #[arg(long, value_name = "KIB", default_value_t = 16 * 1024, value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
+    pub buffer: u32,
+    /// Store arguments that look like secrets as they are, instead of masked
+    #[arg(long)]
+    pub no_redact: bool,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print no report and no progress
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The command and its arguments
+    #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+const RECORD_EXAMPLES: &str = "\
+Examples:
+  spawnscope record -- git status
+  spawnscope record -o build.db -- make -j8
+  spawnscope record --json -- ./test.sh 2>report.json
+  spawnscope record -p $(pidof -s nagios) --duration 60
+  sudo spawnscope record -a --duration 10
+
+Needs root or the capabilities CAP_BPF and CAP_PERFMON. Under sudo the command runs
+as the user who typed it, and the recording is that user's.";
+
+/// Which collector to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CollectorChoice {
+    /// The best one that this machine allows
+    Auto,
+    /// eBPF: every phase, at the least cost; needs root or CAP_BPF and CAP_PERFMON
+    Ebpf,
+}
+
+/// Say where launch time went.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  spawnscope report                    of spawnscope.db
+  spawnscope report --by parent ci.db  who launches
+  spawnscope report --top 0            every command
+  spawnscope report --json | jq '.commands[0]'")]
+pub struct ReportArguments {
+    #[command(flatten)]
+    pub recording: RecordingArgument,
+    /// What a row of the table is
+    #[arg(long, value_enum, default_value_t = Grouping::Command)]
+    pub by: Grouping,
+    /// Rows of the table to print, the dearest first; 0 prints all
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    pub top: usize,
+    /// Print JSON (schema_version 1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a row of the table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Grouping {
+    /// A launched program
+    Command,
+    /// The program that launches
+    Parent,
+}
+
+/// Print the process tree with arguments, phases and exit statuses.
+#[derive(Debug, Args)]
+pub struct TreeArguments {
+    #[command(flatten)]
+    pub recording: RecordingArgument,
+}
+
+/// Write the launches in another program's format.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  spawnscope export --format ndjson | jq -c 'select(.phases.create > 1e6)'
+  spawnscope export --format perfetto -o trace.pftrace   open it in https://ui.perfetto.dev")]
+pub struct ExportArguments {
+    #[command(flatten)]
+    pub recording: RecordingArgument,
+    /// The format
+    #[arg(long, value_enum)]
+    pub format: ExportFormat,
+    /// Where to write it instead of standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}
+
+/// A format of exports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// One launch a line, as JSON
+    Ndjson,
+    /// A Perfetto trace (protobuf): a track a process, phases as slices
+    Perfetto,
+}
+
+/// The recording to read.
+#[derive(Debug, Args)]
+pub struct RecordingArgument {
+    /// The recording to read
+    #[arg(value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath, action = ArgAction::Set)]
+    pub file: PathBuf,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("must be more than 0 seconds".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn everything_after_the_command_is_the_commands_own() {
+        let arguments = Arguments::try_parse_from(["spawnscope", "record", "-q", "ls", "-a", "--json"]).unwrap();
+        let Verb::Record(record) = arguments.verb else {
+            panic!("not record")
+        };
+        assert_eq!(record.command, ["ls", "-a", "--json"]);
+        assert!(record.quiet && !record.json && !record.all);
+    }
+
+    #[test]
+    fn a_duration_is_a_positive_number_of_seconds() {
+        assert_eq!(seconds("1.5"), Ok(Duration::from_millis(1500)));
+        for text in ["0", "-1", "nan", "1e300", "soon"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The exit statuses, in one place.
+//!
+//! | status | meaning |
+//! |---|---|
+//! | 0 to 255 | `record -- CMD`: CMD's own |
+//! | 128 + n | CMD was killed by signal n |
+//! | 125 | spawnscope itself failed: bad usage, no permission, an unreadable recording |
+//! | 126 | CMD was found but could not be executed |
+//! | 127 | CMD was not found |
+
+use std::process::ExitCode;
+
+use crate::collect::held::StartError;
+
+/// Spawnscope itself failed.
+pub const FAILED: u8 = 125;
+
+/// The status with which a failure ends the program.
+#[must_use]
+pub fn of_failure(error: &anyhow::Error) -> ExitCode {
+    ExitCode::from(match error.downcast_ref::<StartError>() {
+        Some(StartError::NotFound(_)) => 127,
+        Some(StartError::NotExecutable(..)) => 126,
+        _ => FAILED,
+    })
+}
+
+/// The status of a command that ended as `wait(2)` says.
+#[must_use]
+pub fn of_command(wait_status: i32) -> ExitCode {
+    let status = if libc::WIFSIGNALED(wait_status) {
+        128 + libc::WTERMSIG(wait_status)
+    } else {
+        libc::WEXITSTATUS(wait_status)
+    };
+    ExitCode::from(u8::try_from(status).unwrap_or(FAILED))
+}

@@ -1,0 +1,45 @@
+//! `spawnscope export`: writes a recording in another program's format.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use anyhow::{Context, Result, bail};
+
+use super::args::{ExportArguments, ExportFormat};
+use crate::analyze::{Forest, Waits};
+use crate::present::{ndjson, perfetto};
+use crate::record::reader::RecordingFile;
+
+/// Runs the verb.
+///
+/// # Errors
+/// When the recording cannot be read or the export not be written.
+pub fn run(arguments: &ExportArguments) -> Result<()> {
+    let file = RecordingFile::open(&arguments.recording.file)?;
+    let recording = file.read()?;
+    let forest = Forest::grow(&recording);
+    let mut out = BufWriter::new(destination(arguments)?);
+    let written = match arguments.format {
+        ExportFormat::Ndjson => {
+            let threads = file.threads()?;
+            let mut slices = Vec::new();
+            file.slices(&mut |slice| slices.push(slice))?;
+            ndjson::write(&mut out, &forest, &Waits::group(&recording, &forest, &threads, slices))
+        }
+        ExportFormat::Perfetto => perfetto::write(&mut out, &forest),
+    };
+    written.and_then(|()| out.flush()).context("failed to write the export")
+}
+
+fn destination(arguments: &ExportArguments) -> Result<Box<dyn Write>> {
+    match &arguments.output {
+        Some(path) => {
+            let file = File::create(path).with_context(|| format!("failed to create {}", path.display()))?;
+            Ok(Box::new(file))
+        }
+        None if arguments.format == ExportFormat::Perfetto && io::stdout().is_terminal() => {
+            bail!("a Perfetto trace is binary: name a file with -o, or redirect standard output")
+        }
+        None => Ok(Box::new(io::stdout().lock())),
+    }
+}

@@ -1,0 +1,30 @@
+//! Where text goes: how wide a terminal is, and a reader that has seen enough.
+
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+
+/// Columns where there is no terminal to ask.
+const DEFAULT_WIDTH: usize = 80;
+
+/// Columns of the stream's terminal; 80 when it is none.
+#[must_use]
+pub fn width(stream: &impl AsFd) -> usize {
+    terminal_width(stream).unwrap_or(DEFAULT_WIDTH)
+}
+
+/// Columns of the stream's terminal.
+#[must_use]
+pub fn terminal_width(stream: &impl AsFd) -> Option<usize> {
+    let fd = stream.as_fd();
+    let size = rustix::termios::tcgetwinsize(fd.is_terminal().then_some(fd)?).ok()?;
+    (size.ws_col >= 40).then_some(usize::from(size.ws_col))
+}
+
+/// Whether a failure is only that the reader of our output went away, as `head` does.
+#[must_use]
+pub fn reader_went_away(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,58 @@
+//! `spawnscope report`: says where launch time went.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::args::{Grouping, ReportArguments};
+use super::output;
+use crate::analyze::{self, GroupBy, Report};
+use crate::present::{json, table};
+use crate::record::reader::RecordingFile;
+
+/// Rows of the table in the report after a recording.
+const TOP_AFTER_RECORDING: usize = 15;
+
+/// Runs the verb.
+///
+/// # Errors
+/// When the recording cannot be read or the report not be written.
+pub fn run(arguments: &ReportArguments) -> Result<()> {
+    let group_by = match arguments.by {
+        Grouping::Command => GroupBy::Command,
+        Grouping::Parent => GroupBy::Parent,
+    };
+    let report = read(&arguments.recording.file, group_by)?;
+    let mut out = anstream::stdout().lock();
+    let top = Some(arguments.top).filter(|&top| top > 0);
+    let width = output::width(&io::stdout());
+    print(&report, arguments.json, table::Options { width, top }, &mut out)
+}
+
+/// Prints the report of a recording that was just made.
+///
+/// # Errors
+/// As for `run`.
+pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) -> Result<()> {
+    let report = read(file, GroupBy::Command)?;
+    let options = table::Options {
+        width: output::width(&io::stderr()),
+        top: Some(TOP_AFTER_RECORDING),
+    };
+    print(&report, as_json, options, out)
+}
+
+fn read(file: &Path, group_by: GroupBy) -> Result<Report> {
+    let recording = RecordingFile::open(file)?.read()?;
+    Ok(analyze::report(&recording, group_by))
+}
+
+fn print(report: &Report, as_json: bool, options: table::Options, out: &mut dyn Write) -> Result<()> {
+    let text = if as_json {
+        json::render(report)
+    } else {
+        table::render(report, &options)
+    };
+    out.write_all(text.as_bytes()).context("failed to write the report")
+}

@@ -1,0 +1,232 @@
+//! From the bytes of the ring buffer to events. Pure: a record in, one or two events out.
+
+use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+use super::wire::*;
+use crate::event::{
+    Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Mechanism, Nanos, ParentMemory,
+    Pid, Slice, Syscall, TaskId, Wake, Waker,
+};
+
+const CLONE_VM: u64 = 0x100;
+const CLONE_VFORK: u64 = 0x4000;
+/// What libc's fork passes: the exit signal, and where to store the child's tid.
+const FORK_FLAGS: u64 = 0xff | 0x0100_0000 | 0x0020_0000 | 0x0010_0000;
+
+/// Turns a record into events, in order. `page_bytes` is the machine's page size. `None`: not a record of this format.
+pub(super) fn decode(bytes: &[u8], page_bytes: u64, events: &mut Vec<Event>) -> Option<()> {
+    let header = read::<WireHeader>(bytes)?.0;
+    let kind = match header.kind {
+        KIND_LAUNCH => EventKind::Launched(launched(&read(bytes)?.0, page_bytes)),
+        KIND_THREAD => thread_started(&read(bytes)?.0),
+        KIND_ADOPTED => adopted(&read(bytes)?.0),
+        KIND_EXEC_FAILED => {
+            let (failed, rest) = read(bytes)?;
+            exec_failed(&failed, rest)?
+        }
+        KIND_EXECUTED => {
+            let (executed, rest) = read(bytes)?;
+            EventKind::Executed(decode_executed(&executed, rest)?)
+        }
+        KIND_LOADED => EventKind::Loaded(loaded(&read(bytes)?.0)),
+        KIND_EXITED => EventKind::Exited(exited(&read(bytes)?.0)),
+        KIND_GONE => {
+            let gone: WireGone = read(bytes)?.0;
+            events.push(event(&header, last_slice(&gone)));
+            EventKind::Gone {
+                zombie: seen(gone.zombie),
+                auto_reaped: gone.released != 0,
+            }
+        }
+        KIND_REAPED => EventKind::Reaped {
+            pid: pid(read::<WireReaped>(bytes)?.0.pid),
+        },
+        KIND_SLICE => EventKind::Slice(slice(&read(bytes)?.0)?),
+        _ => return None,
+    };
+    events.push(event(&header, kind));
+    Some(())
+}
+
+fn read<T: FromBytes + KnownLayout + Immutable>(bytes: &[u8]) -> Option<(T, &[u8])> {
+    T::read_from_prefix(bytes).ok()
+}
+
+fn event(header: &WireHeader, kind: EventKind) -> Event {
+    Event {
+        at: Nanos(header.at),
+        launch: LaunchId(header.launch),
+        task: TaskId(header.task),
+        kind,
+    }
+}
+
+fn seen(instant: u64) -> Option<Nanos> {
+    (instant != 0).then_some(Nanos(instant))
+}
+
+fn pid(number: u32) -> Pid {
+    Pid(i32::try_from(number).unwrap_or(0))
+}
+
+fn until_nul(bytes: &[u8]) -> Vec<u8> {
+    bytes.split(|&byte| byte == 0).next().unwrap_or_default().to_vec()
+}
+
+fn mechanism(launch: &WireLaunch) -> Mechanism {
+    const VFORK: i32 = 58;
+    const FORK: i32 = 57;
+    const CLONE: i32 = 56;
+    let spawns = launch.flags & (CLONE_VM | CLONE_VFORK) == CLONE_VM | CLONE_VFORK;
+    match launch.syscall {
+        FORK => Mechanism::Fork,
+        VFORK => Mechanism::Vfork,
+        _ if spawns => Mechanism::PosixSpawn,
+        CLONE if launch.flags & !FORK_FLAGS == 0 => Mechanism::Fork,
+        CLONE => Mechanism::Clone,
+        _ => Mechanism::Clone3,
+    }
+}
+
+fn launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
+    Launched {
+        parent: LaunchId(launch.parent),
+        parent_task: TaskId(launch.parent_task),
+        pid: pid(launch.pid),
+        pid_for_parent: pid(launch.pid_for_parent),
+        mechanism: mechanism(launch),
+        entered: seen(launch.entered),
+        parent_memory: (launch.parent_table_bytes != 0).then_some(ParentMemory {
+            rss_bytes: launch.parent_rss_pages * page_bytes,
+            page_table_bytes: launch.parent_table_bytes,
+        }),
+    }
+}
+
+fn thread_started(thread: &WireThread) -> EventKind {
+    EventKind::ThreadStarted {
+        tid: pid(thread.tid),
+        creator: TaskId(thread.creator),
+    }
+}
+
+fn adopted(adopted: &WireAdopted) -> EventKind {
+    EventKind::Adopted {
+        pid: pid(adopted.pid),
+        name: until_nul(&adopted.comm),
+    }
+}
+
+fn exec_failed(failed: &WireExecFailed, rest: &[u8]) -> Option<EventKind> {
+    let path = until_nul(rest.get(..failed.path_bytes as usize)?);
+    Some(EventKind::ExecFailed {
+        entered: Nanos(failed.entered),
+        path,
+        errno: failed.errno,
+    })
+}
+
+fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
+    let (path, rest) = rest.split_at_checked(executed.path_bytes as usize)?;
+    let (interpreter, rest) = rest.split_at_checked(executed.interpreter_bytes as usize)?;
+    let (argv, rest) = rest.split_at_checked(executed.argv_bytes as usize)?;
+    let (cwd, _) = rest.split_at_checked(executed.cwd_bytes as usize)?;
+    Some(Executed {
+        first_run: seen(executed.first_run),
+        entered: seen(executed.entered),
+        cpu_at_entry: Nanos(executed.cpu_at_entry),
+        path: until_nul(path),
+        interpreter: (!interpreter.is_empty()).then(|| until_nul(interpreter)),
+        argv: argv.to_vec(),
+        argv_bytes: executed.argv_total,
+        cwd: (executed.cwd_complete != 0).then(|| join_components(cwd)),
+    })
+}
+
+/// `c\0b\0a\0` is /a/b/c.
+fn join_components(innermost_first: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(innermost_first.len() + 1);
+    for component in innermost_first
+        .split(|&byte| byte == 0)
+        .rev()
+        .filter(|component| !component.is_empty())
+    {
+        path.push(b'/');
+        path.extend_from_slice(component);
+    }
+    if path.is_empty() {
+        path.push(b'/');
+    }
+    path
+}
+
+fn loaded(loaded: &WireLoaded) -> Loaded {
+    Loaded {
+        exec_returned: Nanos(loaded.exec_returned),
+        cpu_at_return: Nanos(loaded.cpu_at_return),
+        loader: match loaded.loader {
+            LOADER_NONE => Loader::None,
+            LOADER_DONE => Loader::Done {
+                at: Nanos(loaded.load_end),
+                cpu: Nanos(loaded.cpu_at_load_end),
+            },
+            _ => Loader::Unknown,
+        },
+    }
+}
+
+fn exited(exited: &WireExited) -> Exited {
+    Exited {
+        first_run: seen(exited.first_run),
+        exit_group_entered: seen(exited.exit_group_entered),
+        last_thread: exited.last_thread != 0,
+        wait_status: exited.wait_status,
+        cpu: Nanos(exited.cpu),
+    }
+}
+
+fn last_slice(gone: &WireGone) -> EventKind {
+    let off = Nanos(gone.header.at);
+    EventKind::Slice(Slice {
+        on: seen(gone.on),
+        off,
+        left: LeftCpu::Ended,
+        syscall: None,
+        wake: None,
+    })
+}
+
+fn slice(slice: &WireSlice) -> Option<Slice> {
+    let left = match slice.left {
+        LEFT_CREATED => LeftCpu::Created,
+        LEFT_PREEMPTED => LeftCpu::Preempted,
+        LEFT_INTERRUPTIBLE => LeftCpu::Interruptible,
+        LEFT_UNINTERRUPTIBLE => LeftCpu::Uninterruptible,
+        LEFT_STOPPED => LeftCpu::Stopped,
+        _ => return None,
+    };
+    let by = match slice.waker_kind {
+        WAKER_TASK => Some(Waker::Task(TaskId(slice.waker_task))),
+        WAKER_OTHER => Some(Waker::Other {
+            pid: pid(slice.waker_pid),
+            name: until_nul(&slice.waker_comm),
+        }),
+        WAKER_INTERRUPT => Some(Waker::Interrupt),
+        _ => None,
+    };
+    Some(Slice {
+        on: seen(slice.on),
+        off: Nanos(slice.off),
+        left,
+        syscall: u32::try_from(slice.syscall).ok().map(|number| Syscall {
+            number,
+            argument: slice.argument,
+        }),
+        wake: by.and_then(|by| {
+            Some(Wake {
+                at: seen(slice.woken)?,
+                by,
+            })
+        }),
+    })
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * The few kernel types and constants that the programs touch. Offsets are relocated at load time from the running
+ * kernel's BTF (CO-RE), so a field's place here means nothing, and neither a vmlinux.h nor kernel headers are needed. */
+#pragma once
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __le16;
+typedef __u16 __be16;
+typedef __u32 __le32;
+typedef __u32 __be32;
+typedef __u64 __le64;
+typedef __u64 __be64;
+typedef __u16 __sum16;
+typedef __u32 __wsum;
+typedef __u8 uint8_t;
+typedef __u32 uint32_t;
+typedef __s32 int32_t;
+typedef __u64 uint64_t;
+typedef _Bool bool;
+
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+
+/* include/uapi/linux/bpf.h */
+enum { BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
+enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
+
+#define CORE __attribute__((preserve_access_index))
+
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+} CORE;
+
+struct ns_common {
+	unsigned int inum;
+} CORE;
+struct pid_namespace {
+	struct ns_common ns;
+} CORE;
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+} CORE;
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+} CORE;
+
+typedef struct {
+	long counter;
+} atomic_long_t;
+typedef struct {
+	int counter;
+} atomic_t;
+struct percpu_counter {
+	__s64 count;
+} CORE;
+struct mm_struct {
+	unsigned long arg_start, arg_end;
+	unsigned long saved_auxv[48];
+	atomic_long_t pgtables_bytes;
+	struct percpu_counter rss_stat[4];
+} CORE;
+/* before Linux 6.2 */
+struct mm_rss_stat {
+	atomic_long_t count[4];
+} CORE;
+struct mm_struct___before_6_2 {
+	struct mm_rss_stat rss_stat;
+} CORE;
+
+struct qstr {
+	const unsigned char *name;
+} CORE;
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+} CORE;
+struct vfsmount {
+	struct dentry *mnt_root;
+} CORE;
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+} CORE;
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+} CORE;
+struct fs_struct {
+	struct path root, pwd;
+} CORE;
+struct inode {
+	unsigned int i_rdev;
+} CORE;
+struct file {
+	struct inode *f_inode;
+} CORE;
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+} CORE;
+struct files_struct {
+	struct fdtable *fdt;
+} CORE;
+
+struct signal_struct {
+	atomic_t live;
+} CORE;
+struct thread_info {
+	__u32 status;
+} CORE;
+struct task_struct {
+	struct thread_info thread_info;
+	int pid, tgid, exit_code, exit_state;
+	unsigned int __state;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	struct mm_struct *mm;
+	struct fs_struct *fs;
+	struct files_struct *files;
+	struct signal_struct *signal;
+	char comm[16];
+} CORE;
+struct linux_binprm {
+	const char *filename, *interp;
+} CORE;
+struct kernel_siginfo;
+
+/* include/linux/sched.h */
+#define TASK_INTERRUPTIBLE 0x01
+#define TASK_UNINTERRUPTIBLE 0x02
+#define TASK_STOPPED_OR_TRACED 0x0c
+#define TASK_DEAD 0x80
+#define EXIT_DEAD 0x10
+/* include/linux/mm_types_task.h */
+enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
+/* include/uapi/linux/auxvec.h */
+#define AT_NULL 0
+#define AT_BASE 7
+/* arch/x86/include/asm/thread_info.h: the present system call came through the 32-bit entry */
+#define TS_COMPAT 0x02
+/* include/linux/preempt.h: NMI, hard interrupt, or serving (not merely disabling) soft interrupts */
+#define INTERRUPT_CONTEXT 0x00ff0100
+/* include/uapi/linux/{sched,wait,mman}.h */
+#define CLONE_THREAD 0x00010000
+#define WNOWAIT 0x01000000
+#define PROT_READ 1
+#define P_PID_SIGINFO_OFFSET 12 /* si_pid in siginfo_t, arch-independent for the SIGCHLD layout */
+
+/* arch/x86/entry/syscalls/syscall_64.tbl */
+enum {
+	NR_read = 0, NR_write = 1, NR_close = 3, NR_fstat = 5, NR_mmap = 9, NR_mprotect = 10, NR_munmap = 11, NR_brk = 12,
+	NR_pread64 = 17, NR_writev = 20, NR_access = 21, NR_clone = 56, NR_fork = 57, NR_vfork = 58, NR_execve = 59,
+	NR_wait4 = 61, NR_readlink = 89, NR_arch_prctl = 158, NR_set_tid_address = 218, NR_exit_group = 231,
+	NR_waitid = 247, NR_openat = 257, NR_newfstatat = 262, NR_set_robust_list = 273, NR_prlimit64 = 302,
+	NR_getrandom = 318, NR_execveat = 322, NR_rseq = 334, NR_clone3 = 435,
+};

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * The life of a process as the scheduler's tracepoints tell it: fork, exec, exit, and the moment it can be reaped. */
+#pragma once
+
+static __always_inline __u64 rss_pages(struct mm_struct *mm)
+{
+	struct mm_struct___before_6_2 *old = (void *)mm;
+	/* The kernel keeps the larger part in one count and small remainders for each CPU, which are left out here. */
+	if (bpf_core_field_exists(old->rss_stat.count))
+		return BPF_CORE_READ(old, rss_stat.count[MM_FILEPAGES].counter) +
+		       BPF_CORE_READ(old, rss_stat.count[MM_ANONPAGES].counter) +
+		       BPF_CORE_READ(old, rss_stat.count[MM_SHMEMPAGES].counter);
+	__s64 pages = BPF_CORE_READ(mm, rss_stat[MM_FILEPAGES].count) + BPF_CORE_READ(mm, rss_stat[MM_ANONPAGES].count) +
+		      BPF_CORE_READ(mm, rss_stat[MM_SHMEMPAGES].count);
+	return pages > 0 ? pages : 0;
+}
+
+static __always_inline void emit_launch(struct task_struct *parent, struct task_struct *child, struct WireTask *creator,
+					struct WireTask *task, __u64 now)
+{
+	struct WireLaunch *launch;
+	RESERVE(launch, KIND_LAUNCH, now, task);
+	struct mm_struct *mm = BPF_CORE_READ(parent, mm);
+	launch->entered = creator->syscall < 0 ? 0 : creator->entered;
+	launch->parent = creator->launch;
+	launch->parent_task = creator->task;
+	launch->flags = creator->clone_flags;
+	launch->parent_rss_pages = mm ? rss_pages(mm) : 0;
+	launch->parent_table_bytes = mm ? BPF_CORE_READ(mm, pgtables_bytes.counter) : 0;
+	launch->syscall = creator->syscall;
+	launch->pid = visible_tid(child);
+	launch->pid_for_parent = pid_at_level(BPF_CORE_READ(child, thread_pid), BPF_CORE_READ(parent, thread_pid, level));
+	launch->reserved = 0;
+	bpf_ringbuf_submit(launch, wakeup_flag());
+}
+
+/* Runs in the parent, before the child can run. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct WireTask *creator = followed_current();
+	if (!creator)
+		return 0;
+	bool thread = child->tgid == parent->tgid;
+	struct WireTask *task = create_task(child, creator->launch, !thread);
+	if (!task)
+		return 0;
+	__u64 now = bpf_ktime_get_ns();
+	task->off = now;
+	task->left = LEFT_CREATED;
+	if (thread)
+		emit_thread(child, task, creator->task, now);
+	else
+		emit_launch(parent, child, creator, task, now);
+	return 0;
+}
+
+/* One step up the directory tree, across mount points; false at the process's own root, or when something is odd.
+ * The walk's state lies in memory and not in registers, so that the verifier finds all steps alike. */
+static __noinline bool step_up(struct scratch *scratch)
+{
+	struct cwd_walk *walk = &scratch->walk;
+	struct vfsmount *mnt = walk->mnt;
+	struct dentry *dentry = walk->dentry, *parent = BPF_CORE_READ(dentry, d_parent);
+	if (dentry == walk->root && mnt == walk->root_mnt) {
+		scratch->executed.cwd_complete = 1;
+		return false;
+	}
+	if (dentry == BPF_CORE_READ(mnt, mnt_root) || dentry == parent) {
+		struct mount *mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+		struct mount *above = BPF_CORE_READ(mount, mnt_parent);
+		if (above == mount) /* the namespace's own root: the process sits outside its chroot */
+			return false;
+		walk->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
+		walk->mnt = (void *)above + bpf_core_field_offset(struct mount, mnt);
+		return true;
+	}
+	__u32 used = walk->used;
+	if (used > EXECUTED_DATA_BYTES - NAME_BYTES)
+		return false;
+	long bytes = bpf_probe_read_kernel_str(&scratch->data[used], NAME_BYTES, BPF_CORE_READ(dentry, d_name.name));
+	if (bytes <= 0)
+		return false;
+	walk->used = used + bytes;
+	walk->dentry = parent;
+	return true;
+}
+
+/* Puts the components of the working directory, innermost first, behind `used` bytes of data. */
+static __always_inline void add_cwd(struct scratch *scratch, struct fs_struct *fs, __u32 used)
+{
+	struct cwd_walk *walk = &scratch->walk;
+	walk->root_mnt = BPF_CORE_READ(fs, root.mnt);
+	walk->root = BPF_CORE_READ(fs, root.dentry);
+	walk->mnt = BPF_CORE_READ(fs, pwd.mnt);
+	walk->dentry = BPF_CORE_READ(fs, pwd.dentry);
+	walk->used = used;
+	scratch->executed.cwd_complete = 0;
+	for (int depth = 0; depth < CWD_DEPTH; depth++)
+		if (!step_up(scratch))
+			break;
+}
+
+/* argv as the kernel has just laid it out on the new stack, each argument ended by NUL. */
+static __always_inline __u32 add_argv(struct scratch *scratch, struct mm_struct *mm, __u32 used)
+{
+	__u64 start = BPF_CORE_READ(mm, arg_start), bytes = BPF_CORE_READ(mm, arg_end) - start;
+	scratch->executed.argv_total = bytes;
+	scratch->executed.argv_bytes = 0;
+	if (bytes > ARGV_BYTES)
+		bytes = ARGV_BYTES;
+	if (used > EXECUTED_DATA_BYTES - ARGV_BYTES || bpf_probe_read_user(&scratch->data[used], bytes, (void *)start))
+		return used;
+	scratch->executed.argv_bytes = bytes;
+	return used + bytes;
+}
+
+static __always_inline __u32 add_names(struct scratch *scratch, struct linux_binprm *bprm)
+{
+	const char *filename = BPF_CORE_READ(bprm, filename), *interp = BPF_CORE_READ(bprm, interp);
+	long bytes = bpf_probe_read_kernel_str(scratch->data, PATH_BYTES, filename);
+	__u32 used = bytes > 0 ? bytes : 0;
+	scratch->executed.path_bytes = used;
+	scratch->executed.interpreter_bytes = 0;
+	if (interp == filename || used > PATH_BYTES)
+		return used;
+	bytes = bpf_probe_read_kernel_str(&scratch->data[used], INTERPRETER_BYTES, interp);
+	if (bytes <= 0)
+		return used;
+	scratch->executed.interpreter_bytes = bytes;
+	return used + bytes;
+}
+
+/* The new image stands; execve has not returned yet. After an exec by a thread that was not the first, `p` is that
+ * thread, now under the process's pid. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *bprm)
+{
+	struct WireTask *task = followed(p);
+	struct scratch *scratch = scratch_of_this_cpu();
+	if (!task || !scratch)
+		return 0;
+	struct WireExecuted *executed = &scratch->executed;
+	fill_header(&executed->header, KIND_EXECUTED, bpf_ktime_get_ns(), task);
+	executed->first_run = task->first_run;
+	executed->entered = task->exec_entered;
+	executed->cpu_at_entry = task->exec_entry_cpu;
+	executed->reserved = 0;
+	__u32 used = add_names(scratch, bprm);
+	used = add_argv(scratch, p->mm, used);
+	add_cwd(scratch, p->fs, used);
+	executed->cwd_bytes = scratch->walk.used - used;
+	used = scratch->walk.used;
+	if (used > EXECUTED_DATA_BYTES)
+		return 0;
+	if (bpf_ringbuf_output(&events, scratch, sizeof(*executed) + used, wakeup_flag()))
+		count_lost(KIND_EXECUTED);
+	task->flags |= TASK_EXECUTED;
+	task->interpreter_base = interpreter_base(scratch, p->mm);
+	return 0;
+}
+
+static __always_inline void emit_exited(struct task_struct *p, struct WireTask *task, __u64 now)
+{
+	struct WireExited *exited;
+	RESERVE(exited, KIND_EXITED, now, task);
+	exited->first_run = task->first_run;
+	exited->exit_group_entered = task->exit_group_entered;
+	exited->cpu = cpu_time(task, now);
+	exited->wait_status = p->exit_code;
+	exited->last_thread = !!(task->flags & TASK_LAST_THREAD);
+	bpf_ringbuf_submit(exited, wakeup_flag());
+}
+
+/* From about Linux 6.16 on this comes before the address space is torn down, earlier after it; exit_group's entry is
+ * the same everywhere, so it wins where it was seen. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *p)
+{
+	struct WireTask *task = followed(p);
+	if (!task)
+		return 0;
+	__u64 now = bpf_ktime_get_ns();
+	/* do_exit has taken this thread off `live` already. */
+	if (BPF_CORE_READ(p, signal, live.counter) == 0)
+		task->flags |= TASK_LAST_THREAD;
+	finish_loading_unseen(task);
+	emit_exited(p, task, now);
+	return 0;
+}
+
+/* exit_notify sends the parent its signal at the moment from which on the process can be reaped; exit_state is set
+ * just before, so that no earlier signal of a dying thread is taken for it. */
+SEC("tp_btf/signal_generate")
+int BPF_PROG(on_signal, int sig)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct WireTask *task = followed(p);
+	if (task && p->exit_state && !task->zombie)
+		task->zombie = bpf_ktime_get_ns();
+	return 0;
+}

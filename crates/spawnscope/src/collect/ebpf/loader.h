@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * When is the dynamic loader done? No probe tells cheaply, but its system calls do. glibc's maps /etc/ld.so.cache and
+ * unmaps it as its last act before the program's initialisers. Where it did not map it, its last act is to protect its
+ * own relocated data. musl's ends with read-only mprotects, the last of which is known when the program's first
+ * other system call comes. */
+#pragma once
+
+enum { LOAD_IDLE, LOAD_RUNNING, LOAD_OPENING_CACHE, LOAD_MAPPING_CACHE, LOAD_UNMAPPING_CACHE, LOAD_PROTECTING, LOAD_PROTECTING_ITSELF };
+
+/* ld.so's image is a quarter of this; only the vdso and the stack lie above it. */
+#define INTERPRETER_SPAN (1 << 20)
+
+/* Base address of the image's interpreter, 0 when it has none; from the auxiliary vector that exec made. */
+static __always_inline __u64 interpreter_base(struct scratch *scratch, struct mm_struct *mm)
+{
+	if (bpf_core_read(scratch->auxv, sizeof(scratch->auxv), &mm->saved_auxv))
+		return 0;
+	for (int i = 0; i < 48; i += 2) {
+		if (scratch->auxv[i] == AT_BASE)
+			return scratch->auxv[i + 1];
+		if (scratch->auxv[i] == AT_NULL)
+			break;
+	}
+	return 0;
+}
+
+static __always_inline void emit_loaded(struct WireTask *task, __u32 loader, __u64 end, __u64 end_cpu, __u64 now)
+{
+	struct WireLoaded *loaded;
+	task->load_state = LOAD_IDLE;
+	RESERVE(loaded, KIND_LOADED, now, task);
+	loaded->exec_returned = task->exec_returned;
+	loaded->cpu_at_return = task->exec_return_cpu;
+	loaded->load_end = end;
+	loaded->cpu_at_load_end = end_cpu;
+	loaded->loader = loader;
+	loaded->reserved = 0;
+	bpf_ringbuf_submit(loaded, wakeup_flag());
+}
+
+/* The process exits or execs while the loader's end is open. */
+static __always_inline void finish_loading_unseen(struct WireTask *task)
+{
+	if (task->load_state == LOAD_IDLE)
+		return;
+	if (task->load_candidate && !task->cache_address)
+		emit_loaded(task, LOADER_DONE, task->load_candidate, task->load_candidate_cpu, bpf_ktime_get_ns());
+	else
+		emit_loaded(task, LOADER_UNKNOWN, 0, 0, bpf_ktime_get_ns());
+}
+
+/* execve returns to user space with success. */
+static __noinline void begin_loading(struct WireTask *task)
+{
+	__u64 now = bpf_ktime_get_ns();
+	task->flags &= ~TASK_EXECUTED;
+	task->exec_returned = now;
+	task->exec_return_cpu = cpu_time(task, now);
+	task->cache_fd = -1;
+	task->cache_address = 0;
+	task->load_candidate = 0;
+	if (task->interpreter_base)
+		task->load_state = LOAD_RUNNING;
+	else
+		emit_loaded(task, LOADER_NONE, 0, 0, now);
+}
+
+static __always_inline bool is_cache_path(const char *user_path)
+{
+	char path[20] = {}, cache[20] = "/etc/ld.so.cache";
+	if (bpf_probe_read_user_str(path, sizeof(path), user_path) != sizeof("/etc/ld.so.cache"))
+		return false;
+	for (int i = 0; i < 16; i++)
+		if (path[i] != cache[i])
+			return false;
+	return true;
+}
+
+static __always_inline bool loader_makes(long number)
+{
+	switch (number) {
+	case NR_read: case NR_close: case NR_fstat: case NR_brk: case NR_pread64: case NR_access: case NR_readlink:
+	case NR_arch_prctl: case NR_set_tid_address: case NR_newfstatat: case NR_set_robust_list: case NR_prlimit64:
+	case NR_getrandom: case NR_rseq: case NR_openat: case NR_mmap: case NR_munmap: case NR_mprotect:
+		return true;
+	}
+	return false;
+}
+
+/* A system call is entered while the loader runs. */
+static __noinline void loader_enters(struct WireTask *task, struct pt_regs *regs, long number)
+{
+	__u64 first = BPF_CORE_READ(regs, di);
+	switch (number) {
+	case NR_openat:
+		if (task->cache_fd < 0 && is_cache_path((const char *)BPF_CORE_READ(regs, si)))
+			task->load_state = LOAD_OPENING_CACHE;
+		break;
+	case NR_mmap:
+		if (task->cache_fd >= 0 && (int)BPF_CORE_READ(regs, r8) == task->cache_fd)
+			task->load_state = LOAD_MAPPING_CACHE;
+		break;
+	case NR_munmap:
+		if (task->cache_address && first == task->cache_address)
+			task->load_state = LOAD_UNMAPPING_CACHE;
+		break;
+	case NR_mprotect:
+		if (task->cache_address || BPF_CORE_READ(regs, dx) != PROT_READ)
+			break;
+		task->load_state = first - task->interpreter_base < INTERPRETER_SPAN ? LOAD_PROTECTING_ITSELF : LOAD_PROTECTING;
+		break;
+	default:
+		if (task->load_candidate && !task->cache_address && !loader_makes(number))
+			finish_loading_unseen(task);
+	}
+}
+
+/* That system call returns. */
+static __noinline void loader_leaves(struct WireTask *task, long result)
+{
+	__u32 state = task->load_state;
+	task->load_state = LOAD_RUNNING;
+	if (state == LOAD_OPENING_CACHE) {
+		if (result >= 0)
+			task->cache_fd = result;
+	} else if (state == LOAD_MAPPING_CACHE) {
+		task->cache_fd = -1;
+		if (result > 0)
+			task->cache_address = result;
+	} else {
+		__u64 now = bpf_ktime_get_ns();
+		task->load_candidate = now;
+		task->load_candidate_cpu = cpu_time(task, now);
+		if (state != LOAD_PROTECTING)
+			emit_loaded(task, LOADER_DONE, now, task->load_candidate_cpu, now);
+	}
+}

@@ -1,0 +1,253 @@
+//! The eBPF collector: programs on BTF tracepoints (`*.h`, `spawnscope.bpf.c`), their loading (`load`), the format of
+//! their records (`wire`) and what these mean (`decode`). This file attaches, seeds, and drains.
+
+mod decode;
+mod load;
+mod wire;
+
+use std::cell::RefCell;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::rc::Rc;
+
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
+use zerocopy::{FromZeros, IntoBytes};
+
+use self::wire::{KIND_END, TASK_IGNORED, WireSettings, WireTask};
+use super::{CollectError, Collector, Follow, Settings};
+use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Nanos, Pid, TaskId};
+
+/// The number of the command or process that the collector is told to follow.
+pub const ROOT: LaunchId = LaunchId(1);
+
+/// Names of the losses, by kind of record.
+const LOSSES: [&str; KIND_END as usize] = [
+    "",
+    "launch",
+    "thread",
+    "existing process",
+    "failed exec",
+    "exec",
+    "load end",
+    "exit",
+    "end",
+    "reap",
+    "slice",
+    "process not followed",
+];
+
+/// Follows processes through BPF programs.
+pub struct EbpfCollector {
+    missing: Vec<Missing>,
+    links: Vec<Link>,
+    ring: RingBuffer<'static>,
+    drained: Rc<RefCell<Drained>>,
+    lost: MapHandle,
+    shared: MapHandle,
+    // Last: the maps and programs that the fields above use.
+    _object: Object,
+}
+
+/// What the ring buffer's callback fills.
+#[derive(Default)]
+struct Drained {
+    events: Vec<Event>,
+    /// Records that were not understood: a fault of ours, but never a silent one.
+    malformed: u64,
+}
+
+impl EbpfCollector {
+    /// Loads and attaches the programs; what `follow` names is followed from now on.
+    ///
+    /// # Errors
+    /// When the user may not, the kernel cannot, or the process is not there.
+    pub fn attach(follow: Follow, settings: &Settings) -> Result<EbpfCollector, CollectError> {
+        let buffer_bytes = settings.buffer_bytes.max(4096).next_power_of_two();
+        let loaded = load::load(
+            buffer_bytes,
+            &wire_settings(follow, settings, buffer_bytes)?,
+            ROOT.0 + 1,
+        )?;
+        let object = loaded.object;
+        let drained = Rc::new(RefCell::new(Drained::default()));
+        let ring = ring_buffer(&object, &drained)?;
+        seed(&object, follow, &drained)?;
+        let mut links = Vec::new();
+        for program in object.progs_mut().filter(|program| program.autoload()) {
+            links.push(
+                program
+                    .attach()
+                    .map_err(|error| CollectError::Unsupported(error.to_string()))?,
+            );
+        }
+        let handle = |name| {
+            map(&object, name)
+                .and_then(|map| MapHandle::try_from(&map).map_err(|error| failed("open a BPF map", &error)))
+        };
+        let (lost, shared) = (handle("lost")?, handle(".data.shared")?);
+        Ok(EbpfCollector {
+            missing: loaded.missing,
+            links,
+            ring,
+            drained,
+            lost,
+            shared,
+            _object: object,
+        })
+    }
+}
+
+impl Collector for EbpfCollector {
+    fn name(&self) -> &'static str {
+        "ebpf"
+    }
+
+    fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor belongs to the ring buffer, which lives as long as `self`.
+        unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
+    }
+
+    fn drain(&mut self, events: &mut Vec<Event>) -> Result<(), CollectError> {
+        self.ring
+            .consume()
+            .map_err(|error| failed("read the ring buffer", &error))?;
+        events.append(&mut self.drained.borrow_mut().events);
+        Ok(())
+    }
+
+    fn losses(&self) -> Result<Vec<Loss>, CollectError> {
+        let mut losses = Vec::new();
+        for (kind, name) in (0..KIND_END).zip(LOSSES) {
+            let counts = self
+                .lost
+                .lookup_percpu(&kind.to_ne_bytes(), MapFlags::ANY)
+                .map_err(|error| failed("read the counts of lost events", &error))?;
+            let of_cpu = |count: &Vec<u8>| count.first_chunk().map_or(0, |count| u64::from_ne_bytes(*count));
+            let events = counts.iter().flatten().map(of_cpu).sum();
+            losses.push(Loss {
+                kind: name.to_owned(),
+                events,
+            });
+        }
+        losses.push(Loss {
+            kind: "malformed record".to_owned(),
+            events: self.drained.borrow().malformed,
+        });
+        losses.retain(|loss| loss.events > 0);
+        Ok(losses)
+    }
+
+    fn terminal_used(&self) -> bool {
+        let value = self.shared.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+        value
+            .and_then(|value| load::read_shared(&value))
+            .is_none_or(|shared| shared.terminal_used != 0)
+    }
+
+    fn detach(&mut self) {
+        self.links.clear();
+    }
+}
+
+fn failed(action: &'static str, error: &libbpf_rs::Error) -> CollectError {
+    CollectError::Failed {
+        action,
+        detail: error.to_string(),
+    }
+}
+
+fn map<'object>(object: &'object Object, name: &str) -> Result<libbpf_rs::Map<'object>, CollectError> {
+    object
+        .maps()
+        .find(|map| map.name() == name)
+        .ok_or_else(|| CollectError::Unsupported(format!("the BPF object has no map {name}")))
+}
+
+fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Result<WireSettings, CollectError> {
+    let namespace = std::fs::metadata("/proc/self/ns/pid").map_err(|error| CollectError::Failed {
+        action: "look at /proc/self/ns/pid",
+        detail: error.to_string(),
+    })?;
+    Ok(WireSettings {
+        pid_namespace: namespace.ino() as u32,
+        follow_all: u32::from(matches!(follow, Follow::System(_))),
+        follow_old_threads: u32::from(matches!(follow, Follow::Process(_))),
+        terminal: settings.terminal.map_or(0, kernel_device),
+        wakeup_bytes: u64::from(buffer_bytes / 4),
+    })
+}
+
+/// The kernel's own encoding of a device number (MKDEV: 12 bits major, 20 bits minor) from that of `stat`.
+fn kernel_device(device: u64) -> u32 {
+    libc::major(device) << 20 | libc::minor(device)
+}
+
+fn ring_buffer(object: &Object, drained: &Rc<RefCell<Drained>>) -> Result<RingBuffer<'static>, CollectError> {
+    let events = map(object, "events")?;
+    let page_bytes = rustix::param::page_size() as u64;
+    let drained = Rc::clone(drained);
+    let mut builder = RingBufferBuilder::new();
+    builder
+        .add(&events, move |record: &[u8]| {
+            let mut drained = drained.borrow_mut();
+            if decode::decode(record, page_bytes, &mut drained.events).is_none() {
+                drained.malformed += 1;
+            }
+            0
+        })
+        .map_err(|error| failed("open the ring buffer", &error))?;
+    builder.build().map_err(|error| failed("open the ring buffer", &error))
+}
+
+/// Puts the first followed threads into the map of tasks. They are known by pidfd, so no pid can be mistaken.
+fn seed(object: &Object, follow: Follow, drained: &Rc<RefCell<Drained>>) -> Result<(), CollectError> {
+    let tasks = map(object, "tasks")?;
+    let insert = |pid: Pid, flags: u32, id: u64| -> Result<(), CollectError> {
+        let no_process = |error: std::io::Error| CollectError::NoProcess { pid: pid.0, error };
+        let pidfd = pidfd(pid).map_err(no_process)?;
+        let mut task = WireTask::new_zeroed();
+        (task.task, task.launch, task.flags, task.syscall, task.cache_fd) = (id, id, flags, -1, -1);
+        tasks
+            .update(&pidfd.as_raw_fd().to_ne_bytes(), task.as_bytes(), MapFlags::ANY)
+            .map_err(|error| failed("follow the first process", &error))
+    };
+    // The recorder's own threads are left out of a recording of the whole machine.
+    if let Follow::System(_) = follow {
+        insert(Pid(rustix::process::getpid().as_raw_pid()), TASK_IGNORED, 0)?;
+    }
+    match follow {
+        Follow::Command(pid) | Follow::System(Some(pid)) => insert(pid, 0, ROOT.0),
+        Follow::System(None) => Ok(()),
+        Follow::Process(pid) => {
+            insert(pid, 0, ROOT.0)?;
+            let name = std::fs::read(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
+            let kind = EventKind::Adopted {
+                pid,
+                name: name.trim_ascii_end().to_vec(),
+            };
+            drained.borrow_mut().events.push(Event {
+                at: now(),
+                launch: ROOT,
+                task: TaskId(ROOT.0),
+                kind,
+            });
+            Ok(())
+        }
+    }
+}
+
+fn pidfd(pid: Pid) -> std::io::Result<OwnedFd> {
+    let pid = rustix::process::Pid::from_raw(pid.0).ok_or(rustix::io::Errno::SRCH)?;
+    Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
+}
+
+/// CLOCK_MONOTONIC, as the programs read it.
+#[must_use]
+pub fn now() -> Nanos {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * Slices: when a thread was on a CPU, why it left, who woke it. State is kept with the thread and told once, when it
+ * gets a CPU again: one record for what would be three. */
+#pragma once
+
+/* x86 keeps it in a variable of its own; not every kernel lets programs find that. */
+extern const int __preempt_count __ksym;
+
+static __always_inline __u32 why_left(bool preempted, unsigned int state)
+{
+	if (preempted || !state)
+		return LEFT_PREEMPTED;
+	if (state & TASK_STOPPED_OR_TRACED)
+		return LEFT_STOPPED;
+	return state & TASK_UNINTERRUPTIBLE ? LEFT_UNINTERRUPTIBLE : LEFT_INTERRUPTIBLE;
+}
+
+static __always_inline void emit_gone(struct task_struct *p, struct WireTask *task, __u64 now)
+{
+	struct WireGone *gone;
+	RESERVE(gone, KIND_GONE, now, task);
+	gone->on = task->on;
+	gone->zombie = task->zombie ? task->zombie : task->flags & TASK_LAST_THREAD ? now : 0;
+	gone->released = p->pid == p->tgid && p->exit_state == EXIT_DEAD;
+	gone->reserved = 0;
+	bpf_ringbuf_submit(gone, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void leave_cpu(struct task_struct *p, struct WireTask *task, bool preempted, unsigned int state,
+				      __u64 now)
+{
+	if (state & TASK_DEAD) {
+		emit_gone(p, task, now);
+		return;
+	}
+	task->cpu = cpu_time(task, now);
+	task->off = now;
+	task->left = why_left(preempted, state);
+	/* A waker on another CPU may be seen just before this switch is; an older one belongs to an earlier wait. */
+	if (task->woken + 10000 < now)
+		task->woken = 0;
+}
+
+static __always_inline void emit_slice(struct WireTask *task, __u64 now)
+{
+	struct WireSlice *slice;
+	RESERVE(slice, KIND_SLICE, now, task);
+	bool blocked = task->left >= LEFT_INTERRUPTIBLE;
+	slice->on = task->on;
+	slice->off = task->off;
+	slice->woken = blocked ? task->woken : 0;
+	slice->argument = task->argument;
+	slice->waker_task = task->waker_task;
+	slice->waker_pid = task->waker_pid;
+	slice->waker_kind = slice->woken ? task->waker_kind : WAKER_UNKNOWN;
+	slice->syscall = task->syscall;
+	slice->left = task->left;
+	__builtin_memcpy(slice->waker_comm, task->waker_comm, COMM_BYTES);
+	bpf_ringbuf_submit(slice, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void get_cpu(struct WireTask *task, __u64 now)
+{
+	if (task->off)
+		emit_slice(task, now);
+	if (!task->first_run)
+		task->first_run = now;
+	task->on = now;
+	task->woken = 0;
+}
+
+static __always_inline int switched(bool preempted, struct task_struct *prev, struct task_struct *next, unsigned int state)
+{
+	struct WireTask *leaving = followed(prev), *coming = followed(next);
+	if (!leaving && !coming)
+		return 0;
+	__u64 now = bpf_ktime_get_ns();
+	if (leaving)
+		leave_cpu(prev, leaving, preempted, state, now);
+	if (coming)
+		get_cpu(coming, now);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+{
+	return switched(preempted, prev, next, prev_state);
+}
+
+/* Before Linux 5.18 the tracepoint does not hand the state over. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_before_5_18, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	return switched(preempted, prev, next, prev->__state);
+}
+
+static __always_inline void note_waker(struct WireTask *task, bool interrupt)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct WireTask *waker = interrupt ? NULL : followed(current);
+	task->woken = bpf_ktime_get_ns();
+	task->waker_task = 0;
+	if (interrupt) {
+		task->waker_kind = WAKER_INTERRUPT;
+	} else if (waker) {
+		task->waker_kind = WAKER_TASK;
+		task->waker_task = waker->task;
+	} else {
+		task->waker_kind = WAKER_OTHER;
+		task->waker_pid = visible_tid(current);
+		bpf_probe_read_kernel(task->waker_comm, COMM_BYTES, current->comm);
+	}
+}
+
+/* Runs in whoever wakes `p`; in an interrupt, `current` is merely who was interrupted. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *p)
+{
+	struct WireTask *task = followed(p);
+	if (task)
+		note_waker(task, *(const int *)bpf_this_cpu_ptr(&__preempt_count) & INTERRUPT_CONTEXT);
+	return 0;
+}
+
+/* Where the kernel hides __preempt_count: the idle thread wakes nobody of its own accord, so that is an interrupt;
+ * one that hit another thread looks like a wake-up by that thread. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking_anywhere, struct task_struct *p)
+{
+	struct WireTask *task = followed(p);
+	if (task)
+		note_waker(task, bpf_get_current_task_btf()->pid == 0);
+	return 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * The eBPF side of the collector: what happens to followed processes, as records of `wire.rs` in one ring buffer.
+ * Only BTF tracepoints are used: kprobes and fentry are refused on some kernels. Filter first, work later. */
+#include "kernel.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "wire.h" /* generated from wire.rs */
+#include "state.h"
+#include "scheduler.h" /* first: of its programs one often does not load, which is then known soon */
+#include "loader.h"
+#include "launch.h"
+#include "syscalls.h"
+
+/* Some helpers are for GPL-compatible programs only; this is one of the strings the kernel accepts as such. */
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

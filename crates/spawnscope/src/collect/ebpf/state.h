@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * What all programs share: the maps, the state of a followed thread, numbering, and the way into the ring buffer. */
+#pragma once
+
+/* One buffer for all CPUs, so that events arrive in the order in which they were reserved. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 16 * 1024 * 1024);
+} events SEC(".maps");
+
+/* A thread is followed if and only if it has a value here. The kernel frees it with the thread. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct WireTask);
+} tasks SEC(".maps");
+
+/* Records dropped, by kind. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, KIND_END);
+	__type(key, __u32);
+	__type(value, __u64);
+} lost SEC(".maps");
+
+/* Where records of variable length are put together; a program runs to its end on its CPU. The extra PATH_BYTES let
+ * the verifier see that a string which begins anywhere within the data ends within the buffer. */
+struct scratch {
+	union {
+		struct WireExecuted executed;
+		struct WireExecFailed failed;
+	};
+	char data[EXECUTED_DATA_BYTES + PATH_BYTES];
+	unsigned long auxv[48];
+	struct cwd_walk {
+		struct vfsmount *mnt, *root_mnt;
+		struct dentry *dentry, *root;
+		__u32 used;
+	} walk;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+const volatile struct WireSettings settings SEC(".rodata.settings") = {};
+struct WireShared shared SEC(".data.shared") = {};
+
+static __always_inline struct scratch *scratch_of_this_cpu(void)
+{
+	__u32 first = 0;
+	return bpf_map_lookup_elem(&scratches, &first);
+}
+
+static __always_inline void count_lost(__u32 kind)
+{
+	__u64 *count = bpf_map_lookup_elem(&lost, &kind);
+	if (count)
+		(*count)++;
+}
+
+/* The reader looks every few milliseconds; it is woken only when the buffer fills faster than that, since a wake-up
+ * for each record would cost more than the record. */
+static __always_inline __u64 wakeup_flag(void)
+{
+	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > settings.wakeup_bytes ? BPF_RB_FORCE_WAKEUP
+										     : BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void fill_header(struct WireHeader *header, __u32 kind, __u64 at, struct WireTask *task)
+{
+	header->at = at;
+	header->launch = task->launch;
+	header->task = task->task;
+	header->kind = kind;
+	header->reserved = 0;
+}
+
+/* Room for a record of fixed size in the buffer, or NULL, which is counted. */
+#define RESERVE(record, KIND, when, whose)                                \
+	record = bpf_ringbuf_reserve(&events, sizeof(*record), 0);        \
+	if (!record) {                                                    \
+		count_lost(KIND);                                         \
+		return;                                                   \
+	}                                                                 \
+	fill_header(&record->header, KIND, when, whose);
+
+static __always_inline __u64 next_id(void)
+{
+	return __sync_fetch_and_add(&shared.last_id, 1) + 1;
+}
+
+static __always_inline int pid_at_level(struct pid *pid, __u32 level)
+{
+	struct upid upid;
+	if (!pid || bpf_core_read(&upid, sizeof(upid), &pid->numbers[level]))
+		return 0;
+	return upid.nr;
+}
+
+/* The thread's id as the recorder's pid namespace names it; 0 when that namespace cannot see it. Every followed thread
+ * is in that namespace or below it, so the level at which the namespace was once found is that of all. */
+static __always_inline int visible_tid(struct task_struct *p)
+{
+	struct pid *pid = BPF_CORE_READ(p, thread_pid);
+	if (shared.pid_level_plus_one)
+		return pid_at_level(pid, shared.pid_level_plus_one - 1);
+	__u32 deepest = BPF_CORE_READ(pid, level);
+	for (__u32 level = 0; level < 32 && level <= deepest; level++) {
+		struct upid upid;
+		if (bpf_core_read(&upid, sizeof(upid), &pid->numbers[level]))
+			return 0;
+		if (BPF_CORE_READ(upid.ns, ns.inum) == settings.pid_namespace) {
+			shared.pid_level_plus_one = level + 1;
+			return upid.nr;
+		}
+	}
+	return 0;
+}
+
+static __always_inline void emit_adopted(struct task_struct *leader, struct WireTask *task, __u64 now)
+{
+	struct WireAdopted *adopted;
+	RESERVE(adopted, KIND_ADOPTED, now, task);
+	adopted->pid = visible_tid(leader);
+	adopted->reserved = 0;
+	bpf_probe_read_kernel(adopted->comm, COMM_BYTES, leader->comm);
+	bpf_ringbuf_submit(adopted, wakeup_flag());
+}
+
+static __always_inline void emit_thread(struct task_struct *p, struct WireTask *task, __u64 creator, __u64 now)
+{
+	struct WireThread *thread;
+	RESERVE(thread, KIND_THREAD, now, task);
+	thread->creator = creator;
+	thread->tid = visible_tid(p);
+	thread->reserved = 0;
+	bpf_ringbuf_submit(thread, wakeup_flag());
+}
+
+static __always_inline struct WireTask *create_task(struct task_struct *p, __u64 launch, bool first)
+{
+	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!task) {
+		count_lost(KIND_UNFOLLOWED);
+		return NULL;
+	}
+	task->task = next_id();
+	task->launch = first ? task->task : launch;
+	task->syscall = -1;
+	task->cache_fd = -1;
+	return task;
+}
+
+/* Begins to follow a running thread that existed before the recording. */
+static __noinline struct WireTask *adopt(struct task_struct *p)
+{
+	struct WireTask *leader = bpf_task_storage_get(&tasks, p->group_leader, 0, 0);
+	__u64 now = bpf_ktime_get_ns();
+	if (!leader) {
+		if (!settings.follow_all || !p->mm)
+			return NULL;
+		leader = create_task(p->group_leader, 0, true);
+		if (!leader)
+			return NULL;
+		emit_adopted(p->group_leader, leader, now);
+		if (p->pid == p->tgid)
+			leader->on = now;
+	}
+	if (p->pid == p->tgid)
+		return leader;
+	struct WireTask *task = create_task(p, leader->launch, false);
+	if (!task)
+		return NULL;
+	task->flags = leader->flags & TASK_IGNORED;
+	task->on = now;
+	if (!(task->flags & TASK_IGNORED))
+		emit_thread(p, task, 0, now);
+	return task;
+}
+
+/* The state of a thread that is followed, else NULL. */
+static __always_inline struct WireTask *followed(struct task_struct *p)
+{
+	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, 0);
+	return task && !(task->flags & TASK_IGNORED) ? task : NULL;
+}
+
+/* The same for the running thread, which is adopted where the settings ask for it. */
+static __always_inline struct WireTask *followed_current(void)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, 0);
+	if (!task) {
+		if (!settings.follow_all && !settings.follow_old_threads)
+			return NULL;
+		task = adopt(p);
+		if (!task)
+			return NULL;
+	}
+	return task->flags & TASK_IGNORED ? NULL : task;
+}
+
+/* CPU time of a running thread up to now. */
+static __always_inline __u64 cpu_time(struct WireTask *task, __u64 now)
+{
+	return task->on && now > task->on ? task->cpu + (now - task->on) : task->cpu;
+}

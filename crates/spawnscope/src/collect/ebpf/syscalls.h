@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * System calls of followed threads: those that create, exec, exit and reap, those of the loader, and which one a
+ * thread sits in when it leaves the CPU. */
+#pragma once
+
+static __always_inline void enter_clone(struct WireTask *task, struct pt_regs *regs, long number)
+{
+	__u64 first = BPF_CORE_READ(regs, di);
+	task->entered = bpf_ktime_get_ns();
+	task->clone_flags = 0;
+	if (number == NR_clone)
+		task->clone_flags = first;
+	else if (number == NR_clone3) /* struct clone_args begins with its flags */
+		bpf_probe_read_user(&task->clone_flags, sizeof(task->clone_flags), (void *)first);
+}
+
+static __always_inline void enter_exec(struct WireTask *task)
+{
+	__u64 now = bpf_ktime_get_ns();
+	finish_loading_unseen(task);
+	task->exec_entered = now;
+	task->exec_entry_cpu = cpu_time(task, now);
+}
+
+static __always_inline bool is_terminal(int fd)
+{
+	struct files_struct *files = bpf_get_current_task_btf()->files;
+	struct file **table = BPF_CORE_READ(files, fdt, fd), *file;
+	if (bpf_probe_read_kernel(&file, sizeof(file), table + fd) || !file)
+		return false;
+	return BPF_CORE_READ(file, f_inode, i_rdev) == settings.terminal;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
+{
+	struct WireTask *task = followed_current();
+	if (!task)
+		return 0;
+	/* 32-bit system calls have other numbers; a process that makes them is followed without them. */
+	if (bpf_get_current_task_btf()->thread_info.status & TS_COMPAT)
+		return 0;
+	task->syscall = number;
+	task->argument = BPF_CORE_READ(regs, di);
+	switch (number) {
+	case NR_clone: case NR_clone3: case NR_fork: case NR_vfork:
+		enter_clone(task, regs, number);
+		break;
+	case NR_execve: case NR_execveat:
+		enter_exec(task);
+		break;
+	case NR_exit_group:
+		task->exit_group_entered = bpf_ktime_get_ns();
+		break;
+	case NR_read: case NR_write: case NR_writev:
+		if (settings.terminal && !shared.terminal_used && task->argument <= 2 && is_terminal(task->argument))
+			shared.terminal_used = 1;
+	}
+	if (task->load_state != LOAD_IDLE)
+		loader_enters(task, regs, number);
+	return 0;
+}
+
+static __noinline void exec_failed(struct WireTask *task, struct pt_regs *regs, long number, long error)
+{
+	struct scratch *scratch = scratch_of_this_cpu();
+	if (!scratch)
+		return;
+	struct WireExecFailed *failed = &scratch->failed;
+	/* The string is still there: the caller's memory was not replaced. */
+	const char *path = (const char *)(number == NR_execve ? BPF_CORE_READ(regs, di) : BPF_CORE_READ(regs, si));
+	char *data = (char *)(failed + 1);
+	fill_header(&failed->header, KIND_EXEC_FAILED, bpf_ktime_get_ns(), task);
+	failed->entered = task->exec_entered;
+	failed->errno = -error;
+	long bytes = bpf_probe_read_user_str(data, PATH_BYTES, path);
+	if (bytes < 0 || bytes > PATH_BYTES)
+		bytes = 0;
+	failed->path_bytes = bytes;
+	if (bpf_ringbuf_output(&events, scratch, sizeof(*failed) + bytes, wakeup_flag()))
+		count_lost(KIND_EXEC_FAILED);
+}
+
+static __always_inline void emit_reaped(struct WireTask *task, __u32 pid)
+{
+	struct WireReaped *reaped;
+	RESERVE(reaped, KIND_REAPED, bpf_ktime_get_ns(), task);
+	reaped->pid = pid;
+	reaped->reserved = 0;
+	bpf_ringbuf_submit(reaped, wakeup_flag());
+}
+
+/* waitid tells the pid only in its siginfo, if the caller wants one; for P_PID it is the argument. */
+static __always_inline void waitid_returned(struct WireTask *task, struct pt_regs *regs)
+{
+	__u64 info = BPF_CORE_READ(regs, dx);
+	__u32 pid = 0;
+	if (BPF_CORE_READ(regs, r10) & WNOWAIT)
+		return;
+	if (info)
+		bpf_probe_read_user(&pid, sizeof(pid), (void *)(info + P_PID_SIGINFO_OFFSET));
+	else if (BPF_CORE_READ(regs, di) == 1 /* P_PID */)
+		pid = BPF_CORE_READ(regs, si);
+	if (pid)
+		emit_reaped(task, pid);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+{
+	struct WireTask *task = followed_current();
+	if (!task)
+		return 0;
+	long number = task->syscall;
+	task->syscall = -1;
+	if (task->load_state > LOAD_RUNNING) {
+		loader_leaves(task, result);
+		return 0;
+	}
+	switch (number) {
+	case NR_execve: case NR_execveat:
+		if (result < 0)
+			exec_failed(task, regs, number, result);
+		else if (task->flags & TASK_EXECUTED)
+			begin_loading(task);
+		break;
+	case NR_wait4:
+		if (result > 0)
+			emit_reaped(task, result);
+		break;
+	case NR_waitid:
+		if (result == 0)
+			waitid_returned(task, regs);
+	}
+	return 0;
+}

@@ -1,0 +1,294 @@
+//! The wire format between the BPF programs and the collector: the bytes of the ring buffer. Written once, here;
+//! `build.rs` generates the C header `wire.h` from this file. Instants are CLOCK_MONOTONIC nanoseconds; 0 is "not
+//! seen". Every record begins with `WireHeader`, whose `kind` says which of the structs below it is.
+
+#![expect(dead_code, reason = "some constants and fields are for the C side only")]
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// `kind` of `WireLaunch`.
+pub const KIND_LAUNCH: u32 = 1;
+/// `kind` of `WireThread`.
+pub const KIND_THREAD: u32 = 2;
+/// `kind` of `WireAdopted`.
+pub const KIND_ADOPTED: u32 = 3;
+/// `kind` of `WireExecFailed`.
+pub const KIND_EXEC_FAILED: u32 = 4;
+/// `kind` of `WireExecuted`.
+pub const KIND_EXECUTED: u32 = 5;
+/// `kind` of `WireLoaded`.
+pub const KIND_LOADED: u32 = 6;
+/// `kind` of `WireExited`.
+pub const KIND_EXITED: u32 = 7;
+/// `kind` of `WireGone`.
+pub const KIND_GONE: u32 = 8;
+/// `kind` of `WireReaped`.
+pub const KIND_REAPED: u32 = 9;
+/// `kind` of `WireSlice`.
+pub const KIND_SLICE: u32 = 10;
+/// Not a record: processes and threads for which the kernel had no memory to follow them.
+pub const KIND_UNFOLLOWED: u32 = 11;
+/// One more than the last kind: the size of the table of losses.
+pub const KIND_END: u32 = 12;
+
+/// Longest path kept, with its NUL (the kernel's PATH_MAX).
+pub const PATH_BYTES: u32 = 4096;
+/// Longest interpreter name kept, with its NUL (the kernel's limit for a `#!` line).
+pub const INTERPRETER_BYTES: u32 = 256;
+/// Most bytes of an argv kept.
+pub const ARGV_BYTES: u32 = 4096;
+/// Longest file name within a directory, with its NUL.
+pub const NAME_BYTES: u32 = 256;
+/// Most directories of a working directory kept.
+pub const CWD_DEPTH: u32 = 40;
+/// Most bytes of a working directory kept.
+pub const CWD_BYTES: u32 = 4096;
+/// Room for all of these behind a `WireExecuted`, and one more file name for the verifier.
+pub const EXECUTED_DATA_BYTES: u32 = 12800;
+/// Length of a thread's name (TASK_COMM_LEN).
+pub const COMM_BYTES: usize = 16;
+
+/// `loader`: the image has no interpreter.
+pub const LOADER_NONE: u32 = 0;
+/// `loader`: `load_end` is known.
+pub const LOADER_DONE: u32 = 1;
+/// `loader`: there is one, but its end was not seen.
+pub const LOADER_UNKNOWN: u32 = 2;
+
+/// `left`: just created, never ran.
+pub const LEFT_CREATED: u32 = 0;
+/// `left`: could have gone on.
+pub const LEFT_PREEMPTED: u32 = 1;
+/// `left`: interruptible sleep.
+pub const LEFT_INTERRUPTIBLE: u32 = 2;
+/// `left`: uninterruptible sleep.
+pub const LEFT_UNINTERRUPTIBLE: u32 = 3;
+/// `left`: stopped.
+pub const LEFT_STOPPED: u32 = 4;
+
+/// `waker_kind`: nobody was seen.
+pub const WAKER_UNKNOWN: u32 = 0;
+/// `waker_kind`: a followed thread.
+pub const WAKER_TASK: u32 = 1;
+/// `waker_kind`: another thread.
+pub const WAKER_OTHER: u32 = 2;
+/// `waker_kind`: an interrupt.
+pub const WAKER_INTERRUPT: u32 = 3;
+
+/// What every record begins with.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireHeader {
+    pub at: u64,
+    pub launch: u64,
+    pub task: u64,
+    pub kind: u32,
+    pub reserved: u32,
+}
+
+/// A process came into being.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireLaunch {
+    pub header: WireHeader,
+    pub entered: u64,
+    pub parent: u64,
+    pub parent_task: u64,
+    /// CLONE_* flags, as given.
+    pub flags: u64,
+    pub parent_rss_pages: u64,
+    pub parent_table_bytes: u64,
+    /// Number of the system call; negative when its entry was not seen.
+    pub syscall: i32,
+    pub pid: u32,
+    pub pid_for_parent: u32,
+    pub reserved: u32,
+}
+
+/// A thread came into being.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireThread {
+    pub header: WireHeader,
+    pub creator: u64,
+    pub tid: u32,
+    pub reserved: u32,
+}
+
+/// A process that existed before is followed from now on.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireAdopted {
+    pub header: WireHeader,
+    pub pid: u32,
+    pub reserved: u32,
+    pub comm: [u8; COMM_BYTES],
+}
+
+/// An `execve` failed. `path_bytes` bytes of its path follow, with the NUL.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireExecFailed {
+    pub header: WireHeader,
+    pub entered: u64,
+    pub errno: i32,
+    pub path_bytes: u32,
+}
+
+/// An `execve` succeeded. Path, interpreter, argv and the components of the working directory (innermost first, each
+/// ended by NUL) follow, with the lengths given here.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireExecuted {
+    pub header: WireHeader,
+    pub first_run: u64,
+    pub entered: u64,
+    pub cpu_at_entry: u64,
+    /// Bytes the whole argv takes.
+    pub argv_total: u64,
+    pub path_bytes: u32,
+    pub interpreter_bytes: u32,
+    pub argv_bytes: u32,
+    pub cwd_bytes: u32,
+    /// Whether the working directory's root was reached.
+    pub cwd_complete: u32,
+    pub reserved: u32,
+}
+
+/// The image is ready.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireLoaded {
+    pub header: WireHeader,
+    pub exec_returned: u64,
+    pub cpu_at_return: u64,
+    pub load_end: u64,
+    pub cpu_at_load_end: u64,
+    pub loader: u32,
+    pub reserved: u32,
+}
+
+/// A thread begins to exit.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireExited {
+    pub header: WireHeader,
+    pub first_run: u64,
+    pub exit_group_entered: u64,
+    pub cpu: u64,
+    pub wait_status: i32,
+    pub last_thread: u32,
+}
+
+/// A thread left the CPU for good; it had got it at `on`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireGone {
+    pub header: WireHeader,
+    pub on: u64,
+    pub zombie: u64,
+    /// 1: nobody has to reap its process (any more).
+    pub released: u32,
+    pub reserved: u32,
+}
+
+/// The process (`header.launch`) waited for a child and got it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireReaped {
+    pub header: WireHeader,
+    pub pid: u32,
+    pub reserved: u32,
+}
+
+/// A thread got a CPU at `header.at`: what it did before that.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireSlice {
+    pub header: WireHeader,
+    pub on: u64,
+    pub off: u64,
+    pub woken: u64,
+    pub argument: u64,
+    pub waker_task: u64,
+    pub waker_pid: u32,
+    pub waker_kind: u32,
+    pub syscall: i32,
+    pub left: u32,
+    pub waker_comm: [u8; COMM_BYTES],
+}
+
+/// How the programs behave: constants of the loaded object.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireSettings {
+    /// Inode of the recorder's pid namespace: pids are given as it names them.
+    pub pid_namespace: u32,
+    /// 1: follow every process of the machine.
+    pub follow_all: u32,
+    /// 1: follow threads that a seeded process had before.
+    pub follow_old_threads: u32,
+    /// Device of the terminal whose use is to be noticed, as the kernel encodes it; 0: none.
+    pub terminal: u32,
+    /// Bytes in the ring buffer from which on the reader is woken.
+    pub wakeup_bytes: u64,
+}
+
+/// What programs and collector share while recording.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireShared {
+    /// The last number given to a launch or thread.
+    pub last_id: u64,
+    /// 1: a followed process has read from or written to the terminal.
+    pub terminal_used: u32,
+    /// Level of the recorder's pid namespace, plus one; 0: not found yet.
+    pub pid_level_plus_one: u32,
+}
+
+/// Value of the map that says which threads are followed; the collector seeds it with the first ones.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireTask {
+    pub task: u64,
+    pub launch: u64,
+    pub first_run: u64,
+    /// When it got the CPU, when it left it, and the CPU time it had had by then.
+    pub on: u64,
+    pub off: u64,
+    pub cpu: u64,
+    pub woken: u64,
+    pub waker_task: u64,
+    /// Entry of the present system call, for those whose duration matters.
+    pub entered: u64,
+    pub argument: u64,
+    pub clone_flags: u64,
+    pub exec_entered: u64,
+    pub exec_entry_cpu: u64,
+    pub exec_returned: u64,
+    pub exec_return_cpu: u64,
+    pub exit_group_entered: u64,
+    pub zombie: u64,
+    pub interpreter_base: u64,
+    pub cache_address: u64,
+    pub load_candidate: u64,
+    pub load_candidate_cpu: u64,
+    pub waker_pid: u32,
+    pub waker_kind: u32,
+    /// Number of the system call it is in; -1 in user space.
+    pub syscall: i32,
+    pub left: u32,
+    pub cache_fd: i32,
+    pub load_state: u32,
+    /// TASK_* flags.
+    pub flags: u32,
+    pub reserved: u32,
+    pub waker_comm: [u8; COMM_BYTES],
+}
+
+/// `flags` of a task: do not follow it, nor what it creates.
+pub const TASK_IGNORED: u32 = 1;
+/// `flags` of a task: the last thread of its process to exit.
+pub const TASK_LAST_THREAD: u32 = 2;
+/// `flags` of a task: an `execve` of it succeeded and has not returned yet.
+pub const TASK_EXECUTED: u32 = 4;

@@ -1,0 +1,169 @@
+//! The report's sections below its tables: PATH search, drift, and what the reader must know to trust the figures.
+
+use super::page::{Page, plain, styled};
+use super::palette::{FINDING, PLAIN, QUIET, WARNING};
+use super::{text, units};
+use crate::analyze::drift::Drift;
+use crate::analyze::path_search::Fault;
+use crate::analyze::report::Report;
+use crate::event::Nanos;
+
+/// Directories and programs that the section on PATH search names.
+const MOST_FAULTS: usize = 8;
+/// Parents that the section on drift names.
+const MOST_DRIFTS: usize = 5;
+/// Heights of a bar one row tall.
+const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// What looking for programs along PATH cost, and which directories are at fault.
+pub(super) fn path_searches(page: &mut Page, report: &Report) {
+    let found = &report.path_searches;
+    if found.searches == 0 {
+        return;
+    }
+    page.heading("PATH search");
+    let searches = units::counted(found.searches, "search", "searches");
+    let misses = units::counted(found.misses, "miss", "misses");
+    page.sentence(
+        2,
+        PLAIN,
+        &format!("{searches} with {misses}, which took {}", units::time(found.cost)),
+    );
+    faults(page, "missed in", &found.directories);
+    faults(page, "not found at all", &found.not_found);
+}
+
+fn faults(page: &mut Page, title: &str, faults: &[Fault]) {
+    if faults.is_empty() {
+        return;
+    }
+    let name_width = page.width().saturating_sub(2 + 10 + 10 + 11).max(8);
+    let titles = format!("{:>10}{:>10}{:>11}", "misses", "searches", "time");
+    page.line([styled(
+        QUIET,
+        format!("  {}{titles}", text::pad_right(title, name_width)),
+    )]);
+    for fault in faults.iter().take(MOST_FAULTS) {
+        let name = text::pad_right(&text::escape(&fault.name), name_width);
+        let (misses, searches) = (units::count(fault.misses), units::count(fault.searches));
+        page.line([plain(format!(
+            "  {name}{misses:>10}{searches:>10}{:>11}",
+            units::time(fault.cost)
+        ))]);
+    }
+    if let Some(more) = faults.len().checked_sub(MOST_FAULTS).filter(|more| *more > 0) {
+        page.line([styled(QUIET, format!("  … {} more", units::count(more as u64)))]);
+    }
+}
+
+/// Parents whose launches became slower.
+pub(super) fn drifts(page: &mut Page, report: &Report) {
+    if report.drifts.is_empty() {
+        return;
+    }
+    page.heading("Launches that became slower");
+    for drift in report.drifts.iter().take(MOST_DRIFTS) {
+        drift_lines(page, drift);
+    }
+    if let Some(more) = report.drifts.len().checked_sub(MOST_DRIFTS).filter(|more| *more > 0) {
+        page.line([styled(
+            QUIET,
+            format!("  … {}", units::counted(more as u64, "more parent", "more parents")),
+        )]);
+    }
+}
+
+fn drift_lines(page: &mut Page, drift: &Drift) {
+    let (Some(first), Some(last)) = (drift.segments.first(), drift.segments.last()) else {
+        return;
+    };
+    let pid = drift.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string());
+    let name = text::truncate(&text::escape(&drift.label), page.width().saturating_sub(40).max(8));
+    let launches = units::counted(drift.children, "launch", "launches");
+    let (from, to) = (units::time(first.cost), units::time(last.cost));
+    let bar = sparkline(drift.segments.iter().map(|segment| segment.cost));
+    page.line([plain(format!("  {name} (pid {pid}), {launches}"))]);
+    page.line([
+        plain(format!("    from {from} ")),
+        styled(FINDING, bar),
+        plain(format!(" to {to}, {:.1} times", drift.ratio())),
+    ]);
+    let cause = match &drift.memory {
+        Some(growth) => format!(
+            "grows with the parent's memory ({:.1} us per MB, {} to {}): a leak, or fork from a growing parent",
+            growth.ns_per_mb / 1e3,
+            units::bytes(growth.from_bytes),
+            units::bytes(growth.to_bytes),
+        ),
+        None if first.parent_rss_bytes.is_none() => "no cause seen; the parent's memory is not known".to_owned(),
+        None => "the parent's memory does not explain it".to_owned(),
+    };
+    page.sentence(4, PLAIN, &cause);
+}
+
+fn sparkline(costs: impl Iterator<Item = Nanos> + Clone) -> String {
+    let highest = costs.clone().max().unwrap_or_default().0.max(1);
+    let height = |cost: Nanos| HEIGHTS[(cost.0 as usize * (HEIGHTS.len() - 1)) / highest as usize];
+    costs.map(height).collect()
+}
+
+/// What was lost, not seen, or cut off: each in plain words, so that no figure is trusted beyond its worth.
+pub(super) fn reservations(page: &mut Page, report: &Report) {
+    let sentences = reservations_of(report);
+    if sentences.is_empty() {
+        return;
+    }
+    page.heading("What these figures do not hold");
+    for (style, sentence) in sentences {
+        page.sentence(2, style, &sentence);
+    }
+}
+
+fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
+    let mut sentences = Vec::new();
+    if report.lost_events() > 0 {
+        let kinds = report
+            .lost
+            .iter()
+            .map(|loss| format!("{} {}", units::count(loss.events), loss.kind));
+        let kinds = text::escape(kinds.collect::<Vec<_>>().join(", ").as_bytes());
+        let events = units::counted(report.lost_events(), "event", "events");
+        sentences.push((
+            WARNING,
+            format!("lost: {events} ({kinds}), so launches, phases or waits are missing here"),
+        ));
+    }
+    match &report.ended {
+        None => sentences.push((
+            WARNING,
+            "the recorder was cut off: only what it had stored is here".to_owned(),
+        )),
+        Some(why) if why.starts_with("failed") => {
+            sentences.push((WARNING, format!("the recording {}", text::escape(why.as_bytes()))));
+        }
+        Some(why) if why == "interrupted" => sentences.push((PLAIN, "the recording was interrupted".to_owned())),
+        Some(_) => {}
+    }
+    if report.all.orphans > 0 {
+        let orphans = units::counted(report.all.orphans, "launch", "launches");
+        sentences.push((
+            PLAIN,
+            format!("{orphans} with a creation that was not seen: create and queue are unknown"),
+        ));
+    }
+    if report.all.unfinished > 0 {
+        let launches = units::counted(report.all.unfinished, "launch", "launches");
+        sentences.push((
+            PLAIN,
+            format!("{launches} still running at the end, counted up to there"),
+        ));
+    }
+    for missing in &report.missing {
+        let (what, effect) = (
+            text::escape(missing.what.as_bytes()),
+            text::escape(missing.effect.as_bytes()),
+        );
+        sentences.push((PLAIN, format!("not available on this machine: {what}: {effect}")));
+    }
+    sentences
+}

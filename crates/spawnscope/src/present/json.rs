@@ -1,0 +1,205 @@
+//! The report as JSON, schema version 1. Unknown is `null`, never zero.
+//!
+//! JSON holds Unicode, file names hold bytes. Where bytes are not UTF-8, the text has U+FFFD in their place and a second
+//! key beside it, with `_hex` behind its name, holds all the bytes in hexadecimal: nothing is lost, types never change.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::text;
+use crate::analyze::drift::{Drift, Segment};
+use crate::analyze::path_search::{Fault, PathSearches};
+use crate::analyze::phases::{Phase, PhaseTimes};
+use crate::analyze::report::{Group, GroupBy, Report};
+use crate::analyze::summary::PhaseSums;
+use crate::event::Nanos;
+
+/// Version of the report's keys: raised when one changes its meaning or goes away.
+const SCHEMA_VERSION: u32 = 1;
+
+/// The report as a JSON object in several lines, with a newline at its end.
+#[must_use]
+pub fn render(report: &Report) -> String {
+    format!("{:#}\n", value(report))
+}
+
+fn value(report: &Report) -> Value {
+    let all = &report.all;
+    let mut object = Map::new();
+    object.insert("schema_version".into(), json!(SCHEMA_VERSION));
+    let command = text::command_line(report.command.iter().map(Vec::as_slice), None);
+    object.insert(
+        "command".into(),
+        if report.command.is_empty() {
+            Value::Null
+        } else {
+            command.into()
+        },
+    );
+    insert_arguments(&mut object, "argv", report.command.iter().map(Vec::as_slice));
+    let rest = json!({
+        "wall_ns": report.wall.0,
+        "cpus": report.cpus,
+        "collector": report.collector,
+        "ended": report.ended,
+        "lost_events": report.lost_events(),
+        "lost": report.lost.iter().map(|loss| (loss.kind.clone(), json!(loss.events))).collect::<Map<_, _>>(),
+        "missing": report.missing.iter()
+            .map(|missing| json!({"what": missing.what, "effect": missing.effect})).collect::<Vec<_>>(),
+        "launches": all.count,
+        "unfinished": all.unfinished,
+        "orphans": all.orphans,
+        "failed_execs": all.failed_execs,
+        "forks_without_exec": all.forks_without_exec,
+        "launch_tax_ns": nanos(all.tax),
+        "critical_tax_ns": null,
+        "replay_error": null,
+        "cpu_ns": nanos(all.cpu),
+        "phases": phase_sums(&all.phases),
+        "cpu_phases": phase_sums(&all.cpu_phases),
+        "phases_unknown": phases_unknown(&all.phases),
+        "by": match report.group_by { GroupBy::Command => "command", GroupBy::Parent => "parent" },
+        "commands": report.groups.iter().map(group).collect::<Vec<_>>(),
+        "path_search": path_searches(&report.path_searches),
+        "drift": report.drifts.iter().map(drift).collect::<Vec<_>>(),
+        "advice": [],
+    });
+    append(&mut object, rest);
+    Value::Object(object)
+}
+
+fn group(group: &Group) -> Value {
+    let sums = &group.sums;
+    let mut object = Map::new();
+    insert_text(&mut object, "command", &group.label);
+    let rest = json!({
+        "count": sums.count,
+        "total_ns": nanos((sums.timed > 0).then_some(sums.total)),
+        "mean_ns": nanos(sums.mean()),
+        "tax_ns": nanos(sums.tax),
+        "critical_ns": null,
+        "cpu_ns": nanos(sums.cpu),
+        "phases": phase_sums(&sums.phases),
+        "cpu_phases": phase_sums(&sums.cpu_phases),
+        "phases_unknown": phases_unknown(&sums.phases),
+        "failed_execs": sums.failed_execs,
+        "forks_without_exec": sums.forks_without_exec,
+        "unfinished": sums.unfinished,
+        "callers": [],
+    });
+    append(&mut object, rest);
+    Value::Object(object)
+}
+
+fn path_searches(found: &PathSearches) -> Value {
+    json!({
+        "searches": found.searches,
+        "misses": found.misses,
+        "cost_ns": found.cost.0,
+        "directories": found.directories.iter().map(|each| fault("directory", each)).collect::<Vec<_>>(),
+        "not_found": found.not_found.iter().map(|each| fault("program", each)).collect::<Vec<_>>(),
+    })
+}
+
+fn fault(key: &str, fault: &Fault) -> Value {
+    let mut object = Map::new();
+    insert_text(&mut object, key, &fault.name);
+    append(
+        &mut object,
+        json!({"searches": fault.searches, "misses": fault.misses, "cost_ns": fault.cost.0}),
+    );
+    Value::Object(object)
+}
+
+fn drift(drift: &Drift) -> Value {
+    let segment = |segment: &Segment| {
+        json!({
+            "launches": segment.children,
+            "cost_ns": segment.cost.0,
+            "create_ns": nanos(segment.create),
+            "parent_rss_bytes": segment.parent_rss_bytes,
+        })
+    };
+    let mut object = Map::new();
+    insert_text(&mut object, "parent", &drift.label);
+    let rest = json!({
+        "id": drift.parent.0,
+        "pid": drift.pid.map(|pid| pid.0),
+        "launches": drift.children,
+        "ratio": drift.ratio(),
+        "cause": drift.memory.map(|_| "parent_memory"),
+        "ns_per_mb": drift.memory.map(|growth| growth.ns_per_mb),
+        "segments": drift.segments.iter().map(segment).collect::<Vec<_>>(),
+    });
+    append(&mut object, rest);
+    Value::Object(object)
+}
+
+fn phase_sums(sums: &PhaseSums) -> Value {
+    by_phase(|phase| nanos(sums.get(phase).time))
+}
+
+fn phases_unknown(sums: &PhaseSums) -> Value {
+    by_phase(|phase| sums.get(phase).unknown.into())
+}
+
+/// The phases of one launch.
+pub(super) fn phase_times(times: &PhaseTimes) -> Value {
+    by_phase(|phase| nanos(times.get(phase)))
+}
+
+fn by_phase(value_of: impl Fn(Phase) -> Value) -> Value {
+    Phase::ALL
+        .into_iter()
+        .map(|phase| (phase.name().to_owned(), value_of(phase)))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// A span or an instant in nanoseconds, `null` when unknown.
+pub(super) fn nanos(value: Option<Nanos>) -> Value {
+    value.map(|value| value.0).into()
+}
+
+/// Adds a string, and its bytes when they are not UTF-8.
+pub(super) fn insert_text(object: &mut Map<String, Value>, key: &str, bytes: &[u8]) {
+    object.insert(key.to_owned(), String::from_utf8_lossy(bytes).into());
+    if std::str::from_utf8(bytes).is_err() {
+        object.insert(format!("{key}_hex"), hex(bytes).into());
+    }
+}
+
+/// Adds an array of strings, and an array of their bytes when one of them is not UTF-8.
+pub(super) fn insert_arguments<'a>(
+    object: &mut Map<String, Value>,
+    key: &str,
+    arguments: impl Iterator<Item = &'a [u8]> + Clone,
+) {
+    let texts = arguments
+        .clone()
+        .map(|argument| Value::from(String::from_utf8_lossy(argument)));
+    object.insert(key.to_owned(), texts.collect());
+    if arguments.clone().any(|argument| std::str::from_utf8(argument).is_err()) {
+        object.insert(
+            format!("{key}_hex"),
+            arguments.map(|argument| Value::from(hex(argument))).collect(),
+        );
+    }
+}
+
+/// Adds all keys of another object, in their order.
+pub(super) fn append(object: &mut Map<String, Value>, more: Value) {
+    if let Value::Object(more) = more {
+        object.extend(more);
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
+}

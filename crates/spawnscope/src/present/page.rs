@@ -1,0 +1,77 @@
+//! A page of styled lines of limited width. Lines are cut by what they show, so that no caller can exceed the width.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+
+use super::palette::{PLAIN, TITLE};
+use super::text;
+
+/// A part of a line in one style. The text must be escaped already.
+pub(super) struct Span {
+    text: String,
+    style: Style,
+}
+
+pub(super) fn plain(text: impl Into<String>) -> Span {
+    styled(PLAIN, text)
+}
+
+pub(super) fn styled(style: Style, text: impl Into<String>) -> Span {
+    Span {
+        text: text.into(),
+        style,
+    }
+}
+
+/// Text under construction.
+pub(super) struct Page {
+    width: usize,
+    text: String,
+}
+
+impl Page {
+    pub(super) fn of_width(width: usize) -> Page {
+        Page {
+            width,
+            text: String::new(),
+        }
+    }
+
+    /// Columns that a line may have.
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Adds a line, cut to the width.
+    pub(super) fn line(&mut self, spans: impl IntoIterator<Item = Span>) {
+        let mut left = self.width;
+        let mut line = String::new();
+        for span in spans {
+            let shown = text::truncate(&span.text, left);
+            left -= text::width(&shown);
+            let style = span.style;
+            // Writing to a string cannot fail.
+            let _ = write!(line, "{style}{shown}{style:#}");
+        }
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// Adds a heading with an empty line before it.
+    pub(super) fn heading(&mut self, title: &str) {
+        self.line([]);
+        self.line([styled(TITLE, title)]);
+    }
+
+    /// Adds a sentence in as many lines as it needs.
+    pub(super) fn sentence(&mut self, indent: usize, style: Style, sentence: &str) {
+        for line in text::wrap(sentence, self.width.saturating_sub(indent)) {
+            self.line([plain(" ".repeat(indent)), styled(style, line)]);
+        }
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.text
+    }
+}

@@ -1,0 +1,27 @@
+//! How things look: colours of the 16 that every terminal maps to its own theme, so that light and dark both work,
+//! and a glyph for each phase, so that nothing depends on colour.
+
+use anstyle::{AnsiColor, Style};
+
+use crate::analyze::phases::Phase;
+
+pub(super) const PLAIN: Style = Style::new();
+pub(super) const TITLE: Style = Style::new().bold();
+pub(super) const QUIET: Style = Style::new().dimmed();
+pub(super) const WARNING: Style = AnsiColor::Red.on_default().bold();
+pub(super) const FINDING: Style = AnsiColor::Magenta.on_default().bold();
+
+/// The colour and the glyph of a phase in bars and legends. Neighbours differ in both.
+pub(super) fn of_phase(phase: Phase) -> (Style, char) {
+    let (color, glyph) = match phase {
+        Phase::Create => (AnsiColor::Red, '█'),
+        Phase::Queue => (AnsiColor::Yellow, '░'),
+        Phase::Setup => (AnsiColor::Magenta, '▓'),
+        Phase::Exec => (AnsiColor::Blue, '▒'),
+        Phase::Load => (AnsiColor::Cyan, '▚'),
+        Phase::Run => (AnsiColor::Green, '·'),
+        Phase::Teardown => (AnsiColor::Red, '▄'),
+        Phase::Reap => (AnsiColor::Yellow, '▀'),
+    };
+    (color.on_default(), glyph)
+}

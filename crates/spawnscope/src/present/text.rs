@@ -1,0 +1,248 @@
+//! Makes bytes from other people's programs fit to show: nothing reaches a terminal that could move its cursor, change
+//! its state, or make a line look like another one. Also widths, cutting and padding by what a terminal shows.
+
+use std::fmt::Write as _;
+
+use unicode_width::UnicodeWidthChar;
+
+/// Ranges of characters that show nothing, or reorder what is around them: zero width, bidirectional controls,
+/// line separators, fillers, variation selectors and tags.
+const HIDDEN: [(char, char); 18] = [
+    ('\u{00ad}', '\u{00ad}'),
+    ('\u{034f}', '\u{034f}'),
+    ('\u{061c}', '\u{061c}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180f}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{fe00}', '\u{fe0f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{fff0}', '\u{fffb}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0000}', '\u{e0fff}'),
+    ('\u{f0000}', '\u{10ffff}'),
+];
+
+/// The text with everything a terminal must not receive written as an escape: `\n`, `\x1b`, `\u{202e}`.
+#[must_use]
+pub fn escape(bytes: &[u8]) -> String {
+    let mut shown = String::with_capacity(bytes.len());
+    push_escaped(&mut shown, bytes, |_| false);
+    shown
+}
+
+/// One argument as it could be typed to a shell; `$'...'` where it holds what cannot be shown as it is.
+#[must_use]
+pub fn quote(argument: &[u8]) -> String {
+    let plain = std::str::from_utf8(argument)
+        .ok()
+        .filter(|text| !text.chars().any(is_hidden));
+    if let Some(quoted) = plain.and_then(|text| shlex::try_quote(text).ok()) {
+        return quoted.into_owned();
+    }
+    let mut quoted = String::from("$'");
+    push_escaped(&mut quoted, argument, |character| matches!(character, '\'' | '\\'));
+    quoted.push('\'');
+    quoted
+}
+
+/// Arguments as one line that could be typed to a shell; stops where `width` columns are full.
+#[must_use]
+pub fn command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]>, width_limit: Option<usize>) -> String {
+    let mut line = String::new();
+    for argument in arguments {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&quote(beginning(argument, width_limit)));
+        if width_limit.is_some_and(|limit| width(&line) > limit) {
+            break;
+        }
+    }
+    match width_limit {
+        Some(limit) => truncate(&line, limit),
+        None => line,
+    }
+}
+
+/// As much of an argument as can show in `width_limit` columns: quoting a megabyte to show eighty columns is waste.
+fn beginning(argument: &[u8], width_limit: Option<usize>) -> &[u8] {
+    // No character has more than four bytes, and those that take no column are rare enough to be cut.
+    let Some(needed) = width_limit
+        .map(|limit| 4 * limit + 8)
+        .filter(|needed| *needed < argument.len())
+    else {
+        return argument;
+    };
+    let is_continuation = |position: &usize| argument[*position] & 0xc0 == 0x80;
+    let boundary = (needed - 3..=needed).rev().find(|position| !is_continuation(position));
+    &argument[..boundary.unwrap_or(needed)]
+}
+
+/// Columns that escaped text takes on a terminal.
+#[must_use]
+pub fn width(text: &str) -> usize {
+    text.chars().map(columns).sum()
+}
+
+/// The text, or as much of its beginning as fits into `limit` columns with a `…`.
+#[must_use]
+pub fn truncate(text: &str, limit: usize) -> String {
+    let mut used = 0;
+    let mut fitting = 0;
+    for (position, character) in text.char_indices() {
+        used += columns(character);
+        if used > limit {
+            let ellipsis = if limit == 0 { "" } else { "…" };
+            return format!("{}{ellipsis}", &text[..fitting]);
+        }
+        if used < limit {
+            fitting = position + character.len_utf8();
+        }
+    }
+    text.to_owned()
+}
+
+/// The text, cut or filled with spaces behind it to exactly `limit` columns.
+#[must_use]
+pub fn pad_right(text: &str, limit: usize) -> String {
+    let mut padded = truncate(text, limit);
+    padded.extend(std::iter::repeat_n(' ', limit.saturating_sub(width(&padded))));
+    padded
+}
+
+/// The text with spaces before it up to `limit` columns; figures are never cut.
+#[must_use]
+pub fn pad_left(text: &str, limit: usize) -> String {
+    let mut padded = " ".repeat(limit.saturating_sub(width(text)));
+    padded.push_str(text);
+    padded
+}
+
+/// The text in lines of at most `limit` columns, broken at spaces.
+#[must_use]
+pub fn wrap(text: &str, limit: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= limit => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(truncate(word, limit)),
+        }
+    }
+    lines
+}
+
+fn columns(character: char) -> usize {
+    character.width().unwrap_or(0)
+}
+
+fn is_hidden(character: char) -> bool {
+    character.is_control() || HIDDEN.iter().any(|(first, last)| (*first..=*last).contains(&character))
+}
+
+fn push_escaped(shown: &mut String, bytes: &[u8], needs_backslash: impl Fn(char) -> bool) {
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            push_character(shown, character, &needs_backslash);
+        }
+        for byte in chunk.invalid() {
+            push_hex(shown, *byte);
+        }
+    }
+}
+
+fn push_character(shown: &mut String, character: char, needs_backslash: impl Fn(char) -> bool) {
+    match character {
+        '\n' => shown.push_str("\\n"),
+        '\r' => shown.push_str("\\r"),
+        '\t' => shown.push_str("\\t"),
+        _ if character.is_ascii_control() => push_hex(shown, character as u8),
+        // The form that `$'...'` of bash and zsh reads back.
+        _ if is_hidden(character) && u32::from(character) > 0xffff => {
+            // Writing to a string cannot fail.
+            let _ = write!(shown, "\\U{:08x}", u32::from(character));
+        }
+        _ if is_hidden(character) => {
+            let _ = write!(shown, "\\u{:04x}", u32::from(character));
+        }
+        _ => {
+            if needs_backslash(character) {
+                shown.push('\\');
+            }
+            shown.push(character);
+        }
+    }
+}
+
+fn push_hex(shown: &mut String, byte: u8) {
+    let _ = write!(shown, "\\x{byte:02x}");
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn controls_are_written_as_escapes() {
+        assert_eq!(escape(b"a\nb\x1b[31m\xff\x7f"), "a\\nb\\x1b[31m\\xff\\x7f");
+        assert_eq!(escape("a\u{202e}b\u{200b}\u{9b}".as_bytes()), "a\\u202eb\\u200b\\u009b");
+        assert_eq!(escape("日本 é".as_bytes()), "日本 é");
+    }
+
+    #[test]
+    fn arguments_can_be_typed_back_to_a_shell() {
+        assert_eq!(quote(b"plain-word_1.c"), "plain-word_1.c");
+        assert_eq!(quote(b""), "''");
+        assert_eq!(quote(b"a b"), "'a b'");
+        assert_eq!(quote(b"it's\n\\"), "$'it\\'s\\n\\\\'");
+    }
+
+    #[test]
+    fn wide_characters_count_twice_when_cut() {
+        assert_eq!(truncate("日本語", 6), "日本語");
+        assert_eq!(truncate("日本語", 5), "日本…");
+        assert_eq!(truncate("日本語", 4), "日…");
+        assert_eq!(truncate("abc", 1), "…");
+        assert_eq!(truncate("abc", 0), "");
+        assert_eq!(pad_right("日本語", 4), "日… ");
+    }
+
+    #[test]
+    fn a_megabyte_of_argument_is_cut_to_the_width() {
+        let huge = vec![b'x'; 1 << 20];
+        assert_eq!(width(&command_line([b"echo".as_slice(), &huge], Some(40))), 40);
+        assert_eq!(command_line([b"echo".as_slice(), b"a b"], None), "echo 'a b'");
+        let wide = "x日".repeat(100);
+        assert_eq!(
+            command_line([wide.as_bytes()], Some(7)),
+            "'x日x…",
+            "not cut inside a character"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_control_reaches_the_terminal(bytes in proptest::collection::vec(any::<u8>(), 0..40), limit in 0usize..30) {
+            for shown in [escape(&bytes), quote(&bytes)] {
+                prop_assert!(!shown.chars().any(is_hidden), "{shown:?}");
+                prop_assert!(width(&truncate(&shown, limit)) <= limit);
+                prop_assert_eq!(width(&pad_right(&shown, limit)), limit);
+            }
+        }
+
+        #[test]
+        fn no_hidden_character_reaches_the_terminal(text in any::<String>()) {
+            prop_assert!(!escape(text.as_bytes()).chars().any(is_hidden));
+        }
+    }
+}

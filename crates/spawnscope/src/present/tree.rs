@@ -1,0 +1,147 @@
+//! The process tree as text, one line a process. Written as it is walked, so neither many launches nor deep chains
+//! need memory or recursion.
+
+use std::io::{self, Write};
+
+use super::palette::{PLAIN, QUIET, TITLE, WARNING};
+use super::{text, units, words};
+use crate::analyze::Forest;
+use crate::analyze::launch::{Launch, Outcome};
+use crate::analyze::path_search::searches_of;
+use crate::analyze::phases::Phase;
+use crate::analyze::tree::Step;
+use crate::event::Nanos;
+
+/// Columns that phases may take from a program's arguments.
+const PHASES_WIDTH: usize = 26;
+/// Columns that a program's arguments keep, however deep the tree.
+const PROGRAM_WIDTH: usize = 16;
+/// Levels drawn in a line when there is no width to keep to.
+const MOST_LEVELS: usize = 40;
+
+/// Writes the tree. `width` cuts lines for a terminal; without it they are whole.
+pub fn write(out: &mut dyn Write, forest: &Forest<'_>, width: Option<usize>) -> io::Result<()> {
+    write_below(out, forest, &forest.roots, 0, width)?;
+    if !forest.orphans.is_empty() {
+        writeln!(
+            out,
+            "{WARNING}[processes whose parent or creation was not seen]{WARNING:#}"
+        )?;
+        write_below(out, forest, &forest.orphans, 1, width)?;
+    }
+    Ok(())
+}
+
+fn write_below(
+    out: &mut dyn Write,
+    forest: &Forest<'_>,
+    tops: &[usize],
+    indent: usize,
+    width: Option<usize>,
+) -> io::Result<()> {
+    // Whether each level above the line at hand has come to its last sibling.
+    let mut finished_levels = Vec::new();
+    for step in forest.walk(tops) {
+        finished_levels.truncate(step.depth);
+        finished_levels.push(step.is_last);
+        // Tops of the plain tree stand at the margin, without a branch.
+        let branches = &finished_levels[(1 - indent).min(finished_levels.len())..];
+        write_line(out, forest, step, &branch(branches, width), width)?;
+    }
+    Ok(())
+}
+
+fn write_line(
+    out: &mut dyn Write,
+    forest: &Forest<'_>,
+    step: Step,
+    branch: &str,
+    width: Option<usize>,
+) -> io::Result<()> {
+    let launch = &forest.launches[step.index];
+    let pid = launch.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string());
+    let facts = facts_of(launch, forest.end);
+    let used = text::width(branch) + pid.len() + 1 + text::width(&facts);
+    let program_limit = width.map(|width| {
+        let left = width.saturating_sub(used);
+        left.saturating_sub(PHASES_WIDTH).max(PROGRAM_WIDTH.min(left))
+    });
+    let mut program = words::program(launch, program_limit);
+    if let Some(limit) = program_limit {
+        program = text::truncate(&program, limit);
+    }
+    let phases_limit = width.map(|width| width.saturating_sub(used + text::width(&program)));
+    let phases = phases_of(launch, phases_limit);
+    let facts = match width {
+        // So deep or narrow that not even the facts fit.
+        Some(width) => text::truncate(&facts, width.saturating_sub(text::width(branch) + pid.len() + 1)),
+        None => facts,
+    };
+    let facts_style = if is_failure(launch.outcome) { WARNING } else { PLAIN };
+    write!(out, "{QUIET}{branch}{pid}{QUIET:#} {TITLE}{program}{TITLE:#}")?;
+    writeln!(out, "{facts_style}{facts}{facts_style:#}{QUIET}{phases}{QUIET:#}")
+}
+
+fn is_failure(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Signal { .. }) || matches!(outcome, Outcome::Code(code) if code != 0)
+}
+
+/// The lines that join a process to its parent. Of deep trees only the lowest levels are drawn, after a count of those
+/// left out: a chain of 100,000 would need a gigabyte of branches.
+fn branch(finished_levels: &[bool], width: Option<usize>) -> String {
+    let most_levels = width.map_or(MOST_LEVELS, |width| width / 8);
+    let left_out = finished_levels.len().saturating_sub(most_levels);
+    let mut drawn = if left_out > 0 {
+        format!("+{left_out} ")
+    } else {
+        String::new()
+    };
+    if let Some((is_last, above)) = finished_levels[left_out..].split_last() {
+        for is_finished in above {
+            drawn.push_str(if *is_finished { "   " } else { "│  " });
+        }
+        drawn.push_str(if *is_last { "└─ " } else { "├─ " });
+    }
+    drawn
+}
+
+/// Wall time and whatever is out of the ordinary.
+fn facts_of(launch: &Launch<'_>, recording_end: Nanos) -> String {
+    let mut facts = format!("  {}", units::time(launch.total(recording_end)));
+    let misses: u64 = searches_of(launch)
+        .iter()
+        .map(|search| search.misses.len() as u64)
+        .sum();
+    let other_failures = launch.failed_execs.len() as u64 - misses;
+    let notes = [
+        Some(words::outcome(launch.outcome)).filter(|outcome| !outcome.is_empty()),
+        (misses > 0).then(|| units::counted(misses, "miss", "misses")),
+        (other_failures > 0).then(|| units::counted(other_failures, "failed exec", "failed execs")),
+        words::origin_mark(launch.origin).map(str::to_owned),
+    ];
+    for note in notes.into_iter().flatten() {
+        facts.push_str("  ");
+        facts.push_str(&note);
+    }
+    facts
+}
+
+/// The phases that took time, the longest first, as many as fit.
+fn phases_of(launch: &Launch<'_>, width_limit: Option<usize>) -> String {
+    let mut spent: Vec<(Phase, Nanos)> = launch
+        .phases
+        .iter()
+        .filter_map(|(phase, time)| Some((phase, time.filter(|time| time.0 > 0)?)))
+        .collect();
+    spent.sort_by_key(|(phase, time)| (std::cmp::Reverse(*time), *phase));
+    let mut shown = String::new();
+    for (phase, time) in spent {
+        let separator = if shown.is_empty() { "  " } else { ", " };
+        let more = format!("{separator}{} {}", phase.name(), units::time(time));
+        if width_limit.is_some_and(|limit| text::width(&shown) + text::width(&more) > limit) {
+            break;
+        }
+        shown.push_str(&more);
+    }
+    shown
+}

@@ -1,0 +1,105 @@
+//! Figures as people read them: three significant digits and a unit. One megabyte is 1,000,000 bytes.
+
+use crate::event::Nanos;
+
+/// Units of time with their length in nanoseconds, the largest first.
+const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
+/// Units of memory with their length in bytes, the largest first.
+const BYTE_UNITS: [(&str, f64); 4] = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)];
+
+/// A span of time, such as `1.23 s` or `45.6 ms`; `-` when unknown.
+#[must_use]
+pub fn time(span: impl Into<Option<Nanos>>) -> String {
+    span.into()
+        .map_or_else(|| "-".to_owned(), |span| scaled(span.0 as f64, &TIME_UNITS))
+}
+
+/// An amount of memory, such as `512 MB`.
+#[must_use]
+pub fn bytes(amount: u64) -> String {
+    scaled(amount as f64, &BYTE_UNITS)
+}
+
+/// A share of a whole, such as `17.1 %`; `-` when either is unknown or the whole is nothing.
+#[must_use]
+pub fn percent(part: impl Into<Option<Nanos>>, whole: impl Into<Option<Nanos>>) -> String {
+    match (part.into(), whole.into()) {
+        (Some(part), Some(whole)) if whole.0 > 0 => format!("{:.1} %", 100.0 * part.0 as f64 / whole.0 as f64),
+        _ => "-".to_owned(),
+    }
+}
+
+/// A number with a comma between thousands.
+#[must_use]
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A number with its noun in the right form: `1 launch`, `2 launches`.
+#[must_use]
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// The value in the largest unit that leaves at least one before the point, in three digits.
+fn scaled(value: f64, units: &[(&str, f64)]) -> String {
+    // 999.6 of one unit would round to 1000 of it: that is 1.00 of the next.
+    let fits = |length: f64| value / length >= 0.9995;
+    let (unit, length) = units
+        .iter()
+        .copied()
+        .find(|(_, length)| fits(*length))
+        .unwrap_or(units[units.len() - 1]);
+    let scaled = value / length;
+    match scaled {
+        _ if length == 1.0 => format!("{value} {unit}"),
+        _ if scaled >= 999.5 => format!("{} {unit}", count(scaled.round() as u64)),
+        _ if scaled >= 99.95 => format!("{scaled:.0} {unit}"),
+        _ if scaled >= 9.995 => format!("{scaled:.1} {unit}"),
+        _ => format!("{scaled:.2} {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits_and_never_a_thousand_of_a_smaller_unit() {
+        let cases = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (7_800, "7.80 us"),
+            (45_600_000, "45.6 ms"),
+            (999_499_999, "999 ms"),
+            (999_999_999, "1.00 s"),
+            (1_230_000_000, "1.23 s"),
+            (99_960_000_000, "100 s"),
+            (1_234_000_000_000, "1,234 s"),
+        ];
+        for (span_ns, text) in cases {
+            assert_eq!(time(Nanos(span_ns)), text);
+        }
+        assert_eq!(time(None), "-");
+    }
+
+    #[test]
+    fn counts_are_grouped_by_thousands() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn a_share_of_nothing_is_unknown() {
+        assert_eq!(percent(Nanos(1), Nanos(0)), "-");
+        assert_eq!(percent(None, Nanos(5)), "-");
+        assert_eq!(percent(Nanos(171), Nanos(1000)), "17.1 %");
+    }
+}

@@ -1,0 +1,61 @@
+//! Words for what a launch is and how it ended, shared by the outputs.
+
+use nix::sys::signal::Signal;
+
+use super::text;
+use crate::analyze::Origin;
+use crate::analyze::launch::{Launch, Outcome, base_name};
+
+/// The name of a signal, such as `SIGKILL`; real-time signals have only numbers.
+pub(super) fn signal_name(number: i32) -> String {
+    Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.as_str().to_owned())
+}
+
+/// How a process ended; nothing for success, which needs no mention.
+pub(super) fn outcome(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Running => "running".to_owned(),
+        Outcome::Code(0) => String::new(),
+        Outcome::Code(code) => format!("exit {code}"),
+        Outcome::Signal {
+            number,
+            core_dumped: true,
+        } => format!("{} (core dumped)", signal_name(number)),
+        Outcome::Signal {
+            number,
+            core_dumped: false,
+        } => signal_name(number),
+        Outcome::Unknown => "exit -".to_owned(),
+    }
+}
+
+/// How a launch came into the recording, where that is not the usual way.
+pub(super) fn origin_mark(origin: Origin) -> Option<&'static str> {
+    match origin {
+        Origin::Launched | Origin::Command => None,
+        Origin::Existed => Some("[existed before]"),
+        Origin::Orphan => Some("[creation not seen]"),
+    }
+}
+
+/// What a launch ran, as one escaped line: its chain of programs and the arguments of the last one.
+pub(super) fn program(launch: &Launch<'_>, width_limit: Option<usize>) -> String {
+    let Some((last, earlier)) = launch.execs.split_last() else {
+        return text::escape(&launch.command.label());
+    };
+    let mut chain = String::new();
+    for exec in earlier {
+        chain.push_str(&text::escape(base_name(exec.path)));
+        chain.push_str(" → ");
+    }
+    let width_left = width_limit.map(|limit| limit.saturating_sub(text::width(&chain)));
+    if last.argv.is_empty() {
+        chain.push_str(&text::escape(base_name(last.path)));
+    } else {
+        chain.push_str(&text::command_line(last.arguments(), width_left));
+    }
+    if last.argv_cut {
+        chain.push_str(" …");
+    }
+    chain
+}

@@ -1,0 +1,337 @@
+//! Joins events to rows. Pure: events go in, and at each batch the rows that are new or changed come out. Memory holds
+//! the launches that are not finished; what is known of the others is in the file, where rows merge (see `store`), so
+//! that a late event adds to a row and never takes from it.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::event::{
+    Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Nanos, Pid, Slice,
+};
+use crate::event::{TaskId, Waker};
+
+use super::intern::{Interner, NewText};
+use super::redact::Redaction;
+use super::rows::{ExecRow, FailedExecRow, LaunchRow, Origin, SliceRow, ThreadRow, WakerRow};
+use super::unfinished::{OrderedExec, Unfinished};
+
+/// Rows to write in one transaction.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// Strings that the rows refer to and that are not in the file yet.
+    pub(super) texts: Vec<NewText>,
+    /// New and changed launches.
+    pub(super) launches: Vec<LaunchRow>,
+    /// Launches that rows belong to and that may be unknown: then they are orphans.
+    pub(super) mentioned: HashSet<LaunchId>,
+    /// New and changed execs.
+    pub(super) execs: Vec<OrderedExec>,
+    /// New failed execs.
+    pub(super) failed_execs: Vec<FailedExecRow>,
+    /// New and changed threads, the later of two about one thread being right.
+    pub(super) threads: Vec<ThreadRow>,
+    /// New slices.
+    pub(super) slices: Vec<SliceRow>,
+    /// The latest event of the recording so far.
+    pub(super) last: Nanos,
+}
+
+/// Joins events to rows.
+#[derive(Debug)]
+pub(super) struct Assembler {
+    origin: Nanos,
+    redaction: Redaction,
+    interner: Interner,
+    unfinished: HashMap<LaunchId, Unfinished>,
+    /// The unfinished launch that has a pid, in the recorder's pid namespace, or had it last.
+    by_pid: HashMap<Pid, LaunchId>,
+    dirty: Vec<LaunchId>,
+    next_exec: i64,
+    forget_orphans_above: usize,
+    batch: Batch,
+}
+
+impl Assembler {
+    /// An orphan whose end was lost too would stay for ever. Above this many launches, orphans are forgotten.
+    const MANY_UNFINISHED: usize = 65_536;
+
+    /// `origin` becomes time zero.
+    pub(super) fn new(origin: Nanos, redaction: Redaction) -> Self {
+        Assembler {
+            origin,
+            redaction,
+            interner: Interner::default(),
+            unfinished: HashMap::new(),
+            by_pid: HashMap::new(),
+            dirty: Vec::new(),
+            next_exec: 1,
+            forget_orphans_above: Self::MANY_UNFINISHED,
+            batch: Batch::default(),
+        }
+    }
+
+    /// Takes one event.
+    pub(super) fn apply(&mut self, event: &Event) {
+        let Event { launch, task, .. } = *event;
+        let at = self.relative(event.at);
+        self.batch.last = self.batch.last.max(at);
+        match &event.kind {
+            EventKind::Adopted { pid, name } => self.adopted(at, launch, *pid, name),
+            EventKind::Released { pid } => self.released(at, launch, *pid),
+            EventKind::Launched(launched) => self.launched(at, launch, launched),
+            EventKind::ThreadStarted { tid, creator } => self.thread_started(at, launch, task, *tid, *creator),
+            EventKind::ExecFailed { entered, path, errno } => self.exec_failed(at, launch, *entered, path, *errno),
+            EventKind::Executed(executed) => self.executed(launch, task, executed),
+            EventKind::Loaded(loaded) => self.loaded(launch, loaded),
+            EventKind::Exited(exited) => self.exited(at, launch, task, exited),
+            EventKind::Gone { zombie, auto_reaped } => {
+                let zombie = zombie.map(|zombie| self.relative(zombie));
+                self.launch(launch).thread_gone(zombie, *auto_reaped);
+            }
+            EventKind::Reaped { pid } => self.reaped(at, launch, *pid),
+            EventKind::Slice(slice) => self.slice(at, launch, task, slice),
+        }
+    }
+
+    /// Hands over what is new or changed since the last call, and forgets the launches that are finished.
+    pub(super) fn take_batch(&mut self) -> Batch {
+        for id in std::mem::take(&mut self.dirty) {
+            let Some(launch) = self.unfinished.get_mut(&id) else {
+                continue;
+            };
+            launch.is_dirty = false;
+            self.batch.launches.push(launch.row());
+            self.batch.execs.extend(launch.changed_exec());
+            if launch.is_finished() {
+                self.forget(id);
+            }
+        }
+        if self.unfinished.len() > self.forget_orphans_above {
+            self.unfinished.retain(|_, launch| !launch.is_orphan());
+            self.forget_orphans_above = Self::MANY_UNFINISHED.max(2 * self.unfinished.len());
+        }
+        self.batch.texts = self.interner.take_new();
+        let last = self.batch.last;
+        std::mem::replace(
+            &mut self.batch,
+            Batch {
+                last,
+                ..Batch::default()
+            },
+        )
+    }
+
+    fn forget(&mut self, id: LaunchId) {
+        let pid = self.unfinished.remove(&id).and_then(|launch| launch.row.pid);
+        if let Some(pid) = pid.filter(|pid| self.by_pid.get(pid) == Some(&id)) {
+            self.by_pid.remove(&pid);
+        }
+    }
+
+    /// An instant in the recording. What happened before time zero (the start of a sleep that goes on) is put there.
+    fn relative(&self, instant: Nanos) -> Nanos {
+        instant.since(self.origin)
+    }
+
+    /// The launch that an event is about, to be changed; an orphan when it is unknown.
+    fn launch(&mut self, id: LaunchId) -> &mut Unfinished {
+        let launch = self.unfinished.entry(id).or_insert_with(|| Unfinished::orphan(id));
+        if !launch.is_dirty {
+            launch.is_dirty = true;
+            self.dirty.push(id);
+        }
+        launch
+    }
+
+    /// Notes who has a pid now. Whoever had it before is gone and reaped, even if that was not seen: this keeps memory
+    /// bounded by the number of pids.
+    fn give_pid(&mut self, pid: Pid, id: LaunchId) {
+        let before = self.by_pid.insert(pid, id);
+        if let Some(before) = before.filter(|before| *before != id && self.unfinished.contains_key(before)) {
+            self.launch(before).is_superseded = true;
+        }
+        self.launch(id).row.pid = Some(pid);
+    }
+
+    fn adopted(&mut self, at: Nanos, id: LaunchId, pid: Pid, name: &[u8]) {
+        let name = self.interner.intern(name);
+        self.give_pid(pid, id);
+        let row = &mut self.launch(id).row;
+        row.origin = Origin::Existed;
+        row.created = Some(at);
+        row.name = Some(name);
+    }
+
+    fn released(&mut self, at: Nanos, id: LaunchId, pid: Pid) {
+        self.give_pid(pid, id);
+        let row = &mut self.launch(id).row;
+        row.origin = Origin::Command;
+        row.created = Some(at);
+    }
+
+    fn launched(&mut self, at: Nanos, id: LaunchId, launched: &Launched) {
+        let entered = launched.entered.map(|entered| self.relative(entered));
+        self.give_pid(launched.pid, id);
+        self.launch(launched.parent).awaited.insert(launched.pid_for_parent, id);
+        let row = &mut self.launch(id).row;
+        row.parent = Some(launched.parent);
+        row.parent_task = Some(launched.parent_task);
+        row.origin = Origin::Launched;
+        row.mechanism = Some(launched.mechanism);
+        row.create = entered;
+        row.created = Some(at);
+        row.parent_rss_bytes = launched.parent_memory.map(|memory| memory.rss_bytes);
+        row.parent_table_bytes = launched.parent_memory.map(|memory| memory.page_table_bytes);
+    }
+
+    fn thread_started(&mut self, at: Nanos, launch: LaunchId, task: TaskId, tid: Pid, creator: TaskId) {
+        let thread = ThreadRow {
+            task,
+            launch,
+            creator: Some(creator),
+            tid,
+            created: at,
+            ended: None,
+            cpu: None,
+        };
+        self.launch(launch).thread_started(thread.clone());
+        self.batch.threads.push(thread);
+    }
+
+    fn exec_failed(&mut self, at: Nanos, launch: LaunchId, entered: Nanos, path: &[u8], errno: i32) {
+        self.launch(launch);
+        let row = FailedExecRow {
+            launch,
+            enter: self.relative(entered),
+            returned: at,
+            path: self.interner.intern(path),
+            errno,
+        };
+        self.batch.failed_execs.push(row);
+    }
+
+    fn executed(&mut self, launch: LaunchId, task: TaskId, executed: &Executed) {
+        let first_run = executed.first_run.map(|first_run| self.relative(first_run));
+        let exec = OrderedExec {
+            ordinal: self.next_exec,
+            row: self.exec_row(launch, executed),
+        };
+        self.next_exec += 1;
+        let state = self.launch(launch);
+        state.ran_first(first_run);
+        let before = state.executed(task, exec);
+        self.batch.execs.extend(before);
+    }
+
+    fn exec_row(&mut self, launch: LaunchId, executed: &Executed) -> ExecRow {
+        let argv = self.redaction.apply(&executed.argv);
+        // Masking must not make an argv look cut, nor tell how long the secret was.
+        let cut_bytes = executed.argv_bytes.saturating_sub(executed.argv.len() as u64);
+        ExecRow {
+            launch,
+            enter: executed.entered.map(|entered| self.relative(entered)),
+            returned: None,
+            load_end: None,
+            has_loader: None,
+            enter_cpu: executed.entered.map(|_| executed.cpu_at_entry),
+            return_cpu: None,
+            load_cpu: None,
+            path: self.interner.intern(&executed.path),
+            interpreter: executed.interpreter.as_deref().map(|path| self.interner.intern(path)),
+            argv: self.interner.intern(&argv),
+            argv_bytes: argv.len() as u64 + cut_bytes,
+            cwd: executed.cwd.as_deref().map(|path| self.interner.intern(path)),
+        }
+    }
+
+    fn loaded(&mut self, launch: LaunchId, loaded: &Loaded) {
+        let returned = self.relative(loaded.exec_returned);
+        let loader = match loaded.loader {
+            Loader::Done { at, cpu } => Loader::Done {
+                at: self.relative(at),
+                cpu,
+            },
+            other => other,
+        };
+        self.launch(launch).loaded(returned, loaded.cpu_at_return, loader);
+    }
+
+    fn exited(&mut self, at: Nanos, launch: LaunchId, task: TaskId, exited: &Exited) {
+        let first_run = exited.first_run.map(|first_run| self.relative(first_run));
+        let group_exit = exited.exit_group_entered.map(|entered| self.relative(entered));
+        let state = self.launch(launch);
+        state.ran_first(first_run);
+        let thread = state.exited(at, task, group_exit, exited);
+        self.batch.threads.extend(thread);
+    }
+
+    fn reaped(&mut self, at: Nanos, waiter: LaunchId, pid: Pid) {
+        // A wait returns for a stopped child too: only one that exited can have been reaped.
+        match self.launch(waiter).awaited.get(&pid).copied() {
+            Some(child) if self.unfinished.get(&child).is_none_or(Unfinished::has_exited) => {
+                self.launch(waiter).awaited.remove(&pid);
+                self.launch(child).waited_for(at);
+            }
+            Some(_) => {}
+            None => {
+                if let Some(child) = self.child_of_a_dead_parent(pid) {
+                    self.launch(child).waited_for(at);
+                }
+            }
+        }
+    }
+
+    /// A child whose parent died is reaped by a subreaper or init. Only its pid can tell which one it was, which
+    /// holds if the reaper sees the pids that the recorder sees. A tracer's wait returns a tracee whose parent lives.
+    fn child_of_a_dead_parent(&self, pid: Pid) -> Option<LaunchId> {
+        let id = *self.by_pid.get(&pid)?;
+        let child = self.unfinished.get(&id)?;
+        let is_dead = |parent: LaunchId| self.unfinished.get(&parent).is_none_or(Unfinished::has_exited);
+        let is_zombie = child.has_exited() && child.row.reaped.is_none();
+        (is_zombie && child.row.parent.is_some_and(is_dead)).then_some(id)
+    }
+
+    fn slice(&mut self, at: Nanos, launch: LaunchId, task: TaskId, slice: &Slice) {
+        match self.unfinished.get(&launch) {
+            // Its row is in the file, unless its creation was lost.
+            None => {
+                self.batch.mentioned.insert(launch);
+            }
+            Some(state) if is_first(slice, launch, task) && state.row.first_run.is_none() => {
+                self.launch(launch).ran_first(Some(at));
+            }
+            Some(_) => {}
+        }
+        let (wake_span, waker) = match &slice.wake {
+            Some(wake) => (Some(wake.at.since(slice.off)), Some(self.waker(&wake.by))),
+            None => (None, None),
+        };
+        self.batch.slices.push(SliceRow {
+            task,
+            off: self.relative(slice.off),
+            on_span: slice.on.map(|on| slice.off.since(on)),
+            off_span: (slice.left != LeftCpu::Ended).then(|| at.since(self.relative(slice.off))),
+            wake_span,
+            reason: slice.left,
+            syscall: slice.syscall.map(|syscall| syscall.number),
+            argument: slice.syscall.map(|syscall| syscall.argument),
+            waker,
+        });
+    }
+
+    fn waker(&mut self, waker: &Waker) -> WakerRow {
+        match waker {
+            Waker::Task(task) => WakerRow::Task(*task),
+            // Pid 0 is the idle task, which wakes nobody but from an interrupt.
+            Waker::Interrupt | Waker::Other { pid: Pid(0), .. } => WakerRow::Interrupt,
+            Waker::Other { pid, name } => WakerRow::Other(*pid, Some(self.interner.intern(name))),
+        }
+    }
+}
+
+/// Whether a slice ends with the first instruction of a process.
+fn is_first(slice: &Slice, launch: LaunchId, task: TaskId) -> bool {
+    slice.left == LeftCpu::Created && task.0 == launch.0
+}
+
+#[cfg(test)]
+mod tests;

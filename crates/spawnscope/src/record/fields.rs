@@ -1,0 +1,233 @@
+//! Takes one row of SQLite apart, column after column, and names the table and column that hold what no recorder
+//! writes. It knows types, not tables.
+
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+
+use crate::event::{LaunchId, Nanos, Pid, TaskId};
+
+use super::rows::TextId;
+use super::tables::Table;
+
+/// A value that cannot be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BadValue {
+    pub(super) table: &'static str,
+    pub(super) column: &'static str,
+    pub(super) found: String,
+}
+
+/// The ids of the strings in a file, which need not be gapless: another program may have written it.
+#[derive(Debug, Default)]
+pub(super) struct TextIndex {
+    /// Ascending.
+    ids: Vec<i64>,
+}
+
+impl TextIndex {
+    /// Indexes ids in ascending order.
+    pub(super) fn new(ids: Vec<i64>) -> Self {
+        TextIndex { ids }
+    }
+
+    /// The place of a string among all of them.
+    fn place(&self, id: i64) -> Option<TextId> {
+        // Our own recorder numbers from 1 without gaps: the search ends before it begins.
+        let guess = usize::try_from(id).ok()?.checked_sub(1)?;
+        let place = if self.ids.get(guess) == Some(&id) {
+            guess
+        } else {
+            self.ids.binary_search(&id).ok()?
+        };
+        u32::try_from(place).ok().map(TextId)
+    }
+}
+
+/// A row that is taken apart from the left to the right.
+pub(super) struct Fields<'row> {
+    row: &'row Row<'row>,
+    table: &'static Table,
+    texts: &'row TextIndex,
+    next: usize,
+}
+
+impl<'row> Fields<'row> {
+    /// Begins with the first column of `table`, which the row was selected from.
+    pub(super) fn new(row: &'row Row<'row>, table: &'static Table, texts: &'row TextIndex) -> Self {
+        Fields {
+            row,
+            table,
+            texts,
+            next: 0,
+        }
+    }
+
+    /// The next column, an integer or NULL, as a `T`.
+    pub(super) fn optional<T: FromColumn>(&mut self) -> Result<Option<T>, BadValue> {
+        let column = self.next;
+        self.next += 1;
+        match self.row.get_ref(column) {
+            Ok(ValueRef::Null) => Ok(None),
+            Ok(ValueRef::Integer(value)) => match T::from_column(value, self.texts) {
+                Some(value) => Ok(Some(value)),
+                None => Err(self.bad(column, value.to_string())),
+            },
+            Ok(other) => Err(self.bad(column, format!("a value of type {}", other.data_type()))),
+            Err(error) => Err(self.bad(column, error.to_string())),
+        }
+    }
+
+    /// The next column, an integer, as a `T`.
+    pub(super) fn required<T: FromColumn>(&mut self) -> Result<T, BadValue> {
+        let column = self.next;
+        self.optional()?.ok_or_else(|| self.bad(column, "NULL".to_owned()))
+    }
+
+    /// The next column, the number of a value in `all`.
+    pub(super) fn one_of<T: Copy>(&mut self, all: &[T]) -> Result<T, BadValue> {
+        let column = self.next;
+        self.optional_one_of(all)?
+            .ok_or_else(|| self.bad(column, "NULL".to_owned()))
+    }
+
+    /// The next column, the number of a value in `all` or NULL.
+    pub(super) fn optional_one_of<T: Copy>(&mut self, all: &[T]) -> Result<Option<T>, BadValue> {
+        let column = self.next;
+        let Some(number) = self.optional::<i64>()? else {
+            return Ok(None);
+        };
+        let value = usize::try_from(number).ok().and_then(|place| all.get(place)).copied();
+        value.map(Some).ok_or_else(|| self.bad(column, number.to_string()))
+    }
+
+    /// The next column, a byte string.
+    pub(super) fn bytes(&mut self) -> Result<&'row [u8], BadValue> {
+        let column = self.next;
+        self.next += 1;
+        match self.row.get_ref(column) {
+            // Recordings written by hand, such as those of the tests, hold TEXT here.
+            Ok(ValueRef::Blob(bytes) | ValueRef::Text(bytes)) => Ok(bytes),
+            Ok(other) => Err(self.bad(column, format!("a value of type {}", other.data_type()))),
+            Err(error) => Err(self.bad(column, error.to_string())),
+        }
+    }
+
+    /// The next column, words.
+    pub(super) fn word(&mut self) -> Result<String, BadValue> {
+        let column = self.next;
+        let bytes = self.bytes()?;
+        String::from_utf8(bytes.to_vec()).map_err(|error| self.bad(column, error.to_string()))
+    }
+
+    /// The next column, words or NULL.
+    pub(super) fn optional_word(&mut self) -> Result<Option<String>, BadValue> {
+        if let Ok(ValueRef::Null) = self.row.get_ref(self.next) {
+            self.next += 1;
+            return Ok(None);
+        }
+        self.word().map(Some)
+    }
+
+    /// The next column, the word that `name` gives to a value in `all`.
+    pub(super) fn word_of<T: Copy>(&mut self, all: &[T], name: impl Fn(T) -> &'static str) -> Result<T, BadValue> {
+        let column = self.next;
+        let word = self.word()?;
+        let value = all.iter().copied().find(|value| name(*value) == word);
+        value.ok_or_else(|| self.bad(column, format!("'{}'", word.escape_default())))
+    }
+
+    fn bad(&self, column: usize, found: String) -> BadValue {
+        BadValue {
+            table: self.table.name,
+            column: self.table.columns[column],
+            found,
+        }
+    }
+}
+
+/// What an integer column can hold.
+pub(super) trait FromColumn: Sized {
+    /// `None` when it is out of range.
+    fn from_column(value: i64, texts: &TextIndex) -> Option<Self>;
+}
+
+impl FromColumn for i64 {
+    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+        Some(value)
+    }
+}
+
+impl FromColumn for i32 {
+    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+        value.try_into().ok()
+    }
+}
+
+impl FromColumn for u32 {
+    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+        value.try_into().ok()
+    }
+}
+
+impl FromColumn for u64 {
+    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+        value.try_into().ok()
+    }
+}
+
+impl FromColumn for bool {
+    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+        match value {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+}
+
+impl FromColumn for Nanos {
+    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+        value.try_into().ok().map(Nanos)
+    }
+}
+
+impl FromColumn for Pid {
+    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+        value.try_into().ok().map(Pid)
+    }
+}
+
+impl FromColumn for LaunchId {
+    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+        value.try_into().ok().map(LaunchId)
+    }
+}
+
+impl FromColumn for TaskId {
+    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+        value.try_into().ok().map(TaskId)
+    }
+}
+
+impl FromColumn for TextId {
+    fn from_column(value: i64, texts: &TextIndex) -> Option<Self> {
+        texts.place(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_found_with_and_without_gaps() {
+        let gapless = TextIndex::new(vec![1, 2, 3]);
+        assert_eq!(gapless.place(3), Some(TextId(2)));
+        assert_eq!(gapless.place(4), None);
+        assert_eq!(gapless.place(0), None);
+        let gaps = TextIndex::new(vec![-5, 2, 7]);
+        assert_eq!(gaps.place(7), Some(TextId(2)));
+        assert_eq!(gaps.place(2), Some(TextId(1)));
+        assert_eq!(gaps.place(3), None);
+    }
+}

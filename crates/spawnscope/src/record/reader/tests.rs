@@ -1,0 +1,273 @@
+use std::fs::OpenOptions;
+
+use super::*;
+use crate::event::Nanos;
+use crate::record::sample::*;
+use crate::record::{Recorder, Redaction};
+
+/// A recording of some launches in a folder of its own.
+fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spawnscope.db");
+    let recorder = Recorder::create(&path, &header(), Redaction::Mask).unwrap();
+    recorder.send(vec![released()]);
+    for number in 0..launches {
+        recorder.send(whole_life(
+            1_000 + number * 10_000,
+            crate::event::LaunchId(2 + number),
+            200,
+        ));
+    }
+    recorder.finish(ending()).unwrap();
+    (folder, path)
+}
+
+/// What reading a recording gives after `sql` changed it.
+fn read_after(sql: &str) -> Result<Recording, RecordError> {
+    let (_folder, path) = recording(3);
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    let file = RecordingFile::open(&path)?;
+    file.slices(&mut |_| {})?;
+    file.threads()?;
+    file.read()
+}
+
+#[test]
+fn a_file_that_is_not_there_is_missing() {
+    let error = RecordingFile::open(Path::new("/nonexistent/spawnscope.db"))
+        .err()
+        .unwrap();
+    assert!(matches!(error, RecordError::Missing { .. }));
+    assert!(
+        error.to_string().contains("no recording at /nonexistent/spawnscope.db"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_not_a_recording_is_called_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x");
+    for content in ["", "x", &"not a database ".repeat(1_000)] {
+        fs::write(&path, content).unwrap();
+        let error = RecordingFile::open(&path).err().unwrap();
+        assert!(matches!(error, RecordError::NotARecording { .. }), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), content, "and is left as it was");
+    }
+    assert!(
+        matches!(
+            RecordingFile::open(folder.path()),
+            Err(RecordError::NotARecording { .. })
+        ),
+        "a folder"
+    );
+    let other = folder.path().join("other.db");
+    Connection::open(&other)
+        .unwrap()
+        .execute_batch("CREATE TABLE x (y)")
+        .unwrap();
+    assert!(
+        matches!(RecordingFile::open(&other), Err(RecordError::NotARecording { .. })),
+        "another database"
+    );
+}
+
+#[test]
+fn a_newer_version_is_named_with_what_is_known() {
+    let error = read_after("PRAGMA user_version = 9").unwrap_err();
+    assert!(matches!(
+        error,
+        RecordError::NewerVersion {
+            found: 9,
+            known: version::CURRENT,
+            ..
+        }
+    ));
+    assert!(error.to_string().contains("update spawnscope"), "{error}");
+}
+
+#[test]
+fn a_file_that_was_cut_short_is_damaged() {
+    let (_folder, path) = recording(1_000);
+    let whole = fs::metadata(&path).unwrap().len();
+    for kept in [whole / 2, whole - 4_096, 5_000] {
+        OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(kept)
+            .unwrap();
+        let error = RecordingFile::open(&path).and_then(|file| file.read()).unwrap_err();
+        assert!(matches!(error, RecordError::Corrupt { .. }), "{kept}: {error}");
+        assert!(error.to_string().contains("spawnscope.db is damaged"), "{error}");
+    }
+    OpenOptions::new().write(true).open(&path).unwrap().set_len(50).unwrap();
+    assert!(RecordingFile::open(&path).is_err(), "not even a whole header");
+}
+
+#[test]
+fn a_page_that_was_overwritten_is_damage() {
+    let (_folder, path) = recording(1_000);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[4_096..].fill(0xff);
+    fs::write(&path, bytes).unwrap();
+    let error = RecordingFile::open(&path).and_then(|file| file.read()).unwrap_err();
+    assert!(matches!(error, RecordError::Corrupt { .. }), "{error}");
+}
+
+#[test]
+fn a_lock_is_waited_for_and_then_named() {
+    let (_folder, path) = recording(3);
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let error = RecordingFile::open_within(&path, Duration::from_millis(50))
+        .err()
+        .unwrap();
+    assert!(matches!(error, RecordError::Locked { .. }), "{error}");
+    let ending = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        other.execute_batch("COMMIT").unwrap();
+    });
+    assert!(RecordingFile::open_within(&path, Duration::from_secs(10)).is_ok());
+    ending.join().unwrap();
+}
+
+#[test]
+fn a_value_that_cannot_be_is_named_with_its_table_and_column() {
+    for (sql, place) in [
+        ("UPDATE launch SET origin = 9", "column origin of table launch holds 9"),
+        (
+            "UPDATE launch SET mechanism = 5",
+            "column mechanism of table launch holds 5",
+        ),
+        (
+            "UPDATE launch SET exit_ns = -1",
+            "column exit_ns of table launch holds -1",
+        ),
+        (
+            "UPDATE launch SET pid = 1 << 40",
+            "column pid of table launch holds 1099511627776",
+        ),
+        (
+            "UPDATE launch SET created_ns = 'noon'",
+            "column created_ns of table launch holds a value of type Text",
+        ),
+        (
+            "UPDATE launch SET name_text = 9999",
+            "column name_text of table launch holds 9999",
+        ),
+        (
+            "UPDATE exec SET path_text = 9999",
+            "column path_text of table exec holds 9999",
+        ),
+        (
+            "UPDATE exec SET has_loader = 2",
+            "column has_loader of table exec holds 2",
+        ),
+        (
+            "UPDATE failed_exec SET errno = 1.5",
+            "column errno of table failed_exec holds a value of type Real",
+        ),
+        ("UPDATE slice SET reason = 6", "column reason of table slice holds 6"),
+        (
+            "UPDATE slice SET waker = -1 << 63",
+            "column waker of table slice holds -9223372036854775808",
+        ),
+        (
+            "UPDATE slice SET argument = 'x'",
+            "column argument of table slice holds a value of type Text",
+        ),
+        (
+            "INSERT INTO thread VALUES (1, 1, NULL, 1 << 33, 0, 0, 0)",
+            "column tid of table thread holds 8589934592",
+        ),
+        (
+            "UPDATE recording SET scope = 'some'",
+            "column scope of table recording holds 'some'",
+        ),
+        ("UPDATE recording SET arch = x'ff'", "column arch of table recording"),
+        (
+            "UPDATE text SET bytes = 5",
+            "column bytes of table text holds a value of type Integer",
+        ),
+        (
+            "INSERT INTO lost VALUES ('slice', -1)",
+            "column events of table lost holds -1",
+        ),
+    ] {
+        let error = read_after(sql).unwrap_err();
+        assert!(matches!(error, RecordError::BadValue { .. }), "{sql}: {error}");
+        assert!(error.to_string().contains(place), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn a_table_that_is_not_there_is_damage() {
+    for sql in [
+        "DROP TABLE exec",
+        "ALTER TABLE launch RENAME COLUMN exit_ns TO exit",
+        "DELETE FROM recording",
+    ] {
+        let error = read_after(sql).unwrap_err();
+        assert!(matches!(error, RecordError::Corrupt { .. }), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn texts_with_gaps_are_found() {
+    let changed = "UPDATE text SET id = id + 1000; UPDATE exec SET path_text = path_text + 1000, \
+                   argv_text = argv_text + 1000, cwd_text = NULL; UPDATE failed_exec SET path_text = path_text + 1000; \
+                   INSERT INTO text VALUES (5, 'TEXT instead of BLOB')";
+    let Recording { execs, texts, .. } = read_after(changed).unwrap();
+    assert_eq!(texts.get(execs[2].path), b"/usr/bin/dirname");
+    assert_eq!(texts.get(TextId(0)), b"TEXT instead of BLOB");
+}
+
+#[test]
+fn wakers_threads_and_losses_are_read() {
+    let (_folder, path) = recording(1);
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(
+            "DELETE FROM slice; INSERT INTO text VALUES (99, x'6b30');
+             INSERT INTO slice VALUES (1, 10, 5, 20, 7, 2, 61, -1, -7, 99), (1, 50, NULL, NULL, NULL, 5, NULL, NULL, 0, NULL);
+             INSERT INTO slice VALUES (1, 60, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL);
+             INSERT INTO thread VALUES (8, 1, NULL, 300, 10, NULL, NULL)",
+        )
+        .unwrap();
+    let file = RecordingFile::open(&path).unwrap();
+    let mut slices = Vec::new();
+    file.slices(&mut |row| slices.push(row)).unwrap();
+    let texts = file.read().unwrap().texts;
+    let Some(WakerRow::Other(Pid(7), Some(name))) = slices[0].waker else {
+        panic!("{:?}", slices[0])
+    };
+    assert_eq!(texts.get(name), b"k0");
+    assert_eq!(
+        (slices[0].on_span, slices[0].wake_span),
+        (Some(Nanos(5)), Some(Nanos(7)))
+    );
+    assert_eq!((slices[0].syscall, slices[0].argument), (Some(61), Some(u64::MAX)));
+    assert_eq!((slices[1].waker, slices[1].off_span), (Some(WakerRow::Interrupt), None));
+    assert_eq!(slices[2].waker, None);
+    let thread = &file.threads().unwrap()[0];
+    assert_eq!(
+        (thread.task, thread.creator, thread.tid, thread.ended),
+        (TaskId(8), None, Pid(300), None)
+    );
+}
+
+#[test]
+fn a_hundred_thousand_launches_are_read_in_order() {
+    let (_folder, path) = recording(1);
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(
+            "WITH RECURSIVE n (i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+             INSERT INTO launch (id, parent, origin) SELECT i, 1, 0 FROM n",
+        )
+        .unwrap();
+    let launches = RecordingFile::open(&path).unwrap().read().unwrap().launches;
+    assert_eq!(launches.len(), 100_000);
+    assert!(launches.is_sorted_by_key(|row| row.id));
+}

@@ -1,0 +1,216 @@
+//! The rows of a recording as plain data: what the writer puts in and the reader takes out, one type a table.
+//! Their columns and units are those of `schema.sql`; no SQL here.
+
+use crate::event::{LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, Pid, TaskId};
+
+/// A whole recording without its slices, which are read on their own because they are many.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// What was recorded, and how it ended.
+    pub info: Info,
+    /// Every process, in order of creation (ascending id).
+    pub launches: Vec<LaunchRow>,
+    /// Every successful `execve`, in the order they happened.
+    pub execs: Vec<ExecRow>,
+    /// Every failed `execve`, in the order they happened.
+    pub failed_execs: Vec<FailedExecRow>,
+    /// The strings that rows refer to.
+    pub texts: Texts,
+}
+
+/// What was recorded, and how it ended.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// Version of spawnscope that wrote it.
+    pub version: String,
+    /// Name of the collector.
+    pub collector: String,
+    /// What was followed.
+    pub scope: Scope,
+    /// The command's argv; empty without a command.
+    pub command: Vec<Vec<u8>>,
+    /// CPUs online at the start.
+    pub cpus: u32,
+    /// `uname -m`: system call numbers are of this architecture.
+    pub arch: String,
+    /// Wall clock at time zero, nanoseconds since 1970-01-01 UTC.
+    pub started_unix_ns: i64,
+    /// The command's own process.
+    pub root: Option<LaunchId>,
+    /// Latest event stored.
+    pub last: Nanos,
+    /// From the start to the end; `None` when the recorder was cut off.
+    pub wall: Option<Nanos>,
+    /// Why it ended; `None` when the recorder was cut off.
+    pub ended: Option<String>,
+    /// What this machine did not let the collector see.
+    pub missing: Vec<Missing>,
+    /// Events that were dropped.
+    pub lost: Vec<Loss>,
+}
+
+/// What was followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// A command and everything below it.
+    Command,
+    /// A process that was there before, and its future children.
+    Process,
+    /// The whole machine.
+    System,
+}
+
+impl Scope {
+    /// Every scope.
+    pub const ALL: [Scope; 3] = [Scope::Command, Scope::Process, Scope::System];
+
+    /// The word that stands for it in a recording.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Command => "command",
+            Scope::Process => "process",
+            Scope::System => "system",
+        }
+    }
+}
+
+/// How a process came into the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It was launched by a followed process.
+    Launched,
+    /// It is the command itself.
+    Command,
+    /// It existed before: not a launch.
+    Existed,
+    /// The event of its creation was lost.
+    Orphan,
+}
+
+impl Origin {
+    /// Every origin, in the order of their numbers in a recording.
+    pub const ALL: [Origin; 4] = [Origin::Launched, Origin::Command, Origin::Existed, Origin::Orphan];
+}
+
+/// Refers to a string of `Texts`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TextId(pub u32);
+
+/// One process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "schema.sql documents the columns")]
+pub struct LaunchRow {
+    pub id: LaunchId,
+    pub parent: Option<LaunchId>,
+    pub parent_task: Option<TaskId>,
+    pub pid: Option<Pid>,
+    pub origin: Origin,
+    pub mechanism: Option<Mechanism>,
+    pub create: Option<Nanos>,
+    pub created: Option<Nanos>,
+    pub first_run: Option<Nanos>,
+    pub exit: Option<Nanos>,
+    pub zombie: Option<Nanos>,
+    pub reaped: Option<Nanos>,
+    pub wait_status: Option<i32>,
+    pub parent_rss_bytes: Option<u64>,
+    pub parent_table_bytes: Option<u64>,
+    pub exit_cpu: Option<Nanos>,
+    pub cpu: Option<Nanos>,
+    pub name: Option<TextId>,
+}
+
+/// One successful `execve`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "schema.sql documents the columns")]
+pub struct ExecRow {
+    pub launch: LaunchId,
+    pub enter: Option<Nanos>,
+    pub returned: Option<Nanos>,
+    pub load_end: Option<Nanos>,
+    pub has_loader: Option<bool>,
+    pub enter_cpu: Option<Nanos>,
+    pub return_cpu: Option<Nanos>,
+    pub load_cpu: Option<Nanos>,
+    pub path: TextId,
+    pub interpreter: Option<TextId>,
+    pub argv: TextId,
+    pub argv_bytes: u64,
+    pub cwd: Option<TextId>,
+}
+
+/// One failed `execve`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "schema.sql documents the columns")]
+pub struct FailedExecRow {
+    pub launch: LaunchId,
+    pub enter: Nanos,
+    pub returned: Nanos,
+    pub path: TextId,
+    pub errno: i32,
+}
+
+/// A thread other than the first of its process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "schema.sql documents the columns")]
+pub struct ThreadRow {
+    pub task: TaskId,
+    pub launch: LaunchId,
+    pub creator: Option<TaskId>,
+    pub tid: Pid,
+    pub created: Nanos,
+    pub ended: Option<Nanos>,
+    pub cpu: Option<Nanos>,
+}
+
+/// A stretch on a CPU and the stretch off it that followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "schema.sql documents the columns")]
+pub struct SliceRow {
+    pub task: TaskId,
+    pub off: Nanos,
+    pub on_span: Option<Nanos>,
+    pub off_span: Option<Nanos>,
+    pub wake_span: Option<Nanos>,
+    pub reason: LeftCpu,
+    pub syscall: Option<u32>,
+    pub argument: Option<u64>,
+    pub waker: Option<WakerRow>,
+}
+
+/// Who woke a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakerRow {
+    /// A followed thread.
+    Task(TaskId),
+    /// A thread that is not followed, with its name.
+    Other(Pid, Option<TextId>),
+    /// An interrupt.
+    Interrupt,
+}
+
+/// The strings of a recording, in one piece of memory.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    /// Adds a string and says how to refer to it.
+    pub fn push(&mut self, text: &[u8]) -> TextId {
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len());
+        TextId(u32::try_from(self.ends.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// The string; empty when there is no such one.
+    #[must_use]
+    pub fn get(&self, id: TextId) -> &[u8] {
+        let index = id.0 as usize;
+        let Some(&end) = self.ends.get(index) else { return &[] };
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.bytes[start..end]
+    }
+}

@@ -1,0 +1,217 @@
+//! One launch that is not finished: its row so far, and what is needed to complete it. It knows no other launch and
+//! takes times that are relative to the recording's origin already.
+
+use std::collections::HashMap;
+
+use crate::event::{Exited, LaunchId, Loader, Nanos, Pid, TaskId};
+
+use super::rows::{ExecRow, LaunchRow, Origin, ThreadRow};
+
+/// An `execve` row with its place among all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OrderedExec {
+    /// Its rowid: execs are numbered as they happen, but written when their batch is due.
+    pub(super) ordinal: i64,
+    /// The row.
+    pub(super) row: ExecRow,
+}
+
+/// The latest exec of a launch, until its image is loaded.
+#[derive(Debug)]
+struct LoadingExec {
+    exec: OrderedExec,
+    is_written: bool,
+}
+
+/// A launch of which more may be heard.
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    /// What is known so far.
+    pub(super) row: LaunchRow,
+    /// Its threads of which the end is not known, other than the first.
+    pub(super) threads: HashMap<TaskId, ThreadRow>,
+    /// Its children that it did not wait for yet, by the pid that its wait calls will return.
+    pub(super) awaited: HashMap<Pid, LaunchId>,
+    /// Whether the row changed since it was written.
+    pub(super) is_dirty: bool,
+    /// Whether its pid was given to another launch: nothing more will be heard of it.
+    pub(super) is_superseded: bool,
+    exec: Option<LoadingExec>,
+    /// The thread whose CPU time at its exit is the process's: the first, or one that called `execve` since.
+    main_task: TaskId,
+    living_threads: i64,
+    group_exit: Option<Nanos>,
+    last_exit: Option<Nanos>,
+    is_auto_reaped: bool,
+    is_waited_for: bool,
+}
+
+impl Unfinished {
+    /// A launch of which nothing is known but its number.
+    pub(super) fn orphan(id: LaunchId) -> Self {
+        Unfinished {
+            row: LaunchRow {
+                id,
+                parent: None,
+                parent_task: None,
+                pid: None,
+                origin: Origin::Orphan,
+                mechanism: None,
+                create: None,
+                created: None,
+                first_run: None,
+                exit: None,
+                zombie: None,
+                reaped: None,
+                wait_status: None,
+                parent_rss_bytes: None,
+                parent_table_bytes: None,
+                exit_cpu: None,
+                cpu: None,
+                name: None,
+            },
+            threads: HashMap::new(),
+            awaited: HashMap::new(),
+            is_dirty: false,
+            is_superseded: false,
+            exec: None,
+            main_task: TaskId(id.0),
+            living_threads: 1,
+            group_exit: None,
+            last_exit: None,
+            is_auto_reaped: false,
+            is_waited_for: false,
+        }
+    }
+
+    /// The row to write.
+    pub(super) fn row(&self) -> LaunchRow {
+        let mut row = self.row.clone();
+        if row.origin == Origin::Command {
+            // The recorder held the command, so it had run before it was let go: that is not its own set-up.
+            row.first_run = row
+                .first_run
+                .map(|first_run| row.created.map_or(first_run, |created| first_run.max(created)));
+        }
+        row
+    }
+
+    /// Notes when the process first got a CPU, unless that is known.
+    pub(super) fn ran_first(&mut self, at: Option<Nanos>) {
+        self.row.first_run = self.row.first_run.or(at);
+    }
+
+    /// Adds a thread.
+    pub(super) fn thread_started(&mut self, thread: ThreadRow) {
+        self.living_threads += 1;
+        self.threads.insert(thread.task, thread);
+    }
+
+    /// Notes a successful `execve` by `task`; gives back the one before it if that is not written yet.
+    pub(super) fn executed(&mut self, task: TaskId, exec: OrderedExec) -> Option<OrderedExec> {
+        if self.main_task != task {
+            // An exec takes the place of the first thread, whose own exit was not the process's.
+            self.main_task = task;
+            self.row.exit_cpu = None;
+        }
+        let before = self.exec.replace(LoadingExec {
+            exec,
+            is_written: false,
+        });
+        before.filter(|before| !before.is_written).map(|before| before.exec)
+    }
+
+    /// Completes the latest exec.
+    pub(super) fn loaded(&mut self, returned: Nanos, return_cpu: Nanos, loader: Loader) {
+        let Some(loading) = &mut self.exec else { return };
+        let row = &mut loading.exec.row;
+        row.returned = Some(returned);
+        row.return_cpu = Some(return_cpu);
+        row.has_loader = Some(loader != Loader::None);
+        if let Loader::Done { at, cpu } = loader {
+            row.load_end = Some(at);
+            row.load_cpu = Some(cpu);
+        }
+        loading.is_written = false;
+    }
+
+    /// The latest exec, if it changed since it was written. One that is complete is not kept.
+    pub(super) fn changed_exec(&mut self) -> Option<OrderedExec> {
+        let loading = self.exec.as_mut().filter(|loading| !loading.is_written)?;
+        loading.is_written = true;
+        let exec = loading.exec.clone();
+        if exec.row.returned.is_some() {
+            self.exec = None;
+        }
+        Some(exec)
+    }
+
+    /// Notes that `task` began to exit at `at`; gives back its row if it is not the first thread.
+    pub(super) fn exited(
+        &mut self,
+        at: Nanos,
+        task: TaskId,
+        group_exit: Option<Nanos>,
+        exited: &Exited,
+    ) -> Option<ThreadRow> {
+        // Several threads may call exit_group; the process begins to exit with the first of them.
+        self.group_exit = [self.group_exit, group_exit].into_iter().flatten().min();
+        if exited.last_thread {
+            self.last_exit = Some(at);
+        }
+        self.row.exit = self.group_exit.or(self.last_exit);
+        if exited.last_thread || group_exit.is_some() {
+            self.row.wait_status = Some(exited.wait_status);
+        }
+        if task == self.main_task {
+            self.row.exit_cpu = Some(exited.cpu);
+        }
+        let cpu_before = self.row.cpu.unwrap_or_default();
+        self.row.cpu = Some(Nanos(cpu_before.0.saturating_add(exited.cpu.0)));
+        let thread = self.threads.remove(&task)?;
+        Some(ThreadRow {
+            ended: Some(at),
+            cpu: Some(exited.cpu),
+            ..thread
+        })
+    }
+
+    /// Notes that a thread left the CPU for good.
+    pub(super) fn thread_gone(&mut self, zombie: Option<Nanos>, auto_reaped: bool) {
+        self.living_threads -= 1;
+        // A thread other than the last always reaps itself: that says nothing of its process.
+        self.is_auto_reaped |= auto_reaped && zombie.is_some();
+        self.row.zombie = self.row.zombie.max(zombie);
+        if self.is_auto_reaped && !self.is_waited_for {
+            self.row.reaped = self.row.zombie;
+        }
+    }
+
+    /// Notes that a wait call returned this process. The reaper may be faster than the child's last step off the CPU.
+    pub(super) fn waited_for(&mut self, at: Nanos) {
+        self.is_waited_for = true;
+        self.row.reaped = Some(at);
+    }
+
+    /// Whether the whole process began to exit.
+    pub(super) fn has_exited(&self) -> bool {
+        self.last_exit.is_some() || self.row.zombie.is_some()
+    }
+
+    /// Whether its creation was not seen.
+    pub(super) fn is_orphan(&self) -> bool {
+        self.row.origin == Origin::Orphan
+    }
+
+    /// Whether nothing more is to be heard of it.
+    pub(super) fn is_finished(&self) -> bool {
+        let is_gone = self.living_threads <= 0;
+        // No wait can be matched to an orphan, of which neither the parent nor the pid is known.
+        let is_over = if self.is_orphan() {
+            is_gone || self.row.reaped.is_some()
+        } else {
+            is_gone && self.last_exit.is_some() && self.row.reaped.is_some()
+        };
+        is_over || self.is_superseded
+    }
+}

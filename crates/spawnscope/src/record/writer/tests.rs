@@ -1,0 +1,385 @@
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rusqlite::Connection;
+
+use super::*;
+use crate::record::reader::{Origin, Recording, RecordingFile};
+use crate::record::sample::*;
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("spawnscope.db")
+    }
+}
+
+fn read(path: &Path) -> Recording {
+    RecordingFile::open(path).unwrap().read().unwrap()
+}
+
+/// Waits for something that another thread or process is about to do.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The life of child number `number` of the root.
+fn life(number: u64) -> Vec<Event> {
+    whole_life(
+        1_000_000 + number * 10_000,
+        LaunchId(2 + number),
+        1_000 + i32::try_from(number % 30_000).unwrap(),
+    )
+}
+
+#[test]
+fn what_is_recorded_is_read_back() {
+    let folder = Folder::new();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    recorder.send(vec![released()]);
+    recorder.note_root(ROOT);
+    recorder.send(life(0));
+    let lost = vec![
+        Loss {
+            kind: "slice".into(),
+            events: 3,
+        },
+        Loss {
+            kind: "slice".into(),
+            events: 4,
+        },
+    ];
+    recorder.finish(Ending { lost, ..ending() }).unwrap();
+
+    let file = RecordingFile::open(&folder.path()).unwrap();
+    let Recording {
+        info,
+        launches,
+        execs,
+        failed_execs,
+        texts,
+    } = file.read().unwrap();
+    assert_eq!(info.version, env!("CARGO_PKG_VERSION"));
+    assert_eq!(
+        (info.collector.as_str(), info.scope, info.arch.as_str(), info.cpus),
+        ("ebpf", Scope::Command, "x86_64", 2)
+    );
+    assert_eq!(info.command, [b"./unpack.sh".as_slice(), b"", b"--password=***"]);
+    assert_eq!(
+        (info.root, info.wall, info.ended.as_deref()),
+        (Some(ROOT), Some(Nanos(5_000)), Some("exited"))
+    );
+    assert_eq!(
+        (info.last, info.started_unix_ns),
+        (Nanos(1_001_400), header().started_unix_ns)
+    );
+    assert_eq!(info.missing, header().missing);
+    assert_eq!(
+        info.lost,
+        [Loss {
+            kind: "slice".into(),
+            events: 7
+        }]
+    );
+    let seen: Vec<_> = launches.iter().map(|row| (row.id, row.origin, row.parent)).collect();
+    assert_eq!(
+        seen,
+        [
+            (ROOT, Origin::Command, None),
+            (LaunchId(2), Origin::Launched, Some(ROOT))
+        ]
+    );
+    assert_eq!(launches[1].reaped, Some(Nanos(1_001_400)));
+    assert_eq!(texts.get(execs[0].path), b"/usr/bin/dirname");
+    assert_eq!(
+        texts.get(execs[0].argv),
+        b"dirname\0--zero\0./usr/share/doc/000001000000\0"
+    );
+    assert_eq!(execs[0].cwd.map(|cwd| texts.get(cwd)), Some(b"/work".as_slice()));
+    assert_eq!(failed_execs.iter().map(|row| row.errno).collect::<Vec<_>>(), [2, 2]);
+    let mut slices = Vec::new();
+    file.slices(&mut |row| slices.push(row)).unwrap();
+    assert_eq!(slices.len(), 8);
+    assert_eq!(slices[1].argument, Some(u64::MAX));
+}
+
+#[test]
+fn three_thousand_launches_take_less_than_a_kibibyte_each() {
+    let folder = Folder::new();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    recorder.send(vec![released()]);
+    for number in 0..3_000 {
+        recorder.send(life(number).into_iter().map(at_real_pace).collect());
+    }
+    wait_until("all are counted", || recorder.launches_so_far() == 3_001);
+    recorder.finish(ending()).unwrap();
+    assert_eq!(read(&folder.path()).launches.len(), 3_001);
+    let bytes_each = fs::metadata(folder.path()).unwrap().len() / 3_000;
+    assert!(bytes_each <= 1_024, "{bytes_each}");
+}
+
+#[test]
+fn a_recording_can_be_read_while_it_grows() {
+    let folder = Folder::new();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    recorder.send(vec![released()]);
+    recorder.send(life(0));
+    wait_until("the batch is written", || read(&folder.path()).launches.len() == 2);
+    let info = read(&folder.path()).info;
+    assert_eq!(
+        (info.wall, info.ended),
+        (None, None),
+        "cut off, as far as a reader can know"
+    );
+    recorder.send(life(1));
+    recorder.finish(ending()).unwrap();
+    assert_eq!(read(&folder.path()).launches.len(), 3);
+}
+
+#[test]
+fn a_recorder_that_is_dropped_keeps_what_it_was_given() {
+    let folder = Folder::new();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    recorder.send(life(0));
+    drop(recorder);
+    let recording = read(&folder.path());
+    assert_eq!((recording.launches.len(), recording.info.ended), (2, None));
+}
+
+#[test]
+fn an_older_recording_is_kept() {
+    let folder = Folder::new();
+    for number in 0..3 {
+        let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+        recorder.send(vec![event(
+            number,
+            ROOT,
+            EventKind::Released {
+                pid: crate::event::Pid(100),
+            },
+        )]);
+        recorder.finish(ending()).unwrap();
+    }
+    let old = folder.0.path().join("spawnscope.db.old");
+    assert_eq!(
+        (read(&old).info.last, read(&folder.path()).info.last),
+        (Nanos(1), Nanos(2))
+    );
+    let mut names: Vec<_> = fs::read_dir(folder.0.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["spawnscope.db", "spawnscope.db.old"], "and no journal");
+}
+
+#[test]
+fn a_foreign_file_is_not_replaced() {
+    let folder = Folder::new();
+    let foreign = Connection::open(folder.path()).unwrap();
+    foreign
+        .execute_batch("CREATE TABLE precious (x); PRAGMA application_id = 7;")
+        .unwrap();
+    drop(foreign);
+    let before = fs::read(folder.path()).unwrap();
+    let error = Recorder::create(&folder.path(), &header(), Redaction::Mask)
+        .err()
+        .unwrap();
+    assert!(matches!(error, RecordError::InTheWay { .. }), "{error}");
+    assert_eq!(fs::read(folder.path()).unwrap(), before);
+}
+
+#[test]
+fn a_stray_journal_is_not_played_into_a_new_recording() {
+    let folder = Folder::new();
+    kill_helper_inside_a_batch(&folder.path());
+    fs::remove_file(folder.path()).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    recorder.send(life(0));
+    recorder.finish(ending()).unwrap();
+    assert_eq!(read(&folder.path()).launches.len(), 2);
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_at_the_batch_before() {
+    let folder = Folder::new();
+    let mut store = Store::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    store.limit_pages(200);
+    let mut assembler = Assembler::new(ORIGIN, Redaction::Mask);
+    life(0).iter().for_each(|event| assembler.apply(event));
+    store.write(&assembler.take_batch()).unwrap();
+    let recorder = Recorder::start(store, assembler).unwrap();
+
+    recorder.send((1..3_000).flat_map(life).collect());
+    wait_until("it fails", || recorder.failure().is_some());
+    assert!(matches!(*recorder.failure().unwrap(), RecordError::Full { .. }));
+    recorder.send(life(4_000));
+    let error = recorder.finish(ending()).unwrap_err();
+    assert!(error.to_string().contains("no space is left for recording"), "{error}");
+
+    let recording = read(&folder.path());
+    assert_eq!(recording.launches.len(), 2, "the batch before, not half of this one");
+    assert!(recording.info.ended.unwrap().starts_with("failed: no space is left"));
+    assert_eq!(recording.info.wall, None);
+}
+
+#[test]
+fn events_after_a_failure_are_counted() {
+    let folder = Folder::new();
+    let store = Store::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    store.limit_pages(10);
+    let recorder = Recorder::start(store, Assembler::new(ORIGIN, Redaction::Mask)).unwrap();
+    let flood: Vec<Event> = (0..3_000).flat_map(life).collect();
+    let events = flood.len() as u64;
+    recorder.send(flood);
+    recorder.send(life(4_000));
+    wait_until("all are dropped", || {
+        recorder.dropped_events() == events + life(4_000).len() as u64
+    });
+}
+
+#[test]
+fn a_recording_that_is_moved_away_ends_instead_of_harming_its_successor() {
+    let folder = Folder::new();
+    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    first.send(life(0));
+    let error = first.finish(ending()).unwrap_err();
+    assert!(matches!(error, RecordError::Moved { .. }), "{error}");
+    second.send(life(1));
+    second.finish(ending()).unwrap();
+    assert_eq!(read(&folder.path()).launches.len(), 2);
+}
+
+#[test]
+fn a_lock_that_another_program_holds_ends_the_recording() {
+    let folder = Folder::new();
+    let mut store = Store::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    store.wait_no_longer_than(Duration::from_millis(50));
+    let other = Connection::open(folder.path()).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let mut assembler = Assembler::new(ORIGIN, Redaction::Mask);
+    assembler.apply(&released());
+    let error = store.write(&assembler.take_batch()).unwrap_err();
+    assert!(matches!(error, RecordError::Locked { .. }), "{error}");
+}
+
+const HELPER_FILE: &str = "SPAWNSCOPE_TEST_RECORD_TO";
+const HELPER_WAY: &str = "SPAWNSCOPE_TEST_RECORD_HOW";
+
+/// This test program once more, as a process that records until it is killed.
+fn helper(path: &Path, way: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([
+        "--ignored",
+        "--exact",
+        "record::writer::tests::helper_process_that_records_until_it_is_killed",
+    ]);
+    command
+        .env(HELPER_FILE, path)
+        .env(HELPER_WAY, way)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+#[test]
+#[ignore = "not a test: the process that the tests below kill"]
+fn helper_process_that_records_until_it_is_killed() {
+    let Some(path) = std::env::var_os(HELPER_FILE).map(PathBuf::from) else {
+        return;
+    };
+    let recorder = Recorder::create(&path, &header(), Redaction::Mask).unwrap();
+    recorder.send(vec![released()]);
+    if std::env::var_os(HELPER_WAY).is_some_and(|way| way == "inside a batch") {
+        recorder.finish(ending()).unwrap();
+        die_inside_a_batch(&path);
+    }
+    // Bounded, should the test that is to kill it die first.
+    for number in 0..100_000 {
+        recorder.send(life(number));
+        if number % 100 == 0 {
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn die_inside_a_batch(path: &Path) -> ! {
+    // A tiny cache makes SQLite write pages of the open transaction to the file.
+    let connection = Connection::open(path).unwrap();
+    connection
+        .execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = 1; BEGIN IMMEDIATE")
+        .unwrap();
+    connection.execute("UPDATE recording SET ended = 'never'", []).unwrap();
+    for id in 1_000..3_000 {
+        connection
+            .execute("INSERT INTO launch (id, origin) VALUES (?, 3)", [id])
+            .unwrap();
+    }
+    nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).unwrap();
+    unreachable!("SIGKILL cannot be survived")
+}
+
+fn kill_helper_inside_a_batch(path: &Path) {
+    let status = helper(path, "inside a batch").status().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGKILL));
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-journal");
+    assert!(fs::metadata(journal).unwrap().len() > 0, "it was killed inside a batch");
+}
+
+#[test]
+fn a_recorder_killed_inside_a_batch_leaves_the_batch_before() {
+    let folder = Folder::new();
+    kill_helper_inside_a_batch(&folder.path());
+    let recording = read(&folder.path());
+    assert_eq!(
+        (recording.launches.len(), recording.info.ended.as_deref()),
+        (1, Some("exited"))
+    );
+}
+
+#[test]
+fn a_recorder_killed_inside_a_batch_is_kept_as_old_and_still_readable() {
+    let folder = Folder::new();
+    kill_helper_inside_a_batch(&folder.path());
+    Recorder::create(&folder.path(), &header(), Redaction::Mask)
+        .unwrap()
+        .finish(ending())
+        .unwrap();
+    assert_eq!(read(&folder.0.path().join("spawnscope.db.old")).launches.len(), 1);
+    assert_eq!(read(&folder.path()).launches.len(), 0);
+}
+
+#[test]
+fn a_recorder_killed_at_any_time_leaves_a_readable_recording() {
+    let folder = Folder::new();
+    let mut recorder = helper(&folder.path(), "for ever").spawn().unwrap();
+    let launches = || {
+        RecordingFile::open(&folder.path())
+            .and_then(|file| file.read())
+            .map_or(0, |it| it.launches.len())
+    };
+    wait_until("two batches are written", || launches() > 1_000);
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    let recording = read(&folder.path());
+    assert!(recording.launches.len() > 1_000);
+    assert_eq!((recording.info.ended, recording.info.wall), (None, None), "cut off");
+    assert_eq!(
+        recording.launches.last().unwrap().id.0 as usize,
+        recording.launches.len(),
+        "no launch is missing"
+    );
+}

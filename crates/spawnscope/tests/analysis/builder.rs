@@ -1,0 +1,206 @@
+//! Builds recordings by hand: a launch is given by the spans of its phases, from which the rows' instants follow.
+
+use spawnscope::event::{LaunchId, Mechanism, Nanos, Pid};
+use spawnscope::record::reader::{ExecRow, FailedExecRow, Info, LaunchRow, Origin, Recording, Scope, TextId, Texts};
+
+/// The spans of a launch's phases in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spans {
+    pub(crate) create: u64,
+    pub(crate) queue: u64,
+    pub(crate) setup: u64,
+    pub(crate) exec: u64,
+    pub(crate) load: u64,
+    pub(crate) run: u64,
+    pub(crate) teardown: u64,
+    pub(crate) reap: u64,
+}
+
+impl Spans {
+    /// What a small dynamic program takes on an idle machine.
+    pub(crate) const USUAL: Spans = Spans {
+        create: 120_000,
+        queue: 20_000,
+        setup: 40_000,
+        exec: 300_000,
+        load: 400_000,
+        run: 200_000,
+        teardown: 60_000,
+        reap: 10_000,
+    };
+
+    pub(crate) fn total(&self) -> u64 {
+        self.create + self.queue + self.setup + self.exec + self.load + self.run + self.teardown + self.reap
+    }
+}
+
+/// A recording under construction. Its command is launch 1, released at zero.
+pub(crate) struct Builder {
+    pub(crate) recording: Recording,
+}
+
+pub(crate) const ROOT: LaunchId = LaunchId(1);
+
+impl Builder {
+    /// A recording of a command that was a single exec of `path` and ran for `wall_ns`.
+    pub(crate) fn command(path: &str, argv: &[&str], wall_ns: u64) -> Builder {
+        let info = Info {
+            version: "0.1.0".to_owned(),
+            collector: "ebpf".to_owned(),
+            scope: Scope::Command,
+            command: argv.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
+            cpus: 2,
+            arch: "x86_64".to_owned(),
+            started_unix_ns: 1_700_000_000_000_000_000,
+            root: Some(ROOT),
+            last: Nanos(wall_ns),
+            wall: Some(Nanos(wall_ns)),
+            ended: Some("exited".to_owned()),
+            missing: Vec::new(),
+            lost: Vec::new(),
+        };
+        let recording = Recording {
+            info,
+            launches: Vec::new(),
+            execs: Vec::new(),
+            failed_execs: Vec::new(),
+            texts: Texts::default(),
+        };
+        let mut builder = Builder { recording };
+        builder.recording.launches.push(LaunchRow {
+            created: Some(Nanos(0)),
+            exit: Some(Nanos(wall_ns - 50_000)),
+            zombie: Some(Nanos(wall_ns)),
+            wait_status: Some(0),
+            cpu: Some(Nanos(wall_ns / 10)),
+            ..blank(ROOT, None, Origin::Command)
+        });
+        let bytes: Vec<&[u8]> = argv.iter().map(|argument| argument.as_bytes()).collect();
+        builder.exec_at(ROOT, path.as_bytes(), &bytes, [20_000, 320_000, 720_000]);
+        builder
+    }
+
+    /// A launch by `parent` beginning at `start_ns`; without a program, it never execs.
+    pub(crate) fn launch(
+        &mut self,
+        parent: LaunchId,
+        start_ns: u64,
+        spans: &Spans,
+        program: Option<(&str, &[&str])>,
+    ) -> LaunchId {
+        let created = start_ns + spans.create;
+        let first_run = created + spans.queue;
+        let entered = first_run + spans.setup;
+        let returned = entered + spans.exec;
+        let loaded = returned + spans.load;
+        let exit = if program.is_some() { loaded } else { first_run } + spans.run;
+        let zombie = exit + spans.teardown;
+        let id = LaunchId(self.recording.launches.len() as u64 + 1);
+        self.recording.launches.push(LaunchRow {
+            mechanism: Some(Mechanism::Fork),
+            create: Some(Nanos(start_ns)),
+            created: Some(Nanos(created)),
+            first_run: Some(Nanos(first_run)),
+            exit: Some(Nanos(exit)),
+            zombie: Some(Nanos(zombie)),
+            reaped: Some(Nanos(zombie + spans.reap)),
+            wait_status: Some(0),
+            exit_cpu: Some(Nanos(exit - first_run)),
+            cpu: Some(Nanos(exit - first_run)),
+            ..blank(id, Some(parent), Origin::Launched)
+        });
+        if let Some((path, argv)) = program {
+            let bytes: Vec<&[u8]> = argv.iter().map(|argument| argument.as_bytes()).collect();
+            self.exec_at(id, path.as_bytes(), &bytes, [entered, returned, loaded]);
+            let exec = self.recording.execs.last_mut().unwrap();
+            exec.enter_cpu = Some(Nanos(spans.setup));
+            exec.return_cpu = Some(Nanos(spans.setup + spans.exec));
+            exec.load_cpu = Some(Nanos(spans.setup + spans.exec + spans.load));
+        }
+        id
+    }
+
+    /// A successful exec of a dynamic program: entered, returned, loaded.
+    pub(crate) fn exec_at(&mut self, launch: LaunchId, path: &[u8], argv: &[&[u8]], at_ns: [u64; 3]) {
+        let joined: Vec<u8> = argv
+            .iter()
+            .flat_map(|argument| [argument, b"\0".as_slice()].concat())
+            .collect();
+        let cwd = self.text(b"/home/user");
+        let row = ExecRow {
+            launch,
+            enter: Some(Nanos(at_ns[0])),
+            returned: Some(Nanos(at_ns[1])),
+            load_end: Some(Nanos(at_ns[2])),
+            has_loader: Some(true),
+            enter_cpu: None,
+            return_cpu: None,
+            load_cpu: None,
+            path: self.text(path),
+            interpreter: None,
+            argv_bytes: joined.len() as u64,
+            argv: self.text(&joined),
+            cwd: Some(cwd),
+        };
+        self.recording.execs.push(row);
+    }
+
+    /// A failed exec of 1,000 ns.
+    pub(crate) fn failed_exec_at(&mut self, launch: LaunchId, path: &str, errno: i32, enter_ns: u64) {
+        let path = self.text(path.as_bytes());
+        let row = FailedExecRow {
+            launch,
+            enter: Nanos(enter_ns),
+            returned: Nanos(enter_ns + 1_000),
+            path,
+            errno,
+        };
+        self.recording.failed_execs.push(row);
+    }
+
+    pub(crate) fn row(&mut self, id: LaunchId) -> &mut LaunchRow {
+        self.recording.launches.iter_mut().find(|row| row.id == id).unwrap()
+    }
+
+    /// Makes a launch one that was still running at the end.
+    pub(crate) fn leave_running(&mut self, id: LaunchId) {
+        let row = self.row(id);
+        *row = LaunchRow {
+            exit: None,
+            zombie: None,
+            reaped: None,
+            wait_status: None,
+            exit_cpu: None,
+            cpu: None,
+            ..row.clone()
+        };
+    }
+
+    pub(crate) fn text(&mut self, bytes: &[u8]) -> TextId {
+        self.recording.texts.push(bytes)
+    }
+}
+
+/// A process of which nothing is known.
+pub(crate) fn blank(id: LaunchId, parent: Option<LaunchId>, origin: Origin) -> LaunchRow {
+    LaunchRow {
+        id,
+        parent,
+        parent_task: None,
+        pid: Some(Pid(4000 + i32::try_from(id.0).unwrap())),
+        origin,
+        mechanism: None,
+        create: None,
+        created: None,
+        first_run: None,
+        exit: None,
+        zombie: None,
+        reaped: None,
+        wait_status: None,
+        parent_rss_bytes: None,
+        parent_table_bytes: None,
+        exit_cpu: None,
+        cpu: None,
+        name: None,
+    }
+}

@@ -1,0 +1,204 @@
+//! One recording with a little of everything, in every output. A missing golden fails; SNAPSHOTS=overwrite renews them.
+
+use anstream::adapter::strip_str;
+use snapbox::IntoData;
+use spawnscope::analyze::{Forest, GroupBy, Origin, Waits, report};
+use spawnscope::event::{LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, Pid, TaskId};
+use spawnscope::present::{json, ndjson, table, tree};
+use spawnscope::record::reader::{LaunchRow, Recording, SliceRow, WakerRow};
+
+use crate::builder::{Builder, ROOT, Spans, blank};
+
+/// A shell that unpacks: launches in a loop, a search, a chain of execs, forks, failures, losses.
+fn unpacking() -> Recording {
+    let mut builder = Builder::command("/usr/bin/bash", &["bash", "unpack.sh", "a list.txt"], 2_000_000_000);
+    for number in 0..24u64 {
+        let spans = Spans {
+            create: 120_000 + number * 60_000,
+            ..Spans::USUAL
+        };
+        let path = format!("usr/share/doc/{number}/readme");
+        let fork = builder.launch(ROOT, 2_000_000 + number * 20_000_000, &spans, None);
+        let child = builder.launch(
+            fork,
+            3_000_000 + number * 20_000_000,
+            &Spans::USUAL,
+            Some(("/usr/bin/dirname", &["dirname", &path])),
+        );
+        builder.row(fork).parent_rss_bytes = Some(8_000_000 + number * 1_000_000);
+        builder.failed_exec_at(
+            child,
+            "/usr/local/bin/dirname",
+            libc::ENOENT,
+            3_150_000 + number * 20_000_000,
+        );
+    }
+    unusual_ends(&mut builder);
+    for row in builder
+        .recording
+        .launches
+        .iter_mut()
+        .filter(|row| row.parent == Some(ROOT))
+    {
+        row.parent_rss_bytes.get_or_insert(32_000_000);
+    }
+    let info = &mut builder.recording.info;
+    info.lost = vec![Loss {
+        kind: "slice".to_owned(),
+        events: 17,
+    }];
+    let (what, effect) = (
+        "sched_prepare_exec".to_owned(),
+        "the files of failed execs are not seen".to_owned(),
+    );
+    info.missing = vec![Missing { what, effect }];
+    builder.recording
+}
+
+fn unusual_ends(builder: &mut Builder) {
+    let usual = Spans {
+        create: 1_600_000,
+        ..Spans::USUAL
+    };
+    let python = builder.launch(
+        ROOT,
+        900_000_000,
+        &Spans {
+            run: 90_000_000,
+            ..usual
+        },
+        Some(("/usr/bin/env", &["env", "tool"])),
+    );
+    builder.exec_at(
+        python,
+        b"/opt/tool",
+        &[b"python3", b"/opt/tool", b"--name", b"it's\n\x1b[31m\xff"],
+        [903_000_000, 905_000_000, 930_000_000],
+    );
+    let row = builder.row(python);
+    (row.wait_status, row.mechanism) = (Some(3 << 8), Some(Mechanism::PosixSpawn));
+    let killed = builder.launch(
+        ROOT,
+        1_000_000_000,
+        &Spans {
+            run: 500_000_000,
+            ..usual
+        },
+        Some(("/bin/sleep", &["sleep", "60"])),
+    );
+    builder.row(killed).wait_status = Some(libc::SIGKILL);
+    let missing = builder.launch(ROOT, 1_600_000_000, &usual, None);
+    builder.failed_exec_at(missing, "/usr/local/bin/gsed", libc::ENOENT, 1_602_150_000);
+    builder.failed_exec_at(missing, "/usr/bin/gsed", libc::ENOENT, 1_602_152_000);
+    builder.row(missing).wait_status = Some(127 << 8);
+    let daemon = builder.launch(ROOT, 1_700_000_000, &usual, Some(("/usr/sbin/daemon", &["daemon"])));
+    builder.leave_running(daemon);
+    let orphan = LaunchId(1000);
+    let ended = (Some(Nanos(1_800_000_000)), Some(Nanos(1_800_100_000)));
+    let row = LaunchRow {
+        exit: ended.0,
+        zombie: ended.1,
+        wait_status: Some(0),
+        ..blank(orphan, None, Origin::Orphan)
+    };
+    builder.recording.launches.push(row);
+    builder.exec_at(
+        orphan,
+        b"/usr/bin/lost",
+        &[b"lost"],
+        [1_790_000_000, 1_791_000_000, 1_792_000_000],
+    );
+    let name = Some(builder.text(b"systemd"));
+    let existed = LaunchRow {
+        name,
+        created: Some(Nanos(0)),
+        ..blank(LaunchId(1001), None, Origin::Existed)
+    };
+    builder.recording.launches.push(existed);
+}
+
+#[track_caller]
+fn assert_golden(text: &str, golden: snapbox::Data) {
+    snapbox::Assert::new()
+        .action_env("SNAPSHOTS")
+        .eq(text.to_owned().into_data().raw(), golden.raw());
+}
+
+fn plain(styled: &str) -> String {
+    strip_str(styled).to_string()
+}
+
+#[test]
+fn report_for_the_terminal() {
+    let text = plain(&table::render(
+        &report(&unpacking(), GroupBy::Command),
+        &table::Options::default(),
+    ));
+    assert_golden(&text, snapbox::file!["../golden/report.txt"]);
+    let widest = text.lines().map(spawnscope::present::text::width).max();
+    assert_eq!(widest, Some(80), "fits 80 columns, and uses them");
+}
+
+#[test]
+fn report_by_parent() {
+    let options = table::Options {
+        width: 100,
+        top: Some(2),
+    };
+    let text = plain(&table::render(&report(&unpacking(), GroupBy::Parent), &options));
+    assert_golden(&text, snapbox::file!["../golden/report_by_parent.txt"]);
+}
+
+#[test]
+fn report_as_json() {
+    assert_golden(
+        &json::render(&report(&unpacking(), GroupBy::Command)),
+        snapbox::file!["../golden/report.json": Text],
+    );
+}
+
+fn tree_of(width: Option<usize>) -> String {
+    let mut text = Vec::new();
+    tree::write(&mut text, &Forest::grow(&unpacking()), width).unwrap();
+    plain(std::str::from_utf8(&text).unwrap())
+}
+
+#[test]
+fn tree_for_the_terminal() {
+    assert_golden(&tree_of(Some(80)), snapbox::file!["../golden/tree.txt"]);
+}
+
+#[test]
+fn tree_for_a_file() {
+    assert_golden(&tree_of(None), snapbox::file!["../golden/tree_uncut.txt"]);
+}
+
+#[test]
+fn launches_as_ndjson() {
+    let mut recording = unpacking();
+    recording.launches.retain(|row| row.id.0 <= 3 || row.id.0 >= 50);
+    let forest = Forest::grow(&recording);
+    let waited = SliceRow {
+        task: TaskId(ROOT.0),
+        off: Nanos(2_200_000),
+        on_span: Some(Nanos(80_000)),
+        off_span: Some(Nanos(900_000)),
+        wake_span: Some(Nanos(890_000)),
+        reason: LeftCpu::Interruptible,
+        syscall: Some(61),
+        argument: Some(u64::MAX),
+        waker: Some(WakerRow::Task(TaskId(2))),
+    };
+    let outside = SliceRow {
+        off: Nanos(5_000_000),
+        waker: Some(WakerRow::Other(Pid(7), None)),
+        ..waited.clone()
+    };
+    let waits = Waits::group(&recording, &forest, &[], [waited, outside]);
+    let mut lines = Vec::new();
+    ndjson::write(&mut lines, &forest, &waits).unwrap();
+    assert_golden(
+        std::str::from_utf8(&lines).unwrap(),
+        snapbox::file!["../golden/launches.ndjson": Text],
+    );
+}

@@ -1,0 +1,14 @@
+//! Ring 1 and 2: analysis and outputs on recordings built by hand. Needs no privilege, no kernel and no file but
+//! `tests/golden`.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]
+
+mod builder;
+mod drift;
+mod golden;
+mod hostile;
+mod path_search;
+mod phases;
+mod report;
+mod tree;
+mod waits;
