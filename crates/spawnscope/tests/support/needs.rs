@@ -1,9 +1,9 @@
 //! What a live test may need of the machine, how to find out, and whether it may be missing.
 
-use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{LazyLock, Mutex};
+use std::sync::Mutex;
 
 use super::workloads;
 
@@ -15,7 +15,7 @@ const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
 /// Something that not every machine has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Kernel type information and the privilege to attach eBPF programs.
     Ebpf,
@@ -67,13 +67,18 @@ impl Need {
 
     /// Whether this machine has it, and why not; found out once.
     pub fn check(self) -> Result<(), String> {
-        static FOUND: LazyLock<Mutex<HashMap<Need, Result<(), String>>>> = LazyLock::new(Mutex::default);
+        static FOUND: Mutex<Vec<(Need, Result<(), String>)>> = Mutex::new(Vec::new());
+        let known = |found: &[(Need, Result<(), String>)]| found.iter().find(|(need, _)| *need == self).cloned();
+        if let Some((_, answer)) = known(&FOUND.lock().expect("no check panics with the lock")) {
+            return answer;
+        }
+        // Not under the lock: one need may ask for another.
+        let answer = self.find_out();
         FOUND
             .lock()
-            .expect("no check panics")
-            .entry(self)
-            .or_insert_with(|| self.find_out())
-            .clone()
+            .expect("no check panics with the lock")
+            .push((self, answer.clone()));
+        answer
     }
 
     fn find_out(self) -> Result<(), String> {
@@ -117,10 +122,9 @@ pub fn required(need: Need) -> Result<bool, String> {
     }
 }
 
-/// The Python of the project's own environment, where `scripts/python-environment.sh` made it.
-pub fn python() -> PathBuf {
-    let own = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/venv/bin/python"));
-    if own.exists() { own } else { PathBuf::from("python3") }
+/// The Python that has the checkers' packages; `make test` names the one of `scripts/python-environment.sh`.
+pub fn python() -> OsString {
+    std::env::var_os("SPAWNSCOPE_TEST_PYTHON").unwrap_or_else(|| "python3".into())
 }
 
 fn ebpf() -> Result<(), String> {
