@@ -262,3 +262,67 @@ extern "C" fn note_sigpipe() {
 // SAFETY: the section holds functions of this type, called once before `main` on the only thread.
 #[unsafe(link_section = ".init_array")]
 static NOTE_SIGPIPE: extern "C" fn() = note_sigpipe;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn start(command: &[&str]) -> Result<HeldCommand, StartError> {
+        let command: Vec<OsString> = command.iter().map(OsString::from).collect();
+        HeldCommand::start(&command, None, &SigSet::empty())
+    }
+
+    #[test]
+    fn a_command_that_is_not_there_is_told_from_one_that_cannot_be_executed() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("plain");
+        std::fs::write(&file, "text").unwrap();
+        assert!(matches!(start(&["/no/such/file"]), Err(StartError::NotFound(_))));
+        assert!(matches!(
+            start(&["no-such-command-anywhere"]),
+            Err(StartError::NotFound(_))
+        ));
+        assert!(matches!(start(&[""]), Err(StartError::NotFound(_))));
+        assert!(matches!(
+            start(&[file.to_str().unwrap()]),
+            Err(StartError::NotExecutable(..))
+        ));
+        assert!(matches!(start(&["/"]), Err(StartError::NotExecutable(..))));
+        assert!(matches!(start(&["true", "a\0b"]), Err(StartError::Nul(_))));
+    }
+
+    #[test]
+    fn a_file_that_no_loader_takes_is_not_executable_but_a_bare_script_is_run_by_the_shell() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("program");
+        let outcome = |content: &[u8]| {
+            std::fs::write(&file, content).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            let held = start(&[file.to_str().unwrap(), "7"]).unwrap();
+            let pid = nix::unistd::Pid::from_raw(held.pid().0);
+            let released = held.release();
+            (released.map(drop), nix::sys::wait::waitpid(pid, None).unwrap())
+        };
+        let (released, _) = outcome(b"#!/no/such/interpreter\n");
+        assert!(matches!(released, Err(StartError::NotFound(_))));
+        let (released, status) = outcome(b"exit $1\n");
+        assert!(released.is_ok());
+        assert!(matches!(status, nix::sys::wait::WaitStatus::Exited(_, 7)));
+    }
+
+    #[test]
+    fn a_held_command_never_runs_when_nobody_lets_it_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("trace");
+        let held = start(&["touch", file.to_str().unwrap()]).unwrap();
+        let pid = nix::unistd::Pid::from_raw(held.pid().0);
+        drop(held);
+        assert!(matches!(
+            nix::sys::wait::waitpid(pid, None),
+            Ok(nix::sys::wait::WaitStatus::Exited(_, 127))
+        ));
+        assert!(!file.exists());
+    }
+}
