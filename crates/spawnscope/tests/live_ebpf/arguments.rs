@@ -1,0 +1,126 @@
+//! Hostile arguments and names: huge, broken over lines, not UTF-8, or aimed at the terminal.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::recording::launches;
+use crate::support::run::{Record, spawnscope};
+use crate::support::workloads::path;
+
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "a_megabyte_of_arguments_is_recorded_and_cut",
+            needs: NEEDS,
+            run: megabyte,
+        },
+        LiveTest {
+            name: "arguments_of_any_bytes_are_kept",
+            needs: NEEDS,
+            run: any_bytes,
+        },
+        LiveTest {
+            name: "no_control_sequence_reaches_the_terminal",
+            needs: NEEDS,
+            run: control_sequences,
+        },
+        LiveTest {
+            name: "secrets_are_masked_unless_told_otherwise",
+            needs: NEEDS,
+            run: secrets,
+        },
+    ]
+}
+
+fn megabyte() {
+    // One argument may be 128 KiB long at most (MAX_ARG_STRLEN).
+    let arguments = (0..9).map(|_| OsString::from("x".repeat(120_000)));
+    let record = Record::new();
+    record
+        .run(std::iter::once(path("tiny").into_os_string()).chain(arguments))
+        .expect_code(0);
+    let launches = launches(&record.file());
+    let exec = &launches.root().json()["execs"][0];
+    assert_eq!(exec["argv_cut"], true);
+    let kept = launches.root().arguments();
+    assert!(
+        kept.len() > 1 && kept[1].starts_with("xxxx"),
+        "the first bytes are kept"
+    );
+    spawnscope(["tree".as_ref(), record.file().as_os_str()]).expect_code(0);
+}
+
+fn any_bytes() {
+    let tiny = path("tiny");
+    let strange = [
+        tiny.as_os_str(),
+        "two\nlines".as_ref(),
+        OsStr::from_bytes(b"\xff\xfe!"),
+        "".as_ref(),
+        "end".as_ref(),
+    ];
+    let record = Record::new();
+    record.run(strange).expect_code(0);
+    let launches = launches(&record.file());
+    assert_eq!(
+        launches.root().arguments()[1..],
+        ["two\nlines", "\u{fffd}\u{fffd}!", "", "end"]
+    );
+    assert_eq!(
+        launches.root().json()["execs"][0]["argv_hex"][2],
+        "fffe21",
+        "nothing is lost"
+    );
+}
+
+/// Escape sequences in arguments, in a program's name and in a directory, seen through every listing.
+fn control_sequences() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let evil = directory.path().join("\x1b[31mred\x07");
+    fs::copy(path("tiny"), &evil).expect("a copy with an evil name");
+    let arguments = ["\x1b]0;owned\x07", "\x1b[2J\r", "\u{9b}31m", "\u{202e}gnp.exe"];
+    let record = Record::new();
+    let traced = std::iter::once(evil.as_os_str()).chain(arguments.iter().map(OsStr::new));
+    let finished = record.run(traced).expect_code(0);
+
+    let listing = |verb: &str| {
+        spawnscope([verb.as_ref(), record.file().as_os_str()])
+            .expect_code(0)
+            .output()
+    };
+    for (name, text) in [
+        ("record", finished.errors()),
+        ("report", listing("report")),
+        ("tree", listing("tree")),
+    ] {
+        let raw = text.chars().find(|&character| {
+            let moves_cursor = character.is_control() && character != '\n';
+            let reorders = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+            moves_cursor || reorders
+        });
+        assert_eq!(raw, None, "{name} lets a control character through: {text:?}");
+        assert!(text.contains("red"), "{name} shows the name: {text:?}");
+    }
+}
+
+fn secrets() {
+    let tiny = path("tiny");
+    let command = [tiny.as_os_str(), "--password=hunter2".as_ref(), "--verbose".as_ref()];
+    let masked = Record::new();
+    masked.run(command).expect_code(0);
+    let bytes = fs::read(masked.file()).expect("the recording");
+    assert!(
+        !bytes.windows(7).any(|window| window == b"hunter2"),
+        "the secret is in the file"
+    );
+    assert_eq!(launches(&masked.file()).root().arguments()[2], "--verbose");
+
+    let plain = Record::new().flags(&["--no-redact"]);
+    plain.run(command).expect_code(0);
+    assert_eq!(launches(&plain.file()).root().arguments()[1], "--password=hunter2");
+}

@@ -1,0 +1,170 @@
+//! The command's own affairs: exit status, standard streams, and what happens when it cannot be started or traced.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::recording::{launches, report};
+use crate::support::run::{Record, Running, SPAWNSCOPE, run};
+
+const NEEDS: &[Need] = &[Need::Ebpf];
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "the_exit_status_of_the_command_is_passed_on",
+            needs: NEEDS,
+            run: exit_status,
+        },
+        LiveTest {
+            name: "a_command_killed_by_a_signal_gives_128_and_its_number",
+            needs: NEEDS,
+            run: killed,
+        },
+        LiveTest {
+            name: "a_command_that_is_not_there_gives_127",
+            needs: NEEDS,
+            run: not_found,
+        },
+        LiveTest {
+            name: "a_command_that_is_not_executable_gives_126",
+            needs: NEEDS,
+            run: not_executable,
+        },
+        LiveTest {
+            name: "standard_input_and_output_pass_unchanged",
+            needs: NEEDS,
+            run: streams,
+        },
+        LiveTest {
+            name: "the_report_goes_to_standard_error_alone",
+            needs: NEEDS,
+            run: report_to_stderr,
+        },
+        LiveTest {
+            name: "the_older_recording_is_kept",
+            needs: NEEDS,
+            run: older_recording,
+        },
+        LiveTest {
+            name: "a_foreign_file_is_never_replaced",
+            needs: NEEDS,
+            run: foreign_file,
+        },
+        LiveTest {
+            name: "without_permission_the_message_says_what_to_grant",
+            needs: &[Need::Setpriv],
+            run: no_permission,
+        },
+    ]
+}
+
+fn exit_status() {
+    for status in [0, 7] {
+        let record = Record::new();
+        record.run(["sh", "-c", &format!("exit {status}")]).expect_code(status);
+        assert_eq!(launches(&record.file()).root().exit_code(), Some(status.into()));
+    }
+}
+
+fn killed() {
+    let record = Record::new();
+    record.run(["sh", "-c", "kill -KILL $$"]).expect_code(128 + 9);
+    assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGKILL"));
+}
+
+fn not_found() {
+    let finished = Record::new().run(["/nonexistent/program"]).expect_code(127);
+    assert!(
+        finished.errors().contains("/nonexistent/program"),
+        "{}",
+        finished.errors()
+    );
+    Record::new().run(["no-such-program-anywhere"]).expect_code(127);
+}
+
+fn not_executable() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("data");
+    fs::write(&file, "no program").expect("a file");
+    let finished = Record::new().run([&file]).expect_code(126);
+    assert!(finished.errors().contains("data"), "{}", finished.errors());
+    Record::new().run([directory.path()]).expect_code(126);
+}
+
+fn streams() {
+    let bytes: Vec<u8> = (0..=255).cycle().take(1_000_003).collect();
+    let record = Record::new();
+    let mut running = Running::start(record.command(["cat"]).stdin(Stdio::piped()));
+    let mut input = running.child.stdin.take().expect("a pipe");
+    input.write_all(&bytes).expect("the command reads");
+    drop(input);
+    let finished = running.finish().expect_code(0);
+    assert!(
+        finished.stdout == bytes,
+        "{} bytes came back of {}",
+        finished.stdout.len(),
+        bytes.len()
+    );
+}
+
+fn report_to_stderr() {
+    let finished = Record::new().run(["echo", "hello"]).expect_code(0);
+    assert_eq!(finished.output(), "hello\n");
+    assert!(
+        finished.errors().contains("echo"),
+        "no report in: {}",
+        finished.errors()
+    );
+    let finished = Record::new().flags(&["--quiet"]).run(["echo", "hello"]).expect_code(0);
+    assert_eq!(finished.errors(), "", "--quiet");
+}
+
+fn older_recording() {
+    let record = Record::new();
+    record.run(["true"]).expect_code(0);
+    record.run(["false"]).expect_code(1);
+    assert_eq!(report(&record.file())["argv"][0], "false");
+    assert_eq!(report(&record.file().with_extension("db.old"))["argv"][0], "true");
+}
+
+fn foreign_file() {
+    let record = Record::new();
+    fs::write(record.file(), "somebody's letters").expect("a file");
+    let finished = record.run(["echo", "ran"]).expect_code(125);
+    assert_eq!(finished.output(), "", "the command must not run without its recording");
+    assert_eq!(
+        fs::read_to_string(record.file()).expect("still there"),
+        "somebody's letters"
+    );
+}
+
+fn no_permission() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let public = directory.path();
+    fs::set_permissions(public, fs::Permissions::from_mode(0o777)).expect("chmod");
+    let binary = public.join("spawnscope");
+    fs::copy(SPAWNSCOPE, &binary).expect("a copy that anybody can run");
+
+    let mut command = Command::new("setpriv");
+    command.args([
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+    ]);
+    command
+        .arg(&binary)
+        .args(["record", "-o"])
+        .arg(public.join("recording.db"))
+        .args(["--", "echo", "ran"]);
+    let finished = run(command.current_dir(public)).expect_code(125);
+    assert_eq!(finished.output(), "", "the command must not run untraced");
+    for word in ["CAP_BPF", "CAP_PERFMON", "setcap"] {
+        assert!(finished.errors().contains(word), "no {word} in: {}", finished.errors());
+    }
+}

@@ -1,0 +1,185 @@
+//! Exact counts, against what the workload did: launches by mechanism, forks without exec, failed execs, exec chains.
+
+use std::collections::HashMap;
+use std::fs;
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::recording::{launches, report};
+use crate::support::run::Record;
+use crate::support::workloads::{Truth, path, script};
+
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
+const ENOENT: i64 = 2;
+const EACCES: i64 = 13;
+const ENOTDIR: i64 = 20;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "a_prime_number_of_launches_is_counted_exactly",
+            needs: NEEDS,
+            run: prime_number,
+        },
+        LiveTest {
+            name: "each_mechanism_is_told_apart_and_counted",
+            needs: NEEDS,
+            run: mechanisms,
+        },
+        LiveTest {
+            name: "forks_without_exec_are_counted",
+            needs: &[Need::Ebpf],
+            run: forks_without_exec,
+        },
+        LiveTest {
+            name: "a_path_search_lists_each_directory_and_its_error",
+            needs: NEEDS,
+            run: path_search,
+        },
+        LiveTest {
+            name: "a_chain_of_execs_is_one_launch",
+            needs: NEEDS,
+            run: exec_chain,
+        },
+        LiveTest {
+            name: "a_script_keeps_its_own_name",
+            needs: NEEDS,
+            run: script_name,
+        },
+    ]
+}
+
+fn prime_number() {
+    let record = Record::new();
+    let command = [path("storm").into_os_string(), "1009".into(), path("tiny").into()];
+    let truth = Truth::new(&record.run(command).expect_code(0).stdout);
+    assert_eq!(truth.one("children"), 1009);
+
+    let report = report(&record.file());
+    assert_eq!(report["launches"], 1 + 1009, "the command's own process counts too");
+    assert_eq!(report["lost_events"], 0);
+    assert_eq!(report["unfinished"], 0);
+    let commands = report["commands"].as_array().expect("commands");
+    let tiny = commands
+        .iter()
+        .find(|row| row["command"] == "tiny")
+        .expect("a row for tiny");
+    assert_eq!(tiny["count"], 1009);
+
+    let launches = launches(&record.file());
+    let children = launches.children_of(launches.root());
+    assert_eq!(children.len(), 1009);
+    assert!(
+        children
+            .iter()
+            .all(|child| child.programs() == ["tiny"] && child.exit_code() == Some(0))
+    );
+}
+
+fn mechanisms() {
+    let record = Record::new();
+    let truth = Truth::new(&record.run([path("mechanisms"), path("tiny")]).expect_code(0).stdout);
+    let launches = launches(&record.file());
+    let mut counted: HashMap<&str, i64> = HashMap::new();
+    for child in launches.children_of(launches.root()) {
+        *counted.entry(child.mechanism()).or_default() += 1;
+    }
+    for mechanism in ["fork", "vfork", "posix_spawn", "clone", "clone3"] {
+        assert_eq!(
+            counted.remove(mechanism),
+            Some(truth.one(mechanism)),
+            "launches by {mechanism}"
+        );
+    }
+    assert!(counted.is_empty(), "unexpected mechanisms: {counted:?}");
+}
+
+fn forks_without_exec() {
+    let record = Record::new();
+    let truth = Truth::new(
+        &record
+            .run([script("forks_without_exec.sh").as_os_str(), "211".as_ref()])
+            .expect_code(0)
+            .stdout,
+    );
+    let report = report(&record.file());
+    assert_eq!(report["forks_without_exec"], truth.one("forks"));
+    let commands = report["commands"].as_array().expect("commands");
+    let forks = commands
+        .iter()
+        .find(|row| row["command"] == "(forks_without_exec.sh)")
+        .expect("named after the parent");
+    assert_eq!(forks["count"], 211);
+}
+
+fn path_search() {
+    let directories = tempfile::tempdir().expect("a temporary directory");
+    let mut search: Vec<String> = Vec::new();
+    let mut expected: Vec<(String, i64)> = Vec::new();
+    for number in 0..12 {
+        let directory = directories.path().join(format!("dead{number}"));
+        let errno = match number {
+            3 => {
+                fs::write(&directory, "").expect("a file in a directory's place");
+                ENOTDIR
+            }
+            7 => {
+                fs::create_dir(&directory).expect("a directory");
+                fs::write(directory.join("tiny"), "").expect("a file that is not executable");
+                EACCES
+            }
+            _ => ENOENT,
+        };
+        let directory = directory.to_str().expect("UTF-8").to_owned();
+        expected.push((format!("{directory}/tiny"), errno));
+        search.push(directory);
+    }
+    search.push(
+        path("tiny")
+            .parent()
+            .expect("a directory")
+            .to_str()
+            .expect("UTF-8")
+            .to_owned(),
+    );
+
+    let record = Record::new();
+    let search = format!("PATH={}", search.join(":"));
+    record.run(["/usr/bin/env", search.as_str(), "tiny"]).expect_code(0);
+    let launches = launches(&record.file());
+    assert_eq!(launches.root().failed_execs(), expected);
+    assert_eq!(launches.root().programs(), ["env", "tiny"]);
+    let report = report(&record.file());
+    assert_eq!(report["failed_execs"], 12);
+    assert_eq!(report["path_search"]["misses"], 12);
+    assert_eq!(report["path_search"]["searches"], 1, "one search with twelve misses");
+}
+
+fn exec_chain() {
+    let record = Record::new();
+    let tiny = path("tiny");
+    let command = [
+        "/usr/bin/env",
+        "/bin/sh",
+        "-c",
+        "exec \"$0\"",
+        tiny.to_str().expect("UTF-8"),
+    ];
+    record.run(command).expect_code(0);
+    let launches = launches(&record.file());
+    assert_eq!(launches.0.len(), 1);
+    assert_eq!(launches.root().programs(), ["env", "sh", "tiny"]);
+    assert_eq!(launches.root().command(), "tiny");
+}
+
+fn script_name() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("greet");
+    fs::write(&file, "#!/bin/sh\nexit 4\n").expect("a script");
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
+    let record = Record::new();
+    record.run([&file]).expect_code(4);
+    let launches = launches(&record.file());
+    assert_eq!(launches.root().command(), "greet");
+    assert_eq!(launches.root().json()["execs"][0]["interpreter"], "/bin/sh");
+}

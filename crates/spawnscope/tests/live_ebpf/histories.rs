@@ -1,0 +1,136 @@
+//! Process histories that confuse tracers: an exec off the leading thread, daemons, processes that outlive the root,
+//! reused pids, stops and continues.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::recording::{launches, report};
+use crate::support::run::Record;
+use crate::support::workloads::{Truth, path};
+
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "an_exec_off_the_leading_thread_stays_one_launch",
+            needs: NEEDS,
+            run: thread_exec,
+        },
+        LiveTest {
+            name: "a_daemon_hangs_under_who_made_it",
+            needs: NEEDS,
+            run: daemon,
+        },
+        LiveTest {
+            name: "a_process_that_outlives_the_root_is_unfinished",
+            needs: &[Need::Ebpf],
+            run: outlives_root,
+        },
+        LiveTest {
+            name: "a_reused_pid_is_another_launch",
+            needs: &[Need::Ebpf, Need::Cc, Need::PidNs],
+            run: reused_pid,
+        },
+        LiveTest {
+            name: "a_stopped_child_is_not_a_reaped_one",
+            needs: NEEDS,
+            run: stopped_child,
+        },
+    ]
+}
+
+fn thread_exec() {
+    let record = Record::new();
+    let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
+    let launches = launches(&record.file());
+    assert_eq!(launches.0.len(), 2, "a thread is no launch");
+    let child = launches.with_pid(truth.one("child"));
+    assert_eq!(child.programs(), ["tiny"]);
+    assert_eq!(child.exit_code(), Some(0));
+    // The old leader's end is not the process's: `run` is all of the new image.
+    assert!(
+        child.phase_ns("run").is_some() && child.phase_ns("reap").is_some(),
+        "{}",
+        child.json()
+    );
+}
+
+fn daemon() {
+    let record = Record::new();
+    let command = [path("daemonize").into_os_string(), "sleep".into(), "60".into()];
+    let finished = record.run(command);
+    let truth = Truth::new(&finished.stdout);
+    let daemon = truth.one("daemon");
+    end(daemon);
+    finished.expect_code(0);
+
+    let launches = launches(&record.file());
+    let middle = launches.with_pid(truth.one("middle"));
+    assert_eq!(middle.parent(), Some(launches.root().id()));
+    let daemon = launches.with_pid(daemon);
+    assert_eq!(
+        daemon.parent(),
+        Some(middle.id()),
+        "not under init, which only inherited it"
+    );
+    assert!(daemon.json()["exit"].is_null(), "it runs on: {}", daemon.json());
+}
+
+fn outlives_root() {
+    let record = Record::new();
+    let finished = record.run(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo sleeper=$!; sleep 0.2"]);
+    let sleeper = Truth::new(&finished.stdout).one("sleeper");
+    // Ended by its pid, and only after the recorder: a recorder that waited for it would miss its deadline.
+    end(sleeper);
+    finished.expect_code(0);
+    let launches = launches(&record.file());
+    let sleeper = launches.with_pid(sleeper);
+    assert!(
+        sleeper.json()["exit"].is_null() && sleeper.phase_ns("reap").is_none(),
+        "{}",
+        sleeper.json()
+    );
+    assert_eq!(report(&record.file())["unfinished"], 1);
+}
+
+fn reused_pid() {
+    let record = Record::new().through(&["unshare", "--pid", "--fork", "--mount-proc"]);
+    let truth = Truth::new(&record.run([path("pid_reuse")]).expect_code(0).stdout);
+    let launches = launches(&record.file());
+    let same_pid = launches.all(|launch| launch.pid() == Some(truth.one("pid")));
+    let codes: Vec<Option<i64>> = same_pid.iter().map(|launch| launch.exit_code()).collect();
+    let expected: Vec<Option<i64>> = (0..truth.one("children")).map(Some).collect();
+    assert_eq!(codes, expected, "each with the exit status of its own");
+    assert!(
+        same_pid.iter().all(|launch| launch.phase_ns("reap").is_some()),
+        "each was reaped"
+    );
+    let in_order = same_pid.windows(2).all(|pair| pair[0].end_ns() <= pair[1].start_ns());
+    assert!(in_order, "the next begins when the last is gone");
+}
+
+fn stopped_child() {
+    let record = Record::new();
+    let truth = Truth::new(&record.run([path("stopped_child")]).expect_code(0).stdout);
+    let launches = launches(&record.file());
+    let child = launches.with_pid(truth.one("child"));
+    assert_eq!(child.exit_code(), Some(3));
+    let run_ns = child.phase_ns("run").expect("run is known");
+    assert!(
+        run_ns >= truth.one("stopped_ns"),
+        "the stop is part of run, which took {run_ns} ns"
+    );
+    let reap_ns = child.phase_ns("reap").expect("reap is known");
+    assert!(
+        reap_ns < 20_000_000,
+        "reaped at the last wait, at once; not after {reap_ns} ns"
+    );
+}
+
+fn end(pid: i64) {
+    let pid = Pid::from_raw(i32::try_from(pid).expect("a pid"));
+    kill(pid, Signal::SIGKILL).expect("it still runs: nobody but this test ends it");
+}

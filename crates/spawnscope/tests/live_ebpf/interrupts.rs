@@ -1,0 +1,136 @@
+//! Ctrl-C once and twice, from a keyboard and by kill; and a recorder that is killed outright.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::pty::Session;
+use crate::support::recording::{launches, report};
+use crate::support::run::{Record, Running, await_some};
+use crate::support::workloads::path;
+
+const INTERRUPTED: i32 = 128 + 2;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "one_interrupt_ends_the_command_and_writes_the_report",
+            needs: &[Need::Ebpf],
+            run: interrupt_once,
+        },
+        LiveTest {
+            name: "control_c_on_a_terminal_ends_the_command_and_writes_the_report",
+            needs: &[Need::Ebpf, Need::Pty],
+            run: control_c,
+        },
+        LiveTest {
+            name: "the_second_interrupt_leaves_the_command_alone",
+            needs: &[Need::Ebpf],
+            run: interrupt_twice,
+        },
+        LiveTest {
+            name: "a_killed_recorder_leaves_its_recording_and_the_command",
+            needs: &[Need::Ebpf, Need::Cc],
+            run: recorder_killed,
+        },
+    ]
+}
+
+fn interrupt_once() {
+    let record = Record::new();
+    let running = Running::start(&mut record.command(["sh", "-c", "echo ready; exec sleep 60"]));
+    running.await_line();
+    kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
+    let finished = running.finish().expect_code(INTERRUPTED);
+    assert!(
+        finished.errors().contains("sleep"),
+        "no report in: {}",
+        finished.errors()
+    );
+    assert_eq!(
+        launches(&record.file()).root().exit_signal(),
+        Some("SIGINT"),
+        "the command got the signal"
+    );
+}
+
+fn control_c() {
+    let record = Record::new();
+    let mut session = Session::start(&record.command(["sh", "-c", "echo ready-$((6 * 7)); exec sleep 60"]));
+    session.await_output(b"ready-42");
+    session.type_keys(b"\x03");
+    let (status, screen) = session.finish();
+    assert_eq!(status.code(), Some(INTERRUPTED), "{}", String::from_utf8_lossy(&screen));
+    assert!(
+        screen.windows(5).any(|bytes| bytes == b"sleep"),
+        "no report on the screen"
+    );
+    assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGINT"));
+}
+
+fn interrupt_twice() {
+    let record = Record::new();
+    let ignoring = "trap '' INT; echo $$; exec sleep 60 >/dev/null 2>&1";
+    let mut running = Running::start(&mut record.command(["sh", "-c", ignoring]));
+    let command = Pid::from_raw(running.await_line().parse().expect("a pid"));
+    kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
+    sleep(Duration::from_millis(500));
+    assert!(
+        running.child.try_wait().expect("wait").is_none(),
+        "the first one is the command's alone"
+    );
+
+    kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
+    let finished = running.finish();
+    kill(command, None).expect("the command runs on");
+    kill(command, Signal::SIGKILL).expect("and is ended by this test");
+    let finished = finished.expect_code(INTERRUPTED);
+    assert!(
+        finished.errors().contains("sleep"),
+        "no partial report in: {}",
+        finished.errors()
+    );
+    assert_eq!(report(&record.file())["unfinished"], 1);
+}
+
+fn recorder_killed() {
+    let record = Record::new();
+    let proof = record.directory().join("proof");
+    // Some launches, time enough for the batch that holds them, more launches without a recorder, and a proof.
+    let script = format!(
+        "\"$0\" 101 \"$1\"; sleep 1; echo ready; sleep 1; \"$0\" 101 \"$1\"; echo unharmed >{}",
+        proof.display()
+    );
+    let (storm, tiny) = (path("storm"), path("tiny"));
+    let traced = [
+        "sh".as_ref(),
+        "-c".as_ref(),
+        script.as_ref(),
+        storm.as_os_str(),
+        tiny.as_os_str(),
+    ];
+    let running = Running::start(&mut record.command(traced));
+    await_some("the command's first half", || {
+        running.stdout_so_far().ends_with(b"ready\n").then_some(())
+    });
+    kill(running.pid(), Signal::SIGKILL).expect("the recorder runs");
+    running.finish().expect_code(128 + 9);
+
+    await_some("the command's end", || {
+        std::fs::read_to_string(&proof)
+            .is_ok_and(|text| text == "unharmed\n")
+            .then_some(())
+    });
+    let report = report(&record.file());
+    assert!(report["ended"].is_null(), "nobody wrote an end");
+    let commands = report["commands"].as_array().expect("commands");
+    let tiny = commands
+        .iter()
+        .find(|row| row["command"] == "tiny")
+        .expect("a row for tiny");
+    assert_eq!(tiny["count"], 101, "everything up to the last batch");
+}

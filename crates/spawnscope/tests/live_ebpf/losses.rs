@@ -1,0 +1,121 @@
+//! What happens when the recorder cannot keep up or cannot write: losses are counted and said, the tree stays
+//! consistent, and the command never suffers.
+
+use std::collections::HashSet;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+
+use crate::support::LiveTest;
+use crate::support::launches::Launch;
+use crate::support::needs::Need;
+use crate::support::recording::{launches, report};
+use crate::support::run::{Record, Running, SPAWNSCOPE, run, spawnscope};
+use crate::support::workloads::path;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "an_overflow_is_counted_and_leaves_a_consistent_tree",
+            needs: &[Need::Ebpf, Need::Cc],
+            run: overflow,
+        },
+        LiveTest {
+            name: "a_full_disk_is_an_error_of_the_recorder_alone",
+            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
+            run: full_disk,
+        },
+    ]
+}
+
+fn overflow() {
+    let record = Record::new().flags(&["--buffer", "4"]);
+    let (storm, tiny) = (path("storm"), path("tiny"));
+    let script = "echo ready; exec \"$0\" 5003 \"$1\"";
+    let traced = [
+        "sh".as_ref(),
+        "-c".as_ref(),
+        script.as_ref(),
+        storm.as_os_str(),
+        tiny.as_os_str(),
+    ];
+    let running = Running::start(&mut record.command(traced));
+    running.await_line();
+    // A recorder that does not run cannot empty its buffer: so that events are lost on any machine.
+    kill(running.pid(), Signal::SIGSTOP).expect("the recorder runs");
+    sleep(Duration::from_millis(300));
+    kill(running.pid(), Signal::SIGCONT).expect("the recorder is stopped");
+    let finished = running.finish().expect_code(0);
+    assert!(
+        finished.output().contains("children=5003"),
+        "the command did all it should"
+    );
+    assert!(
+        finished.errors().contains("lost"),
+        "nothing said of the loss in: {}",
+        finished.errors()
+    );
+
+    let report = report(&record.file());
+    assert!(
+        report["lost_events"].as_u64().expect("a number") > 0,
+        "nothing was lost with a buffer of 4 KiB"
+    );
+    let text = spawnscope(["report".as_ref(), record.file().as_os_str()])
+        .expect_code(0)
+        .output();
+    assert!(text.contains("lost"), "every report says so: {text}");
+    let launches = launches(&record.file());
+    assert!(launches.0.len() < 5004, "the pause hid launches");
+    let ids: HashSet<u64> = launches.0.iter().map(Launch::id).collect();
+    for launch in &launches.0 {
+        match launch.parent() {
+            Some(parent) => assert!(ids.contains(&parent), "an unknown parent: {}", launch.json()),
+            None => assert!(["command", "orphan"].contains(&launch.origin()), "{}", launch.json()),
+        }
+    }
+    let orphans = launches.all(|launch| launch.origin() == "orphan");
+    assert_eq!(report["orphans"], orphans.len(), "orphans are counted");
+}
+
+fn full_disk() {
+    let record = Record::new();
+    let small = record.directory().join("small");
+    std::fs::create_dir(&small).expect("a mount point");
+    // The file system is of this namespace, so the recording must be read before the namespace goes.
+    let script = "mount -t tmpfs -o size=256k none \"$1\" || exit 99
+        \"$0\" record -o \"$1/recording.db\" -- sh -c '\"$0\" 5003 \"$1\"; exit 9' \"$3\" \"$4\"
+        code=$?
+        \"$0\" report --json \"$1/recording.db\" >\"$2\" || exit 98
+        exit $code";
+    let report_file = record.directory().join("report.json");
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", script, SPAWNSCOPE])
+        .args([&small, &report_file]);
+    command.args([path("storm"), path("tiny")]);
+    let finished = run(&mut command).expect_code(9);
+
+    assert!(
+        finished.output().contains("children=5003"),
+        "the command was harmed: {}",
+        finished.output()
+    );
+    let errors = finished.errors();
+    let names_cause = ["full", "No space", "no space"]
+        .iter()
+        .any(|words| errors.contains(words));
+    assert!(
+        names_cause && errors.contains("recording.db"),
+        "the error names cause and file: {errors}"
+    );
+    let report = std::fs::read(&report_file).expect("the report of what was written");
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("the report is JSON");
+    let ended = report["ended"].as_str();
+    assert!(
+        ended.is_none_or(|ended| ended.starts_with("failed")),
+        "not a normal end: {ended:?}"
+    );
+}

@@ -1,0 +1,34 @@
+//! Live tests of the eBPF collector: the real binary records real programs, and what it says is held against what
+//! those programs know of themselves. Each file is one subject; tests that cannot run here say why.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod arguments;
+mod commands;
+mod counts;
+mod histories;
+mod interrupts;
+mod losses;
+mod phases;
+mod scale;
+mod scopes;
+mod terminal;
+mod traces;
+
+fn main() -> std::process::ExitCode {
+    let subjects = [
+        phases::tests(),
+        counts::tests(),
+        commands::tests(),
+        arguments::tests(),
+        histories::tests(),
+        interrupts::tests(),
+        losses::tests(),
+        terminal::tests(),
+        scopes::tests(),
+        traces::tests(),
+        scale::tests(),
+    ];
+    support::main(subjects.into_iter().flatten().collect())
+}

@@ -1,0 +1,201 @@
+//! Each phase against a workload that makes just that phase long by an amount it measures itself: the phase must have
+//! grown by that amount within 5 % or 1 ms, whichever is larger, and no other phase by more than 3 ms.
+
+use std::ffi::OsString;
+
+use crate::support::LiveTest;
+use crate::support::launches::{Launch, PHASES};
+use crate::support::needs::Need;
+use crate::support::recording::launches;
+use crate::support::run::Record;
+use crate::support::workloads::{Truth, path};
+
+const SMALLEST_TOLERANCE_NS: i64 = 1_000_000;
+const OTHERS_MAY_GROW_NS: i64 = 3_000_000;
+
+const BASIC: &[Need] = &[Need::Ebpf, Need::Cc];
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "create_grows_with_the_memory_of_the_parent",
+            needs: BASIC,
+            run: create,
+        },
+        LiveTest {
+            name: "queue_grows_while_the_parent_keeps_the_only_cpu",
+            needs: &[Need::Ebpf, Need::Cc, Need::Realtime],
+            run: queue,
+        },
+        LiveTest {
+            name: "setup_grows_when_the_child_sleeps_before_exec",
+            needs: BASIC,
+            run: setup,
+        },
+        LiveTest {
+            name: "exec_grows_behind_a_permission_scanner",
+            needs: &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],
+            run: exec,
+        },
+        LiveTest {
+            name: "load_grows_with_a_slow_relocation",
+            needs: BASIC,
+            run: load,
+        },
+        LiveTest {
+            name: "run_grows_when_the_program_sleeps",
+            needs: BASIC,
+            run,
+        },
+        LiveTest {
+            name: "teardown_grows_with_the_memory_of_the_child",
+            needs: BASIC,
+            run: teardown,
+        },
+        LiveTest {
+            name: "reap_grows_when_the_parent_waits_late",
+            needs: BASIC,
+            run: reap,
+        },
+        LiveTest {
+            name: "a_look_with_wnowait_is_not_the_reaping",
+            needs: BASIC,
+            run: reap_after_a_look,
+        },
+    ]
+}
+
+fn create() {
+    let with = |amount: &str| words(&["long_create"], &[amount, "2048"]);
+    only_this_phase_grows("create", with("base"), with("long"));
+}
+
+fn queue() {
+    let with = |amount: &str| words(&["long_queue"], &[amount]);
+    only_this_phase_grows("queue", with("base"), with("long"));
+}
+
+fn setup() {
+    let with = |amount: &str| [words(&["long_setup"], &[amount]), words(&["tiny"], &[])].concat();
+    only_this_phase_grows("setup", with("base"), with("long"));
+}
+
+fn exec() {
+    let mount_point = tempfile::tempdir().expect("a temporary directory");
+    let with = |amount: &str| {
+        let program = [words(&["long_exec"], &[amount]), words(&["tiny"], &[])].concat();
+        [program, vec![mount_point.path().into()]].concat()
+    };
+    only_this_phase_grows("exec", with("base"), with("long"));
+}
+
+fn load() {
+    only_this_phase_grows(
+        "load",
+        words(&["launch_each", "load_base"], &[]),
+        words(&["launch_each", "load_long"], &[]),
+    );
+}
+
+fn run() {
+    only_this_phase_grows(
+        "run",
+        words(&["launch_each", "run_base"], &[]),
+        words(&["launch_each", "run_long"], &[]),
+    );
+}
+
+fn teardown() {
+    let with = |amount: &str| words(&["long_teardown"], &[amount, "1024"]);
+    only_this_phase_grows("teardown", with("base"), with("long"));
+}
+
+fn reap() {
+    let with = |amount: &str| words(&["long_reap"], &[amount]);
+    only_this_phase_grows("reap", with("base"), with("long"));
+}
+
+fn reap_after_a_look() {
+    let with = |amount: &str| words(&["long_reap"], &[amount, "look"]);
+    only_this_phase_grows("reap", with("base"), with("long"));
+}
+
+/// A command line: workloads, then plain words.
+fn words(workloads: &[&str], plain: &[&str]) -> Vec<OsString> {
+    let paths = workloads.iter().map(|workload| path(workload).into_os_string());
+    paths.chain(plain.iter().map(OsString::from)).collect()
+}
+
+/// What the children of one workload cost: by phase, and by the workload's own measurement, child by child.
+struct Observed {
+    phases: Vec<[Option<i64>; PHASES.len()]>,
+    amounts: Vec<i64>,
+}
+
+impl Observed {
+    fn of(command: &[OsString]) -> Observed {
+        let record = Record::new();
+        let finished = record.run(command).expect_code(0);
+        let truth = Truth::new(&finished.stdout);
+        let launches = launches(&record.file());
+        let phases_of = |launch: &Launch| PHASES.map(|phase| launch.phase_ns(phase));
+        let phases = truth
+            .all("child")
+            .into_iter()
+            .map(|pid| phases_of(launches.with_pid(pid)))
+            .collect();
+        Observed {
+            phases,
+            amounts: truth.all("amount_ns"),
+        }
+    }
+
+    /// The median of a phase, `None` when it is unknown for a child.
+    fn median_ns(&self, phase: usize) -> Option<i64> {
+        let spans: Option<Vec<i64>> = self.phases.iter().map(|phases| phases[phase]).collect();
+        spans.map(median)
+    }
+
+    /// By how much a phase is longer than the workload's own amount: the median of that, child by child.
+    fn median_excess_ns(&self, phase: usize) -> i64 {
+        // A base workload with nothing to measure prints no amounts.
+        let amounts = self.amounts.iter().copied().chain(std::iter::repeat(0));
+        let excess = self.phases.iter().zip(amounts).map(|(phases, amount)| {
+            let name = PHASES[phase];
+            phases[phase].unwrap_or_else(|| panic!("{name} is unknown")) - amount
+        });
+        median(excess.collect())
+    }
+}
+
+#[track_caller]
+fn only_this_phase_grows(long_phase: &str, base: Vec<OsString>, long: Vec<OsString>) {
+    let (base, long) = (Observed::of(&base), Observed::of(&long));
+    assert_eq!(long.phases.len(), long.amounts.len(), "an amount for each child");
+    let index = PHASES
+        .iter()
+        .position(|phase| *phase == long_phase)
+        .expect("one of the phases");
+
+    let amount = median(long.amounts.clone());
+    let tolerance = SMALLEST_TOLERANCE_NS.max(amount / 20);
+    let error = long.median_excess_ns(index) - base.median_excess_ns(index);
+    assert!(
+        error.abs() <= tolerance,
+        "{long_phase} should have grown by {amount} ns, but is off by {error} ns; allowed are {tolerance} ns"
+    );
+    for (other, name) in PHASES.iter().enumerate().filter(|(other, _)| *other != index) {
+        let (base, long) = (base.median_ns(other), long.median_ns(other));
+        assert_eq!(base.is_some(), long.is_some(), "{name} is known in both or in neither");
+        let growth = long.zip(base).map_or(0, |(long, base)| long - base);
+        assert!(
+            growth <= OTHERS_MAY_GROW_NS,
+            "{name} grew by {growth} ns, though only {long_phase} was made longer"
+        );
+    }
+}
+
+fn median(mut values: Vec<i64>) -> i64 {
+    values.sort_unstable();
+    *values.get(values.len() / 2).expect("the workload has children")
+}

@@ -1,0 +1,53 @@
+//! Many launches: none is missed, and a recording stays small.
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::recording::report;
+use crate::support::run::{Record, spawnscope};
+use crate::support::workloads::path;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "a_launch_takes_at_most_a_kibibyte_of_storage",
+            needs: &[Need::Ebpf],
+            run: storage_of_a_storm,
+        },
+        LiveTest {
+            name: "a_hundred_thousand_launches_are_all_there",
+            needs: &[Need::Ebpf, Need::Cc],
+            run: hundred_thousand,
+        },
+    ]
+}
+
+fn storage_of_a_storm() {
+    const LAUNCHES: u64 = 3000;
+    let record = Record::new();
+    let storm = format!("for ((i = 0; i < {LAUNCHES}; i++)); do /bin/true; done");
+    record.run(["bash", "-c", &storm]).expect_code(0);
+    let report = report(&record.file());
+    assert_eq!(report["launches"], LAUNCHES + 1);
+    let bytes = std::fs::metadata(record.file()).expect("the recording").len();
+    assert!(bytes / (LAUNCHES + 1) <= 1024, "{bytes} bytes for {LAUNCHES} launches");
+}
+
+/// Live, not synthetic: about 20 s. The buffer is large because a debug build decodes several times slower than the
+/// release build, whose losses `benchmarks/` measures.
+fn hundred_thousand() {
+    const LAUNCHES: u64 = 100_000;
+    let record = Record::new().flags(&["--buffer", "262144"]);
+    let command = [
+        path("storm").into_os_string(),
+        LAUNCHES.to_string().into(),
+        path("tiny").into(),
+    ];
+    record.run(command).expect_code(0);
+    let report = report(&record.file());
+    assert_eq!(report["lost_events"], 0);
+    assert_eq!(report["launches"], LAUNCHES + 1);
+    let tree = spawnscope(["tree".as_ref(), record.file().as_os_str()])
+        .expect_code(0)
+        .output();
+    assert!(tree.lines().count() as u64 > LAUNCHES, "every launch has its line");
+}

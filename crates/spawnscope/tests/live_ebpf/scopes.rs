@@ -1,0 +1,142 @@
+//! What is followed: a process that was there before (`-p`), the whole machine (`-a`), a pid namespace of its own.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::recording::{launches, report};
+use crate::support::run::{Record, Running, run};
+use crate::support::workloads::{Truth, path};
+
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "an_existing_process_is_followed_into_its_children",
+            needs: NEEDS,
+            run: existing_process,
+        },
+        LiveTest {
+            name: "following_a_process_ends_with_it",
+            needs: &[Need::Ebpf],
+            run: process_that_ends,
+        },
+        LiveTest {
+            name: "a_process_that_is_not_there_is_an_error",
+            needs: &[Need::Ebpf],
+            run: no_such_process,
+        },
+        LiveTest {
+            name: "the_whole_machine_is_seen_for_a_given_time",
+            needs: NEEDS,
+            run: whole_machine,
+        },
+        LiveTest {
+            name: "pids_are_those_of_the_recorders_own_namespace",
+            needs: &[Need::Ebpf, Need::PidNs],
+            run: pid_namespace,
+        },
+    ]
+}
+
+fn existing_process() {
+    // Launches tiny for each line it is given, and tells its pid.
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "echo $$; while read -r line; do \"$0\"; done"])
+        .arg(path("tiny"))
+        .stdin(Stdio::piped());
+    let mut shell = Running::start(&mut shell);
+    let mut lines = shell.child.stdin.take().expect("a pipe");
+    let pid = shell.await_line();
+
+    let record = Record::new().flags(&["-p", &pid, "--duration", "2"]);
+    let mut recorder = Running::start(&mut record.command([] as [&str; 0]));
+    while recorder.child.try_wait().expect("wait").is_none() {
+        writeln!(lines).expect("the shell reads");
+        sleep(Duration::from_millis(20));
+    }
+    recorder.finish().expect_code(0);
+    drop(lines);
+    shell.finish().expect_code(0);
+
+    let launches = launches(&record.file());
+    assert!(
+        launches.0.len() > 20,
+        "about a hundred were launched, {} seen",
+        launches.0.len()
+    );
+    assert!(
+        launches.0.iter().all(|launch| launch.programs() == ["tiny"]),
+        "only its children, not itself"
+    );
+    let parents: std::collections::HashSet<_> = launches.0.iter().map(|launch| launch.parent()).collect();
+    assert_eq!(parents.len(), 1, "all of one parent");
+    assert!(
+        launches
+            .0
+            .iter()
+            .filter(|launch| launch.phase_ns("reap").is_none())
+            .count()
+            <= 1,
+        "but the last, reaped"
+    );
+}
+
+fn process_that_ends() {
+    let target = Running::start(Command::new("sleep").arg("1.5"));
+    let start = Instant::now();
+    let record = Record::new().flags(&["-p", &target.pid().to_string()]);
+    run(&mut record.command([] as [&str; 0])).expect_code(0);
+    assert!(
+        start.elapsed() > Duration::from_millis(1000),
+        "it stayed as long as the process"
+    );
+    target.finish().expect_code(0);
+}
+
+fn no_such_process() {
+    // The largest pid a 64-bit kernel can be told to use is one less.
+    let record = Record::new().flags(&["-p", "4194304"]);
+    let finished = run(&mut record.command([] as [&str; 0])).expect_code(125);
+    assert!(finished.errors().contains("4194304"), "{}", finished.errors());
+}
+
+fn whole_machine() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mine = directory.path().join("mine");
+    std::fs::copy(path("tiny"), &mine).expect("a program nobody else runs");
+    let record = Record::new().flags(&["-a", "--duration", "2"]);
+    let start = Instant::now();
+    let mut recorder = Running::start(&mut record.command([] as [&str; 0]));
+    while recorder.child.try_wait().expect("wait").is_none() {
+        run(Command::new(path("storm")).arg("97").arg(&mine)).expect_code(0);
+    }
+    recorder.finish().expect_code(0);
+    assert!(start.elapsed() >= Duration::from_secs(2), "it ended before its time");
+
+    let report = report(&record.file());
+    let commands = report["commands"].as_array().expect("commands");
+    let seen = commands
+        .iter()
+        .find(|row| row["command"] == "mine")
+        .expect("a row for it");
+    assert!(seen["count"].as_u64().expect("a number") > 97, "{seen}");
+    assert_eq!(report["lost_events"], 0);
+}
+
+fn pid_namespace() {
+    let record = Record::new().through(&["unshare", "--pid", "--fork", "--mount-proc"]);
+    let finished = record
+        .run(["sh", "-c", "echo root=$$; sh -c 'echo child=$$; exit 3'; exit 0"])
+        .expect_code(0);
+    let truth = Truth::new(&finished.stdout);
+    assert!(truth.one("root") < 100, "not in a namespace of its own");
+    let launches = launches(&record.file());
+    assert_eq!(launches.root().pid(), Some(truth.one("root")));
+    assert_eq!(launches.with_pid(truth.one("child")).exit_code(), Some(3));
+}

@@ -1,0 +1,56 @@
+//! An interactive command under a pseudo-terminal: the terminal is the command's, and is left as it was.
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::pty::Session;
+use crate::support::run::Record;
+use crate::support::workloads::path;
+
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc, Need::Pty];
+const ANSWER: &[u8] = b"\x1b[2K\rgot y\r\n";
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "an_interactive_command_owns_its_terminal",
+            needs: NEEDS,
+            run: dialogue,
+        },
+        LiveTest {
+            name: "a_quiet_recorder_writes_nothing_to_the_terminal",
+            needs: NEEDS,
+            run: quiet_dialogue,
+        },
+    ]
+}
+
+/// Has the dialogue, and gives all that appeared on the screen.
+fn converse(record: &Record) -> Vec<u8> {
+    let mut session = Session::start(&record.command([path("dialogue")]));
+    let before = session.settings();
+    session.await_output(b"\x1b[1mkey?\x1b[0m ");
+    session.type_keys(b"y");
+    session.await_output(ANSWER);
+    // The program's own end is not the recorder's: the settings count when both are gone.
+    let (status, settings, screen) = session.finish_with_settings();
+    assert_eq!(status.code(), Some(5), "{}", String::from_utf8_lossy(&screen));
+    assert_eq!(settings, before, "the terminal is as it was");
+    screen
+}
+
+fn dialogue() {
+    let screen = converse(&Record::new());
+    let text = String::from_utf8_lossy(&screen);
+    assert!(text.contains("dialogue"), "the report follows: {text}");
+    assert_eq!(
+        text.matches("\x1b[?25l").count(),
+        text.matches("\x1b[?25h").count(),
+        "the cursor is shown again"
+    );
+}
+
+fn quiet_dialogue() {
+    let screen = converse(&Record::new().flags(&["--quiet"]));
+    let expected = [b"\x1b[1mkey?\x1b[0m ", ANSWER].concat();
+    assert_eq!(String::from_utf8_lossy(&screen), String::from_utf8_lossy(&expected));
+}

@@ -1,0 +1,34 @@
+//! The Perfetto export of a real recording, read by Perfetto's own classes (`tests/perfetto_check.py`).
+
+use std::process::Command;
+
+use crate::support::LiveTest;
+use crate::support::needs::{Need, python};
+use crate::support::recording::launches;
+use crate::support::run::{Record, run, spawnscope};
+use crate::support::workloads::path;
+
+const CHECK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/perfetto_check.py");
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![LiveTest {
+        name: "perfetto_reads_the_trace_of_a_recording",
+        needs: &[Need::Ebpf, Need::Cc, Need::Perfetto],
+        run: perfetto,
+    }]
+}
+
+fn perfetto() {
+    let record = Record::new();
+    record.run([path("mechanisms"), path("tiny")]).expect_code(0);
+    let arguments = ["export", "--format", "perfetto"].map(AsRef::as_ref);
+    let trace = spawnscope(arguments.into_iter().chain([record.file().as_os_str()])).expect_code(0);
+    let file = record.directory().join("trace.pftrace");
+    std::fs::write(&file, &trace.stdout).expect("the trace");
+    let processes = launches(&record.file()).0.len().to_string();
+    let checked = run(Command::new(python())
+        .arg(CHECK)
+        .arg(&file)
+        .args(["--processes", &processes]));
+    assert!(checked.status.success(), "{}{}", checked.output(), checked.errors());
+}

@@ -1,0 +1,46 @@
+//! What live tests share: what they need of the machine, the workloads, running the binary, reading its output.
+//! Knows no collector: the tests of each collector bring their own arguments.
+
+pub mod launches;
+pub mod needs;
+pub mod pty;
+pub mod recording;
+pub mod run;
+pub mod workloads;
+
+use libtest_mimic::{Arguments, Completion, Trial};
+
+use needs::{Need, required};
+
+/// A live test: a sentence, what it needs of the machine, and what it does.
+pub struct LiveTest {
+    pub name: &'static str,
+    pub needs: &'static [Need],
+    pub run: fn(),
+}
+
+/// Runs the tests one after the other, since most of them measure; those whose needs are not met are ignored with the
+/// reason, or fail when `SPAWNSCOPE_TEST_REQUIRE` names the need.
+pub fn main(tests: Vec<LiveTest>) -> std::process::ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = Some(1);
+    let conclusion = libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect());
+    workloads::remove();
+    conclusion.exit_code()
+}
+
+fn trial(test: LiveTest) -> Trial {
+    Trial::ignorable_test(test.name, move || {
+        for need in test.needs {
+            if let Err(reason) = need.check() {
+                let message = format!("needs {}: {reason}", need.name());
+                if required(*need)? {
+                    return Err(message.into());
+                }
+                return Ok(Completion::ignored_with(message));
+            }
+        }
+        (test.run)();
+        Ok(Completion::Completed)
+    })
+}

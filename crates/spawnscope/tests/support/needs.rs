@@ -1,0 +1,169 @@
+//! What a live test may need of the machine, how to find out, and whether it may be missing.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{LazyLock, Mutex};
+
+use super::workloads;
+
+/// Names the needs that must be met, separated by commas: a test that lacks one of them fails.
+const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
+
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+/// Something that not every machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Need {
+    /// Kernel type information and the privilege to attach eBPF programs.
+    Ebpf,
+    /// A C compiler, for the workloads.
+    Cc,
+    /// Mount namespaces with mounts of one's own.
+    MountNs,
+    /// Pid namespaces.
+    PidNs,
+    /// Pseudo-terminals, and `setsid` to make one the controlling terminal.
+    Pty,
+    /// `setpriv`, and the privilege to become somebody without any.
+    Setpriv,
+    /// The real-time scheduling class.
+    Realtime,
+    /// fanotify permission events.
+    Fanotify,
+    /// Python with the classes of PyPI's `perfetto`.
+    Perfetto,
+}
+
+impl Need {
+    const ALL: [Need; 9] = [
+        Need::Ebpf,
+        Need::Cc,
+        Need::MountNs,
+        Need::PidNs,
+        Need::Pty,
+        Need::Setpriv,
+        Need::Realtime,
+        Need::Fanotify,
+        Need::Perfetto,
+    ];
+
+    /// The name in `SPAWNSCOPE_TEST_REQUIRE`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Need::Ebpf => "ebpf",
+            Need::Cc => "cc",
+            Need::MountNs => "mountns",
+            Need::PidNs => "pidns",
+            Need::Pty => "pty",
+            Need::Setpriv => "setpriv",
+            Need::Realtime => "realtime",
+            Need::Fanotify => "fanotify",
+            Need::Perfetto => "perfetto",
+        }
+    }
+
+    /// Whether this machine has it, and why not; found out once.
+    pub fn check(self) -> Result<(), String> {
+        static FOUND: LazyLock<Mutex<HashMap<Need, Result<(), String>>>> = LazyLock::new(Mutex::default);
+        FOUND
+            .lock()
+            .expect("no check panics")
+            .entry(self)
+            .or_insert_with(|| self.find_out())
+            .clone()
+    }
+
+    fn find_out(self) -> Result<(), String> {
+        match self {
+            Need::Ebpf => ebpf(),
+            Need::Cc => succeeds(Command::new("cc").arg("--version")),
+            Need::MountNs => {
+                succeeds(Command::new("unshare").args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]))
+            }
+            Need::PidNs => succeeds(Command::new("unshare").args(["--pid", "--fork", "--mount-proc", "true"])),
+            Need::Pty => {
+                nix::pty::openpty(None, None).map_err(|error| format!("openpty: {error}"))?;
+                succeeds(Command::new("setsid").arg("--version"))
+            }
+            Need::Setpriv => succeeds(Command::new("setpriv").args(["--reuid", "65534", "--clear-groups", "true"])),
+            Need::Realtime => succeeds(Command::new("chrt").args(["--fifo", "1", "true"])),
+            Need::Fanotify => fanotify(),
+            Need::Perfetto => succeeds(
+                Command::new(python()).args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"]),
+            ),
+        }
+    }
+}
+
+/// Whether the need must be met. A name that is no need is an error: a typing mistake would quietly require nothing.
+pub fn required(need: Need) -> Result<bool, String> {
+    let Ok(names) = std::env::var(REQUIRE) else {
+        return Ok(false);
+    };
+    let names: Vec<&str> = names
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect();
+    match names
+        .iter()
+        .find(|name| Need::ALL.iter().all(|known| known.name() != **name))
+    {
+        Some(unknown) => Err(format!("{REQUIRE} names `{unknown}`, which is no need of any test")),
+        None => Ok(names.contains(&need.name())),
+    }
+}
+
+/// The Python of the project's own environment, where `scripts/python-environment.sh` made it.
+pub fn python() -> PathBuf {
+    let own = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/venv/bin/python"));
+    if own.exists() { own } else { PathBuf::from("python3") }
+}
+
+fn ebpf() -> Result<(), String> {
+    if !cfg!(feature = "ebpf") {
+        return Err("built without the feature `ebpf`".into());
+    }
+    if !PathBuf::from("/sys/kernel/btf/vmlinux").exists() {
+        return Err("the kernel has no type information (/sys/kernel/btf/vmlinux)".into());
+    }
+    let status = std::fs::read_to_string("/proc/self/status").map_err(|error| error.to_string())?;
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .ok_or("no CapEff in /proc/self/status")?;
+    let has = |capability: u32| effective & (1 << capability) != 0;
+    if has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON)) {
+        Ok(())
+    } else {
+        Err("not root, and neither CAP_BPF nor CAP_PERFMON".into())
+    }
+}
+
+/// Lets the workload try, without recording it: it says itself what it was refused.
+fn fanotify() -> Result<(), String> {
+    Need::MountNs.check()?;
+    Need::Cc.check()?;
+    let mount_point = tempfile::tempdir().map_err(|error| error.to_string())?;
+    succeeds(
+        Command::new(workloads::path("long_exec"))
+            .arg("base")
+            .arg(workloads::path("tiny"))
+            .arg(mount_point.path()),
+    )
+}
+
+fn succeeds(command: &mut Command) -> Result<(), String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let reason = said.lines().last().unwrap_or("no reason given");
+    Err(format!("{program}: {} ({reason})", output.status))
+}

@@ -1,0 +1,107 @@
+//! A program on a pseudo-terminal of its own, as a person at a keyboard has it.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use nix::pty::{Winsize, openpty};
+use nix::sys::termios::{Termios, tcgetattr};
+
+use super::run::await_some;
+
+/// The keyboard's side of the terminal, and the program on the other side.
+pub struct Session {
+    keyboard: File,
+    terminal: OwnedFd,
+    child: Child,
+    watcher: JoinHandle<()>,
+    seen: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Session {
+    /// Starts a command as the leader of a session whose controlling terminal is a new pseudo-terminal.
+    /// `setsid --ctty` does in its own process what would need unsafe code in ours.
+    pub fn start(command: &Command) -> Session {
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: 80,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let pty = openpty(&size, None).expect("a pseudo-terminal");
+        let side = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
+        let mut leader = Command::new("setsid");
+        leader
+            .arg("--ctty")
+            .arg("--wait")
+            .arg(command.get_program())
+            .args(command.get_args());
+        let child = leader
+            .stdin(side())
+            .stdout(side())
+            .stderr(side())
+            .spawn()
+            .expect("setsid runs");
+        let keyboard = File::from(pty.master);
+        let seen = Arc::default();
+        let watcher = watch(keyboard.try_clone().expect("a descriptor"), Arc::clone(&seen));
+        Session {
+            keyboard,
+            terminal: pty.slave,
+            child,
+            watcher,
+            seen,
+        }
+    }
+
+    pub fn settings(&self) -> Termios {
+        tcgetattr(&self.terminal).expect("terminal settings")
+    }
+
+    pub fn type_keys(&mut self, keys: &[u8]) {
+        self.keyboard.write_all(keys).expect("the terminal takes keys");
+    }
+
+    /// Waits until the screen was sent these bytes.
+    #[track_caller]
+    pub fn await_output(&self, wanted: &[u8]) {
+        await_some(
+            &format!("{:?} on the terminal", String::from_utf8_lossy(wanted)),
+            || {
+                let seen = self.seen.lock().expect("the watcher does not panic");
+                seen.windows(wanted.len()).any(|bytes| bytes == wanted).then_some(())
+            },
+        );
+    }
+
+    /// Waits for the program's end; gives its status and all that the screen was sent.
+    pub fn finish(self) -> (ExitStatus, Vec<u8>) {
+        let (status, _, screen) = self.finish_with_settings();
+        (status, screen)
+    }
+
+    /// Like `finish`, with the settings in which the terminal was left.
+    pub fn finish_with_settings(mut self) -> (ExitStatus, Termios, Vec<u8>) {
+        let status = await_some("the end of the program", || self.child.try_wait().expect("wait"));
+        let settings = self.settings();
+        // The last descriptor of the program's side: without it the watcher's read ends with EIO.
+        drop(self.terminal);
+        await_some("the end of the terminal", || self.watcher.is_finished().then_some(()));
+        let seen = self.seen.lock().expect("the watcher does not panic").clone();
+        (status, settings, seen)
+    }
+}
+
+fn watch(mut screen: File, seen: Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = screen.read(&mut buffer) {
+            seen.lock()
+                .expect("the test does not panic here")
+                .extend_from_slice(&buffer[..length]);
+        }
+    })
+}

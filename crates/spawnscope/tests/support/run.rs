@@ -1,0 +1,196 @@
+//! Runs the binary under test, always with a deadline. Output goes to files, not pipes, so that a process which
+//! outlives its parent cannot hold up the test.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// Longer than any run of a test takes on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// The binary under test.
+pub const SPAWNSCOPE: &str = env!("CARGO_BIN_EXE_spawnscope");
+
+/// What a finished program left.
+pub struct Finished {
+    pub status: ExitStatus,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+impl Finished {
+    /// The exit status as a shell shows it.
+    pub fn code(&self) -> i32 {
+        self.status
+            .code()
+            .unwrap_or_else(|| 128 + self.status.signal().expect("ended by a signal"))
+    }
+
+    pub fn errors(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    pub fn output(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Checks the exit status, and shows what was said when it is another one.
+    #[track_caller]
+    pub fn expect_code(self, code: i32) -> Finished {
+        assert_eq!(self.code(), code, "exit status; stderr:\n{}", self.errors());
+        self
+    }
+}
+
+/// A program that runs, with its output going to files.
+pub struct Running {
+    pub child: Child,
+    outputs: TempDir,
+}
+
+impl Running {
+    pub fn start(command: &mut Command) -> Running {
+        let outputs = tempfile::tempdir().expect("a temporary directory");
+        let file = |name: &str| File::create(outputs.path().join(name)).expect("an output file");
+        let child = command
+            .env("NO_COLOR", "1")
+            .stdout(file("stdout"))
+            .stderr(file("stderr"))
+            .spawn()
+            .unwrap_or_else(|error| panic!("{:?}: {error}", command.get_program()));
+        Running { child, outputs }
+    }
+
+    pub fn pid(&self) -> nix::unistd::Pid {
+        nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).expect("a pid"))
+    }
+
+    pub fn stdout_so_far(&self) -> Vec<u8> {
+        std::fs::read(self.outputs.path().join("stdout")).expect("the output file")
+    }
+
+    /// Waits until the output has a line, and gives that line.
+    pub fn await_line(&self) -> String {
+        let output = await_some("a line of output", || {
+            let output = self.stdout_so_far();
+            output.contains(&b'\n').then_some(output)
+        });
+        String::from_utf8_lossy(&output)
+            .lines()
+            .next()
+            .expect("a line")
+            .to_owned()
+    }
+
+    pub fn finish(mut self) -> Finished {
+        let status = await_exit(&mut self.child);
+        let read = |name: &str| std::fs::read(self.outputs.path().join(name)).expect("the output file");
+        Finished {
+            status,
+            stdout: read("stdout"),
+            stderr: read("stderr"),
+        }
+    }
+}
+
+/// Waits for a condition, with a deadline.
+#[track_caller]
+pub fn await_some<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(start.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+fn await_exit(child: &mut Child) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("wait") {
+            return status;
+        }
+        if start.elapsed() > DEADLINE {
+            child.kill().expect("kill");
+            child.wait().expect("wait");
+            panic!("killed after {DEADLINE:?}");
+        }
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// Runs a command with nothing on its standard input.
+pub fn run(command: &mut Command) -> Finished {
+    Running::start(command.stdin(Stdio::null())).finish()
+}
+
+/// Runs a verb of the binary under test.
+pub fn spawnscope(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Finished {
+    run(Command::new(SPAWNSCOPE).args(arguments))
+}
+
+/// A recording to be made: the flags, the command, and a directory that it lives in.
+pub struct Record {
+    directory: TempDir,
+    launcher: Vec<OsString>,
+    flags: Vec<OsString>,
+}
+
+impl Record {
+    pub fn new() -> Record {
+        Record {
+            directory: tempfile::tempdir().expect("a temporary directory"),
+            launcher: Vec::new(),
+            flags: Vec::new(),
+        }
+    }
+
+    /// Runs the recorder through another program, such as `unshare`.
+    pub fn through(mut self, launcher: &[&str]) -> Record {
+        self.launcher = launcher.iter().map(OsString::from).collect();
+        self
+    }
+
+    pub fn flags(mut self, flags: &[&str]) -> Record {
+        self.flags.extend(flags.iter().map(OsString::from));
+        self
+    }
+
+    /// The recording's file, which exists once the recorder ran.
+    pub fn file(&self) -> PathBuf {
+        self.directory.path().join("recording.db")
+    }
+
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The recorder's whole command line.
+    pub fn command(&self, traced: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        let mut words: Vec<OsString> = self.launcher.clone();
+        words.extend([SPAWNSCOPE, "record", "-o"].map(OsString::from));
+        words.push(self.file().into());
+        words.extend(self.flags.iter().cloned());
+        let mut traced = traced.into_iter().peekable();
+        if traced.peek().is_some() {
+            words.push("--".into());
+            words.extend(traced.map(|word| word.as_ref().to_owned()));
+        }
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        command
+    }
+
+    /// Records a command to its end.
+    pub fn run(&self, traced: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Finished {
+        run(&mut self.command(traced))
+    }
+}

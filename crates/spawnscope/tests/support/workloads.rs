@@ -1,0 +1,101 @@
+//! The programs of `tests/workloads`, compiled once into a temporary directory, and the `key=value` truth they print.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/workloads");
+const FLAGS: [&str; 5] = ["-std=gnu11", "-O1", "-Wall", "-Werror", "-pthread"];
+
+/// Program, source, and what it is compiled with beyond `FLAGS`.
+const PROGRAMS: &[(&str, &str, &[&str])] = &[
+    ("tiny", "tiny.c", &["-static", "-nostdlib", "-fno-stack-protector"]),
+    ("launch_each", "launch_each.c", &[]),
+    ("long_create", "long_create.c", &[]),
+    ("long_queue", "long_queue.c", &[]),
+    ("long_setup", "long_setup.c", &[]),
+    ("long_exec", "long_exec.c", &[]),
+    ("long_teardown", "long_teardown.c", &[]),
+    ("long_reap", "long_reap.c", &[]),
+    ("load_base", "slow_to_load.c", &["-DLOAD_MS=0", "-Wl,-z,now"]),
+    ("load_long", "slow_to_load.c", &["-DLOAD_MS=30", "-Wl,-z,now"]),
+    ("run_base", "slow_to_run.c", &["-DRUN_MS=0"]),
+    ("run_long", "slow_to_run.c", &["-DRUN_MS=50"]),
+    ("mechanisms", "mechanisms.c", &[]),
+    ("storm", "storm.c", &[]),
+    ("thread_exec", "thread_exec.c", &[]),
+    ("daemonize", "daemonize.c", &[]),
+    ("pid_reuse", "pid_reuse.c", &[]),
+    ("stopped_child", "stopped_child.c", &[]),
+    ("dialogue", "dialogue.c", &[]),
+];
+
+static COMPILED: OnceLock<PathBuf> = OnceLock::new();
+
+/// The directory of the compiled workloads, readable by everybody.
+pub fn directory() -> &'static Path {
+    COMPILED.get_or_init(compile)
+}
+
+/// Removes what was compiled: nothing of a `static` is dropped at the end of a process.
+pub fn remove() {
+    if let Some(directory) = COMPILED.get() {
+        std::fs::remove_dir_all(directory).expect("the temporary directory can be removed");
+    }
+}
+
+/// A compiled workload.
+pub fn path(name: &str) -> PathBuf {
+    let path = directory().join(name);
+    assert!(path.exists(), "no workload is called {name}");
+    path
+}
+
+/// A workload that is a script.
+pub fn script(name: &str) -> PathBuf {
+    Path::new(SOURCES).join(name)
+}
+
+fn compile() -> PathBuf {
+    let directory = tempfile::tempdir().expect("a temporary directory").keep();
+    std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o755)).expect("chmod");
+    for (program, source, flags) in PROGRAMS {
+        let status = Command::new("cc")
+            .args(FLAGS)
+            .args(*flags)
+            .arg(Path::new(SOURCES).join(source))
+            .arg("-o")
+            .arg(directory.join(program))
+            .status()
+            .expect("cc runs");
+        assert!(status.success(), "cc failed on {source}");
+    }
+    directory
+}
+
+/// What a workload said about itself.
+pub struct Truth(String);
+
+impl Truth {
+    pub fn new(printed: &[u8]) -> Truth {
+        Truth(String::from_utf8(printed.to_vec()).expect("truth is ASCII"))
+    }
+
+    /// All values of a key, in the order they were printed.
+    pub fn all(&self, key: &str) -> Vec<i64> {
+        self.0
+            .lines()
+            .filter_map(|line| line.split_once('='))
+            .filter(|(name, _)| *name == key)
+            .map(|(_, value)| value.parse().expect("truth is numbers"))
+            .collect()
+    }
+
+    /// The only value of a key.
+    pub fn one(&self, key: &str) -> i64 {
+        let values = self.all(key);
+        assert_eq!(values.len(), 1, "`{key}` is not printed once in:\n{}", self.0);
+        values[0]
+    }
+}
