@@ -4,7 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts/python-environment.sh >&2 || echo "no Python environment: the trace export is not checked" >&2
+if scripts/python-environment.sh >&2; then
+    export SPAWNSCOPE_TEST_PYTHON=$PWD/target/venv/bin/python
+fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -12,10 +14,14 @@ status=0
 cargo test --workspace --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
 
 echo
-# libtest writes `test NAME ... ignored, REASON`, libtest-mimic `test NAME ... ignored (REASON)`.
 if grep -q '^test .* \.\.\. ignored' "$log"; then
     echo "could not run here:"
-    sed -n 's/^test \(.*[^ ]\) *\.\.\. ignored[, ]*(\{0,1\}\(.*[^)]\))\{0,1\}$/  \1: \2/p' "$log"
+    # Three ways to give the reason: `NAME ... ignored, REASON` (libtest), `NAME ... ignored (REASON)` and
+    # `[REASON] NAME ... ignored` (libtest-mimic).
+    sed -nE \
+        -e 's/^test \[(.*)\] (.*[^ ]) *\.\.\. ignored$/  \2: \1/p' -e t \
+        -e 's/^test (.*[^ ]) *\.\.\. ignored \((.*)\)$/  \1: \2/p' -e t \
+        -e 's/^test (.*[^ ]) *\.\.\. ignored,? ?(.*)$/  \1: \2/p' "$log"
 else
     echo "every test was run"
 fi

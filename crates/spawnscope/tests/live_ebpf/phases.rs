@@ -67,17 +67,17 @@ pub fn tests() -> Vec<LiveTest> {
 
 fn create() {
     let with = |amount: &str| words(&["long_create"], &[amount, "2048"]);
-    only_this_phase_grows("create", with("base"), with("long"));
+    only_this_phase_grows("create", &with("base"), &with("long"));
 }
 
 fn queue() {
     let with = |amount: &str| words(&["long_queue"], &[amount]);
-    only_this_phase_grows("queue", with("base"), with("long"));
+    only_this_phase_grows("queue", &with("base"), &with("long"));
 }
 
 fn setup() {
     let with = |amount: &str| [words(&["long_setup"], &[amount]), words(&["tiny"], &[])].concat();
-    only_this_phase_grows("setup", with("base"), with("long"));
+    only_this_phase_grows("setup", &with("base"), &with("long"));
 }
 
 fn exec() {
@@ -86,38 +86,38 @@ fn exec() {
         let program = [words(&["long_exec"], &[amount]), words(&["tiny"], &[])].concat();
         [program, vec![mount_point.path().into()]].concat()
     };
-    only_this_phase_grows("exec", with("base"), with("long"));
+    only_this_phase_grows("exec", &with("base"), &with("long"));
 }
 
 fn load() {
     only_this_phase_grows(
         "load",
-        words(&["launch_each", "load_base"], &[]),
-        words(&["launch_each", "load_long"], &[]),
+        &words(&["launch_each", "load_base"], &[]),
+        &words(&["launch_each", "load_long"], &[]),
     );
 }
 
 fn run() {
     only_this_phase_grows(
         "run",
-        words(&["launch_each", "run_base"], &[]),
-        words(&["launch_each", "run_long"], &[]),
+        &words(&["launch_each", "run_base"], &[]),
+        &words(&["launch_each", "run_long"], &[]),
     );
 }
 
 fn teardown() {
     let with = |amount: &str| words(&["long_teardown"], &[amount, "1024"]);
-    only_this_phase_grows("teardown", with("base"), with("long"));
+    only_this_phase_grows("teardown", &with("base"), &with("long"));
 }
 
 fn reap() {
     let with = |amount: &str| words(&["long_reap"], &[amount]);
-    only_this_phase_grows("reap", with("base"), with("long"));
+    only_this_phase_grows("reap", &with("base"), &with("long"));
 }
 
 fn reap_after_a_look() {
     let with = |amount: &str| words(&["long_reap"], &[amount, "look"]);
-    only_this_phase_grows("reap", with("base"), with("long"));
+    only_this_phase_grows("reap", &with("base"), &with("long"));
 }
 
 /// A command line: workloads, then plain words.
@@ -169,8 +169,8 @@ impl Observed {
 }
 
 #[track_caller]
-fn only_this_phase_grows(long_phase: &str, base: Vec<OsString>, long: Vec<OsString>) {
-    let (base, long) = (Observed::of(&base), Observed::of(&long));
+fn only_this_phase_grows(long_phase: &str, base: &[OsString], long: &[OsString]) {
+    let (base, long) = (Observed::of(base), Observed::of(long));
     assert_eq!(long.phases.len(), long.amounts.len(), "an amount for each child");
     let index = PHASES
         .iter()

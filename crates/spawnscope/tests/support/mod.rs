@@ -13,6 +13,7 @@ use libtest_mimic::{Arguments, Completion, Trial};
 use needs::{Need, required};
 
 /// A live test: a sentence, what it needs of the machine, and what it does.
+#[derive(Clone, Copy)]
 pub struct LiveTest {
     pub name: &'static str,
     pub needs: &'static [Need],

@@ -1,6 +1,7 @@
 //! What a live test may need of the machine, how to find out, and whether it may be missing.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{LazyLock, Mutex};
@@ -68,12 +69,13 @@ impl Need {
     /// Whether this machine has it, and why not; found out once.
     pub fn check(self) -> Result<(), String> {
         static FOUND: LazyLock<Mutex<HashMap<Need, Result<(), String>>>> = LazyLock::new(Mutex::default);
-        FOUND
-            .lock()
-            .expect("no check panics")
-            .entry(self)
-            .or_insert_with(|| self.find_out())
-            .clone()
+        if let Some(found) = FOUND.lock().expect("no check panics").get(&self) {
+            return found.clone();
+        }
+        // Unlocked, since one need may ask for another.
+        let found = self.find_out();
+        FOUND.lock().expect("no check panics").insert(self, found.clone());
+        found
     }
 
     fn find_out(self) -> Result<(), String> {
@@ -117,10 +119,9 @@ pub fn required(need: Need) -> Result<bool, String> {
     }
 }
 
-/// The Python of the project's own environment, where `scripts/python-environment.sh` made it.
-pub fn python() -> PathBuf {
-    let own = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/venv/bin/python"));
-    if own.exists() { own } else { PathBuf::from("python3") }
+/// The Python that has the checkers' packages; `make test` names the one of `scripts/python-environment.sh`.
+pub fn python() -> OsString {
+    std::env::var_os("SPAWNSCOPE_TEST_PYTHON").unwrap_or_else(|| "python3".into())
 }
 
 fn ebpf() -> Result<(), String> {
