@@ -3,6 +3,7 @@
 
 mod aside;
 mod assemble;
+mod claim;
 mod error;
 mod fields;
 mod intern;

@@ -41,6 +41,8 @@ pub struct Info {
     pub last: Nanos,
     /// From the start to the end; `None` when the recorder was cut off.
     pub wall: Option<Nanos>,
+    /// A recorder is still writing it.
+    pub is_live: bool,
     /// Why it ended; `None` when the recorder was cut off.
     pub ended: Option<String>,
     /// What this machine did not let the collector see.
@@ -184,7 +186,7 @@ pub struct SliceRow {
 pub enum WakerRow {
     /// A followed thread.
     Task(TaskId),
-    /// A thread that is not followed, with its name.
+    /// A thread that is not followed, with its name; pid 0 when the recorder's pid namespace does not see it.
     Other(Pid, Option<TextId>),
     /// An interrupt.
     Interrupt,

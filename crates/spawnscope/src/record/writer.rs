@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Nanos};
 
+use super::aside::Place;
 use super::assemble::Assembler;
 use super::error::RecordError;
 use super::redact::Redaction;
@@ -79,6 +80,7 @@ pub struct Recorder {
     sender: Option<Sender<Message>>,
     thread: Option<JoinHandle<()>>,
     progress: Arc<Progress>,
+    place: Arc<Place>,
 }
 
 impl Recorder {
@@ -94,6 +96,7 @@ impl Recorder {
     }
 
     fn start(store: Store, assembler: Assembler) -> std::io::Result<Recorder> {
+        let place = store.place();
         let (sender, receiver) = mpsc::channel();
         let progress = Arc::new(Progress::default());
         let writer = Writer {
@@ -110,6 +113,7 @@ impl Recorder {
             sender: Some(sender),
             thread: Some(thread),
             progress,
+            place,
         })
     }
 
@@ -152,6 +156,15 @@ impl Recorder {
             .failure
             .get()
             .map_or(Ok(()), |failure| Err(failure.as_ref().clone()))
+    }
+
+    /// Takes everything back: the file goes, and the recording that stood there before returns.
+    ///
+    /// # Errors
+    /// When the files cannot be renamed.
+    pub fn discard(mut self) -> Result<(), RecordError> {
+        self.join();
+        self.place.take_back()
     }
 
     fn tell(&self, message: Message) {

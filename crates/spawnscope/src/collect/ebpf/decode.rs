@@ -36,6 +36,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, events: &mut Vec<Event>) -> 
             EventKind::Gone {
                 zombie: seen(gone.zombie),
                 auto_reaped: gone.released != 0,
+                cpu: Nanos(gone.cpu),
             }
         }
         KIND_REAPED => EventKind::Reaped {
@@ -73,27 +74,30 @@ fn until_nul(bytes: &[u8]) -> Vec<u8> {
     bytes.split(|&byte| byte == 0).next().unwrap_or_default().to_vec()
 }
 
-fn mechanism(launch: &WireLaunch) -> Mechanism {
+fn mechanism(launch: &WireLaunch) -> Option<Mechanism> {
     const VFORK: i32 = 58;
     const FORK: i32 = 57;
     const CLONE: i32 = 56;
+    const CLONE3: i32 = 435;
     let spawns = launch.flags & (CLONE_VM | CLONE_VFORK) == CLONE_VM | CLONE_VFORK;
-    match launch.syscall {
+    Some(match launch.syscall {
         FORK => Mechanism::Fork,
         VFORK => Mechanism::Vfork,
         _ if spawns => Mechanism::PosixSpawn,
         CLONE if launch.flags & !FORK_FLAGS == 0 => Mechanism::Fork,
         CLONE => Mechanism::Clone,
-        _ => Mechanism::Clone3,
-    }
+        CLONE3 => Mechanism::Clone3,
+        _ => return None,
+    })
 }
 
 fn launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
     Launched {
         parent: LaunchId(launch.parent),
         parent_task: TaskId(launch.parent_task),
+        reaper: (launch.reaper != 0).then_some(LaunchId(launch.reaper)),
         pid: pid(launch.pid),
-        pid_for_parent: pid(launch.pid_for_parent),
+        pid_for_reaper: pid(launch.pid_for_reaper),
         mechanism: mechanism(launch),
         entered: seen(launch.entered),
         parent_memory: (launch.parent_table_bytes != 0).then_some(ParentMemory {
@@ -258,7 +262,7 @@ mod tests {
         Some(events.into_iter().map(|event| event.kind).collect())
     }
 
-    fn launch(syscall: i32, flags: u64) -> Mechanism {
+    fn launch(syscall: i32, flags: u64) -> Option<Mechanism> {
         let mut record = WireLaunch::new_zeroed();
         (record.header, record.syscall, record.flags) = (header(KIND_LAUNCH), syscall, flags);
         let events = decoded(record.as_bytes()).unwrap();
@@ -272,14 +276,15 @@ mod tests {
     #[test]
     fn mechanisms_are_told_by_call_and_flags() {
         let child_tid = 0x0120_0011; // CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD: glibc's fork
-        assert_eq!(launch(57, 0), Mechanism::Fork);
-        assert_eq!(launch(56, child_tid), Mechanism::Fork);
-        assert_eq!(launch(58, 0), Mechanism::Vfork);
-        assert_eq!(launch(56, CLONE_VM | CLONE_VFORK | 17), Mechanism::PosixSpawn);
-        assert_eq!(launch(435, CLONE_VM | CLONE_VFORK), Mechanism::PosixSpawn);
-        assert_eq!(launch(56, CLONE_VM | 17), Mechanism::Clone);
-        assert_eq!(launch(56, 0x2000_0000 | 17), Mechanism::Clone, "CLONE_NEWPID");
-        assert_eq!(launch(435, 0), Mechanism::Clone3);
+        assert_eq!(launch(57, 0), Some(Mechanism::Fork));
+        assert_eq!(launch(56, child_tid), Some(Mechanism::Fork));
+        assert_eq!(launch(58, 0), Some(Mechanism::Vfork));
+        assert_eq!(launch(56, CLONE_VM | CLONE_VFORK | 17), Some(Mechanism::PosixSpawn));
+        assert_eq!(launch(435, CLONE_VM | CLONE_VFORK), Some(Mechanism::PosixSpawn));
+        assert_eq!(launch(56, CLONE_VM | 17), Some(Mechanism::Clone));
+        assert_eq!(launch(56, 0x2000_0000 | 17), Some(Mechanism::Clone), "CLONE_NEWPID");
+        assert_eq!(launch(435, 0), Some(Mechanism::Clone3));
+        assert_eq!(launch(-1, 0), None, "a 32-bit system call");
     }
 
     fn executed(texts: [&[u8]; 4], complete: bool) -> Vec<u8> {
@@ -336,7 +341,7 @@ mod tests {
     #[test]
     fn the_end_of_a_thread_is_its_last_slice_and_its_going() {
         let mut record = WireGone::new_zeroed();
-        (record.header, record.on, record.zombie) = (header(KIND_GONE), 900, 990);
+        (record.header, record.on, record.zombie, record.cpu) = (header(KIND_GONE), 900, 990, 70);
         let last = Slice {
             on: Some(Nanos(900)),
             off: Nanos(1000),
@@ -347,6 +352,7 @@ mod tests {
         let gone = EventKind::Gone {
             zombie: Some(Nanos(990)),
             auto_reaped: false,
+            cpu: Nanos(70),
         };
         assert_eq!(decoded(record.as_bytes()), Some(vec![EventKind::Slice(last), gone]));
     }
