@@ -1,3 +1,5 @@
+//! What events become: whole lives, awkward ones, and any subset of them.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

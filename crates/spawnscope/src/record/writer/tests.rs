@@ -1,3 +1,5 @@
+//! Files as they are left by an orderly end, a kill, a full disk and other programs.
+
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
