@@ -14,10 +14,9 @@ use super::assemble::Batch;
 use super::error::RecordError;
 use super::intern::NewText;
 use super::redact::Redaction;
-use super::rows::{FailedExecRow, LaunchRow, Origin, SliceRow, TextId, ThreadRow, WakerRow};
+use super::rows::{Ending, FailedExecRow, Header, LaunchRow, Origin, SliceRow, TextId, ThreadRow, WakerRow};
 use super::tables::{EXEC, FAILED_EXEC, LAUNCH, SLICE, TEXT, THREAD};
 use super::unfinished::OrderedExec;
-use super::writer::{Ending, Header};
 
 /// How long to wait for another program that holds a lock, such as a report on the recording while it grows.
 pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(5);

@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 
 use rusqlite::Connection;
 
+use super::super::rows::Scope;
 use super::*;
+use crate::event::{Loss, Nanos};
 use crate::record::reader::{Origin, Recording, RecordingFile};
 use crate::record::sample::*;
 
