@@ -1,6 +1,8 @@
 //! The command line without a collector: help, man pages, completions, usage errors, and reading recordings, sound and
 //! unsound. Needs no privilege. SNAPSHOTS=overwrite renews what it compares with.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
