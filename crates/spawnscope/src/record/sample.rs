@@ -6,7 +6,7 @@ use crate::event::{
 };
 
 use super::rows::Scope;
-use super::writer::{Ending, Header};
+use super::rows::{Ending, Header};
 
 /// Where time zero is.
 pub(super) const ORIGIN: Nanos = Nanos(1_000_000_000);
