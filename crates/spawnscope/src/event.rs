@@ -105,7 +105,12 @@ pub enum EventKind {
     /// A thread began to exit.
     Exited(Exited),
     /// A thread left the CPU for good. `zombie` is set by the thread with which its whole process became reapable.
-    Gone { zombie: Option<Nanos>, auto_reaped: bool },
+    /// `cpu` is all the CPU time it ever had.
+    Gone {
+        zombie: Option<Nanos>,
+        auto_reaped: bool,
+        cpu: Nanos,
+    },
     /// `launch` waited for a child and got it; `pid` is the child as `launch`'s own pid namespace names it.
     Reaped { pid: Pid },
     /// A thread was on a CPU, left it, and (unless it ended) is back at `at`.
@@ -119,12 +124,14 @@ pub struct Launched {
     pub parent: LaunchId,
     /// The thread that asked for it.
     pub parent_task: TaskId,
-    /// The new process, as the recorder's pid namespace names it.
+    /// The new process, as the recorder's pid namespace names it; 0 when that does not see it.
     pub pid: Pid,
-    /// The new process, as its parent's pid namespace names it: what wait calls return.
-    pub pid_for_parent: Pid,
-    /// The call that created it.
-    pub mechanism: Mechanism,
+    /// The process whose child it is, when that one is followed: not `parent` with CLONE_PARENT.
+    pub reaper: Option<LaunchId>,
+    /// The new process, as its reaper's pid namespace names it: what wait calls return.
+    pub pid_for_reaper: Pid,
+    /// The call that created it, when that was seen.
+    pub mechanism: Option<Mechanism>,
     /// When the parent entered that call: the start of `create`; `None` when that was not seen.
     pub entered: Option<Nanos>,
     /// The parent's weight at that time.
@@ -185,7 +192,7 @@ pub struct Exited {
     pub last_thread: bool,
     /// The status as `wait(2)` encodes it.
     pub wait_status: i32,
-    /// CPU time of the thread so far.
+    /// CPU time of the thread when its exit began.
     pub cpu: Nanos,
 }
 

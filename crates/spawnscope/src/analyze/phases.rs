@@ -222,7 +222,11 @@ pub(super) fn cpu_times(row: &LaunchRow, execs: &[&ExecRow]) -> PhaseTimes {
     }
     cuts.push(Cut {
         ends: Phase::Run,
-        at: row.cpu.or(row.exit_cpu),
+        at: row.exit_cpu,
+    });
+    cuts.push(Cut {
+        ends: Phase::Teardown,
+        at: row.cpu,
     });
     sum_of_pieces(first, &cuts)
 }

@@ -14,7 +14,7 @@ pub const DEFAULT_FILE: &str = "spawnscope.db";
 /// Spawnscope runs a command and says what it launched, how long each launch took, and where that time went: fork,
 /// queue, set-up, exec, loader, run, exit, reap.
 #[derive(Debug, Parser)]
-#[command(name = "spawnscope", version, after_help = EXAMPLES, infer_subcommands = false, arg_required_else_help = true)]
+#[command(name = "spawnscope", version, after_help = EXAMPLES, max_term_width = 80, arg_required_else_help = true)]
 pub struct Arguments {
     #[command(subcommand)]
     pub verb: Verb,
@@ -34,12 +34,24 @@ fails, 126 when the command cannot be executed, 127 when it is not found.";
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run a command, or watch processes, and record every launch
+    ///
+    /// The command runs as it would by itself: its input, output, terminal, signals and exit status are its own. The
+    /// report goes to standard error. The first Ctrl-C goes to the command; a second one stops recording and leaves.
+    #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArguments),
     /// Say where launch time went
+    ///
+    /// Launch tax is all the time of launches but `run`, the useful work: fork, queue, set-up, exec, loader, exit and
+    /// reaping. It is summed over launches, so with several at once it can exceed the wall. `-` is unknown, never zero.
+    #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArguments),
     /// Print the process tree with arguments, phases and exit statuses
+    ///
+    /// Each line is a process: its pid, the chain of programs it executed, its wall time, how it ended unless with
+    /// exit status 0, and its phases, the longest first. On a terminal, lines are cut to its width.
     Tree(TreeArguments),
     /// Write the launches in another program's format
+    #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArguments),
     /// Print a completion script for a shell
     Completions {
@@ -54,12 +66,8 @@ pub enum Verb {
     },
 }
 
-/// Run a command, or watch processes, and record every launch.
-///
-/// The command runs as it would by itself: its input, output, terminal, signals and exit status are its own. The
-/// report goes to standard error. The first Ctrl-C goes to the command; a second one stops recording and leaves.
+/// Arguments of `record`.
 #[derive(Debug, Args)]
-#[command(after_help = RECORD_EXAMPLES)]
 pub struct RecordArguments {
     /// The recording; an older one is kept as FILE.old
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
@@ -101,8 +109,8 @@ Examples:
   spawnscope record -p $(pidof -s nagios) --duration 60
   sudo spawnscope record -a --duration 10
 
-Needs root or the capabilities CAP_BPF and CAP_PERFMON. Under sudo the command runs
-as the user who typed it, and the recording is that user's.";
+Needs root or the capabilities CAP_BPF and CAP_PERFMON. Under sudo the
+command runs as the user who typed it, and the recording is that user's.";
 
 /// Which collector to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -113,14 +121,15 @@ pub enum CollectorChoice {
     Ebpf,
 }
 
-/// Say where launch time went.
-#[derive(Debug, Args)]
-#[command(after_help = "\
+const REPORT_EXAMPLES: &str = "\
 Examples:
   spawnscope report                    of spawnscope.db
   spawnscope report --by parent ci.db  who launches
   spawnscope report --top 0            every command
-  spawnscope report --json | jq '.commands[0]'")]
+  spawnscope report --json | jq '.commands[0]'";
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
 pub struct ReportArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
@@ -144,19 +153,22 @@ pub enum Grouping {
     Parent,
 }
 
-/// Print the process tree with arguments, phases and exit statuses.
+/// Arguments of `tree`.
 #[derive(Debug, Args)]
 pub struct TreeArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
 }
 
-/// Write the launches in another program's format.
-#[derive(Debug, Args)]
-#[command(after_help = "\
+const EXPORT_EXAMPLES: &str = "\
 Examples:
   spawnscope export --format ndjson | jq -c 'select(.phases.create > 1e6)'
-  spawnscope export --format perfetto -o trace.pftrace   open it in https://ui.perfetto.dev")]
+  spawnscope export --format perfetto -o trace.pftrace
+
+A Perfetto trace is opened in https://ui.perfetto.dev.";
+
+/// Arguments of `export`.
+#[derive(Debug, Args)]
 pub struct ExportArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | 0 to 255 | `record -- CMD`: CMD's own |
 //! | 128 + n | CMD was killed by signal n |
+//! | 0 | `record -p`, `record -a`: ended by Ctrl-C, `--duration`, or the process's end |
+//! | 130 | a second Ctrl-C left CMD running |
 //! | 125 | spawnscope itself failed: bad usage, no permission, an unreadable recording |
 //! | 126 | CMD was found but could not be executed |
 //! | 127 | CMD was not found |
@@ -15,12 +17,15 @@ use crate::collect::held::StartError;
 /// Spawnscope itself failed.
 pub const FAILED: u8 = 125;
 
+/// A second Ctrl-C ended the recording, as SIGINT would have.
+pub const INTERRUPTED: u8 = 130;
+
 /// The status with which a failure ends the program.
 #[must_use]
 pub fn of_failure(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(match error.downcast_ref::<StartError>() {
         Some(StartError::NotFound(_)) => 127,
-        Some(StartError::NotExecutable(..)) => 126,
+        Some(StartError::NotExecutable(..) | StartError::NoInterpreter(_)) => 126,
         _ => FAILED,
     })
 }

@@ -34,6 +34,13 @@ pub fn run(arguments: &ExportArguments) -> Result<()> {
 fn destination(arguments: &ExportArguments) -> Result<Box<dyn Write>> {
     match &arguments.output {
         Some(path) => {
+            // Opened for reading while it is truncated for writing, nothing would be left of it.
+            if RecordingFile::open(path).is_ok() {
+                bail!(
+                    "{} is a recording, and exporting to it would destroy it: name another file with -o",
+                    path.display()
+                );
+            }
             let file = File::create(path).with_context(|| format!("failed to create {}", path.display()))?;
             Ok(Box::new(file))
         }

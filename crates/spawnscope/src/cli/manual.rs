@@ -1,13 +1,17 @@
 //! Man pages and completions, from the definition in `args`.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
+use clap_mangen::Man;
 
 use super::args::Arguments;
+
+/// What recording costs; `benchmarks/README.md` has the runs behind it.
+const OVERHEAD: &str = "OVERHEAD_TEXT";
 
 /// Writes spawnscope(1) and a page for each verb.
 ///
@@ -25,13 +29,41 @@ pub fn write_pages(directory: &Path) -> Result<()> {
 }
 
 fn write_page(command: &Command, name: &str, directory: &Path) -> Result<()> {
-    let page = clap_mangen::Man::new(command.clone())
+    let page = Man::new(command.clone())
         .title(name.to_uppercase())
         .manual("Spawnscope");
     let mut text = Vec::new();
-    page.render(&mut text).context("failed to render a man page")?;
+    render(&page, command, &mut text).context("failed to render a man page")?;
     let path = directory.join(format!("{name}.1"));
     fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
+}
+
+/// The library's sections, but the text after the options under headings of its own, its lines as they are.
+fn render(page: &Man, command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
+    page.render_title(text)?;
+    page.render_name_section(text)?;
+    page.render_synopsis_section(text)?;
+    page.render_description_section(text)?;
+    page.render_options_section(text)?;
+    if command.get_subcommands().any(|verb| !verb.is_hide_set()) {
+        page.render_subcommands_section(text)?;
+    }
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    for part in after.split("\n\n").filter(|part| !part.is_empty()) {
+        match part.split_once(":\n") {
+            Some(("Examples", lines)) => write_section("EXAMPLES", lines, text)?,
+            _ => write_section("NOTES", part, text)?,
+        }
+    }
+    if command.get_name() == "record" {
+        write_section("OVERHEAD", OVERHEAD, text)?;
+    }
+    Ok(())
+}
+
+fn write_section(heading: &str, lines: &str, text: &mut Vec<u8>) -> io::Result<()> {
+    let escaped = lines.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    writeln!(text, ".SH {heading}\n.nf\n{escaped}\n.fi")
 }
 
 /// Prints a completion script.

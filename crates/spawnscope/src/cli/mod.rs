@@ -40,7 +40,7 @@ pub fn main() -> ExitCode {
         Ok(status) => status,
         Err(error) if output::reader_went_away(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("spawnscope: {error:#}");
+            output::tell(&format!("{error:#}"));
             exit::of_failure(&error)
         }
     }

@@ -1,6 +1,6 @@
 //! Where text goes: how wide a terminal is, and a reader that has seen enough.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 /// Columns where there is no terminal to ask.
@@ -18,6 +18,11 @@ pub fn terminal_width(stream: &impl AsFd) -> Option<usize> {
     let fd = stream.as_fd();
     let size = rustix::termios::tcgetwinsize(fd.is_terminal().then_some(fd)?).ok()?;
     (size.ws_col >= 40).then_some(usize::from(size.ws_col))
+}
+
+/// Tells the user something of our own. A standard error that cannot be written to is no reason to fail.
+pub fn tell(message: &str) {
+    let _ = writeln!(io::stderr(), "spawnscope: {message}");
 }
 
 /// Whether a failure is only that the reader of our output went away, as `head` does.

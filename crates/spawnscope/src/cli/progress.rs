@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::sys::termios::{LocalFlags, tcgetattr};
+use nix::unistd::{getpgrp, tcgetpgrp};
 
 /// A command that ends or speaks sooner is not bothered with a spinner.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -45,7 +46,7 @@ impl Progress {
         if self.began.elapsed() < PATIENCE {
             return;
         }
-        if terminal_used() || !echoes_lines() {
+        if terminal_used() || !is_ours_to_draw_on() {
             // No clearing: the cursor may stand behind a prompt of the command.
             spinner.set_draw_target(ProgressDrawTarget::hidden());
             self.spinner = None;
@@ -68,9 +69,11 @@ impl Progress {
     }
 }
 
-/// Whether the terminal is in the mode that ordinary commands leave it in: an editor, or a prompt for a password, is
-/// not to be drawn over.
-fn echoes_lines() -> bool {
-    tcgetattr(std::io::stderr().as_fd())
-        .is_ok_and(|mode| mode.local_flags.contains(LocalFlags::ICANON | LocalFlags::ECHO))
+/// Whether we are in the terminal's foreground, and it is in the mode that ordinary commands leave it in: a background
+/// job has no business there, and an editor or a prompt for a password is not to be drawn over.
+fn is_ours_to_draw_on() -> bool {
+    let stderr = std::io::stderr();
+    let in_foreground = tcgetpgrp(&stderr).is_ok_and(|group| group == getpgrp());
+    let echoes_lines = LocalFlags::ICANON | LocalFlags::ECHO;
+    in_foreground && tcgetattr(stderr.as_fd()).is_ok_and(|mode| mode.local_flags.contains(echoes_lines))
 }

@@ -3,23 +3,24 @@
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
-use super::args::RecordArguments;
+use super::args::{CollectorChoice, RecordArguments};
+use super::output::tell;
 use super::progress::{self, Progress};
 use super::session::{Command, Outcome, Session};
 use super::signals::Signals;
 use super::{exit, identity, report};
 use crate::collect::ebpf::{self, EbpfCollector};
-use crate::collect::held::HeldCommand;
-use crate::collect::{CollectError, Collector, Follow, Settings};
+use crate::collect::held::{HeldCommand, Identity};
+use crate::collect::{self, CollectError, Collector, Follow, Settings};
 use crate::event::{Event, EventKind, Nanos, Pid, TaskId};
-use crate::record::Redaction;
 use crate::record::reader::Scope;
-use crate::record::writer::{Ending, Header, Recorder};
+use crate::record::{Ending, Header, RecordError, Recorder, Redaction};
 
 /// Runs the verb.
 ///
@@ -31,34 +32,14 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     }
     let signals = Signals::catch()?;
     let identity = identity::behind_sudo()?;
-    let held = match arguments.command.is_empty() {
-        true => None,
-        false => Some(HeldCommand::start(
-            &arguments.command,
-            identity.clone(),
-            signals.inherited_mask(),
-        )?),
-    };
+    let held = hold(arguments, identity.clone(), &signals)?;
     let terminal = progress::terminal(arguments.quiet);
-    let settings = Settings {
-        buffer_bytes: arguments.buffer * 1024,
-        terminal,
-    };
-    let mut collector = EbpfCollector::attach(follow(arguments, held.as_ref()), &settings).map_err(explain)?;
-    let origin = ebpf::now();
-    let recorder = Recorder::create(
-        &arguments.output,
-        &header(arguments, &collector, origin)?,
-        redaction(arguments),
-    )
-    .context("failed to begin the recording")?;
-    if let Some(identity) = &identity {
-        identity::give(&arguments.output, identity)?;
-    }
-    say_missing(&collector, arguments.quiet);
-    let (process, command, started) = release(held, arguments, &recorder)?;
+    let mut collector = attach(arguments, held.as_ref(), terminal)?;
+    let recorder = create(arguments, collector.as_ref(), identity.as_ref())?;
+    say_missing(collector.as_ref(), arguments.quiet);
+    let (recorder, process, command, started) = release(held, arguments, recorder)?;
     let mut session = Session {
-        collector: &mut collector,
+        collector: collector.as_mut(),
         recorder: &recorder,
         signals: &signals,
         progress: Progress::new(terminal.is_some()),
@@ -70,36 +51,67 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     finish(arguments, recorder, &outcome, started)
 }
 
-fn follow(arguments: &RecordArguments, held: Option<&HeldCommand>) -> Follow {
-    match (arguments.all, arguments.pid, held.map(HeldCommand::pid)) {
+fn hold(arguments: &RecordArguments, identity: Option<Identity>, signals: &Signals) -> Result<Option<HeldCommand>> {
+    if arguments.command.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(HeldCommand::start(
+        &arguments.command,
+        identity,
+        signals.inherited_mask(),
+    )?))
+}
+
+fn attach(
+    arguments: &RecordArguments,
+    held: Option<&HeldCommand>,
+    terminal: Option<u64>,
+) -> Result<Box<dyn Collector>> {
+    let follow = match (arguments.all, arguments.pid, held.map(HeldCommand::pid)) {
         (true, _, command) => Follow::System(command),
         (false, Some(pid), _) => Follow::Process(Pid(pid)),
         (false, None, command) => Follow::Command(command.unwrap_or(Pid(0))),
-    }
+    };
+    let settings = Settings {
+        buffer_bytes: arguments.buffer * 1024,
+        terminal,
+    };
+    let collector = match arguments.collector {
+        CollectorChoice::Auto | CollectorChoice::Ebpf => EbpfCollector::attach(follow, &settings),
+    };
+    let described = |error: CollectError| match &error {
+        CollectError::NoProcess { .. } => anyhow::Error::new(error).context("failed to record"),
+        _ => anyhow::Error::new(error).context("failed to collect with eBPF"),
+    };
+    collector
+        .map(|collector| Box::new(collector) as Box<dyn Collector>)
+        .map_err(described)
 }
 
-fn redaction(arguments: &RecordArguments) -> Redaction {
-    if arguments.no_redact {
+fn create(arguments: &RecordArguments, collector: &dyn Collector, identity: Option<&Identity>) -> Result<Recorder> {
+    let redaction = if arguments.no_redact {
         Redaction::Keep
     } else {
         Redaction::Mask
+    };
+    let recorder = Recorder::create(&arguments.output, &header(arguments, collector)?, redaction)
+        .context("failed to begin the recording")?;
+    if let Some(identity) = identity {
+        identity::give(&arguments.output, identity)?;
     }
-}
-
-fn explain(error: CollectError) -> anyhow::Error {
-    anyhow::Error::new(error).context("failed to collect with eBPF")
+    Ok(recorder)
 }
 
 fn say_missing(collector: &dyn Collector, quiet: bool) {
     for missing in collector.missing().iter().filter(|_| !quiet) {
-        eprintln!(
-            "spawnscope: this kernel does not take {}: unknown is {}",
+        tell(&format!(
+            "this kernel does not take {}: unknown is {}",
             missing.what, missing.effect
-        );
+        ));
     }
 }
 
-fn header(arguments: &RecordArguments, collector: &dyn Collector, origin: Nanos) -> Result<Header> {
+fn header(arguments: &RecordArguments, collector: &dyn Collector) -> Result<Header> {
     let machine = rustix::system::uname();
     let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
     let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN)
@@ -109,7 +121,6 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector, origin: Nanos)
     let since_1970 = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .context("the clock is before 1970")?;
-    let now = ebpf::now();
     let cwd = std::env::current_dir()
         .map(|path| path.as_os_str().as_bytes().to_vec())
         .unwrap_or_default();
@@ -130,28 +141,30 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector, origin: Nanos)
         arch: text(machine.machine()),
         hostname: text(machine.nodename()),
         cpus: u32::try_from(cpus).unwrap_or(1),
-        started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX) - now.since(origin).0 as i64,
-        origin,
+        started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
+        origin: collect::now(),
         missing: collector.missing().to_vec(),
     })
 }
 
-/// Lets the command go. From here on it must not be harmed.
+/// Lets the command go. From here on it must not be harmed. If it cannot be executed, the file is as it was before.
 fn release(
     held: Option<HeldCommand>,
     arguments: &RecordArguments,
-    recorder: &Recorder,
-) -> Result<(Option<OwnedFd>, Option<Command>, Nanos)> {
+    recorder: Recorder,
+) -> Result<(Recorder, Option<OwnedFd>, Option<Command>, Nanos)> {
+    let started = collect::now();
     let Some(held) = held else {
-        let process = arguments.pid.map(pidfd).transpose()?;
-        return Ok((process, None, ebpf::now()));
+        // Gone by now: there is nothing to wait for, which a missing handle says as well as an ended one.
+        let process = arguments.pid.map(|pid| collect::pidfd(Pid(pid))).transpose();
+        let process = process.with_context(|| "the process ended before it could be followed")?;
+        return Ok((recorder, process, None, started));
     };
     let command = Command {
         pid: held.pid(),
         launch: ebpf::ROOT,
     };
     recorder.note_root(ebpf::ROOT);
-    let started = ebpf::now();
     let kind = EventKind::Released { pid: command.pid };
     recorder.send(vec![Event {
         at: started,
@@ -159,23 +172,19 @@ fn release(
         task: TaskId(ebpf::ROOT.0),
         kind,
     }]);
-    Ok((Some(held.release()?), Some(command), started))
-}
-
-fn pidfd(pid: i32) -> Result<OwnedFd> {
-    rustix::process::Pid::from_raw(pid)
-        .ok_or(rustix::io::Errno::SRCH)
-        .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()))
-        .with_context(|| format!("failed to watch process {pid}"))
+    match held.release() {
+        Ok(process) => Ok((recorder, Some(process), Some(command), started)),
+        Err(error) => {
+            recorder.discard().context("failed to put the earlier recording back")?;
+            Err(error.into())
+        }
+    }
 }
 
 /// Closes the recording, prints the report, and gives the command's exit status. Our own failures are told, but do
 /// not replace a command's status.
 fn finish(arguments: &RecordArguments, recorder: Recorder, outcome: &Outcome, started: Nanos) -> Result<ExitCode> {
-    let end = outcome
-        .command_ended
-        .filter(|_| outcome.ended == "exited")
-        .unwrap_or_else(ebpf::now);
+    let end = outcome.recorded_until.unwrap_or_else(collect::now);
     let ended = outcome
         .collector_failure
         .as_ref()
@@ -185,31 +194,28 @@ fn finish(arguments: &RecordArguments, recorder: Recorder, outcome: &Outcome, st
         ended: ended.unwrap_or_else(|| outcome.ended.to_owned()),
         lost: outcome.lost.clone(),
     });
-    let mut failed = outcome.collector_failure.is_some();
-    if let Some(error) = &outcome.collector_failure {
-        eprintln!("spawnscope: the recording ends early: failed to {error}");
+    let mut failed = outcome.has_failed || written.is_err();
+    if let (Err(error), false) = (&written, outcome.has_failed) {
+        tell(&format!("the recording is incomplete: {error}"));
     }
-    if let Err(error) = written {
-        let error = anyhow::Error::new(error);
-        eprintln!("spawnscope: the recording ends early: {error:#}; the command was not affected");
-        failed = true;
-    }
-    if !arguments.quiet {
-        print_report(arguments).unwrap_or_else(|error| {
-            eprintln!("spawnscope: no report: {error:#}");
-            failed = true;
-        });
+    // Moved away means that another recording may stand there.
+    if !arguments.quiet && !matches!(written, Err(RecordError::Moved { .. })) {
+        failed |= print_report(&arguments.output, arguments.json).is_err();
     }
     Ok(match (outcome.wait_status, failed) {
         (Some(status), _) => exit::of_command(status),
         (None, true) => ExitCode::from(exit::FAILED),
-        (None, false) if outcome.ended == "interrupted" && !arguments.command.is_empty() => ExitCode::from(130),
+        (None, false) if outcome.ended == "interrupted" && !arguments.command.is_empty() => {
+            ExitCode::from(exit::INTERRUPTED)
+        }
         (None, false) => ExitCode::SUCCESS,
     })
 }
 
-fn print_report(arguments: &RecordArguments) -> Result<()> {
+fn print_report(file: &Path, as_json: bool) -> Result<()> {
     let mut out = anstream::stderr().lock();
-    report::print_after_recording(&arguments.output, arguments.json, &mut out)?;
-    out.flush().context("failed to write the report")
+    let printed = report::print_after_recording(file, as_json, &mut out)
+        .and_then(|()| out.flush().context("failed to write the report"));
+    drop(out);
+    printed.inspect_err(|error| tell(&format!("no report: {error:#}")))
 }

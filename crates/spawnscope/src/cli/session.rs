@@ -9,11 +9,15 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::output::tell;
 use super::progress::Progress;
 use super::signals::{Arrived, Signals};
-use crate::collect::{CollectError, Collector};
+use crate::collect::{self, CollectError, Collector};
 use crate::event::{Event, EventKind, LaunchId, Loss, Nanos, Pid};
 use crate::record::writer::Recorder;
+
+/// Two interrupts closer than this are one Ctrl-C that reached us twice, as from `timeout`.
+const ONE_INTERRUPT: Duration = Duration::from_millis(50);
 
 /// How often events are taken from the kernel's buffer, which wakes us by itself only when it fills up.
 const INTERVAL: Duration = Duration::from_millis(40);
@@ -51,13 +55,22 @@ pub struct Outcome {
     /// Why the recording ended.
     pub ended: &'static str,
     /// When the command became a zombie, as the collector saw it.
-    pub command_ended: Option<Nanos>,
+    command_ended: Option<Nanos>,
+    /// The last moment that is in the recording: the command's end, or when we stopped.
+    pub recorded_until: Option<Nanos>,
     /// How the command ended; `None`: there is none, or it was left running.
     pub wait_status: Option<i32>,
     /// Events that were dropped.
     pub lost: Vec<Loss>,
+    /// The recording ended early, and the user was told why.
+    pub has_failed: bool,
     /// What went wrong with the collector.
     pub collector_failure: Option<CollectError>,
+}
+
+/// What a look at the descriptors found.
+struct Ready {
+    process_ended: bool,
 }
 
 impl Session<'_> {
@@ -67,36 +80,43 @@ impl Session<'_> {
     /// When the recorder cannot wait for what happens.
     pub fn run(&mut self) -> Result<Outcome> {
         let mut outcome = Outcome::default();
-        let mut interrupts = 0;
-        let mut recording = true;
+        let mut last_interrupt = None;
         while outcome.ended.is_empty() {
-            let process_ended = self.wait(recording)?;
+            let is_recording = outcome.recorded_until.is_none();
+            let ready = self.wait(is_recording)?;
             while let Some(arrived) = self.signals.next() {
-                interrupts += u32::from(arrived.signal == Signal::SIGINT);
                 self.hand_on(arrived);
-                if self.command.is_none() || interrupts >= 2 {
+                if self.is_the_last(arrived, &mut last_interrupt) {
                     outcome.ended = "interrupted";
                 }
             }
-            if recording {
+            if is_recording {
                 self.move_events(&mut outcome);
-                recording = self.goes_on(&mut outcome);
+                self.stop_if_over(&mut outcome);
             }
-            if process_ended {
+            if ready.process_ended {
                 outcome.ended = "exited";
             }
         }
-        self.progress.clear();
-        self.finish(recording, &mut outcome);
+        if outcome.recorded_until.is_none() {
+            self.stop_collecting(&mut outcome);
+        } else if self.command.is_some() && outcome.ended == "exited" {
+            // The recording had ended before.
+            outcome.ended = if outcome.has_failed { "failed" } else { "duration" };
+        }
+        self.reap_command(&mut outcome);
         Ok(outcome)
     }
 
-    /// Sleeps until something happens or the interval is over; whether the process has ended.
-    fn wait(&self, recording: bool) -> Result<bool> {
+    /// Sleeps until something happens or the interval is over.
+    fn wait(&self, is_recording: bool) -> Result<Ready> {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds = vec![readable(self.signals.readiness())];
-        fds.extend(self.process.as_ref().map(|process| readable(process.as_fd())));
-        if recording {
+        let process = self.process.as_ref().map(|process| {
+            fds.push(readable(process.as_fd()));
+            fds.len() - 1
+        });
+        if is_recording {
             fds.push(readable(self.collector.readiness()));
         }
         let until_deadline = self
@@ -107,11 +127,13 @@ impl Session<'_> {
             tv_sec: 0,
             tv_nsec: i64::from(interval.subsec_nanos()),
         };
-        match poll(&mut fds, if recording { Some(&timeout) } else { None }) {
+        match poll(&mut fds, is_recording.then_some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error).context("failed to wait for events"),
         }
-        Ok(self.process.is_some() && !fds[1].revents().is_empty())
+        Ok(Ready {
+            process_ended: process.is_some_and(|index| !fds[index].revents().is_empty()),
+        })
     }
 
     /// Gives the command a signal that it has not got from the terminal.
@@ -120,6 +142,18 @@ impl Session<'_> {
             // It may have ended just now; then there is nobody to tell.
             let _: Result<(), Errno> = kill(nix::unistd::Pid::from_raw(command.pid.0), arrived.signal);
         }
+    }
+
+    /// Whether a signal ends the recording: any without a command, the second interrupt with one.
+    fn is_the_last(&self, arrived: Arrived, last_interrupt: &mut Option<Instant>) -> bool {
+        if self.command.is_none() {
+            return true;
+        }
+        if arrived.signal != Signal::SIGINT {
+            return false;
+        }
+        let before = last_interrupt.get_or_insert_with(Instant::now);
+        before.elapsed() > ONE_INTERRUPT
     }
 
     fn move_events(&mut self, outcome: &mut Outcome) {
@@ -144,42 +178,54 @@ impl Session<'_> {
             .tick(self.recorder.launches_so_far(), || collector.terminal_used());
     }
 
-    /// Whether to go on recording. When not, and there is a command, we still wait for its end.
-    fn goes_on(&mut self, outcome: &mut Outcome) -> bool {
-        let over = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        if over && self.command.is_none() {
-            outcome.ended = "duration";
+    /// Ends the recording at its deadline or failure. A command is still waited for.
+    fn stop_if_over(&mut self, outcome: &mut Outcome) {
+        let failure = match (&outcome.collector_failure, self.recorder.failure()) {
+            (Some(error), _) => Some(format!("failed to {error}")),
+            (None, Some(error)) => Some(error.to_string()),
+            (None, None) => None,
+        };
+        let reason = match &failure {
+            Some(_) => "failed",
+            None if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) => "duration",
+            None => return,
+        };
+        self.stop_collecting(outcome);
+        if let Some(failure) = failure {
+            let command = if self.command.is_some() {
+                "; the command is not affected"
+            } else {
+                ""
+            };
+            tell(&format!("the recording ends early: {failure}{command}"));
+            outcome.has_failed = true;
         }
-        if !over && outcome.collector_failure.is_none() && self.recorder.failure().is_none() {
-            return true;
-        }
-        self.progress.clear();
-        if outcome.ended.is_empty() {
-            self.stop_collecting(outcome);
-        }
-        !outcome.ended.is_empty()
-    }
-
-    fn finish(&mut self, recording: bool, outcome: &mut Outcome) {
-        if recording {
-            self.stop_collecting(outcome);
-        }
-        if outcome.ended == "exited" && self.command.is_some() {
-            outcome.wait_status = self.command.and_then(reap);
-        }
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            outcome.ended = "duration";
+        if self.command.is_none() {
+            outcome.ended = reason;
         }
     }
 
     fn stop_collecting(&mut self, outcome: &mut Outcome) {
         self.collector.detach();
+        let until = collect::now();
         self.move_events(outcome);
+        self.progress.clear();
+        outcome.recorded_until = outcome.command_ended.or(Some(until));
         match self.collector.losses() {
             Ok(lost) => outcome.lost = lost,
             Err(error) => drop(outcome.collector_failure.get_or_insert(error)),
         }
     }
+
+    fn reap_command(&self, outcome: &mut Outcome) {
+        let ended = self.process.as_ref().is_some_and(has_ended);
+        outcome.wait_status = self.command.filter(|_| ended).and_then(reap);
+    }
+}
+
+fn has_ended(process: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(process, PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
 }
 
 /// The command's status; it has ended, so this does not wait.

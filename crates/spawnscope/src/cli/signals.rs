@@ -1,5 +1,6 @@
 //! Signals of the recorder while a command runs. Those from the terminal have reached the command already, being sent
-//! to the whole foreground group; those sent to the recorder alone are handed on.
+//! to the whole foreground group; those sent by a process are handed on, because the command must not miss a `kill` of
+//! the recorder. Sent to the whole group by a process, as `timeout` does, they reach the command twice.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -37,7 +38,7 @@ impl Signals {
     /// # Errors
     /// When the kernel refuses a signalfd.
     pub fn catch() -> Result<Signals> {
-        let mask = SigSet::from_iter(CAUGHT);
+        let mask = CAUGHT.into_iter().filter(|&signal| !is_ignored(signal)).collect();
         let mut inherited_mask = SigSet::empty();
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), Some(&mut inherited_mask))
             .context("failed to block signals")?;
@@ -67,5 +68,15 @@ impl Signals {
             signal,
             from_terminal: info.ssi_code == libc::SI_KERNEL,
         })
+    }
+}
+
+/// Whether we were started with the signal ignored, as `nohup` and a shell's background jobs are: then it stays so.
+fn is_ignored(signal: Signal) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: asks for the disposition and changes nothing; all zeroes is a valid sigaction.
+    unsafe {
+        libc::sigaction(signal as i32, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }

@@ -1,9 +1,9 @@
 //! Collectors: they know the kernel and nothing of reports. A collector turns what the kernel says into `Event`s.
 //! `held` starts the command and keeps it from running until a collector is attached.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-use crate::event::{Event, Loss, Missing, Pid};
+use crate::event::{Event, Loss, Missing, Nanos, Pid};
 
 #[cfg(feature = "ebpf")]
 pub mod ebpf;
@@ -58,12 +58,11 @@ pub trait Collector {
 pub enum CollectError {
     /// The user may not load BPF programs.
     #[error(
-        "load BPF programs: permission denied ({detail}); this needs root or the capabilities CAP_BPF and CAP_PERFMON: \
-         run it with sudo, or grant them once with `sudo setcap cap_bpf,cap_perfmon+ep {program}`"
+        "load BPF programs: permission denied; this needs root or the capabilities CAP_BPF and CAP_PERFMON: run it with \
+         sudo, or grant them with `sudo setcap cap_bpf,cap_perfmon+ep {program}` (whoever may execute that file can then \
+         watch the whole machine)"
     )]
     NotPermitted {
-        /// What the kernel said.
-        detail: String,
         /// This executable.
         program: String,
     },
@@ -71,12 +70,12 @@ pub enum CollectError {
     #[error("set up the eBPF collector: {0}; it needs Linux 5.11 or later with BTF (/sys/kernel/btf/vmlinux)")]
     Unsupported(String),
     /// The process to follow is not there.
-    #[error("follow process {pid}: {error}; `ps -p {pid}` shows whether it still runs")]
+    #[error("follow process {pid}: {reason}")]
     NoProcess {
         /// As the user gave it.
         pid: i32,
-        /// What the kernel said.
-        error: std::io::Error,
+        /// Why not.
+        reason: String,
     },
     /// Something failed while collecting.
     #[error("{action}: {detail}")]
@@ -86,4 +85,20 @@ pub enum CollectError {
         /// What went wrong.
         detail: String,
     },
+}
+
+/// A handle of a process, which no reuse of its pid can mislead.
+///
+/// # Errors
+/// When there is no such process, or it is a thread of one.
+pub fn pidfd(pid: Pid) -> std::io::Result<OwnedFd> {
+    let pid = rustix::process::Pid::from_raw(pid.0).ok_or(rustix::io::Errno::SRCH)?;
+    Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
+}
+
+/// CLOCK_MONOTONIC, the clock of all events.
+#[must_use]
+pub fn now() -> Nanos {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::claim;
 use super::error::RecordError;
 use super::version::APPLICATION_ID;
 
@@ -19,22 +20,58 @@ enum Occupant {
     Recording,
 }
 
+/// The place of a new recording, which nobody else records to while this lives.
+#[derive(Debug)]
+pub(super) struct Place {
+    path: PathBuf,
+    /// The recording that stood there before is at `<path>.old`.
+    earlier_is_kept: bool,
+    /// Holds the claim.
+    _file: File,
+}
+
 /// Leaves an empty file at `path`, readable by its owner alone (argv can be private), and what was recorded there
 /// before at `<path>.old`.
-pub(super) fn make_room(path: &Path) -> Result<(), RecordError> {
-    if occupant(path)? == Occupant::Recording {
-        let old = with_suffix(path, ".old");
+pub(super) fn make_room(path: &Path) -> Result<Place, RecordError> {
+    let earlier_is_kept = occupant(path)? == Occupant::Recording;
+    if earlier_is_kept {
+        let old = old_of(path);
         occupant(&old)?;
         move_recording(path, &old)?;
     }
-    OpenOptions::new()
+    let file = OpenOptions::new()
+        .read(true)
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
         .open(path)
-        .map(drop)
-        .map_err(|source| RecordError::io("create", path, source))
+        .map_err(|source| RecordError::io("create", path, source))?;
+    if !claim::claim(&file).map_err(|source| RecordError::io("claim", path, source))? {
+        return Err(RecordError::BeingRecorded { path: path.to_owned() });
+    }
+    Ok(Place {
+        path: path.to_owned(),
+        earlier_is_kept,
+        _file: file,
+    })
+}
+
+impl Place {
+    /// Removes the new recording and puts the one that stood there before back.
+    pub(super) fn take_back(&self) -> Result<(), RecordError> {
+        let path = &self.path;
+        fs::remove_file(path).map_err(|source| RecordError::io("remove", path, source))?;
+        if self.earlier_is_kept {
+            move_recording(&old_of(path), path)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn old_of(path: &Path) -> PathBuf {
+    with_suffix(path, ".old")
 }
 
 /// Renames a recording, and with it the journal that a killed recorder left behind: without it the last batch could not
@@ -59,9 +96,11 @@ fn occupant(path: &Path) -> Result<Occupant, RecordError> {
         Ok(_) => {}
     }
     let mut head = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut head))
-        .map_err(failed)?;
+    let file = File::open(path).map_err(failed)?;
+    if claim::is_claimed(&file) {
+        return Err(RecordError::BeingRecorded { path: path.to_owned() });
+    }
+    file.take(HEADER_BYTES).read_to_end(&mut head).map_err(failed)?;
     match head.as_slice() {
         [] => Ok(Occupant::EmptyFile),
         head if is_recording(head) => Ok(Occupant::Recording),

@@ -80,12 +80,16 @@ impl Assembler {
             EventKind::Launched(launched) => self.launched(at, launch, launched),
             EventKind::ThreadStarted { tid, creator } => self.thread_started(at, launch, task, *tid, *creator),
             EventKind::ExecFailed { entered, path, errno } => self.exec_failed(at, launch, *entered, path, *errno),
-            EventKind::Executed(executed) => self.executed(launch, task, executed),
+            EventKind::Executed(executed) => self.executed(launch, executed),
             EventKind::Loaded(loaded) => self.loaded(launch, loaded),
             EventKind::Exited(exited) => self.exited(at, launch, task, exited),
-            EventKind::Gone { zombie, auto_reaped } => {
+            EventKind::Gone {
+                zombie,
+                auto_reaped,
+                cpu,
+            } => {
                 let zombie = zombie.map(|zombie| self.relative(zombie));
-                self.launch(launch).thread_gone(zombie, *auto_reaped);
+                self.launch(launch).thread_gone(zombie, *auto_reaped, *cpu);
             }
             EventKind::Reaped { pid } => self.reaped(at, launch, *pid),
             EventKind::Slice(slice) => self.slice(at, launch, task, slice),
@@ -145,6 +149,10 @@ impl Assembler {
     /// Notes who has a pid now. Whoever had it before is gone and reaped, even if that was not seen: this keeps memory
     /// bounded by the number of pids.
     fn give_pid(&mut self, pid: Pid, id: LaunchId) {
+        if pid == Pid(0) {
+            // The recorder's pid namespace does not see it.
+            return;
+        }
         let before = self.by_pid.insert(pid, id);
         if let Some(before) = before.filter(|before| *before != id && self.unfinished.contains_key(before)) {
             self.launch(before).is_superseded = true;
@@ -171,12 +179,15 @@ impl Assembler {
     fn launched(&mut self, at: Nanos, id: LaunchId, launched: &Launched) {
         let entered = launched.entered.map(|entered| self.relative(entered));
         self.give_pid(launched.pid, id);
-        self.launch(launched.parent).awaited.insert(launched.pid_for_parent, id);
+        self.launch(launched.parent);
+        if let Some(reaper) = launched.reaper {
+            self.launch(reaper).awaited.insert(launched.pid_for_reaper, id);
+        }
         let row = &mut self.launch(id).row;
         row.parent = Some(launched.parent);
         row.parent_task = Some(launched.parent_task);
         row.origin = Origin::Launched;
-        row.mechanism = Some(launched.mechanism);
+        row.mechanism = launched.mechanism;
         row.create = entered;
         row.created = Some(at);
         row.parent_rss_bytes = launched.parent_memory.map(|memory| memory.rss_bytes);
@@ -209,7 +220,7 @@ impl Assembler {
         self.batch.failed_execs.push(row);
     }
 
-    fn executed(&mut self, launch: LaunchId, task: TaskId, executed: &Executed) {
+    fn executed(&mut self, launch: LaunchId, executed: &Executed) {
         let first_run = executed.first_run.map(|first_run| self.relative(first_run));
         let exec = OrderedExec {
             ordinal: self.next_exec,
@@ -218,7 +229,7 @@ impl Assembler {
         self.next_exec += 1;
         let state = self.launch(launch);
         state.ran_first(first_run);
-        let before = state.executed(task, exec);
+        let before = state.executed(exec);
         self.batch.execs.extend(before);
     }
 
@@ -321,8 +332,7 @@ impl Assembler {
     fn waker(&mut self, waker: &Waker) -> WakerRow {
         match waker {
             Waker::Task(task) => WakerRow::Task(*task),
-            // Pid 0 is the idle task, which wakes nobody but from an interrupt.
-            Waker::Interrupt | Waker::Other { pid: Pid(0), .. } => WakerRow::Interrupt,
+            Waker::Interrupt => WakerRow::Interrupt,
             Waker::Other { pid, name } => WakerRow::Other(*pid, Some(self.interner.intern(name))),
         }
     }

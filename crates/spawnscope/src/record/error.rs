@@ -106,6 +106,12 @@ pub enum RecordError {
         /// That file.
         path: PathBuf,
     },
+    /// Another recorder writes the file.
+    #[error("{} is being recorded by another spawnscope: name another file with -o", path.display())]
+    BeingRecorded {
+        /// That file.
+        path: PathBuf,
+    },
     /// The file was renamed or deleted under the recorder.
     #[error("recording {} was moved or deleted while it was written: give each recorder a file of its own with -o", path.display())]
     Moved {

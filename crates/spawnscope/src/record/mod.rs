@@ -3,6 +3,7 @@
 
 mod aside;
 mod assemble;
+mod claim;
 mod error;
 mod fields;
 mod intern;
@@ -20,4 +21,5 @@ pub mod writer;
 pub use error::RecordError;
 pub use reader::RecordingFile;
 pub use redact::Redaction;
-pub use writer::{Ending, Header, Recorder};
+pub use rows::{Ending, Header};
+pub use writer::Recorder;

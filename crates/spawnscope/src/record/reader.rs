@@ -9,6 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::event::{LeftCpu, Loss, Mechanism, Missing, Pid, TaskId};
 
+use super::claim;
 use super::error::{self, RecordError};
 use super::fields::{BadValue, Fields, FromColumn, TextIndex};
 use super::store::{self, LOCK_PATIENCE};
@@ -23,6 +24,7 @@ pub use super::rows::{
 pub struct RecordingFile {
     connection: Connection,
     path: PathBuf,
+    is_live: bool,
 }
 
 impl RecordingFile {
@@ -43,6 +45,8 @@ impl RecordingFile {
             Ok(metadata) if !metadata.is_file() => return Err(RecordError::NotARecording { path: path.to_owned() }),
             Ok(_) => {}
         }
+        // Looked at before SQLite opens the file: closing any descriptor of it would lift SQLite's own locks.
+        let is_live = fs::File::open(path).is_ok_and(|file| claim::is_claimed(&file));
         let failed = |source| not_opened(path, source);
         let mut connection = store::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, patience).map_err(failed)?;
         let mut numbers = identity(&connection);
@@ -53,7 +57,11 @@ impl RecordingFile {
         let (application_id, user_version) = numbers.map_err(failed)?;
         let path = path.to_owned();
         match version::identify(application_id, user_version) {
-            Identity::Readable => Ok(RecordingFile { connection, path }),
+            Identity::Readable => Ok(RecordingFile {
+                connection,
+                path,
+                is_live,
+            }),
             Identity::Newer(found) => Err(RecordError::NewerVersion {
                 path,
                 found,
@@ -113,6 +121,7 @@ impl RecordingFile {
         Ok(Info {
             missing: self.rows(&MISSING, &no_texts, missing)?,
             lost: self.rows(&LOST, &no_texts, loss)?,
+            is_live: self.is_live,
             ..info
         })
     }
@@ -215,6 +224,7 @@ fn info(fields: &mut Fields) -> Result<Info, BadValue> {
         root: fields.optional()?,
         last: fields.required()?,
         wall: fields.optional()?,
+        is_live: false,
         ended: fields.optional_word()?,
         missing: Vec::new(),
         lost: Vec::new(),
@@ -314,12 +324,13 @@ fn slice(fields: &mut Fields) -> Result<SliceRow, BadValue> {
 
 fn waker(fields: &mut Fields) -> Result<Option<WakerRow>, BadValue> {
     let by: Option<Waking> = fields.optional()?;
-    let name = fields.optional()?;
-    Ok(by.map(|by| match by {
-        Waking::Interrupt => WakerRow::Interrupt,
-        Waking::Task(task) => WakerRow::Task(task),
-        Waking::Other(pid) => WakerRow::Other(pid, name),
-    }))
+    let name: Option<TextId> = fields.optional()?;
+    Ok(match by {
+        Some(Waking::Interrupt) => Some(WakerRow::Interrupt),
+        Some(Waking::Task(task)) => Some(WakerRow::Task(task)),
+        Some(Waking::Other(pid)) => Some(WakerRow::Other(pid, name)),
+        None => name.map(|name| WakerRow::Other(Pid(0), Some(name))),
+    })
 }
 
 /// What the column `waker` holds, without the name that the next column has.

@@ -41,11 +41,51 @@ pub struct Info {
     pub last: Nanos,
     /// From the start to the end; `None` when the recorder was cut off.
     pub wall: Option<Nanos>,
+    /// A recorder is still writing it.
+    pub is_live: bool,
     /// Why it ended; `None` when the recorder was cut off.
     pub ended: Option<String>,
     /// What this machine did not let the collector see.
     pub missing: Vec<Missing>,
     /// Events that were dropped.
+    pub lost: Vec<Loss>,
+}
+
+/// What is known when a recording begins.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// Name of the collector, such as `ebpf`.
+    pub collector: String,
+    /// What is followed.
+    pub scope: Scope,
+    /// The command's argv; empty without a command. Secrets in it are masked like any other.
+    pub command: Vec<Vec<u8>>,
+    /// Working directory of the recorder.
+    pub cwd: Vec<u8>,
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -m`.
+    pub arch: String,
+    /// `uname -n`.
+    pub hostname: String,
+    /// CPUs online.
+    pub cpus: u32,
+    /// Wall clock at `origin`, nanoseconds since 1970-01-01 UTC.
+    pub started_unix_ns: i64,
+    /// The instant that becomes the recording's time zero.
+    pub origin: Nanos,
+    /// What this machine does not let the collector see.
+    pub missing: Vec<Missing>,
+}
+
+/// What is known when a recording ends.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// From the start to the command's end, or to the recording's.
+    pub wall: Option<Nanos>,
+    /// Why it ended: `exited`, `interrupted`, `duration` or `failed: WHY`.
+    pub ended: String,
+    /// Events that the collector dropped.
     pub lost: Vec<Loss>,
 }
 
@@ -184,7 +224,7 @@ pub struct SliceRow {
 pub enum WakerRow {
     /// A followed thread.
     Task(TaskId),
-    /// A thread that is not followed, with its name.
+    /// A thread that is not followed, with its name; pid 0 when the recorder's pid namespace does not see it.
     Other(Pid, Option<TextId>),
     /// An interrupt.
     Interrupt,

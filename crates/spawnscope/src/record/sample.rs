@@ -6,7 +6,7 @@ use crate::event::{
 };
 
 use super::rows::Scope;
-use super::writer::{Ending, Header};
+use super::rows::{Ending, Header};
 
 /// Where time zero is.
 pub(super) const ORIGIN: Nanos = Nanos(1_000_000_000);
@@ -63,9 +63,10 @@ pub(super) fn launched(at: u64, parent: LaunchId, child: LaunchId, pid: i32) -> 
     let kind = EventKind::Launched(Launched {
         parent,
         parent_task: TaskId(parent.0),
+        reaper: Some(parent),
         pid: Pid(pid),
-        pid_for_parent: Pid(pid),
-        mechanism: Mechanism::Fork,
+        pid_for_reaper: Pid(pid),
+        mechanism: Some(Mechanism::Fork),
         entered: Some(instant(at.saturating_sub(50))),
         parent_memory: Some(ParentMemory {
             rss_bytes: 4_000_000,
@@ -124,6 +125,7 @@ pub(super) fn gone(at: u64, launch: LaunchId) -> Event {
         EventKind::Gone {
             zombie: Some(instant(at - 5)),
             auto_reaped: false,
+            cpu: Nanos(100),
         },
     )
 }

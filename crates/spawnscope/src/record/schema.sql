@@ -63,8 +63,8 @@ CREATE TABLE launch (
     wait_status        INTEGER,             -- as wait(2) encodes it: exit code << 8, or the signal, + 128 with a core dump
     parent_rss_bytes   INTEGER,             -- the parent's resident set at creation
     parent_table_bytes INTEGER,             -- the parent's page tables at creation
-    exit_cpu_ns        INTEGER,             -- CPU of its first thread when exit began
-    cpu_ns             INTEGER,             -- CPU of all its ended threads
+    exit_cpu_ns        INTEGER,             -- CPU of all its threads, each up to where its exit began
+    cpu_ns             INTEGER,             -- CPU of all its ended threads, teardown included
     name_text          INTEGER              -- comm, only for processes that existed before
 );
 
@@ -115,6 +115,7 @@ CREATE TABLE slice (
     reason    INTEGER NOT NULL, -- 0 created, 1 preempted, 2 interruptible sleep, 3 uninterruptible sleep, 4 stopped, 5 ended
     syscall   INTEGER,          -- number of the system call it sat in
     argument  INTEGER,          -- that call's first argument (as a signed 64-bit number)
-    waker     INTEGER,          -- task that woke it: thread.task or launch.id; 0: an interrupt; negative: minus the pid of one not followed
+    waker     INTEGER,          -- task that woke it: thread.task or launch.id; 0: an interrupt; negative: minus the pid of one not followed;
+                                -- NULL with a waker_text: one that the recorder's pid namespace does not see
     waker_text INTEGER          -- that one's comm
 );

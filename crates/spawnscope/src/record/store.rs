@@ -2,21 +2,21 @@
 //! do on failure is `writer`'s.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 
 use crate::event::{LaunchId, LeftCpu, Mechanism, Nanos};
 
-use super::aside;
+use super::aside::{self, Place};
 use super::assemble::Batch;
 use super::error::RecordError;
 use super::intern::NewText;
 use super::redact::Redaction;
-use super::rows::{FailedExecRow, LaunchRow, Origin, SliceRow, TextId, ThreadRow, WakerRow};
+use super::rows::{Ending, FailedExecRow, Header, LaunchRow, Origin, SliceRow, TextId, ThreadRow, WakerRow};
 use super::tables::{EXEC, FAILED_EXEC, LAUNCH, SLICE, TEXT, THREAD};
 use super::unfinished::OrderedExec;
-use super::writer::{Ending, Header};
 
 /// How long to wait for another program that holds a lock, such as a report on the recording while it grows.
 pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
@@ -25,12 +25,13 @@ pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Store {
     connection: Connection,
     path: PathBuf,
+    place: Arc<Place>,
 }
 
 impl Store {
     /// Makes a new recording, keeping the one that stands there as `<path>.old`.
     pub(super) fn create(path: &Path, header: &Header, redaction: Redaction) -> Result<Store, RecordError> {
-        aside::make_room(path)?;
+        let place = Arc::new(aside::make_room(path)?);
         let failed = |source| RecordError::sqlite("create", path, source);
         let mut connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, LOCK_PATIENCE).map_err(failed)?;
         connection.execute_batch(SETTINGS).map_err(failed)?;
@@ -38,7 +39,13 @@ impl Store {
         Ok(Store {
             connection,
             path: path.to_owned(),
+            place,
         })
+    }
+
+    /// Where it stands, to take it back when its connection is closed.
+    pub(super) fn place(&self) -> Arc<Place> {
+        Arc::clone(&self.place)
     }
 
     /// Writes a batch, all of it or nothing.
@@ -272,7 +279,7 @@ fn write_slices(transaction: &Transaction, slices: &[SliceRow]) -> rusqlite::Res
             None => (None, None),
             Some(WakerRow::Task(task)) => (Some(integer(task.0)), None),
             Some(WakerRow::Interrupt) => (Some(0), None),
-            Some(WakerRow::Other(pid, name)) => (Some(-i64::from(pid.0)), name.map(text)),
+            Some(WakerRow::Other(pid, name)) => ((pid.0 != 0).then_some(-i64::from(pid.0)), name.map(text)),
         };
         insert.execute(params![
             integer(row.task.0),

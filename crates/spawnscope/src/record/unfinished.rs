@@ -37,8 +37,8 @@ pub(super) struct Unfinished {
     /// Whether its pid was given to another launch: nothing more will be heard of it.
     pub(super) is_superseded: bool,
     exec: Option<LoadingExec>,
-    /// The thread whose CPU time at its exit is the process's: the first, or one that called `execve` since.
-    main_task: TaskId,
+    /// CPU time of the threads that began to exit, up to there.
+    cpu_until_exit: Nanos,
     living_threads: i64,
     group_exit: Option<Nanos>,
     last_exit: Option<Nanos>,
@@ -75,7 +75,7 @@ impl Unfinished {
             is_dirty: false,
             is_superseded: false,
             exec: None,
-            main_task: TaskId(id.0),
+            cpu_until_exit: Nanos(0),
             living_threads: 1,
             group_exit: None,
             last_exit: None,
@@ -107,13 +107,8 @@ impl Unfinished {
         self.threads.insert(thread.task, thread);
     }
 
-    /// Notes a successful `execve` by `task`; gives back the one before it if that is not written yet.
-    pub(super) fn executed(&mut self, task: TaskId, exec: OrderedExec) -> Option<OrderedExec> {
-        if self.main_task != task {
-            // An exec takes the place of the first thread, whose own exit was not the process's.
-            self.main_task = task;
-            self.row.exit_cpu = None;
-        }
+    /// Notes a successful `execve`; gives back the one before it if that is not written yet.
+    pub(super) fn executed(&mut self, exec: OrderedExec) -> Option<OrderedExec> {
         let before = self.exec.replace(LoadingExec {
             exec,
             is_written: false,
@@ -163,11 +158,10 @@ impl Unfinished {
         if exited.last_thread || group_exit.is_some() {
             self.row.wait_status = Some(exited.wait_status);
         }
-        if task == self.main_task {
-            self.row.exit_cpu = Some(exited.cpu);
+        self.cpu_until_exit = sum(self.cpu_until_exit, exited.cpu);
+        if exited.last_thread {
+            self.row.exit_cpu = Some(self.cpu_until_exit);
         }
-        let cpu_before = self.row.cpu.unwrap_or_default();
-        self.row.cpu = Some(Nanos(cpu_before.0.saturating_add(exited.cpu.0)));
         let thread = self.threads.remove(&task)?;
         Some(ThreadRow {
             ended: Some(at),
@@ -177,7 +171,8 @@ impl Unfinished {
     }
 
     /// Notes that a thread left the CPU for good.
-    pub(super) fn thread_gone(&mut self, zombie: Option<Nanos>, auto_reaped: bool) {
+    pub(super) fn thread_gone(&mut self, zombie: Option<Nanos>, auto_reaped: bool, cpu: Nanos) {
+        self.row.cpu = Some(sum(self.row.cpu.unwrap_or_default(), cpu));
         self.living_threads -= 1;
         // A thread other than the last always reaps itself: that says nothing of its process.
         self.is_auto_reaped |= auto_reaped && zombie.is_some();
@@ -214,4 +209,8 @@ impl Unfinished {
         };
         is_over || self.is_superseded
     }
+}
+
+fn sum(so_far: Nanos, more: Nanos) -> Nanos {
+    Nanos(so_far.0.saturating_add(more.0))
 }

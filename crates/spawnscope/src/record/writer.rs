@@ -9,51 +9,14 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Nanos};
+use crate::event::{Event, EventKind, LaunchId};
 
+use super::aside::Place;
 use super::assemble::Assembler;
 use super::error::RecordError;
 use super::redact::Redaction;
-use super::rows::Scope;
+use super::rows::{Ending, Header};
 use super::store::Store;
-
-/// What is known when a recording begins.
-#[derive(Clone, Debug)]
-pub struct Header {
-    /// Name of the collector, such as `ebpf`.
-    pub collector: String,
-    /// What is followed.
-    pub scope: Scope,
-    /// The command's argv; empty without a command. Secrets in it are masked like any other.
-    pub command: Vec<Vec<u8>>,
-    /// Working directory of the recorder.
-    pub cwd: Vec<u8>,
-    /// `uname -r`.
-    pub kernel: String,
-    /// `uname -m`.
-    pub arch: String,
-    /// `uname -n`.
-    pub hostname: String,
-    /// CPUs online.
-    pub cpus: u32,
-    /// Wall clock at `origin`, nanoseconds since 1970-01-01 UTC.
-    pub started_unix_ns: i64,
-    /// The instant that becomes the recording's time zero.
-    pub origin: Nanos,
-    /// What this machine does not let the collector see.
-    pub missing: Vec<Missing>,
-}
-
-/// What is known when a recording ends.
-#[derive(Clone, Debug)]
-pub struct Ending {
-    /// From the start to the command's end, or to the recording's.
-    pub wall: Option<Nanos>,
-    /// Why it ended: `exited`, `interrupted`, `duration` or `failed: WHY`.
-    pub ended: String,
-    /// Events that the collector dropped.
-    pub lost: Vec<Loss>,
-}
 
 /// A batch is written this long after its first event, at the latest: what a killed recorder loses at most.
 const BATCH_AGE: Duration = Duration::from_millis(300);
@@ -79,6 +42,7 @@ pub struct Recorder {
     sender: Option<Sender<Message>>,
     thread: Option<JoinHandle<()>>,
     progress: Arc<Progress>,
+    place: Arc<Place>,
 }
 
 impl Recorder {
@@ -94,6 +58,7 @@ impl Recorder {
     }
 
     fn start(store: Store, assembler: Assembler) -> std::io::Result<Recorder> {
+        let place = store.place();
         let (sender, receiver) = mpsc::channel();
         let progress = Arc::new(Progress::default());
         let writer = Writer {
@@ -110,6 +75,7 @@ impl Recorder {
             sender: Some(sender),
             thread: Some(thread),
             progress,
+            place,
         })
     }
 
@@ -152,6 +118,15 @@ impl Recorder {
             .failure
             .get()
             .map_or(Ok(()), |failure| Err(failure.as_ref().clone()))
+    }
+
+    /// Takes everything back: the file goes, and the recording that stood there before returns.
+    ///
+    /// # Errors
+    /// When the files cannot be renamed.
+    pub fn discard(mut self) -> Result<(), RecordError> {
+        self.join();
+        self.place.take_back()
     }
 
     fn tell(&self, message: Message) {

@@ -55,6 +55,7 @@ impl Builder {
             root: Some(ROOT),
             last: Nanos(wall_ns),
             wall: Some(Nanos(wall_ns)),
+            is_live: false,
             ended: Some("exited".to_owned()),
             missing: Vec::new(),
             lost: Vec::new(),

@@ -1,3 +1,5 @@
+//! Runs that slow down, runs that only look so, and the memory of a growing parent.
+
 use proptest::prelude::*;
 use spawnscope::analyze::Forest;
 use spawnscope::analyze::drift::{Drift, drifts};

@@ -1,3 +1,5 @@
+//! Failed execs folded into searches of PATH.
+
 use spawnscope::analyze::path_search::{path_searches, searches_of};
 use spawnscope::analyze::{Forest, path_search::Search};
 use spawnscope::event::Nanos;

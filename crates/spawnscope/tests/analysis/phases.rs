@@ -1,3 +1,5 @@
+//! Where a launch's time goes: phases tile it, whatever is unknown.
+
 use proptest::prelude::*;
 use spawnscope::analyze::Forest;
 use spawnscope::analyze::launch::Outcome;

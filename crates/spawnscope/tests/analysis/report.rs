@@ -1,3 +1,5 @@
+//! What is counted, and how launches are named and grouped.
+
 use anstream::adapter::strip_str;
 use spawnscope::analyze::phases::Phase;
 use spawnscope::analyze::{GroupBy, Origin, Report, report};

@@ -1,3 +1,5 @@
+//! Launches as a forest: orphans, cycles, depth.
+
 use proptest::prelude::*;
 use spawnscope::analyze::{Forest, Origin};
 use spawnscope::event::{LaunchId, Nanos};

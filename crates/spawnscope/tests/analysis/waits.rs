@@ -1,3 +1,5 @@
+//! Slices become the waits of their launches.
+
 use spawnscope::analyze::waits::Waker;
 use spawnscope::analyze::{Forest, Waits};
 use spawnscope::event::{LeftCpu, Nanos, Pid, TaskId};

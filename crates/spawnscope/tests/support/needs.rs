@@ -1,9 +1,10 @@
 //! What a live test may need of the machine, how to find out, and whether it may be missing.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
 use super::workloads;
 
@@ -15,7 +16,7 @@ const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
 /// Something that not every machine has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
     /// Kernel type information and the privilege to attach eBPF programs.
     Ebpf,
@@ -67,18 +68,14 @@ impl Need {
 
     /// Whether this machine has it, and why not; found out once.
     pub fn check(self) -> Result<(), String> {
-        static FOUND: Mutex<Vec<(Need, Result<(), String>)>> = Mutex::new(Vec::new());
-        let known = |found: &[(Need, Result<(), String>)]| found.iter().find(|(need, _)| *need == self).cloned();
-        if let Some((_, answer)) = known(&FOUND.lock().expect("no check panics with the lock")) {
-            return answer;
+        static FOUND: LazyLock<Mutex<HashMap<Need, Result<(), String>>>> = LazyLock::new(Mutex::default);
+        if let Some(found) = FOUND.lock().expect("no check panics").get(&self) {
+            return found.clone();
         }
-        // Not under the lock: one need may ask for another.
-        let answer = self.find_out();
-        FOUND
-            .lock()
-            .expect("no check panics with the lock")
-            .push((self, answer.clone()));
-        answer
+        // Unlocked, since one need may ask for another.
+        let found = self.find_out();
+        FOUND.lock().expect("no check panics").insert(self, found.clone());
+        found
     }
 
     fn find_out(self) -> Result<(), String> {

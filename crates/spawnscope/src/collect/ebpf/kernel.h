@@ -124,7 +124,7 @@ struct task_struct {
 	struct thread_info thread_info;
 	int pid, tgid, exit_code, exit_state;
 	unsigned int __state;
-	struct task_struct *group_leader;
+	struct task_struct *group_leader, *real_parent;
 	struct pid *thread_pid;
 	struct mm_struct *mm;
 	struct fs_struct *fs;
@@ -138,7 +138,6 @@ struct linux_binprm {
 struct kernel_siginfo;
 
 /* include/linux/sched.h */
-#define TASK_INTERRUPTIBLE 0x01
 #define TASK_UNINTERRUPTIBLE 0x02
 #define TASK_STOPPED_OR_TRACED 0x0c
 #define TASK_DEAD 0x80
@@ -152,11 +151,12 @@ enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
 #define TS_COMPAT 0x02
 /* include/linux/preempt.h: NMI, hard interrupt, or serving (not merely disabling) soft interrupts */
 #define INTERRUPT_CONTEXT 0x00ff0100
-/* include/uapi/linux/{sched,wait,mman}.h */
-#define CLONE_THREAD 0x00010000
+/* include/uapi/linux/{wait,mman}.h */
 #define WNOWAIT 0x01000000
 #define PROT_READ 1
-#define P_PID_SIGINFO_OFFSET 12 /* si_pid in siginfo_t, arch-independent for the SIGCHLD layout */
+#define P_PID 1
+/* include/uapi/asm-generic/siginfo.h: si_pid on 64-bit machines, where the union behind si_code is aligned to 8 */
+#define SI_PID_OFFSET 16
 
 /* arch/x86/entry/syscalls/syscall_64.tbl */
 enum {

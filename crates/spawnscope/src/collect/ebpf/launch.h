@@ -21,15 +21,19 @@ static __always_inline void emit_launch(struct task_struct *parent, struct task_
 	struct WireLaunch *launch;
 	RESERVE(launch, KIND_LAUNCH, now, task);
 	struct mm_struct *mm = BPF_CORE_READ(parent, mm);
-	launch->entered = creator->syscall < 0 ? 0 : creator->entered;
+	struct WireTask *reaper = bpf_task_storage_get(&tasks, child->real_parent, 0, 0);
+	bool seen = creator->syscall >= 0;
+	launch->entered = seen ? creator->entered : 0;
 	launch->parent = creator->launch;
 	launch->parent_task = creator->task;
-	launch->flags = creator->clone_flags;
+	launch->reaper = reaper ? reaper->launch : 0;
+	launch->flags = seen ? creator->clone_flags : 0;
 	launch->parent_rss_pages = mm ? rss_pages(mm) : 0;
 	launch->parent_table_bytes = mm ? BPF_CORE_READ(mm, pgtables_bytes.counter) : 0;
 	launch->syscall = creator->syscall;
 	launch->pid = visible_tid(child);
-	launch->pid_for_parent = pid_at_level(BPF_CORE_READ(child, thread_pid), BPF_CORE_READ(parent, thread_pid, level));
+	__u32 level = BPF_CORE_READ(child, real_parent, thread_pid, level), namespace;
+	launch->pid_for_reaper = pid_at_level(BPF_CORE_READ(child, thread_pid), level, &namespace);
 	launch->reserved = 0;
 	bpf_ringbuf_submit(launch, wakeup_flag());
 }
@@ -42,7 +46,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!creator)
 		return 0;
 	bool thread = child->tgid == parent->tgid;
-	struct WireTask *task = create_task(child, creator->launch, !thread);
+	struct WireTask *task = create_task(child, thread ? creator->launch : 0);
 	if (!task)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
@@ -155,6 +159,7 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *b
 		return 0;
 	if (bpf_ringbuf_output(&events, scratch, sizeof(*executed) + used, wakeup_flag()))
 		count_lost(KIND_EXECUTED);
+	task->exec_entered = task->exec_entry_cpu = 0;
 	task->flags |= TASK_EXECUTED;
 	task->interpreter_base = interpreter_base(scratch, p->mm);
 	return 0;
@@ -166,7 +171,7 @@ static __always_inline void emit_exited(struct task_struct *p, struct WireTask *
 	RESERVE(exited, KIND_EXITED, now, task);
 	exited->first_run = task->first_run;
 	exited->exit_group_entered = task->exit_group_entered;
-	exited->cpu = cpu_time(task, now);
+	exited->cpu = task->exit_group_entered ? task->exit_group_cpu : cpu_time(task, now);
 	exited->wait_status = p->exit_code;
 	exited->last_thread = !!(task->flags & TASK_LAST_THREAD);
 	bpf_ringbuf_submit(exited, wakeup_flag());

@@ -98,7 +98,7 @@ pub(super) fn load(buffer_bytes: u32, settings: &WireSettings, first_free_id: u6
                     missing: missing(&chosen),
                 });
             }
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(not_permitted(&error)),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(not_permitted()),
             Err(error) => {
                 let messages = take_messages();
                 match refused_program(&messages) {
@@ -214,7 +214,7 @@ fn verifier_reason(messages: &str) -> Option<String> {
 
 fn unsupported(error: &libbpf_rs::Error) -> CollectError {
     if error.kind() == ErrorKind::PermissionDenied {
-        return not_permitted(error);
+        return not_permitted();
     }
     let reason = take_messages()
         .lines()
@@ -224,10 +224,9 @@ fn unsupported(error: &libbpf_rs::Error) -> CollectError {
     CollectError::Unsupported(reason.unwrap_or_else(|| error.to_string()))
 }
 
-fn not_permitted(error: &libbpf_rs::Error) -> CollectError {
+fn not_permitted() -> CollectError {
     let program = std::env::current_exe().map(|path| path.display().to_string());
     CollectError::NotPermitted {
-        detail: error.to_string(),
         program: program.unwrap_or_else(|_| "spawnscope".to_owned()),
     }
 }

@@ -100,6 +100,10 @@ static __noinline void loader_enters(struct WireTask *task, struct pt_regs *regs
 		if (task->cache_fd >= 0 && (int)BPF_CORE_READ(regs, r8) == task->cache_fd)
 			task->load_state = LOAD_MAPPING_CACHE;
 		break;
+	case NR_close: /* an empty cache is closed unmapped, and its descriptor is the next file's */
+		if ((int)first == task->cache_fd)
+			task->cache_fd = -1;
+		break;
 	case NR_munmap:
 		if (task->cache_address && first == task->cache_address)
 			task->load_state = LOAD_UNMAPPING_CACHE;

@@ -6,7 +6,7 @@ mod load;
 mod wire;
 
 use std::cell::RefCell;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 
@@ -14,8 +14,8 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBuff
 use zerocopy::{FromZeros, IntoBytes};
 
 use self::wire::{KIND_END, TASK_IGNORED, WireSettings, WireTask};
-use super::{CollectError, Collector, Follow, Settings};
-use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Nanos, Pid, TaskId};
+use super::{CollectError, Collector, Follow, Settings, now, pidfd};
+use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Pid, TaskId};
 
 /// The number of the command or process that the collector is told to follow.
 pub const ROOT: LaunchId = LaunchId(1);
@@ -45,7 +45,7 @@ pub struct EbpfCollector {
     lost: MapHandle,
     shared: MapHandle,
     // Last: the maps and programs that the fields above use.
-    _object: Object,
+    object: Object,
 }
 
 /// What the ring buffer's callback fills.
@@ -92,7 +92,7 @@ impl EbpfCollector {
             drained,
             lost,
             shared,
-            _object: object,
+            object,
         })
     }
 }
@@ -134,6 +134,14 @@ impl Collector for EbpfCollector {
             });
         }
         losses.push(Loss {
+            kind: "call of a program that interrupted itself".to_owned(),
+            events: self
+                .object
+                .progs()
+                .filter_map(|program| recursion_misses(&program))
+                .sum(),
+        });
+        losses.push(Loss {
             kind: "malformed record".to_owned(),
             events: self.drained.borrow().malformed,
         });
@@ -151,6 +159,20 @@ impl Collector for EbpfCollector {
     fn detach(&mut self) {
         self.links.clear();
     }
+}
+
+/// Calls that the kernel skipped because the program was running on that CPU already: an interrupt's wake-up within
+/// a wake-up. Unknown before Linux 5.12.
+fn recursion_misses(program: &libbpf_rs::Program<'_>) -> Option<u64> {
+    if !program.autoload() {
+        return None;
+    }
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut bytes = u32::try_from(size_of_val(&info)).ok()?;
+    // SAFETY: the descriptor is an open program's, and `info` has `bytes` bytes to be filled.
+    let outcome =
+        unsafe { libbpf_sys::bpf_prog_get_info_by_fd(program.as_fd().as_raw_fd(), &raw mut info, &raw mut bytes) };
+    (outcome == 0).then_some(info.recursion_misses)
 }
 
 fn failed(action: &'static str, error: &libbpf_rs::Error) -> CollectError {
@@ -207,8 +229,7 @@ fn ring_buffer(object: &Object, drained: &Rc<RefCell<Drained>>) -> Result<RingBu
 fn seed(object: &Object, follow: Follow, drained: &Rc<RefCell<Drained>>) -> Result<(), CollectError> {
     let tasks = map(object, "tasks")?;
     let insert = |pid: Pid, flags: u32, id: u64| -> Result<(), CollectError> {
-        let no_process = |error: std::io::Error| CollectError::NoProcess { pid: pid.0, error };
-        let pidfd = pidfd(pid).map_err(no_process)?;
+        let pidfd = pidfd(pid).map_err(|error| no_process(pid, &error))?;
         let mut task = WireTask::new_zeroed();
         (task.task, task.launch, task.flags, task.syscall, task.cache_fd) = (id, id, flags, -1, -1);
         tasks
@@ -240,14 +261,18 @@ fn seed(object: &Object, follow: Follow, drained: &Rc<RefCell<Drained>>) -> Resu
     }
 }
 
-fn pidfd(pid: Pid) -> std::io::Result<OwnedFd> {
-    let pid = rustix::process::Pid::from_raw(pid.0).ok_or(rustix::io::Errno::SRCH)?;
-    Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
-}
-
-/// CLOCK_MONOTONIC, as the programs read it.
-#[must_use]
-pub fn now() -> Nanos {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+fn no_process(pid: Pid, error: &std::io::Error) -> CollectError {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
+    let of_process = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Tgid:"))
+        .map(str::trim);
+    let reason = match of_process {
+        Some(process) if process != pid.0.to_string() => {
+            format!("it is a thread of process {process}; use -p {process}")
+        }
+        _ if error.raw_os_error() == Some(libc::ESRCH) => "there is no such process".to_owned(),
+        _ => error.to_string(),
+    };
+    CollectError::NoProcess { pid: pid.0, reason }
 }

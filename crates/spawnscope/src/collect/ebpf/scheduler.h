@@ -20,10 +20,11 @@ static __always_inline void emit_gone(struct task_struct *p, struct WireTask *ta
 	struct WireGone *gone;
 	RESERVE(gone, KIND_GONE, now, task);
 	gone->on = task->on;
+	gone->cpu = cpu_time(task, now);
 	gone->zombie = task->zombie ? task->zombie : task->flags & TASK_LAST_THREAD ? now : 0;
-	gone->released = p->pid == p->tgid && p->exit_state == EXIT_DEAD;
+	gone->released = gone->zombie && p->group_leader->exit_state == EXIT_DEAD;
 	gone->reserved = 0;
-	bpf_ringbuf_submit(gone, BPF_RB_NO_WAKEUP);
+	bpf_ringbuf_submit(gone, wakeup_flag());
 }
 
 static __always_inline void leave_cpu(struct task_struct *p, struct WireTask *task, bool preempted, unsigned int state,
@@ -56,7 +57,7 @@ static __always_inline void emit_slice(struct WireTask *task, __u64 now)
 	slice->syscall = task->syscall;
 	slice->left = task->left;
 	__builtin_memcpy(slice->waker_comm, task->waker_comm, COMM_BYTES);
-	bpf_ringbuf_submit(slice, BPF_RB_NO_WAKEUP);
+	bpf_ringbuf_submit(slice, wakeup_flag());
 }
 
 static __always_inline void get_cpu(struct WireTask *task, __u64 now)
@@ -113,23 +114,28 @@ static __always_inline void note_waker(struct WireTask *task, bool interrupt)
 	}
 }
 
+/* The idle thread wakes nobody of its own accord: that is an interrupt. */
+static __always_inline bool is_idle(void)
+{
+	return bpf_get_current_task_btf()->pid == 0;
+}
+
 /* Runs in whoever wakes `p`; in an interrupt, `current` is merely who was interrupted. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
 	struct WireTask *task = followed(p);
 	if (task)
-		note_waker(task, *(const int *)bpf_this_cpu_ptr(&__preempt_count) & INTERRUPT_CONTEXT);
+		note_waker(task, *(const int *)bpf_this_cpu_ptr(&__preempt_count) & INTERRUPT_CONTEXT || is_idle());
 	return 0;
 }
 
-/* Where the kernel hides __preempt_count: the idle thread wakes nobody of its own accord, so that is an interrupt;
- * one that hit another thread looks like a wake-up by that thread. */
+/* Where the kernel hides __preempt_count: an interrupt that hit a thread looks like a wake-up by that thread. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking_anywhere, struct task_struct *p)
 {
 	struct WireTask *task = followed(p);
 	if (task)
-		note_waker(task, bpf_get_current_task_btf()->pid == 0);
+		note_waker(task, is_idle());
 	return 0;
 }

@@ -24,8 +24,9 @@ struct {
 	__type(value, __u64);
 } lost SEC(".maps");
 
-/* Where records of variable length are put together; a program runs to its end on its CPU. The extra PATH_BYTES let
- * the verifier see that a string which begins anywhere within the data ends within the buffer. */
+/* Where records of variable length are put together: tracepoints run with preemption off, so one for each CPU is
+ * enough. The extra PATH_BYTES let the verifier see that a string which begins anywhere within the data ends within
+ * the buffer. */
 struct scratch {
 	union {
 		struct WireExecuted executed;
@@ -93,29 +94,32 @@ static __always_inline __u64 next_id(void)
 	return __sync_fetch_and_add(&shared.last_id, 1) + 1;
 }
 
-static __always_inline int pid_at_level(struct pid *pid, __u32 level)
+/* The pid at a level of the hierarchy of pid namespaces, NULL's and a level that it does not have: 0. */
+static __always_inline int pid_at_level(struct pid *pid, __u32 level, __u32 *namespace)
 {
 	struct upid upid;
-	if (!pid || bpf_core_read(&upid, sizeof(upid), &pid->numbers[level]))
+	*namespace = 0;
+	if (level > BPF_CORE_READ(pid, level) || bpf_core_read(&upid, sizeof(upid), &pid->numbers[level]))
 		return 0;
+	*namespace = BPF_CORE_READ(upid.ns, ns.inum);
 	return upid.nr;
 }
 
-/* The thread's id as the recorder's pid namespace names it; 0 when that namespace cannot see it. Every followed thread
- * is in that namespace or below it, so the level at which the namespace was once found is that of all. */
-static __always_inline int visible_tid(struct task_struct *p)
+/* The thread's id as the recorder's pid namespace names it; 0 when that namespace cannot see it. The namespace's level
+ * is remembered once it was found. */
+static __noinline int visible_tid(struct task_struct *p)
 {
 	struct pid *pid = BPF_CORE_READ(p, thread_pid);
-	if (shared.pid_level_plus_one)
-		return pid_at_level(pid, shared.pid_level_plus_one - 1);
-	__u32 deepest = BPF_CORE_READ(pid, level);
-	for (__u32 level = 0; level < 32 && level <= deepest; level++) {
-		struct upid upid;
-		if (bpf_core_read(&upid, sizeof(upid), &pid->numbers[level]))
-			return 0;
-		if (BPF_CORE_READ(upid.ns, ns.inum) == settings.pid_namespace) {
+	__u32 known = shared.pid_level_plus_one, namespace;
+	if (known) {
+		int nr = pid_at_level(pid, known - 1, &namespace);
+		return namespace == settings.pid_namespace ? nr : 0;
+	}
+	for (__u32 level = 0; level < 32; level++) {
+		int nr = pid_at_level(pid, level, &namespace);
+		if (namespace == settings.pid_namespace) {
 			shared.pid_level_plus_one = level + 1;
-			return upid.nr;
+			return nr;
 		}
 	}
 	return 0;
@@ -141,7 +145,8 @@ static __always_inline void emit_thread(struct task_struct *p, struct WireTask *
 	bpf_ringbuf_submit(thread, wakeup_flag());
 }
 
-static __always_inline struct WireTask *create_task(struct task_struct *p, __u64 launch, bool first)
+/* Begins to follow a thread; `launch` 0 begins a process. */
+static __always_inline struct WireTask *create_task(struct task_struct *p, __u64 launch)
 {
 	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!task) {
@@ -149,9 +154,28 @@ static __always_inline struct WireTask *create_task(struct task_struct *p, __u64
 		return NULL;
 	}
 	task->task = next_id();
-	task->launch = first ? task->task : launch;
+	task->launch = launch ? launch : task->task;
 	task->syscall = -1;
 	task->cache_fd = -1;
+	return task;
+}
+
+/* Begins to follow a process that existed before, by its first thread. Several of its threads may come here at once:
+ * who sets the number does the rest. */
+static __always_inline struct WireTask *adopt_process(struct task_struct *leader, __u64 now)
+{
+	struct WireTask *task = bpf_task_storage_get(&tasks, leader, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!task) {
+		count_lost(KIND_UNFOLLOWED);
+		return NULL;
+	}
+	__u64 id = next_id();
+	if (__sync_val_compare_and_swap(&task->launch, 0, id) != 0)
+		return task;
+	task->task = id;
+	task->syscall = -1;
+	task->cache_fd = -1;
+	emit_adopted(leader, task, now);
 	return task;
 }
 
@@ -160,19 +184,19 @@ static __noinline struct WireTask *adopt(struct task_struct *p)
 {
 	struct WireTask *leader = bpf_task_storage_get(&tasks, p->group_leader, 0, 0);
 	__u64 now = bpf_ktime_get_ns();
+	bool is_leader = p->pid == p->tgid;
 	if (!leader) {
 		if (!settings.follow_all || !p->mm)
 			return NULL;
-		leader = create_task(p->group_leader, 0, true);
+		leader = adopt_process(p->group_leader, now);
 		if (!leader)
 			return NULL;
-		emit_adopted(p->group_leader, leader, now);
-		if (p->pid == p->tgid)
+		if (is_leader)
 			leader->on = now;
 	}
-	if (p->pid == p->tgid)
+	if (is_leader)
 		return leader;
-	struct WireTask *task = create_task(p, leader->launch, false);
+	struct WireTask *task = create_task(p, leader->launch);
 	if (!task)
 		return NULL;
 	task->flags = leader->flags & TASK_IGNORED;

@@ -51,6 +51,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 		break;
 	case NR_exit_group:
 		task->exit_group_entered = bpf_ktime_get_ns();
+		task->exit_group_cpu = cpu_time(task, task->exit_group_entered);
 		break;
 	case NR_read: case NR_write: case NR_writev:
 		if (settings.terminal && !shared.terminal_used && task->argument <= 2 && is_terminal(task->argument))
@@ -90,17 +91,17 @@ static __always_inline void emit_reaped(struct WireTask *task, __u32 pid)
 	bpf_ringbuf_submit(reaped, wakeup_flag());
 }
 
-/* waitid tells the pid only in its siginfo, if the caller wants one; for P_PID it is the argument. */
+/* For P_PID the pid is the argument; else waitid tells it only in its siginfo, if the caller wants one. */
 static __always_inline void waitid_returned(struct WireTask *task, struct pt_regs *regs)
 {
 	__u64 info = BPF_CORE_READ(regs, dx);
 	__u32 pid = 0;
 	if (BPF_CORE_READ(regs, r10) & WNOWAIT)
 		return;
-	if (info)
-		bpf_probe_read_user(&pid, sizeof(pid), (void *)(info + P_PID_SIGINFO_OFFSET));
-	else if (BPF_CORE_READ(regs, di) == 1 /* P_PID */)
+	if (BPF_CORE_READ(regs, di) == P_PID)
 		pid = BPF_CORE_READ(regs, si);
+	else if (info)
+		bpf_probe_read_user(&pid, sizeof(pid), (void *)(info + SI_PID_OFFSET));
 	if (pid)
 		emit_reaped(task, pid);
 }

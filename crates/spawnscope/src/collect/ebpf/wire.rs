@@ -41,8 +41,6 @@ pub const ARGV_BYTES: u32 = 4096;
 pub const NAME_BYTES: u32 = 256;
 /// Most directories of a working directory kept.
 pub const CWD_DEPTH: u32 = 40;
-/// Most bytes of a working directory kept.
-pub const CWD_BYTES: u32 = 4096;
 /// Room for all of these behind a `WireExecuted`, and one more file name for the verifier.
 pub const EXECUTED_DATA_BYTES: u32 = 12800;
 /// Length of a thread's name (TASK_COMM_LEN).
@@ -94,6 +92,8 @@ pub struct WireLaunch {
     pub entered: u64,
     pub parent: u64,
     pub parent_task: u64,
+    /// The process whose child it is: not the creator with CLONE_PARENT; 0 when that one is not followed.
+    pub reaper: u64,
     /// CLONE_* flags, as given.
     pub flags: u64,
     pub parent_rss_pages: u64,
@@ -101,7 +101,7 @@ pub struct WireLaunch {
     /// Number of the system call; negative when its entry was not seen.
     pub syscall: i32,
     pub pid: u32,
-    pub pid_for_parent: u32,
+    pub pid_for_reaper: u32,
     pub reserved: u32,
 }
 
@@ -175,6 +175,7 @@ pub struct WireExited {
     pub header: WireHeader,
     pub first_run: u64,
     pub exit_group_entered: u64,
+    /// CPU time when it called exit_group, or now.
     pub cpu: u64,
     pub wait_status: i32,
     pub last_thread: u32,
@@ -186,6 +187,7 @@ pub struct WireExited {
 pub struct WireGone {
     pub header: WireHeader,
     pub on: u64,
+    pub cpu: u64,
     pub zombie: u64,
     /// 1: nobody has to reap its process (any more).
     pub released: u32,
@@ -268,6 +270,7 @@ pub struct WireTask {
     pub exec_returned: u64,
     pub exec_return_cpu: u64,
     pub exit_group_entered: u64,
+    pub exit_group_cpu: u64,
     pub zombie: u64,
     pub interpreter_base: u64,
     pub cache_address: u64,

@@ -1,3 +1,5 @@
+//! What events become: whole lives, awkward ones, and any subset of them.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -53,7 +55,7 @@ fn a_whole_life_becomes_one_row_with_every_instant() {
         parent_rss_bytes: Some(4_000_000),
         parent_table_bytes: Some(80_000),
         exit_cpu: Some(Nanos(90)),
-        cpu: Some(Nanos(90)),
+        cpu: Some(Nanos(100)),
         name: None,
     };
     assert_eq!(*row, expected);
@@ -208,7 +210,9 @@ fn exit_begins_with_the_first_exit_group_of_any_thread() {
     ];
     let row = &launches(&events)[&CHILD];
     assert_eq!((row.exit, row.wait_status), (Some(Nanos(380)), Some(0x700)));
-    assert_eq!((row.cpu, row.exit_cpu), (Some(Nanos(90)), Some(Nanos(20))));
+    assert_eq!((row.cpu, row.exit_cpu), (None, Some(Nanos(90))));
+    let both_gone = [&events[..], &[gone(500, CHILD), gone(510, CHILD)]].concat();
+    assert_eq!(launches(&both_gone)[&CHILD].cpu, Some(Nanos(200)));
 }
 
 #[test]
@@ -239,7 +243,7 @@ fn an_exec_by_another_thread_ends_the_first_but_not_the_process() {
     assert_eq!((row.exit, row.exit_cpu), (None, None));
     events.push(thread_exit(500, 7, Some(490), true));
     let row = &launches(&events)[&CHILD];
-    assert_eq!((row.exit, row.exit_cpu), (Some(Nanos(490)), Some(Nanos(70))));
+    assert_eq!((row.exit, row.exit_cpu), (Some(Nanos(490)), Some(Nanos(90))));
 }
 
 #[test]
@@ -278,6 +282,7 @@ fn a_child_that_reaps_itself_is_reaped_as_a_zombie_unless_a_wait_says_otherwise(
         EventKind::Gone {
             zombie: Some(instant(290)),
             auto_reaped: true,
+            cpu: Nanos(100),
         },
     );
     let mut events = vec![released(), launched(10, ROOT, CHILD, 200), exited(200, CHILD), auto];
@@ -361,7 +366,7 @@ fn launches_whose_end_was_lost_are_bounded_by_the_pids_and_orphans_by_number() {
             number,
             ROOT,
             LaunchId(2 + number),
-            i32::try_from(number % 10).unwrap(),
+            i32::try_from(1 + number % 10).unwrap(),
         ));
     }
     assembler.take_batch();
@@ -407,7 +412,7 @@ fn a_slice_is_stored_as_spans() {
             LeftCpu::Uninterruptible,
             Waker::Other {
                 pid: Pid(0),
-                name: b"swapper".to_vec(),
+                name: b"scanner".to_vec(),
             },
         ),
         (LeftCpu::Ended, Waker::Interrupt),
@@ -432,11 +437,11 @@ fn a_slice_is_stored_as_spans() {
         (Some(Nanos(30)), Some(WakerRow::Task(TaskId(9))))
     );
     assert!(matches!(batch.slices[1].waker, Some(WakerRow::Other(found, Some(_))) if found == pid));
-    assert_eq!(
-        batch.slices[2].waker,
-        Some(WakerRow::Interrupt),
-        "the idle task wakes nobody itself"
+    assert!(
+        matches!(batch.slices[2].waker, Some(WakerRow::Other(Pid(0), Some(_)))),
+        "outside the recorder's pid namespace"
     );
+    assert_eq!(batch.slices[3].waker, Some(WakerRow::Interrupt));
     assert_eq!(batch.slices[3].off_span, None, "it ended");
     assert_eq!(batch.mentioned, HashSet::from([CHILD]));
 }

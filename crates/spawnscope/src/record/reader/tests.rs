@@ -1,3 +1,5 @@
+//! Reading what is sound, and naming every way in which a file can be unsound.
+
 use std::fs::OpenOptions;
 
 use super::*;

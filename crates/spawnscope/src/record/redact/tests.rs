@@ -1,3 +1,5 @@
+//! Secrets that must be masked, and ordinary arguments that must not.
+
 use super::*;
 
 /// Masks arguments that are separated by `|`.

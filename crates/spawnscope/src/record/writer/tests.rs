@@ -1,3 +1,5 @@
+//! Files as they are left by an orderly end, a kill, a full disk and other programs.
+
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -5,7 +7,9 @@ use std::process::{Command, Stdio};
 
 use rusqlite::Connection;
 
+use super::super::rows::Scope;
 use super::*;
+use crate::event::{Loss, Nanos};
 use crate::record::reader::{Origin, Recording, RecordingFile};
 use crate::record::sample::*;
 
@@ -253,6 +257,7 @@ fn events_after_a_failure_are_counted() {
 fn a_recording_that_is_moved_away_ends_instead_of_harming_its_successor() {
     let folder = Folder::new();
     let first = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    std::fs::rename(folder.path(), folder.path().with_extension("moved")).unwrap();
     let second = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
     first.send(life(0));
     let error = first.finish(ending()).unwrap_err();
@@ -260,6 +265,33 @@ fn a_recording_that_is_moved_away_ends_instead_of_harming_its_successor() {
     second.send(life(1));
     second.finish(ending()).unwrap();
     assert_eq!(read(&folder.path()).launches.len(), 2);
+}
+
+#[test]
+fn a_recording_in_the_making_is_neither_moved_nor_taken_over() {
+    let folder = Folder::new();
+    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask);
+    assert!(matches!(second, Err(RecordError::BeingRecorded { .. })));
+    assert!(read(&folder.path()).info.is_live);
+    first.send(life(0));
+    first.finish(ending()).unwrap();
+    assert!(!read(&folder.path()).info.is_live);
+}
+
+#[test]
+fn a_discarded_recording_gives_its_place_back() {
+    let folder = Folder::new();
+    let earlier = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    earlier.send(life(0));
+    earlier.finish(ending()).unwrap();
+    let launches = read(&folder.path()).launches.len();
+    Recorder::create(&folder.path(), &header(), Redaction::Mask)
+        .unwrap()
+        .discard()
+        .unwrap();
+    assert_eq!(read(&folder.path()).launches.len(), launches);
+    assert!(!folder.path().with_extension("db.old").exists());
 }
 
 #[test]

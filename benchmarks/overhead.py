@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""Measures what recording costs: a storm of launches, a cold ./configure of GNU hello, start and finish, lost events,
+storage, and the report on 100,000 launches. Runs with and without the recorder alternate; medians and ratios of pairs
+are what counts on a noisy machine. Writes benchmarks/runs/<date>-<host>/overhead.json and prints a table. Needs root,
+bash, cc, and for configure a Debian mirror (apt-get source) or --hello DIR."""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+WORKLOADS = HERE.parent / "crates/spawnscope/tests/workloads"
+
+# Each prints the microseconds that its own work took, so that the recorder's start and finish do not count.
+TIMED = 'began=${EPOCHREALTIME/./}; %s; ended=${EPOCHREALTIME/./}; echo $((ended - began))'
+STORM = TIMED % "for ((i = 0; i < %d; i++)); do /bin/true; done"
+CONFIGURE = TIMED % "./configure >configure.out 2>&1 || exit 1"
+
+
+def main():
+    options = parse()
+    work = Path(tempfile.mkdtemp(prefix="spawnscope-bench."))
+    try:
+        results = {"date": datetime.date.today().isoformat(), "machine": machine(), "measurements": {}}
+        for name in options.only:
+            say(f"measuring {name}")
+            results["measurements"][name] = MEASUREMENTS[name](options, work)
+        print_table(results["measurements"])
+        if not options.dry_run:
+            say(f"wrote {store(results)}")
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", default="target/release/spawnscope", help="the recorder to measure")
+    parser.add_argument("--runs", type=int, default=15, help="pairs of runs of the storm and of start and finish")
+    parser.add_argument("--configure-runs", type=int, default=7, help="pairs of runs of ./configure")
+    parser.add_argument("--storm", type=int, default=3000, help="launches of the storm")
+    parser.add_argument("--launches", type=int, default=100_000, help="launches of the recording to report on")
+    parser.add_argument("--hello", type=Path, help="unpacked source of GNU hello")
+    parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS))
+    parser.add_argument("--dry-run", action="store_true", help="do not store the results")
+    options = parser.parse_args()
+    options.binary = str(Path(options.binary).resolve())
+    return options
+
+
+def storm(options, work):
+    """bash, N x /bin/true, recorded against unrecorded."""
+    command = ["bash", "-c", STORM % options.storm]
+    return paired(options.runs, lambda: timed(command), lambda: timed(recorded(options, work, command)))
+
+
+def configure(options, work):
+    """Cold ./configure of GNU hello, recorded against unrecorded, each in a fresh copy of the source."""
+    source = options.hello or fetch_hello(work)
+
+    def run(wrap):
+        tree = work / "hello"
+        shutil.rmtree(tree, ignore_errors=True)
+        shutil.copytree(source, tree, symlinks=True)
+        return timed(wrap(["bash", "-c", CONFIGURE]), tree)
+
+    result = paired(options.configure_runs, lambda: run(list), lambda: run(lambda c: recorded(options, work, c)))
+    counts = report(options, work)
+    result["counts"] = {key: counts[key] for key in ("launches", "forks_without_exec", "failed_execs", "lost_events")}
+    return result
+
+
+def start_and_finish(options, work):
+    """`record -- true` beyond `true` itself."""
+    pairs = []
+    for _ in range(options.runs):
+        plain = wall(["true"])
+        pairs.append((plain, wall(recorded(options, work, ["true"]))))
+    beyond = [(with_it - without) * 1e3 for without, with_it in pairs]
+    return {"milliseconds": spread(beyond), "pairs_seconds": pairs}
+
+
+def losses(options, work):
+    """xargs -P8 over 4000 launches: events lost, launches seen, bytes stored for each."""
+    command = ["bash", "-c", "seq 4000 | xargs -P8 -n1 /bin/true"]
+    runs = []
+    for _ in range(3):
+        wall(recorded(options, work, command))
+        size = (work / "bench.db").stat().st_size
+        counts = report(options, work)
+        runs.append({"lost": counts["lost_events"], "launches": counts["launches"], "bytes_a_launch": size / counts["launches"]})
+    return {"lost": max(run["lost"] for run in runs), "runs": runs}
+
+
+def report_time(options, work):
+    """The report on a large recording: seconds and peak memory, as text and as JSON."""
+    for name in ("storm", "tiny"):
+        subprocess.run(["cc", "-O2", "-static", "-o", work / name, WORKLOADS / f"{name}.c"], check=True)
+    wall(recorded(options, work, [str(work / "storm"), str(options.launches), str(work / "tiny")]))
+    rows = []
+    for form in ([], ["--json"]):
+        for _ in range(5):
+            seconds, usage = measured([options.binary, "report", *form, str(work / "bench.db")])
+            rows.append({"form": "json" if form else "text", "seconds": seconds, "peak_mib": usage.ru_maxrss / 1024})
+    return {
+        "launches": report(options, work)["launches"],
+        "seconds": spread([row["seconds"] for row in rows]),
+        "peak_mib": max(row["peak_mib"] for row in rows),
+        "file_mib": (work / "bench.db").stat().st_size / 2**20,
+        "runs": rows,
+    }
+
+
+MEASUREMENTS = {
+    "storm": storm,
+    "configure": configure,
+    "start_and_finish": start_and_finish,
+    "losses": losses,
+    "report": report_time,
+}
+
+
+def recorded(options, work, command):
+    return [options.binary, "record", "-q", "-o", str(work / "bench.db"), "--", *command]
+
+
+def report(options, work):
+    done = subprocess.run([options.binary, "report", "--json", str(work / "bench.db")], check=True, capture_output=True)
+    return json.loads(done.stdout)
+
+
+def timed(command, directory=None):
+    """Seconds that the workload says it took."""
+    done = subprocess.run(command, cwd=directory, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    return int(done.stdout.split()[-1]) / 1e6
+
+
+def wall(command):
+    return measured(command)[0]
+
+
+def measured(command):
+    began = time.perf_counter()
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    seconds = time.perf_counter() - began
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        sys.exit(f"{command} ended with {child.returncode}")
+    return seconds, usage
+
+
+def paired(runs, plain, with_it):
+    """Alternates the two, each first half of the time, after one warm-up of both."""
+    plain(), with_it()
+    pairs = []
+    for number in range(runs):
+        if number % 2:
+            second = with_it()
+            pairs.append((plain(), second))
+        else:
+            pairs.append((plain(), with_it()))
+    return {
+        "ratio_of_medians": statistics.median(p[1] for p in pairs) / statistics.median(p[0] for p in pairs),
+        "ratio": spread([second / first for first, second in pairs]),
+        "plain_seconds": spread([first for first, _ in pairs]),
+        "recorded_seconds": spread([second for _, second in pairs]),
+        "pairs_seconds": pairs,
+    }
+
+
+def spread(values):
+    low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
+    return {"median": statistics.median(values), "quartiles": [low, high], "min": min(values), "max": max(values)}
+
+
+def fetch_hello(work):
+    """GNU hello's source from Debian, with a sources list and state of its own: the system's stay as they are."""
+    place = work / "source"
+    (place / "lists/partial").mkdir(parents=True)
+    release = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
+    suite = release["VERSION_CODENAME"].strip('"')
+    (place / "deb-src.sources").write_text(
+        f"Types: deb-src\nURIs: http://deb.debian.org/debian\nSuites: {suite}\nComponents: main\n"
+        "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n"
+    )
+    apt = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={place}/deb-src.sources", "-o", "Dir::Etc::sourceparts=-"]
+    apt += ["-o", f"Dir::State::lists={place}/lists", "-o", "APT::Sandbox::User=root"]
+    for verb in (["update"], ["source", "hello"]):
+        subprocess.run(apt + verb, cwd=place, check=True, stdout=subprocess.DEVNULL)
+    return next(path for path in place.glob("hello-*") if path.is_dir())
+
+
+def machine():
+    model = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
+    return {"kernel": platform.release(), "cpu": model[0] if model else "unknown", "cpus": os.cpu_count(), "host": platform.node()}
+
+
+def store(results):
+    folder = HERE / "runs" / f"{results['date']}-{results['machine']['host']}"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "overhead.json"
+    if path.exists():  # a part measured again replaces that part
+        earlier = json.loads(path.read_text())["measurements"]
+        results["measurements"] = {**earlier, **results["measurements"]}
+    path.write_text(json.dumps(results, indent=1) + "\n")
+    return path
+
+
+def print_table(measurements):
+    for name, result in measurements.items():
+        if "ratio" in result:
+            ratio = result["ratio"]
+            words = f"{ratio['median']:.3f} ({ratio['quartiles'][0]:.3f} to {ratio['quartiles'][1]:.3f}) of the unrecorded wall"
+        elif "milliseconds" in result:
+            words = f"{result['milliseconds']['median']:.0f} ms beyond the command"
+        elif "peak_mib" in result:
+            words = f"{result['seconds']['median']:.2f} s, {result['peak_mib']:.0f} MiB for {result['launches']:,} launches"
+        else:
+            words = f"{result['lost']} events lost"
+        print(f"{name:18} {words}", *([result["counts"]] if "counts" in result else []))
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+//! Finds the command's file as a shell does, so that "not found" is told from "cannot be executed" before anything is
+//! set up.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, access};
+
+use super::StartError;
+
+/// Where the C library looks when there is no PATH, and the usual place for one's own programs.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The file that `command` stands for. Of several reasons why there is none, the most telling one is given.
+pub(super) fn find(command: &OsStr) -> Result<PathBuf, StartError> {
+    if command.as_bytes().contains(&b'/') {
+        return check(Path::new(command), command).map(|()| PathBuf::from(command));
+    }
+    let mut outcome = StartError::NotFound(command.to_string_lossy().into_owned());
+    if command.is_empty() {
+        return Err(outcome);
+    }
+    let search = std::env::var_os("PATH").unwrap_or_else(|| OsString::from(DEFAULT_PATH));
+    for directory in std::env::split_paths(&search) {
+        // An empty entry is the working directory.
+        let path = Path::new(".").join(directory).join(command);
+        match check(&path, command) {
+            Ok(()) => return Ok(path.strip_prefix("./").map(Path::to_path_buf).unwrap_or(path)),
+            Err(StartError::NotFound(_)) => {}
+            Err(error) => outcome = error,
+        }
+    }
+    Err(outcome)
+}
+
+fn check(path: &Path, command: &OsStr) -> Result<(), StartError> {
+    let name = || command.to_string_lossy().into_owned();
+    let failed = |error: io::Error| match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR) => StartError::NotFound(name()),
+        _ => StartError::NotExecutable(name(), error),
+    };
+    let file = std::fs::metadata(path).map_err(failed)?;
+    if file.is_dir() {
+        return Err(failed(io::Error::from_raw_os_error(libc::EISDIR)));
+    }
+    access(path, AccessFlags::X_OK).map_err(|error| failed(error.into()))
+}

@@ -1,0 +1,265 @@
+//! The command line without a collector: help, man pages, completions, usage errors, and reading recordings, sound and
+//! unsound. Needs no privilege. SNAPSHOTS=overwrite renews what it compares with.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rusqlite::Connection;
+use snapbox::{Data, IntoData, assert_data_eq};
+
+const SCHEMA: &str = include_str!("../src/record/schema.sql");
+const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
+const READERS: [&[&str]; 4] = [
+    &["report"],
+    &["tree"],
+    &["export", "--format", "ndjson"],
+    &["export", "--format", "perfetto"],
+];
+
+fn spawnscope(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_spawnscope"))
+        .args(arguments)
+        .env_remove("COLUMNS")
+        .output()
+        .unwrap()
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    let output = spawnscope(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a failure says; checks that it is spawnscope's own and that nothing else was written.
+fn failure(arguments: &[&str]) -> String {
+    let output = spawnscope(arguments);
+    assert_eq!(output.status.code(), Some(125), "{arguments:?}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn golden(name: &str) -> Data {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    assert!(
+        path.exists() || std::env::var_os("SNAPSHOTS").is_some(),
+        "{} is missing",
+        path.display()
+    );
+    Data::read_from(&path, None)
+}
+
+/// A recording of two launches in a folder of its own.
+struct Sample {
+    folder: tempfile::TempDir,
+}
+
+impl Sample {
+    fn new() -> Sample {
+        let sample = Sample {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let connection = Connection::open(sample.path()).unwrap();
+        connection.execute_batch(&format!("{SCHEMA}{TWO_LAUNCHES}")).unwrap();
+        sample
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("sample.db")
+    }
+
+    fn execute(&self, sql: &str) {
+        Connection::open(self.path()).unwrap().execute_batch(sql).unwrap();
+    }
+
+    /// The message of each verb that reads a recording.
+    fn failures(&self) -> Vec<String> {
+        let path = self.path();
+        READERS
+            .iter()
+            .map(|verb| failure(&[verb, &[path.to_str().unwrap()][..]].concat()))
+            .collect()
+    }
+}
+
+#[test]
+fn help_is_as_reviewed() {
+    for verb in ["record", "report", "tree", "export", "completions"] {
+        let help = stdout(&[verb, "--help"]);
+        assert_data_eq!(help.as_str(), golden(&format!("help/{verb}.txt")).raw());
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{verb}");
+    }
+    assert_data_eq!(stdout(&["--help"]), golden("help/spawnscope.txt").raw());
+}
+
+#[test]
+fn man_pages_are_up_to_date() {
+    let folder = tempfile::tempdir().unwrap();
+    stdout(&["man", folder.path().to_str().unwrap()]);
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man");
+    let pages = |folder: &Path| {
+        let mut names: Vec<_> = folder
+            .read_dir()
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(pages(&kept), pages(folder.path()), "renew them with `make man`");
+    for name in pages(&kept) {
+        let (kept, made) = (kept.join(&name), folder.path().join(&name));
+        assert_eq!(
+            std::fs::read(kept).unwrap(),
+            std::fs::read(made).unwrap(),
+            "{name:?}: renew it with `make man`"
+        );
+    }
+}
+
+#[test]
+fn completions_know_every_verb() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(&["completions", shell]);
+        for word in ["record", "report", "tree", "export", "no-redact"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+}
+
+#[test]
+fn wrong_usage_ends_with_125_and_says_what_is_wrong() {
+    assert!(failure(&[]).contains("Usage:"));
+    assert!(failure(&["record"]).contains("nothing to record: name a command"));
+    assert!(failure(&["frobnicate"]).contains("frobnicate"));
+    assert!(failure(&["record", "--duration", "0", "true"]).contains("more than 0 seconds"));
+    assert!(failure(&["record", "-p", "0"]).contains("-p"));
+    assert!(failure(&["record", "-p", "1", "true"]).contains("cannot be used with"));
+    assert!(failure(&["export"]).contains("--format"));
+    assert!(failure(&["report", "--by", "moon"]).contains("command, parent"));
+}
+
+#[test]
+fn a_recording_is_reported_as_before() {
+    let sample = Sample::new();
+    let path = sample.path();
+    let read = |arguments: &[&str]| stdout(&[arguments, &[path.to_str().unwrap()][..]].concat());
+    assert_data_eq!(read(&["report"]), golden("two_launches/report.txt").raw());
+    assert_data_eq!(
+        read(&["report", "--by", "parent"]),
+        golden("two_launches/by_parent.txt").raw()
+    );
+    assert_data_eq!(read(&["report", "--json"]), golden("two_launches/report.json").raw());
+    assert_data_eq!(read(&["tree"]), golden("two_launches/tree.txt").raw());
+    assert_data_eq!(
+        read(&["export", "--format", "ndjson"]),
+        golden("two_launches/launches.ndjson").raw()
+    );
+}
+
+#[test]
+fn a_recording_that_is_not_there_says_how_to_make_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("none.db");
+    for verb in READERS {
+        let message = failure(&[verb, &[missing.to_str().unwrap()][..]].concat());
+        assert!(
+            message.contains("none.db") && message.contains("spawnscope record"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_is_no_recording_is_refused() {
+    let sample = Sample::new();
+    for content in [&b"some text"[..], b"", &[0xff; 5000]] {
+        std::fs::write(sample.path(), content).unwrap();
+        for message in sample.failures() {
+            assert!(message.contains("not a spawnscope recording"), "{message}");
+        }
+    }
+    std::fs::remove_file(sample.path()).unwrap();
+    sample.execute("CREATE TABLE other (x)");
+    assert!(
+        sample
+            .failures()
+            .iter()
+            .all(|message| message.contains("not a spawnscope recording"))
+    );
+}
+
+#[test]
+fn a_recording_of_a_later_format_asks_for_a_later_spawnscope() {
+    let sample = Sample::new();
+    sample.execute("PRAGMA user_version = 99");
+    for message in sample.failures() {
+        assert!(
+            message.contains("format 99") && message.contains("update spawnscope"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_truncated_recording_is_damaged_not_misread() {
+    let sample = Sample::new();
+    let whole = std::fs::read(sample.path()).unwrap();
+    std::fs::write(sample.path(), &whole[..whole.len() / 2]).unwrap();
+    for message in sample.failures() {
+        assert!(
+            message.contains("damaged") || message.contains("not a spawnscope recording"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_locked_recording_says_so() {
+    let sample = Sample::new();
+    let other = Connection::open(sample.path()).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let message = failure(&["report", sample.path().to_str().unwrap()]);
+    assert!(message.contains("locked by another program"), "{message}");
+}
+
+#[test]
+fn an_export_never_destroys_a_recording() {
+    let sample = Sample::new();
+    let path = sample.path();
+    let path = path.to_str().unwrap();
+    let message = failure(&["export", "--format", "ndjson", "-o", path, path]);
+    assert!(message.contains("would destroy it"), "{message}");
+    stdout(&["report", path]);
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let sample = Sample::new();
+    let mut command = Command::new("sh");
+    command.args(["-c", "(\"$0\" tree \"$1\"; echo $? >\"$2\") | exec true"]);
+    let status = sample.folder.path().join("status");
+    command
+        .arg(env!("CARGO_BIN_EXE_spawnscope"))
+        .arg(sample.path())
+        .arg(&status);
+    command.output().unwrap();
+    assert_eq!(std::fs::read_to_string(status).unwrap(), "0\n");
+}
+
+#[test]
+fn colours_are_for_terminals_only() {
+    let sample = Sample::new();
+    let report = stdout(&["report", sample.path().to_str().unwrap()]);
+    assert!(!report.contains('\u{1b}'));
+    let coloured = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
+        .args(["report", sample.path().to_str().unwrap()])
+        .envs([("CLICOLOR_FORCE", "1")])
+        .env_remove("NO_COLOR")
+        .output()
+        .unwrap();
+    assert!(coloured.stdout.contains(&0x1b));
+    assert_data_eq!(report, golden("two_launches/report.txt").raw().into_data());
+}

@@ -1,0 +1,146 @@
+//! Holds the source tree to its rules: who may import whom, how long files are, what stands at their head, and that no
+//! path of somebody's machine is in them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A stage, and the parts of the crate that it may name. `record` shows the later stages its reader only.
+const MAY_IMPORT: [(&str, &[&str]); 5] = [
+    ("event.rs", &[]),
+    ("collect", &["event", "collect"]),
+    ("record", &["event", "record"]),
+    ("analyze", &["event", "analyze", "record::reader"]),
+    ("present", &["event", "analyze", "present"]),
+];
+const MOST_LINES: usize = 500;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// Every file that git keeps, with its text; binary files are passed over.
+fn tracked() -> Vec<(PathBuf, String)> {
+    let listed = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(listed.status.success(), "git ls-files");
+    let names = String::from_utf8(listed.stdout).unwrap();
+    let names = names.split_terminator('\0').map(PathBuf::from);
+    let files: Vec<_> = names
+        .filter_map(|name| Some((name.clone(), fs::read_to_string(root().join(name)).ok()?)))
+        .collect();
+    assert!(files.len() > 50, "git lists the files");
+    files
+}
+
+fn has_suffix(path: &Path, suffixes: &[&str]) -> bool {
+    path.extension()
+        .and_then(|suffix| suffix.to_str())
+        .is_some_and(|suffix| suffixes.contains(&suffix))
+}
+
+/// What of the crate a line names: `use crate::record::reader::X` gives `record::reader::X`.
+fn named(line: &str) -> impl Iterator<Item = &str> {
+    line.split("crate::").skip(1).map(|rest| {
+        rest.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':')
+            .next()
+            .unwrap()
+    })
+}
+
+#[test]
+fn imports_point_one_way() {
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for (path, text) in tracked() {
+        let Ok(inside) = path.strip_prefix("crates/spawnscope/src") else {
+            continue;
+        };
+        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(stage, _)| inside.starts_with(stage)) else {
+            continue;
+        };
+        for (number, line) in text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim_start().starts_with("//"))
+        {
+            for name in named(line) {
+                seen += 1;
+                let fits = |allowed: &&str| name == *allowed || name.starts_with(&format!("{allowed}::"));
+                if !allowed.iter().any(|allowed| fits(allowed)) {
+                    wrong.push(format!("{}:{}: {name}", path.display(), number + 1));
+                }
+            }
+        }
+    }
+    assert!(seen > 40, "imports are found");
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn files_are_of_a_size_to_be_read() {
+    let code = tracked()
+        .into_iter()
+        .filter(|(path, _)| has_suffix(path, &["rs", "c", "h", "py", "sh"]));
+    let long: Vec<_> = code
+        // Tests are lists: they may go on.
+        .filter(|(path, text)| text.lines().count() > MOST_LINES && !path.ends_with("tests.rs"))
+        .map(|(path, text)| format!("{}: {} lines", path.display(), text.lines().count()))
+        .collect();
+    assert_eq!(long, Vec::<String>::new());
+}
+
+#[test]
+fn every_file_opens_with_what_it_is() {
+    let mut bare = Vec::new();
+    for (path, text) in tracked() {
+        let mut lines = text.lines().filter(|line| !line.starts_with("#!/"));
+        let head = lines.next().unwrap_or_default();
+        let opens = if has_suffix(&path, &["rs"]) {
+            head.starts_with("//!")
+        } else if has_suffix(&path, &["c", "h"]) {
+            head.starts_with("//") || head.starts_with("/*")
+        } else if has_suffix(&path, &["py"]) {
+            head.starts_with("\"\"\"") || head.starts_with('#')
+        } else if has_suffix(&path, &["sh"]) {
+            head.starts_with('#')
+        } else if has_suffix(&path, &["sql"]) {
+            head.starts_with("--")
+        } else {
+            continue;
+        };
+        if !opens {
+            bare.push(path);
+        }
+    }
+    assert_eq!(bare, Vec::<PathBuf>::new());
+}
+
+#[test]
+fn no_path_of_a_machine_is_kept() {
+    let here = root();
+    // Raw results say where they were measured, but not in whose folder.
+    let places = [
+        here.parent().map(Path::to_path_buf),
+        std::env::var_os("HOME").map(PathBuf::from),
+    ];
+    let places: Vec<String> = places
+        .into_iter()
+        .flatten()
+        .filter(|place| place.components().count() > 1)
+        .map(|place| format!("{}/", place.display()))
+        .collect();
+    for (path, text) in tracked() {
+        for place in &places {
+            assert!(!text.contains(place.as_str()), "{}: {place}", path.display());
+        }
+    }
+}
