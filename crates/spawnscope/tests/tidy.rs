@@ -75,7 +75,7 @@ fn imports_point_one_way() {
             for name in named(line) {
                 seen += 1;
                 let fits = |allowed: &&str| name == *allowed || name.starts_with(&format!("{allowed}::"));
-                if !allowed.iter().any(|allowed| fits(allowed)) {
+                if !allowed.iter().any(fits) {
                     wrong.push(format!("{}:{}: {name}", path.display(), number + 1));
                 }
             }

@@ -59,7 +59,78 @@ pub fn tests() -> Vec<LiveTest> {
             needs: &[Need::Setpriv],
             run: no_permission,
         },
+        LiveTest {
+            name: "a_command_whose_interpreter_is_missing_costs_no_recording",
+            needs: &[Need::Ebpf],
+            run: missing_interpreter,
+        },
+        LiveTest {
+            name: "a_report_that_cannot_be_written_changes_no_status",
+            needs: &[Need::Ebpf],
+            run: unwritable_report,
+        },
+        LiveTest {
+            name: "closed_streams_stay_closed",
+            needs: &[Need::Ebpf],
+            run: closed_streams,
+        },
+        LiveTest {
+            name: "after_the_duration_the_command_runs_on_unrecorded",
+            needs: &[Need::Ebpf],
+            run: duration,
+        },
     ]
+}
+
+fn missing_interpreter() {
+    let record = Record::new();
+    let script = record.directory().join("script");
+    fs::write(&script, "#!/nonexistent/interpreter\n").expect("a script");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("an executable script");
+    record.run(["true"]).expect_code(0);
+    let before = fs::read(record.file()).expect("a recording");
+    let finished = record.run([&script]).expect_code(126);
+    assert!(finished.errors().contains("interpreter"), "{}", finished.errors());
+    assert!(
+        fs::read(record.file()).expect("a recording") == before,
+        "the earlier recording is back"
+    );
+}
+
+fn unwritable_report() {
+    let record = Record::new();
+    let mut command = record.command(["sh", "-c", "exit 7"]);
+    command.stderr(
+        fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("a full device"),
+    );
+    assert_eq!(command.status().expect("spawnscope runs").code(), Some(7));
+    assert_eq!(launches(&record.file()).root().exit_code(), Some(7));
+}
+
+fn closed_streams() {
+    let record = Record::new();
+    let script = "exec \"$0\" record -q -o \"$1\" -- sh -c 'ls /proc/self/fd' <&- 2>&-";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, SPAWNSCOPE]).arg(record.file());
+    let open = run(&mut command).expect_code(0).output();
+    // `ls` opens the directory itself at the first free number, which is 0.
+    assert!(open.lines().all(|fd| fd != "2"), "standard error was opened: {open}");
+}
+
+fn duration() {
+    let record = Record::new().flags(&["--duration", "0.3"]);
+    let finished = record.run(["sh", "-c", "sleep 0.9; sh -c 'exit 3'"]).expect_code(3);
+    assert!(!finished.errors().contains("incomplete"), "{}", finished.errors());
+    let report = report(&record.file());
+    let wall = report["wall_ns"].as_u64().expect("a wall");
+    assert!((300_000_000..800_000_000).contains(&wall), "{wall}");
+    assert_eq!(
+        (report["launches"].as_u64(), report["ended"].as_str()),
+        (Some(2), Some("duration"))
+    );
 }
 
 fn exit_status() {

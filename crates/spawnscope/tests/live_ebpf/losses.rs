@@ -27,7 +27,30 @@ pub fn tests() -> Vec<LiveTest> {
             needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
             run: full_disk,
         },
+        LiveTest {
+            name: "a_full_disk_ends_a_recording_of_the_machine",
+            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
+            run: full_disk_without_a_command,
+        },
     ]
+}
+
+fn full_disk_without_a_command() {
+    let record = Record::new();
+    let small = record.directory().join("small");
+    std::fs::create_dir(&small).expect("a mount point");
+    let script = "mount -t tmpfs -o size=128k none \"$1\" || exit 99
+        \"$0\" record -a --duration 60 -o \"$1/recording.db\" & recorder=$!
+        sleep 0.5
+        \"$2\" 5003 \"$3\" >/dev/null
+        wait $recorder";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, SPAWNSCOPE]).arg(&small);
+    command.args([path("storm"), path("tiny")]);
+    let began = std::time::Instant::now();
+    let finished = run(&mut command).expect_code(125);
+    assert!(began.elapsed() < Duration::from_secs(40), "it ended by itself");
+    assert!(finished.errors().contains("no space is left"), "{}", finished.errors());
 }
 
 fn overflow() {

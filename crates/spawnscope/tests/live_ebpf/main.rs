@@ -11,6 +11,7 @@ mod histories;
 mod interrupts;
 mod losses;
 mod phases;
+mod reaping;
 mod scale;
 mod scopes;
 mod terminal;
@@ -23,6 +24,7 @@ fn main() -> std::process::ExitCode {
         commands::tests(),
         arguments::tests(),
         histories::tests(),
+        reaping::tests(),
         interrupts::tests(),
         losses::tests(),
         terminal::tests(),

@@ -29,6 +29,7 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("pid_reuse", "pid_reuse.c", &[]),
     ("stopped_child", "stopped_child.c", &[]),
     ("dialogue", "dialogue.c", &[]),
+    ("ways_to_reap", "ways_to_reap.c", &[]),
 ];
 
 static COMPILED: OnceLock<PathBuf> = OnceLock::new();
