@@ -44,6 +44,7 @@ pub struct EbpfCollector {
     drained: Rc<RefCell<Drained>>,
     lost: MapHandle,
     shared: MapHandle,
+    recording: MapHandle,
     // Last: the maps and programs that the fields above use.
     object: Object,
 }
@@ -84,7 +85,8 @@ impl EbpfCollector {
             map(&object, name)
                 .and_then(|map| MapHandle::try_from(&map).map_err(|error| failed("open a BPF map", &error)))
         };
-        let (lost, shared) = (handle("lost")?, handle(".data.shared")?);
+        let (lost, shared, recording) = (handle("lost")?, handle(".data.shared")?, handle(".data.recording")?);
+        set_recording(&recording, true)?;
         Ok(EbpfCollector {
             missing: loaded.missing,
             links,
@@ -92,6 +94,7 @@ impl EbpfCollector {
             drained,
             lost,
             shared,
+            recording,
             object,
         })
     }
@@ -157,6 +160,8 @@ impl Collector for EbpfCollector {
     }
 
     fn detach(&mut self) {
+        // Should it fail, detaching does the same less neatly.
+        let _ = set_recording(&self.recording, false);
         self.links.clear();
     }
 }
@@ -187,6 +192,12 @@ fn map<'object>(object: &'object Object, name: &str) -> Result<libbpf_rs::Map<'o
         .maps()
         .find(|map| map.name() == name)
         .ok_or_else(|| CollectError::Unsupported(format!("the BPF object has no map {name}")))
+}
+
+/// Switches all programs on or off at one moment.
+fn set_recording(map: &MapHandle, on: bool) -> Result<(), CollectError> {
+    map.update(&0u32.to_ne_bytes(), &u32::from(on).to_ne_bytes(), MapFlags::ANY)
+        .map_err(|error| failed("switch the BPF programs", &error))
 }
 
 fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Result<WireSettings, CollectError> {

@@ -50,6 +50,10 @@ struct {
 const volatile struct WireSettings settings SEC(".rodata.settings") = {};
 struct WireShared shared SEC(".data.shared") = {};
 
+/* 1 while all programs are attached: attaching and detaching take them one by one, and a process seen by some of them
+ * only would be recorded with holes. */
+volatile __u32 recording SEC(".data.recording") = 0;
+
 static __always_inline struct scratch *scratch_of_this_cpu(void)
 {
 	__u32 first = 0;
@@ -209,6 +213,8 @@ static __noinline struct WireTask *adopt(struct task_struct *p)
 /* The state of a thread that is followed, else NULL. */
 static __always_inline struct WireTask *followed(struct task_struct *p)
 {
+	if (!recording)
+		return NULL;
 	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, 0);
 	return task && !(task->flags & TASK_IGNORED) ? task : NULL;
 }
@@ -216,6 +222,8 @@ static __always_inline struct WireTask *followed(struct task_struct *p)
 /* The same for the running thread, which is adopted where the settings ask for it. */
 static __always_inline struct WireTask *followed_current(void)
 {
+	if (!recording)
+		return NULL;
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, 0);
 	if (!task) {
