@@ -37,7 +37,7 @@ fn the_cpu_of_a_launch_divides_at_its_execs() {
             Some(300_000),
             Some(400_000),
             Some(200_000),
-            None,
+            Some(60_000),
             None
         ]
     );
