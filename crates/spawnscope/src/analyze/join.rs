@@ -79,11 +79,8 @@ impl<'a> Joiner<'a> {
         Exec {
             enter: row.enter,
             returned: row.returned,
-            loaded: if row.has_loader == Some(false) {
-                row.returned
-            } else {
-                row.load_end
-            },
+            loaded: phases::end_of_load(row.has_loader, row.returned, row.load_end),
+            has_loader: row.has_loader,
             path: self.text(row.path),
             interpreter: row.interpreter.map(|id| self.text(id)),
             argv,

@@ -144,6 +144,8 @@ pub struct Exec<'a> {
     pub returned: Option<Nanos>,
     /// The dynamic loader was done; equals `returned` for a static program.
     pub loaded: Option<Nanos>,
+    /// Whether the program has a dynamic loader.
+    pub has_loader: Option<bool>,
     /// The file as given.
     pub path: &'a [u8],
     /// The interpreter of a `#!` script.

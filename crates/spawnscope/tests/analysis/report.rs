@@ -70,6 +70,45 @@ fn a_phase_that_is_known_for_no_launch_is_null_and_not_zero() {
 }
 
 #[test]
+fn a_mean_counts_only_launches_that_have_the_phase() {
+    let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
+    for number in 0..3 {
+        let id = builder.launch(ROOT, number * 9_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
+        builder.launch(id, number * 9_000_000 + 2_000_000, &Spans::USUAL, None);
+    }
+    let static_program = builder.recording.execs.last_mut().unwrap();
+    (static_program.has_loader, static_program.load_end) = (Some(false), None);
+    let found = report(&builder.recording, GroupBy::Command);
+    let of = |phase| {
+        let sum = found.all.phases.get(phase);
+        (sum.mean().map(|mean| mean.0), sum.known, sum.unknown)
+    };
+    assert_eq!(of(Phase::Create), (Some(120_000), 6, 0));
+    assert_eq!(of(Phase::Setup), (Some(40_000), 3, 0), "neither forks nor the command");
+    assert_eq!(of(Phase::Exec), (Some(300_000), 4, 0), "not the forks");
+    assert_eq!(of(Phase::Load), (Some(400_000), 3, 0), "nor the static program");
+    let forks = found.groups.iter().find(|group| group.label == b"(true)").unwrap();
+    assert_eq!(forks.sums.phases.get(Phase::Exec).mean(), None);
+    let parsed: serde_json::Value = serde_json::from_str(&json::render(&found)).unwrap();
+    let row = parsed["commands"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["command"] == "(true)");
+    assert_eq!(row.unwrap()["phases"]["exec"], 0, "what is absent takes no time");
+}
+
+#[test]
+fn the_set_up_of_the_command_is_the_recorders_and_not_owed() {
+    let builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
+    let setup = report(&builder.recording, GroupBy::Command)
+        .all
+        .phases
+        .get(Phase::Setup);
+    assert_eq!((setup.time, setup.known, setup.unknown), (None, 0, 0));
+}
+
+#[test]
 fn launches_can_be_grouped_by_the_program_that_made_them() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let make = builder.launch(
