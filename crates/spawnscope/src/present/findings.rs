@@ -2,7 +2,7 @@
 
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, WARNING};
-use super::{text, units};
+use super::{text, units, words};
 use crate::analyze::drift::Drift;
 use crate::analyze::path_search::Fault;
 use crate::analyze::report::Report;
@@ -88,17 +88,33 @@ fn drift_lines(page: &mut Page, drift: &Drift) {
         styled(FINDING, bar),
         plain(format!(" to {to}, {:.1} times", drift.ratio())),
     ]);
-    let cause = match &drift.memory {
-        Some(growth) => format!(
+    page.sentence(4, PLAIN, &cause_of(drift));
+}
+
+fn cause_of(drift: &Drift) -> String {
+    if let Some(growth) = &drift.memory {
+        return format!(
             "grows with the parent's memory ({:.1} us per MB, {} to {}): a leak, or fork from a growing parent",
             growth.ns_per_mb / 1e3,
             units::bytes(growth.from_bytes),
             units::bytes(growth.to_bytes),
-        ),
-        None if first.parent_rss_bytes.is_none() => "no cause seen; the parent's memory is not known".to_owned(),
-        None => "the parent's memory does not explain it".to_owned(),
+        );
+    }
+    let Some(rise) = &drift.rise else {
+        return "no phase rose by itself".to_owned();
     };
-    page.sentence(4, PLAIN, &cause);
+    let part = if rise.share >= 0.5 { "most" } else { "the largest part" };
+    let phase = rise.phase.name();
+    let is_weighed = drift.segments.iter().all(|segment| segment.parent_rss_bytes.is_some());
+    let memory = if is_weighed {
+        ""
+    } else {
+        "; the parent's memory is not known"
+    };
+    format!(
+        "{part} of the rise is in {phase}: {}{memory}",
+        words::what_makes_long(rise.phase)
+    )
 }
 
 fn sparkline(costs: impl Iterator<Item = Nanos> + Clone) -> String {

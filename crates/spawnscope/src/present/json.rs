@@ -117,7 +117,7 @@ fn drift(drift: &Drift) -> Value {
         json!({
             "launches": segment.children,
             "cost_ns": segment.cost.0,
-            "create_ns": nanos(segment.create),
+            "create_ns": nanos(segment.phase(Phase::Create)),
             "parent_rss_bytes": segment.parent_rss_bytes,
         })
     };
@@ -129,6 +129,7 @@ fn drift(drift: &Drift) -> Value {
         "launches": drift.children,
         "ratio": drift.ratio(),
         "cause": drift.memory.map(|_| "parent_memory"),
+        "rose_most": drift.rise.map(|rise| rise.phase.name()),
         "ns_per_mb": drift.memory.map(|growth| growth.ns_per_mb),
         "segments": drift.segments.iter().map(segment).collect::<Vec<_>>(),
     });

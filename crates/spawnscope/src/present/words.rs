@@ -5,6 +5,7 @@ use nix::sys::signal::Signal;
 use super::text;
 use crate::analyze::Origin;
 use crate::analyze::launch::{Launch, Outcome, base_name};
+use crate::analyze::phases::Phase;
 
 /// The name of a signal, such as `SIGKILL`; real-time signals have only numbers.
 pub(super) fn signal_name(number: i32) -> String {
@@ -35,6 +36,20 @@ pub(super) fn origin_mark(origin: Origin) -> Option<&'static str> {
         Origin::Launched | Origin::Command => None,
         Origin::Existed => Some("[existed before]"),
         Origin::Orphan => Some("[creation not seen]"),
+    }
+}
+
+/// What usually makes a phase long.
+pub(super) fn what_makes_long(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Create => "the parent's call itself",
+        Phase::Queue => "too few CPUs",
+        Phase::Setup => "closing files, signals, failed execs",
+        Phase::Exec => "scanners, a cold disk, chains of #!",
+        Phase::Load => "libraries, relocations",
+        Phase::Run => "the work itself",
+        Phase::Teardown => "a large address space",
+        Phase::Reap => "a parent that waits late",
     }
 }
 
