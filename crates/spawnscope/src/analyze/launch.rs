@@ -30,8 +30,6 @@ pub struct Launch<'a> {
     pub instants: Instants,
     /// Its successful `execve` calls in order.
     pub execs: Vec<Exec<'a>>,
-    /// Its failed `execve` calls in order.
-    pub failed_execs: Vec<FailedExec<'a>>,
     /// Wall time by phase.
     pub phases: PhaseTimes,
     /// CPU time by phase.
@@ -178,6 +176,14 @@ pub struct FailedExec<'a> {
     pub path: &'a [u8],
     /// Why it failed.
     pub errno: i32,
+}
+
+impl FailedExec<'_> {
+    /// Time inside the call.
+    #[must_use]
+    pub fn cost(&self) -> Nanos {
+        self.returned.since(self.enter)
+    }
 }
 
 /// How a process ended.

@@ -3,6 +3,7 @@
 use super::Origin;
 use super::launch::Launch;
 use super::phases::{Phase, PhaseTimes};
+use super::tree::Forest;
 use crate::event::Nanos;
 
 /// Sums over a set of launches.
@@ -33,10 +34,11 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Counts one more launch.
-    pub(super) fn add(&mut self, launch: &Launch<'_>, recording_end: Nanos) {
+    /// Counts one more launch, the one at `index`.
+    pub(super) fn add(&mut self, forest: &Forest<'_>, index: usize) {
+        let launch = &forest.launches[index];
         self.count += 1;
-        if let Some(total) = launch.total(recording_end) {
+        if let Some(total) = launch.total(forest.end) {
             self.timed += 1;
             self.total.0 += total.0;
         }
@@ -44,7 +46,7 @@ impl Summary {
         add_known(&mut self.cpu, launch.cpu);
         self.phases.add(&launch.phases, |phase| is_owed(launch, phase));
         self.cpu_phases.add(&launch.cpu_phases, |_| true);
-        self.failed_execs += launch.failed_execs.len() as u64;
+        self.failed_execs += forest.failed_execs(index).len() as u64;
         self.forks_without_exec += u64::from(launch.is_fork_without_exec());
         self.unfinished += u64::from(launch.is_unfinished());
         self.orphans += u64::from(launch.origin == Origin::Orphan);

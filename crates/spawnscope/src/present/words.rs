@@ -1,5 +1,6 @@
 //! Words for what a launch is and how it ended, shared by the outputs.
 
+use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
 use super::text;
@@ -36,6 +37,26 @@ pub(super) fn origin_mark(origin: Origin) -> Option<&'static str> {
         Origin::Launched | Origin::Command => None,
         Origin::Existed => Some("[existed before]"),
         Origin::Orphan => Some("[creation not seen]"),
+    }
+}
+
+/// The name of an error, such as `ENOEXEC`.
+pub(super) fn errno_name(errno: i32) -> String {
+    match Errno::from_raw(errno) {
+        Errno::UnknownErrno => format!("errno {errno}"),
+        known => format!("{known:?}"),
+    }
+}
+
+/// What an error of `execve` means, where the system's own words mislead.
+pub(super) fn errno_meaning(errno: i32) -> String {
+    match errno {
+        libc::ENOENT => "no such file, or no such interpreter".to_owned(),
+        libc::EACCES => "permission denied".to_owned(),
+        libc::ENOEXEC => "not an executable format".to_owned(),
+        libc::ETXTBSY => "open for writing".to_owned(),
+        libc::E2BIG => "arguments too long".to_owned(),
+        _ => Errno::from_raw(errno).desc().to_lowercase(),
     }
 }
 
