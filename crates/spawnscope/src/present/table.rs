@@ -43,12 +43,12 @@ const NOTE_WIDTH: usize = 24;
 
 /// Figures of the table of programs.
 const FIGURES: [Column; 6] = [
-    column("count", 9, 6),
+    column("count", 7, 6),
     column("total", 9, 4),
     column("mean", 9, 3),
     column("tax", 9, 5),
     column("largest phase", 17, 2),
-    column("failed", 8, 1),
+    column("failed", 7, 1),
 ];
 
 /// Figures of the legend.

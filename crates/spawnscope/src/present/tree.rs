@@ -84,7 +84,11 @@ fn write_line(
     };
     let facts_style = if is_failure(launch.outcome) { WARNING } else { PLAIN };
     write!(out, "{QUIET}{branch}{pid}{QUIET:#} {TITLE}{program}{TITLE:#}")?;
-    writeln!(out, "{facts_style}{facts}{facts_style:#}{QUIET}{phases}{QUIET:#}")
+    write!(out, "{facts_style}{facts}{facts_style:#}")?;
+    if !phases.is_empty() {
+        write!(out, "{QUIET}{phases}{QUIET:#}")?;
+    }
+    writeln!(out)
 }
 
 fn is_failure(outcome: Outcome) -> bool {

@@ -250,8 +250,15 @@ fn narrow_terminals_lose_whole_columns_in_a_fixed_order() {
             "count total mean tax largest phase",
             "count total mean tax",
             "count total tax",
-            "count tax"
+            "count total tax"
         ]
+    );
+    let wide = wide_figures();
+    let text = shown(&wide, &table::Options { width: 40, top: None });
+    assert!(
+        text.lines()
+            .any(|line| line.split_whitespace().eq(["command", "count", "tax"])),
+        "{text}"
     );
     let phases = [80, 60, 48, 40].map(|width| titles(width, "phase"));
     assert_eq!(
