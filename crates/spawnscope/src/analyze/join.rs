@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 
-use super::launch::{Command, Exec, FailedExec, Instants, Launch, Outcome};
+use super::grouped::Grouped;
+use super::launch::{Command, Exec, Instants, Launch, Outcome};
 use super::phases;
 use crate::event::{LaunchId, Nanos};
-use crate::record::reader::{ExecRow, FailedExecRow, LaunchRow, Recording, TextId};
+use crate::record::reader::{ExecRow, LaunchRow, Recording, TextId};
 
 /// Joins the rows that belong to each launch.
 pub(super) struct Joiner<'a> {
@@ -19,27 +20,28 @@ pub(super) struct Joiner<'a> {
 impl<'a> Joiner<'a> {
     /// One launch for each of `rows`, in their order.
     pub(super) fn join(&self, rows: &[&'a LaunchRow], index_of: &HashMap<LaunchId, usize>) -> Vec<Launch<'a>> {
-        let mut execs: Vec<Vec<&'a ExecRow>> = vec![Vec::new(); rows.len()];
-        for row in &self.recording.execs {
-            if let Some(index) = index_of.get(&row.launch) {
-                execs[*index].push(row);
-            }
-        }
-        let mut failures: Vec<Vec<FailedExec<'a>>> = vec![Vec::new(); rows.len()];
-        for row in &self.recording.failed_execs {
-            if let Some(index) = index_of.get(&row.launch) {
-                failures[*index].push(self.failed_exec(row));
-            }
-        }
-        let parts = rows.iter().zip(execs).zip(failures);
-        parts
-            .map(|((row, execs), failures)| self.launch(row, &execs, failures))
-            .collect()
+        let owned = self.recording.execs.iter().filter_map(|row| {
+            let owner = index_of.get(&row.launch)?;
+            Some((*owner as u32, row))
+        });
+        let execs = Grouped::new(rows.len(), owned.collect());
+        let parts = rows.iter().enumerate();
+        parts.map(|(index, row)| self.launch(row, execs.of(index))).collect()
+    }
+
+    /// Positions in the table of failed execs, by launch and by time. Rows stay where they are: there may be millions.
+    pub(super) fn failed_execs(&self, launches: usize, index_of: &HashMap<LaunchId, usize>) -> Grouped<u32> {
+        let rows = &self.recording.failed_execs;
+        let mut owned: Vec<(u32, u32)> = (0..)
+            .zip(rows)
+            .filter_map(|(position, row)| Some((*index_of.get(&row.launch)? as u32, position)))
+            .collect();
+        owned.sort_unstable_by_key(|(owner, position)| (*owner, rows[*position as usize].enter, *position));
+        Grouped::new(launches, owned)
     }
 
     /// One launch, without name and place: those need its ancestors.
-    fn launch(&self, row: &LaunchRow, exec_rows: &[&'a ExecRow], mut failed_execs: Vec<FailedExec<'a>>) -> Launch<'a> {
-        failed_execs.sort_by_key(|failed| failed.enter);
+    fn launch(&self, row: &LaunchRow, exec_rows: &[&'a ExecRow]) -> Launch<'a> {
         let execs: Vec<Exec<'a>> = exec_rows.iter().map(|exec| self.exec(exec)).collect();
         let instants = Instants {
             create: row.create,
@@ -64,7 +66,6 @@ impl<'a> Joiner<'a> {
             phases: phases::wall_times(row.origin, &instants, &execs, (!ended).then_some(self.end)),
             cpu_phases: phases::cpu_times(row, exec_rows),
             execs,
-            failed_execs,
             cpu: row.cpu,
             outcome: match row.wait_status {
                 _ if !ended => Outcome::Running,
@@ -79,25 +80,13 @@ impl<'a> Joiner<'a> {
         Exec {
             enter: row.enter,
             returned: row.returned,
-            loaded: if row.has_loader == Some(false) {
-                row.returned
-            } else {
-                row.load_end
-            },
+            loaded: phases::end_of_load(row.has_loader, row.returned, row.load_end),
+            has_loader: row.has_loader,
             path: self.text(row.path),
             interpreter: row.interpreter.map(|id| self.text(id)),
             argv,
             argv_cut: row.argv_bytes > argv.len() as u64,
             cwd: row.cwd.map(|id| self.text(id)),
-        }
-    }
-
-    fn failed_exec(&self, row: &FailedExecRow) -> FailedExec<'a> {
-        FailedExec {
-            enter: row.enter,
-            returned: row.returned,
-            path: self.text(row.path),
-            errno: row.errno,
         }
     }
 

@@ -30,8 +30,6 @@ pub struct Launch<'a> {
     pub instants: Instants,
     /// Its successful `execve` calls in order.
     pub execs: Vec<Exec<'a>>,
-    /// Its failed `execve` calls in order.
-    pub failed_execs: Vec<FailedExec<'a>>,
     /// Wall time by phase.
     pub phases: PhaseTimes,
     /// CPU time by phase.
@@ -144,6 +142,8 @@ pub struct Exec<'a> {
     pub returned: Option<Nanos>,
     /// The dynamic loader was done; equals `returned` for a static program.
     pub loaded: Option<Nanos>,
+    /// Whether the program has a dynamic loader.
+    pub has_loader: Option<bool>,
     /// The file as given.
     pub path: &'a [u8],
     /// The interpreter of a `#!` script.
@@ -176,6 +176,14 @@ pub struct FailedExec<'a> {
     pub path: &'a [u8],
     /// Why it failed.
     pub errno: i32,
+}
+
+impl FailedExec<'_> {
+    /// Time inside the call.
+    #[must_use]
+    pub fn cost(&self) -> Nanos {
+        self.returned.since(self.enter)
+    }
 }
 
 /// How a process ended.

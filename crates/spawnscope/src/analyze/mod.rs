@@ -2,6 +2,7 @@
 //! `tree` joins the rows to a forest of launches; `report` sums them up. How findings look is `present`'s affair.
 
 pub mod drift;
+pub mod failures;
 pub mod launch;
 pub mod path_search;
 pub mod phases;
@@ -10,10 +11,12 @@ pub mod summary;
 pub mod tree;
 pub mod waits;
 
+mod grouped;
 mod join;
+mod overlap;
 mod statistics;
 
 pub use crate::record::reader::{Origin, Scope};
 pub use report::{GroupBy, Report, report};
 pub use tree::Forest;
-pub use waits::Waits;
+pub use waits::{WaitCollection, Waits};

@@ -1,34 +1,51 @@
 //! Folds the failed execs of a PATH search into one finding: a program, its misses, their cost, the directories at
-//! fault. Knows nothing of PATH itself: a search is what it looks like from the kernel.
+//! fault. Knows nothing of PATH itself: a search is what it looks like from the kernel. What is none is `failures`'.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::launch::{FailedExec, Launch, base_name};
+use super::launch::{FailedExec, base_name};
 use super::tree::Forest;
 use crate::event::Nanos;
 
-/// The errors that say "not here", after which a search goes on; any other ends it, for the file was found.
-const MISSES: [i32; 3] = [libc::ENOENT, libc::ENOTDIR, libc::EACCES];
+/// The errors that say "not here", after which a search goes on; any other ends it, for the file was found. The one
+/// that tells most of a program that was not launched comes first: a file that may not be executed is there.
+const MISSES: [i32; 3] = [libc::EACCES, libc::ENOENT, libc::ENOTDIR];
 
-/// One process looking for one program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What the failed execs of one launch amount to.
+#[derive(Clone, Debug, Default)]
+pub struct Attempts<'a> {
+    /// Its searches, in order.
+    pub searches: Vec<Search<'a>>,
+    /// Failed execs that belong to none of them, in order.
+    pub single: Vec<FailedExec<'a>>,
+}
+
+/// One process looking for one program: in two or more directories, the one where it was found included.
+#[derive(Clone, Debug)]
 pub struct Search<'a> {
     /// Base name of the program.
     pub program: &'a [u8],
     /// Files tried in vain, in order.
-    pub misses: Vec<Miss<'a>>,
+    pub misses: Vec<FailedExec<'a>>,
     /// Whether the program was found in the end.
     pub found: bool,
 }
 
-/// One file that a search tried in vain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Miss<'a> {
-    /// The directory, as it was given.
-    pub directory: &'a [u8],
-    /// Time inside the failed `execve`.
-    pub cost: Nanos,
+impl Search<'_> {
+    /// Time inside the failed `execve` calls.
+    #[must_use]
+    pub fn cost(&self) -> Nanos {
+        Nanos(self.misses.iter().map(|miss| miss.cost().0).sum())
+    }
+
+    /// The error that tells most of why it was not found.
+    #[must_use]
+    pub fn telling_errno(&self) -> Option<i32> {
+        MISSES
+            .into_iter()
+            .find(|errno| self.misses.iter().any(|miss| miss.errno == *errno))
+    }
 }
 
 /// All searches of a recording.
@@ -42,7 +59,7 @@ pub struct PathSearches {
     pub cost: Nanos,
     /// Directories that lacked what was looked for, the worst first.
     pub directories: Vec<Fault>,
-    /// Programs that were not found at all, the most missed first.
+    /// Programs that were looked for and never launched, the most missed first.
     pub not_found: Vec<Fault>,
 }
 
@@ -57,105 +74,104 @@ pub struct Fault {
     pub misses: u64,
     /// Time that took.
     pub cost: Nanos,
+    /// The error that tells most.
+    pub errno: i32,
 }
 
-impl Search<'_> {
-    /// Time inside the failed `execve` calls.
-    #[must_use]
-    pub fn cost(&self) -> Nanos {
-        Nanos(self.misses.iter().map(|miss| miss.cost.0).sum())
-    }
-}
-
-/// The searches of one launch that missed at least once, in order.
+/// Takes the failed execs of the launch at `index` apart.
 #[must_use]
-pub fn searches_of<'a>(launch: &Launch<'a>) -> Vec<Search<'a>> {
-    let mut searches = Vec::new();
-    let mut open: Option<Search<'a>> = None;
-    let mut execs = launch
-        .execs
+pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
+    let execs = &forest.launches[index].execs;
+    let mut answers = execs
         .iter()
         .filter_map(|exec| Some((exec.enter?, exec.path)))
         .peekable();
-    for failed in &launch.failed_execs {
-        while let Some((_, path)) = execs.next_if(|(enter, _)| *enter < failed.enter) {
-            searches.extend(close(&mut open, path));
+    let mut attempts = Attempts::default();
+    let mut misses = Vec::new();
+    for failed in forest.failed_execs(index) {
+        while let Some((_, path)) = answers.next_if(|(enter, _)| *enter < failed.enter) {
+            attempts.close(&mut misses, Some(path));
         }
-        let program = base_name(failed.path);
         if !MISSES.contains(&failed.errno) {
-            searches.extend(close(&mut open, failed.path));
+            attempts.close(&mut misses, Some(failed.path));
+            attempts.single.push(failed);
             continue;
         }
-        if open.as_ref().is_some_and(|search| search.program != program) {
-            searches.extend(open.take());
+        if misses
+            .last()
+            .is_some_and(|miss: &FailedExec<'_>| base_name(miss.path) != base_name(failed.path))
+        {
+            attempts.close(&mut misses, None);
         }
-        let search = open.get_or_insert_with(|| Search {
-            program,
-            misses: Vec::new(),
-            found: false,
-        });
-        search.misses.push(Miss {
-            directory: directory_of(failed),
-            cost: failed.returned.since(failed.enter),
-        });
+        misses.push(failed);
     }
     // An exec whose entry was not seen can only be the answer to what came last.
-    let of_unknown_entry = || {
-        launch
-            .execs
-            .last()
-            .filter(|exec| exec.enter.is_none())
-            .map(|exec| exec.path)
-    };
-    let answer = execs.next().map(|(_, path)| path).or_else(of_unknown_entry);
-    searches.extend(close(&mut open, answer.unwrap_or_default()));
-    searches
+    let of_unknown_entry = execs.last().filter(|exec| exec.enter.is_none()).map(|exec| exec.path);
+    let answer = answers.next().map(|(_, path)| path).or(of_unknown_entry);
+    attempts.close(&mut misses, answer);
+    attempts
 }
 
-/// Ends the open search at a file that was found: the answer, if it is the program looked for.
-fn close<'a>(open: &mut Option<Search<'a>>, path: &[u8]) -> Option<Search<'a>> {
-    let mut search = open.take()?;
-    search.found = search.program == base_name(path);
-    Some(search)
+impl<'a> Attempts<'a> {
+    /// Ends what may be a search of one program, at a file that was found if there is one.
+    fn close(&mut self, misses: &mut Vec<FailedExec<'a>>, found: Option<&[u8]>) {
+        let Some(first) = misses.first() else { return };
+        let program = base_name(first.path);
+        let answer = found.filter(|path| base_name(path) == program);
+        let mut directories = misses.iter().map(|miss| miss.path).chain(answer).map(directory_of);
+        if directories.any(|directory| directory != directory_of(first.path)) {
+            self.searches.push(Search {
+                program,
+                misses: std::mem::take(misses),
+                found: answer.is_some(),
+            });
+        } else {
+            self.single.append(misses);
+        }
+    }
 }
 
-fn directory_of<'a>(failed: &FailedExec<'a>) -> &'a [u8] {
-    match failed.path.iter().rposition(|byte| *byte == b'/') {
+fn directory_of(path: &[u8]) -> &[u8] {
+    match path.iter().rposition(|byte| *byte == b'/') {
         Some(0) => b"/",
-        Some(slash) => &failed.path[..slash],
+        Some(slash) => &path[..slash],
         None => b".",
     }
 }
 
-/// All searches of all launches, with the directories and programs at fault ranked.
-#[must_use]
-pub fn path_searches(forest: &Forest<'_>) -> PathSearches {
-    let mut all = PathSearches::default();
-    let mut directories: HashMap<&[u8], Tally> = HashMap::new();
-    let mut not_found: HashMap<&[u8], Tally> = HashMap::new();
-    for search in forest.launches.iter().flat_map(searches_of) {
-        all.searches += 1;
-        all.misses += search.misses.len() as u64;
-        all.cost.0 += search.cost().0;
-        for (position, miss) in search.misses.iter().enumerate() {
-            let seen_before = search.misses[..position]
-                .iter()
-                .any(|earlier| earlier.directory == miss.directory);
-            directories
-                .entry(miss.directory)
-                .or_default()
-                .add(!seen_before, 1, miss.cost);
+/// Adds up searches, and ranks the directories and programs at fault.
+#[derive(Default)]
+pub(super) struct PathSearchTally<'a> {
+    sums: PathSearches,
+    directories: HashMap<&'a [u8], Tally>,
+    not_found: HashMap<&'a [u8], Tally>,
+}
+
+impl<'a> PathSearchTally<'a> {
+    pub(super) fn add(&mut self, search: &Search<'a>) {
+        let misses = search.misses.len() as u64;
+        self.sums.searches += 1;
+        self.sums.misses += misses;
+        self.sums.cost.0 += search.cost().0;
+        let mut seen = HashSet::new();
+        for miss in &search.misses {
+            let directory = directory_of(miss.path);
+            let tally = self.directories.entry(directory).or_default();
+            tally.add(seen.insert(directory), 1, miss.cost(), miss.errno);
         }
-        if !search.found {
-            not_found
-                .entry(search.program)
-                .or_default()
-                .add(true, search.misses.len() as u64, search.cost());
+        if let Some(errno) = search.telling_errno().filter(|_| !search.found) {
+            let tally = self.not_found.entry(search.program).or_default();
+            tally.add(true, misses, search.cost(), errno);
         }
     }
-    all.directories = ranked(directories);
-    all.not_found = ranked(not_found);
-    all
+
+    pub(super) fn finish(self) -> PathSearches {
+        PathSearches {
+            directories: ranked(self.directories),
+            not_found: ranked(self.not_found),
+            ..self.sums
+        }
+    }
 }
 
 #[derive(Default)]
@@ -163,24 +179,31 @@ struct Tally {
     searches: u64,
     misses: u64,
     cost: Nanos,
+    /// Position in `MISSES` of the error that tells most.
+    errno: Option<usize>,
 }
 
 impl Tally {
-    fn add(&mut self, is_new_search: bool, misses: u64, cost: Nanos) {
+    fn add(&mut self, is_new_search: bool, misses: u64, cost: Nanos, errno: i32) {
         self.searches += u64::from(is_new_search);
         self.misses += misses;
         self.cost.0 += cost.0;
+        let rank = MISSES.iter().position(|miss| *miss == errno);
+        self.errno = self.errno.into_iter().chain(rank).min();
     }
 }
 
 fn ranked(tallies: HashMap<&[u8], Tally>) -> Vec<Fault> {
-    let fault = |(name, tally): (&[u8], Tally)| Fault {
-        name: name.to_vec(),
-        searches: tally.searches,
-        misses: tally.misses,
-        cost: tally.cost,
+    let fault = |(name, tally): (&[u8], Tally)| {
+        Some(Fault {
+            name: name.to_vec(),
+            searches: tally.searches,
+            misses: tally.misses,
+            cost: tally.cost,
+            errno: MISSES[tally.errno?],
+        })
     };
-    let mut faults: Vec<Fault> = tallies.into_iter().map(fault).collect();
+    let mut faults: Vec<Fault> = tallies.into_iter().filter_map(fault).collect();
     faults.sort_by(|a, b| (Reverse((a.misses, a.cost)), &a.name).cmp(&(Reverse((b.misses, b.cost)), &b.name)));
     faults
 }

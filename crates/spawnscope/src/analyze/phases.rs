@@ -1,5 +1,6 @@
 //! Divides the life of one launch into the eight phases, in wall time and in CPU time.
-//! Phases tile the launch exactly; a phase with an unknown boundary is unknown and charged to no neighbour.
+//! Phases tile the launch exactly; a phase with an unknown boundary is unknown and charged to no neighbour, one that the
+//! launch does not have is zero and counts for nothing.
 
 use super::Origin;
 use super::launch::{Exec, Instants};
@@ -67,20 +68,48 @@ impl Phase {
     }
 }
 
-/// A span for each phase; `None` where it is unknown.
+/// A span for each phase; `None` where it is unknown, zero where the launch has no such phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PhaseTimes([Option<Nanos>; 8]);
+pub struct PhaseTimes([Span; 8]);
+
+/// What is known of one phase of one launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Span {
+    #[default]
+    Unknown,
+    /// The launch has no such phase: without an exec there is neither `exec` nor `load`.
+    Absent,
+    Known(Nanos),
+}
 
 impl PhaseTimes {
     /// The span of one phase.
     #[must_use]
     pub fn get(&self, phase: Phase) -> Option<Nanos> {
-        self.0[phase as usize]
+        match self.0[phase as usize] {
+            Span::Unknown => None,
+            Span::Absent => Some(Nanos(0)),
+            Span::Known(span) => Some(span),
+        }
+    }
+
+    /// Whether the launch has this phase at all, be its span known or not.
+    #[must_use]
+    pub fn has(&self, phase: Phase) -> bool {
+        self.0[phase as usize] != Span::Absent
     }
 
     /// Phases with their spans, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Phase, Option<Nanos>)> + '_ {
         Phase::ALL.into_iter().map(|phase| (phase, self.get(phase)))
+    }
+
+    /// The same, but for phases that the launch does not have.
+    fn without(mut self, absent: &[Phase]) -> PhaseTimes {
+        for phase in absent {
+            self.0[*phase as usize] = Span::Absent;
+        }
+        self
     }
 
     /// The sum over those of `phases` that are known; `None` when none is.
@@ -111,17 +140,11 @@ struct Cut {
     at: Option<Nanos>,
 }
 
-/// Wall time of a launch by phase. `recording_end` closes the open phase of one that was `unfinished`.
+/// Wall time of a launch by phase. `unfinished` is the end of the recording, which closes the open phase of one that
+/// was still running.
 pub(super) fn wall_times(origin: Origin, at: &Instants, execs: &[Exec<'_>], unfinished: Option<Nanos>) -> PhaseTimes {
     let (first, cuts) = wall_cuts(origin, at, execs, unfinished);
-    let mut times = sum_of_pieces(first, &cuts);
-    if execs.is_empty() {
-        // Known to be absent, and not merely unseen: a launch without an exec has none of these.
-        for phase in [Phase::Setup, Phase::Exec, Phase::Load] {
-            times.0[phase as usize] = Some(Nanos(0));
-        }
-    }
-    times
+    sum_of_pieces(first, &cuts).without(absent_phases(origin, execs.iter().map(|exec| exec.has_loader)))
 }
 
 /// The known pieces of a launch in order, for a time line.
@@ -139,10 +162,12 @@ fn wall_cuts(
     unfinished: Option<Nanos>,
 ) -> (Option<Nanos>, Vec<Cut>) {
     let mut cuts = Vec::with_capacity(6 + 3 * execs.len());
-    let first = match origin {
-        // The recorder holds the command at birth, so its creation and first run say nothing of a launch.
-        Origin::Command | Origin::Existed => at.created,
-        Origin::Launched | Origin::Orphan => {
+    let first = match (origin, execs) {
+        // What the command does between its release and its exec is the recorder's: it restores signals and waits to be
+        // let go. The wall begins at the release all the same, for that is where the recorder begins to count.
+        (Origin::Command, [first_exec, ..]) => first_exec.enter,
+        (Origin::Command | Origin::Existed, _) => at.created,
+        (Origin::Launched | Origin::Orphan, _) => {
             cuts.push(Cut {
                 ends: Phase::Create,
                 at: at.created,
@@ -154,17 +179,14 @@ fn wall_cuts(
             at.create
         }
     };
-    // What a process does between two of its execs is work; before its first one, it prepares for it.
-    let before_first_exec = if origin == Origin::Existed {
-        Phase::Run
-    } else {
-        Phase::Setup
-    };
     for (index, exec) in execs.iter().enumerate() {
-        cuts.push(Cut {
-            ends: if index == 0 { before_first_exec } else { Phase::Run },
-            at: exec.enter,
-        });
+        let before = match (index, origin) {
+            (0, Origin::Command) => None,
+            (0, Origin::Launched | Origin::Orphan) => Some(Phase::Setup),
+            // What a process does between two of its execs is work.
+            _ => Some(Phase::Run),
+        };
+        cuts.extend(before.map(|ends| Cut { ends, at: exec.enter }));
         cuts.push(Cut {
             ends: Phase::Exec,
             at: exec.returned,
@@ -202,11 +224,6 @@ pub(super) fn cpu_times(row: &LaunchRow, execs: &[&ExecRow]) -> PhaseTimes {
     };
     let mut cuts = Vec::with_capacity(1 + 3 * execs.len());
     for (index, exec) in execs.iter().enumerate() {
-        let loaded = if exec.has_loader == Some(false) {
-            exec.return_cpu
-        } else {
-            exec.load_cpu
-        };
         cuts.push(Cut {
             ends: if index == 0 { Phase::Setup } else { Phase::Run },
             at: exec.enter_cpu,
@@ -217,7 +234,7 @@ pub(super) fn cpu_times(row: &LaunchRow, execs: &[&ExecRow]) -> PhaseTimes {
         });
         cuts.push(Cut {
             ends: Phase::Load,
-            at: loaded,
+            at: end_of_load(exec.has_loader, exec.return_cpu, exec.load_cpu),
         });
     }
     cuts.push(Cut {
@@ -228,24 +245,42 @@ pub(super) fn cpu_times(row: &LaunchRow, execs: &[&ExecRow]) -> PhaseTimes {
         ends: Phase::Teardown,
         at: row.cpu,
     });
-    sum_of_pieces(first, &cuts)
+    sum_of_pieces(first, &cuts).without(absent_phases(row.origin, execs.iter().map(|exec| exec.has_loader)))
+}
+
+/// Where `load` ends, by the clock or by a CPU's counter: a static program has none, and is ready when its exec returns.
+pub(super) fn end_of_load(has_loader: Option<bool>, returned: Option<Nanos>, loaded: Option<Nanos>) -> Option<Nanos> {
+    if has_loader == Some(false) { returned } else { loaded }
+}
+
+/// The phases that a launch does not have, given for each of its execs whether the program has a loader.
+fn absent_phases(origin: Origin, mut has_loader: impl ExactSizeIterator<Item = Option<bool>>) -> &'static [Phase] {
+    let has_exec = has_loader.len() > 0;
+    let is_static = has_loader.all(|has_loader| has_loader == Some(false));
+    match (has_exec, is_static, origin) {
+        (true, true, _) => &[Phase::Load],
+        (true, false, _) => &[],
+        // The command's set-up is not absent but the recorder's.
+        (false, _, Origin::Command) => &[Phase::Exec, Phase::Load],
+        (false, ..) => &[Phase::Setup, Phase::Exec, Phase::Load],
+    }
 }
 
 /// Adds up the pieces of each phase; one unknown piece makes its whole phase unknown.
 fn sum_of_pieces(first: Option<Nanos>, cuts: &[Cut]) -> PhaseTimes {
-    let mut times = PhaseTimes::default();
+    let mut sums: [Option<Nanos>; 8] = Default::default();
     for piece in known_pieces(first, cuts) {
-        let sum = &mut times.0[piece.phase as usize];
+        let sum = &mut sums[piece.phase as usize];
         *sum = Some(Nanos(sum.unwrap_or_default().0 + piece.end.since(piece.start).0));
     }
     let mut start = first;
     for cut in cuts {
         if start.is_none() || cut.at.is_none() {
-            times.0[cut.ends as usize] = None;
+            sums[cut.ends as usize] = None;
         }
         start = cut.at;
     }
-    times
+    PhaseTimes(sums.map(|sum| sum.map_or(Span::Unknown, Span::Known)))
 }
 
 /// The pieces with both boundaries known, brought into order: two CPUs stamp neighbouring events a little apart, so

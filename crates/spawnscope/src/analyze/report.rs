@@ -5,8 +5,10 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::drift::{Drift, drifts};
+use super::failures::{Failure, failures};
 use super::launch::{Command, Launch};
-use super::path_search::{PathSearches, path_searches};
+use super::overlap::tax_overlaps;
+use super::path_search::PathSearches;
 use super::summary::Summary;
 use super::tree::Forest;
 use crate::event::{Loss, Missing, Nanos, Pid};
@@ -21,6 +23,9 @@ pub enum GroupBy {
     /// Launches made by one program.
     Parent,
 }
+
+/// Stands where a parent's name would for the command itself, which nothing in the recording launched.
+const THE_COMMAND: &[u8] = b"(the command itself)";
 
 /// What a recording amounts to.
 #[derive(Clone, Debug)]
@@ -39,14 +44,20 @@ pub struct Report {
     pub wall: Nanos,
     /// How the recording ended; `None` when the recorder was cut off.
     pub ended: Option<String>,
+    /// Whether a recorder is still writing it.
+    pub is_live: bool,
     /// Sums over all launches.
     pub all: Summary,
+    /// Whether the tax of several launches fell into the same time, so that their sum is no part of the wall.
+    pub overlaps: bool,
     /// What `groups` are.
     pub group_by: GroupBy,
     /// One entry a program, the largest launch tax first.
     pub groups: Vec<Group>,
     /// Programs looked for in vain along PATH.
     pub path_searches: PathSearches,
+    /// Failed execs that no PATH search explains, the most frequent errno first.
+    pub failures: Vec<Failure>,
     /// Parents whose launches became slower, the worst first.
     pub drifts: Vec<Drift>,
     /// Events that were dropped.
@@ -59,7 +70,7 @@ impl Report {
     /// Whether the recorder ended without finishing the recording.
     #[must_use]
     pub fn is_cut_off(&self) -> bool {
-        self.ended.is_none()
+        self.ended.is_none() && !self.is_live
     }
 
     /// Events that were dropped, of all kinds.
@@ -84,13 +95,16 @@ pub fn report(recording: &Recording, group_by: GroupBy) -> Report {
     let forest = Forest::grow(recording);
     let mut all = Summary::default();
     let mut groups: HashMap<Command<'_>, Summary> = HashMap::new();
-    for launch in forest.launches.iter().filter(|launch| launch.is_launch()) {
-        all.add(launch, forest.end);
-        groups
-            .entry(group_of(launch, group_by))
-            .or_default()
-            .add(launch, forest.end);
+    for (index, launch) in forest.launches.iter().enumerate() {
+        if launch.is_launch() {
+            all.add(&forest, index);
+            groups
+                .entry(group_of(launch, group_by))
+                .or_default()
+                .add(&forest, index);
+        }
     }
+    let (path_searches, failures) = failures(&forest);
     let info = &recording.info;
     Report {
         command: info.command.clone(),
@@ -100,10 +114,13 @@ pub fn report(recording: &Recording, group_by: GroupBy) -> Report {
         cpus: info.cpus,
         wall: info.wall.unwrap_or(info.last),
         ended: info.wall.and(info.ended.clone()),
+        is_live: info.is_live,
         all,
+        overlaps: tax_overlaps(&forest),
         group_by,
         groups: ranked(groups),
-        path_searches: path_searches(&forest),
+        path_searches,
+        failures,
         drifts: drifts(&forest),
         lost: info.lost.iter().filter(|loss| loss.events > 0).cloned().collect(),
         missing: info.missing.clone(),
@@ -119,6 +136,10 @@ fn followed(forest: &Forest<'_>) -> Option<(Pid, Vec<u8>)> {
 fn group_of<'a>(launch: &Launch<'a>, group_by: GroupBy) -> Command<'a> {
     match group_by {
         GroupBy::Command => launch.command,
+        GroupBy::Parent if launch.origin == Origin::Command => Command {
+            name: THE_COMMAND,
+            forked: false,
+        },
         GroupBy::Parent if launch.depth == 0 => Command {
             name: b"-",
             forked: false,

@@ -3,6 +3,7 @@
 use super::Origin;
 use super::launch::Launch;
 use super::phases::{Phase, PhaseTimes};
+use super::tree::Forest;
 use crate::event::Nanos;
 
 /// Sums over a set of launches.
@@ -33,10 +34,11 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Counts one more launch.
-    pub(super) fn add(&mut self, launch: &Launch<'_>, recording_end: Nanos) {
+    /// Counts one more launch, the one at `index`.
+    pub(super) fn add(&mut self, forest: &Forest<'_>, index: usize) {
+        let launch = &forest.launches[index];
         self.count += 1;
-        if let Some(total) = launch.total(recording_end) {
+        if let Some(total) = launch.total(forest.end) {
             self.timed += 1;
             self.total.0 += total.0;
         }
@@ -44,7 +46,7 @@ impl Summary {
         add_known(&mut self.cpu, launch.cpu);
         self.phases.add(&launch.phases, |phase| is_owed(launch, phase));
         self.cpu_phases.add(&launch.cpu_phases, |_| true);
-        self.failed_execs += launch.failed_execs.len() as u64;
+        self.failed_execs += forest.failed_execs(index).len() as u64;
         self.forks_without_exec += u64::from(launch.is_fork_without_exec());
         self.unfinished += u64::from(launch.is_unfinished());
         self.orphans += u64::from(launch.origin == Origin::Orphan);
@@ -57,10 +59,11 @@ impl Summary {
     }
 }
 
-/// Whether this launch could have had that phase: the command is made and reaped by the recorder, which counts for
-/// nothing, and what still runs has not ended.
+/// Whether this launch could have had that phase: the command is made, held until its exec and reaped by the recorder,
+/// which counts for nothing, and what still runs has not ended.
 fn is_owed(launch: &Launch<'_>, phase: Phase) -> bool {
-    let by_recorder = launch.origin == Origin::Command && matches!(phase, Phase::Create | Phase::Queue | Phase::Reap);
+    let is_recorders = matches!(phase, Phase::Create | Phase::Queue | Phase::Setup | Phase::Reap);
+    let by_recorder = launch.origin == Origin::Command && is_recorders;
     let yet_to_come = launch.is_unfinished() && matches!(phase, Phase::Teardown | Phase::Reap);
     !by_recorder && !yet_to_come
 }
@@ -68,16 +71,16 @@ fn is_owed(launch: &Launch<'_>, phase: Phase) -> bool {
 /// What is known of one phase over a set of launches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhaseSum {
-    /// Sum over the launches where it is known; `None` when it is known for none.
+    /// Sum over the launches where it is known; `None` when it is unknown for all. Launches without this phase add zero.
     pub time: Option<Nanos>,
-    /// Launches where it is known.
+    /// Launches that had this phase, its length being known.
     pub known: u64,
     /// Launches that had this phase without its length being known.
     pub unknown: u64,
 }
 
 impl PhaseSum {
-    /// Mean over the launches where it is known.
+    /// Mean over the launches that had this phase and where it is known.
     #[must_use]
     pub fn mean(&self) -> Option<Nanos> {
         self.time?.0.checked_div(self.known).map(Nanos)
@@ -113,7 +116,7 @@ impl PhaseSums {
         for (phase, time) in times.iter() {
             let sum = &mut self.0[phase as usize];
             add_known(&mut sum.time, time);
-            sum.known += u64::from(time.is_some());
+            sum.known += u64::from(time.is_some() && times.has(phase));
             sum.unknown += u64::from(time.is_none() && is_owed(phase));
         }
     }

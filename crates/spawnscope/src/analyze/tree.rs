@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 
 use super::Origin;
+use super::grouped::Grouped;
 use super::join::Joiner;
-use super::launch::{Command, Exec, Launch, base_name};
+use super::launch::{Command, Exec, FailedExec, Launch, base_name};
 use crate::event::{LaunchId, Nanos};
 use crate::record::reader::{LaunchRow, Recording};
 
@@ -22,10 +23,12 @@ pub struct Forest<'a> {
     pub end: Nanos,
     /// Wall clock at time zero, nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
-    /// Where each launch's children begin in `children`; one entry more than launches.
-    child_starts: Vec<usize>,
-    /// Children of each launch by time of creation, those of one launch in a row.
-    children: Vec<usize>,
+    /// Children of each launch by time of creation.
+    children: Grouped<usize>,
+    /// Positions of each launch's rows among the recording's failed execs, by time.
+    failed_execs: Grouped<u32>,
+    /// Where those rows are.
+    recording: &'a Recording,
     /// The launch above each one.
     parents: Vec<Option<usize>>,
 }
@@ -55,11 +58,12 @@ impl<'a> Forest<'a> {
 
         let info = &recording.info;
         let end = info.last.max(info.wall.unwrap_or_default());
-        let mut joined = Joiner { recording, end }.join(&rows, &index_of);
+        let joiner = Joiner { recording, end };
+        let mut joined = joiner.join(&rows, &index_of);
         let order = parents_first(&mut parents);
         name_and_place(&mut joined, &parents, &order, &rows, recording);
 
-        let (child_starts, children) = group_children(&joined, &parents);
+        let children = group_children(&joined, &parents);
         let (mut roots, mut orphans) = (Vec::new(), Vec::new());
         for (index, launch) in joined.iter().enumerate().filter(|(index, _)| parents[*index].is_none()) {
             let belongs_at_top = matches!(launch.origin, Origin::Command | Origin::Existed);
@@ -72,8 +76,9 @@ impl<'a> Forest<'a> {
             orphans,
             end,
             started_unix_ns,
-            child_starts,
             children,
+            failed_execs: joiner.failed_execs(rows.len(), &index_of),
+            recording,
             parents,
         }
     }
@@ -81,7 +86,23 @@ impl<'a> Forest<'a> {
     /// The launches made by the one at `index`, in order of creation.
     #[must_use]
     pub fn children(&self, index: usize) -> &[usize] {
-        &self.children[self.child_starts[index]..self.child_starts[index + 1]]
+        self.children.of(index)
+    }
+
+    /// The failed `execve` calls of the launch at `index`, in order.
+    pub fn failed_execs(&self, index: usize) -> impl ExactSizeIterator<Item = FailedExec<'a>> + Clone {
+        let Recording {
+            failed_execs, texts, ..
+        } = self.recording;
+        self.failed_execs.of(index).iter().map(|position| {
+            let row = &failed_execs[*position as usize];
+            FailedExec {
+                enter: row.enter,
+                returned: row.returned,
+                path: texts.get(row.path),
+                errno: row.errno,
+            }
+        })
     }
 
     /// The launch that made the one at `index`, when the recording holds it.
@@ -191,33 +212,21 @@ fn birth_of(launch: &Launch<'_>) -> Option<Nanos> {
 
 /// The program that `launch` was at an instant; its last one when the instant is unknown.
 fn command_at<'a>(launch: &Launch<'a>, at: Option<Nanos>) -> Command<'a> {
-    let done_by =
-        |exec: &&Exec<'a>| at.is_none_or(|at| exec.enter.or(exec.returned).is_none_or(|entered| entered <= at));
-    let program = launch.execs.iter().rev().find(done_by);
+    // A search by halves: a program may exec itself as often as it forks. An exec at an unknown time counts as done.
+    let is_done =
+        |exec: &Exec<'a>| at.is_none_or(|at| exec.enter.or(exec.returned).is_none_or(|entered| entered <= at));
+    let done = launch.execs.partition_point(is_done);
+    let program = launch.execs[..done].last();
     Command {
         name: program.map_or(launch.birth_command.name, |exec| base_name(exec.path)),
         forked: false,
     }
 }
 
-/// Children of each launch in a row, by time of creation.
-fn group_children(launches: &[Launch<'_>], parents: &[Option<usize>]) -> (Vec<usize>, Vec<usize>) {
-    let mut starts = vec![0; launches.len() + 1];
-    for parent in parents.iter().flatten() {
-        starts[parent + 1] += 1;
-    }
-    for index in 0..launches.len() {
-        starts[index + 1] += starts[index];
-    }
-    let mut by_birth: Vec<usize> = (0..launches.len()).filter(|index| parents[*index].is_some()).collect();
-    by_birth.sort_by_key(|index| (birth_of(&launches[*index]), launches[*index].id));
-    let mut next = starts.clone();
-    let mut children = vec![0; by_birth.len()];
-    for index in by_birth {
-        if let Some(parent) = parents[index] {
-            children[next[parent]] = index;
-            next[parent] += 1;
-        }
-    }
-    (starts, children)
+fn group_children(launches: &[Launch<'_>], parents: &[Option<usize>]) -> Grouped<usize> {
+    let mut owned: Vec<(u32, usize)> = (0..launches.len())
+        .filter_map(|index| Some((parents[index]? as u32, index)))
+        .collect();
+    owned.sort_by_key(|(parent, index)| (*parent, birth_of(&launches[*index]), launches[*index].id));
+    Grouped::new(launches.len(), owned)
 }

@@ -1,8 +1,9 @@
 //! Blocked stretches of threads, grouped by launch. Only the grouping: what a wait was for, and whether it mattered,
-//! is not decided here.
+//! is not decided here. There are several for each launch, so they are kept as rows and told as `Wait` one at a time.
 
 use std::collections::HashMap;
 
+use super::grouped::Grouped;
 use super::tree::Forest;
 use crate::event::{LeftCpu, Nanos, Pid, TaskId};
 use crate::record::reader::{Recording, SliceRow, ThreadRow, WakerRow};
@@ -50,67 +51,108 @@ pub enum Waker<'a> {
 }
 
 /// The waits of every launch of a forest.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Waits<'a> {
-    /// Waits by launch, then by time.
-    waits: Vec<Wait<'a>>,
-    /// Where each launch's waits begin in `waits`; one entry more than launches.
-    starts: Vec<usize>,
+    tasks: Tasks<'a>,
+    slices: Grouped<SliceRow>,
+}
+
+/// Takes slices as they are read, and keeps those that are waits.
+#[derive(Clone, Debug)]
+pub struct WaitCollection<'a> {
+    tasks: Tasks<'a>,
+    launches: usize,
+    slices: Vec<(u32, SliceRow)>,
+}
+
+impl<'a> WaitCollection<'a> {
+    /// An empty one, for the launches of `forest`.
+    #[must_use]
+    pub fn new(recording: &'a Recording, forest: &Forest<'_>, threads: &[ThreadRow]) -> WaitCollection<'a> {
+        WaitCollection {
+            tasks: Tasks::new(recording, forest, threads),
+            launches: forest.launches.len(),
+            slices: Vec::new(),
+        }
+    }
+
+    /// Takes one slice.
+    pub fn push(&mut self, slice: SliceRow) {
+        if let Some(launch) = self.tasks.launch_of(slice.task).filter(|_| is_blocked(slice.reason)) {
+            self.slices.push((launch, slice));
+        }
+    }
+
+    /// Groups what was taken by launch and by time.
+    #[must_use]
+    pub fn finish(mut self) -> Waits<'a> {
+        self.slices
+            .sort_unstable_by_key(|(launch, slice)| (*launch, slice.off, slice.task));
+        Waits {
+            tasks: self.tasks,
+            slices: Grouped::new(self.launches, self.slices),
+        }
+    }
 }
 
 impl<'a> Waits<'a> {
-    /// Picks the blocked stretches out of `slices` and groups them.
-    #[must_use]
-    pub fn group(
-        recording: &'a Recording,
-        forest: &Forest<'_>,
-        threads: &[ThreadRow],
-        slices: impl IntoIterator<Item = SliceRow>,
-    ) -> Waits<'a> {
-        let launch_of = launches_of_tasks(forest, threads);
-        let mut found: Vec<(usize, Wait<'a>)> = slices
-            .into_iter()
-            .filter(|slice| is_blocked(slice.reason))
-            .filter_map(|slice| Some((*launch_of.get(&slice.task)?, wait_of(recording, &launch_of, &slice))))
-            .collect();
-        found.sort_by_key(|(launch, wait)| (*launch, wait.start, wait.task));
-        let mut starts = vec![0; forest.launches.len() + 1];
-        for (launch, _) in &found {
-            starts[launch + 1] += 1;
-        }
-        for index in 0..forest.launches.len() {
-            starts[index + 1] += starts[index];
-        }
-        Waits {
-            waits: found.into_iter().map(|(_, wait)| wait).collect(),
-            starts,
-        }
-    }
-
     /// The waits of the launch at `index` of the forest, by time.
-    #[must_use]
-    pub fn of(&self, index: usize) -> &[Wait<'a>] {
-        match (self.starts.get(index), self.starts.get(index + 1)) {
-            (Some(start), Some(end)) => &self.waits[*start..*end],
-            _ => &[],
-        }
+    pub fn of(&self, index: usize) -> impl ExactSizeIterator<Item = Wait<'a>> + Clone {
+        self.slices.of(index).iter().map(|slice| self.tasks.wait(slice))
     }
 }
 
-fn launches_of_tasks(forest: &Forest<'_>, threads: &[ThreadRow]) -> HashMap<TaskId, usize> {
-    // A process's first thread has the number of its launch.
-    let mut launch_of: HashMap<TaskId, usize> = forest
-        .launches
-        .iter()
-        .enumerate()
-        .map(|(index, launch)| (TaskId(launch.id.0), index))
-        .collect();
-    for thread in threads {
-        if let Some(index) = launch_of.get(&TaskId(thread.launch.0)).copied() {
-            launch_of.insert(thread.task, index);
+/// Which launch each thread belongs to.
+#[derive(Clone, Debug)]
+struct Tasks<'a> {
+    recording: &'a Recording,
+    launches: HashMap<TaskId, u32>,
+}
+
+impl<'a> Tasks<'a> {
+    fn new(recording: &'a Recording, forest: &Forest<'_>, threads: &[ThreadRow]) -> Tasks<'a> {
+        // A process's first thread has the number of its launch.
+        let first_threads = forest.launches.iter().map(|launch| TaskId(launch.id.0));
+        let mut launches: HashMap<TaskId, u32> = first_threads.zip(0..).collect();
+        for thread in threads {
+            if let Some(launch) = launches.get(&TaskId(thread.launch.0)).copied() {
+                launches.insert(thread.task, launch);
+            }
+        }
+        Tasks { recording, launches }
+    }
+
+    fn launch_of(&self, task: TaskId) -> Option<u32> {
+        self.launches.get(&task).copied()
+    }
+
+    fn wait(&self, slice: &SliceRow) -> Wait<'a> {
+        let after = |span: Nanos| Nanos(slice.off.0 + span.0);
+        Wait {
+            task: slice.task,
+            start: slice.off,
+            end: slice.off_span.map(after),
+            woken: slice.wake_span.map(after),
+            reason: slice.reason,
+            syscall: slice.syscall,
+            argument: slice.argument,
+            waker: slice.waker.map(|waker| self.waker(waker)),
         }
     }
-    launch_of
+
+    fn waker(&self, waker: WakerRow) -> Waker<'a> {
+        match waker {
+            WakerRow::Task(task) => Waker::Task {
+                task,
+                launch: self.launch_of(task).map(|launch| launch as usize),
+            },
+            WakerRow::Other(pid, name) => Waker::Other {
+                pid,
+                name: name.map(|id| self.recording.texts.get(id)),
+            },
+            WakerRow::Interrupt => Waker::Interrupt,
+        }
+    }
 }
 
 fn is_blocked(reason: LeftCpu) -> bool {
@@ -118,28 +160,4 @@ fn is_blocked(reason: LeftCpu) -> bool {
         reason,
         LeftCpu::Interruptible | LeftCpu::Uninterruptible | LeftCpu::Stopped
     )
-}
-
-fn wait_of<'a>(recording: &'a Recording, launch_of: &HashMap<TaskId, usize>, slice: &SliceRow) -> Wait<'a> {
-    let after = |span: Nanos| Nanos(slice.off.0 + span.0);
-    Wait {
-        task: slice.task,
-        start: slice.off,
-        end: slice.off_span.map(after),
-        woken: slice.wake_span.map(after),
-        reason: slice.reason,
-        syscall: slice.syscall,
-        argument: slice.argument,
-        waker: slice.waker.map(|waker| match waker {
-            WakerRow::Task(task) => Waker::Task {
-                task,
-                launch: launch_of.get(&task).copied(),
-            },
-            WakerRow::Other(pid, name) => Waker::Other {
-                pid,
-                name: name.map(|id| recording.texts.get(id)),
-            },
-            WakerRow::Interrupt => Waker::Interrupt,
-        }),
-    }
 }

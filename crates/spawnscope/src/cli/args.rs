@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::present::table::DEFAULT_TOP;
+
 /// File that holds a recording unless another is named.
 pub const DEFAULT_FILE: &str = "spawnscope.db";
 
@@ -137,7 +139,7 @@ pub struct ReportArguments {
     #[arg(long, value_enum, default_value_t = Grouping::Command)]
     pub by: Grouping,
     /// Rows of the table to print, the dearest first; 0 prints all
-    #[arg(long, value_name = "N", default_value_t = 15)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_TOP)]
     pub top: usize,
     /// Print JSON (schema_version 1)
     #[arg(long)]

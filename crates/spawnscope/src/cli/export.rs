@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use anyhow::{Context, Result, bail};
 
 use super::args::{ExportArguments, ExportFormat};
-use crate::analyze::{Forest, Waits};
+use crate::analyze::{Forest, WaitCollection};
 use crate::present::{ndjson, perfetto};
 use crate::record::reader::RecordingFile;
 
@@ -21,10 +21,9 @@ pub fn run(arguments: &ExportArguments) -> Result<()> {
     let mut out = BufWriter::new(destination(arguments)?);
     let written = match arguments.format {
         ExportFormat::Ndjson => {
-            let threads = file.threads()?;
-            let mut slices = Vec::new();
-            file.slices(&mut |slice| slices.push(slice))?;
-            ndjson::write(&mut out, &forest, &Waits::group(&recording, &forest, &threads, slices))
+            let mut waits = WaitCollection::new(&recording, &forest, &file.threads()?);
+            file.slices(&mut |slice| waits.push(slice))?;
+            ndjson::write(&mut out, &forest, &waits.finish())
         }
         ExportFormat::Perfetto => perfetto::write(&mut out, &forest),
     };

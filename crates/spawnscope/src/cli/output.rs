@@ -5,6 +5,8 @@ use std::os::fd::AsFd;
 
 /// Columns where there is no terminal to ask.
 const DEFAULT_WIDTH: usize = 80;
+/// What every output can be laid out in; a narrower terminal wraps lines.
+const LEAST_WIDTH: usize = 40;
 
 /// Columns of the stream's terminal; 80 when it is none.
 #[must_use]
@@ -12,12 +14,12 @@ pub fn width(stream: &impl AsFd) -> usize {
     terminal_width(stream).unwrap_or(DEFAULT_WIDTH)
 }
 
-/// Columns of the stream's terminal.
+/// Columns of the stream's terminal, if it knows them.
 #[must_use]
 pub fn terminal_width(stream: &impl AsFd) -> Option<usize> {
     let fd = stream.as_fd();
     let size = rustix::termios::tcgetwinsize(fd.is_terminal().then_some(fd)?).ok()?;
-    (size.ws_col >= 40).then_some(usize::from(size.ws_col))
+    (size.ws_col > 0).then_some(usize::from(size.ws_col).max(LEAST_WIDTH))
 }
 
 /// Tells the user something of our own. A standard error that cannot be written to is no reason to fail.

@@ -11,9 +11,6 @@ use crate::analyze::{self, GroupBy, Report};
 use crate::present::{json, table};
 use crate::record::reader::RecordingFile;
 
-/// Rows of the table in the report after a recording.
-const TOP_AFTER_RECORDING: usize = 15;
-
 /// Runs the verb.
 ///
 /// # Errors
@@ -38,7 +35,7 @@ pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) ->
     let report = read(file, GroupBy::Command)?;
     let options = table::Options {
         width: output::width(&io::stderr()),
-        top: Some(TOP_AFTER_RECORDING),
+        ..table::Options::default()
     };
     print(&report, as_json, options, out)
 }

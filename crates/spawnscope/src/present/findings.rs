@@ -1,15 +1,37 @@
 //! The report's sections below its tables: PATH search, drift, and what the reader must know to trust the figures.
 
+use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, WARNING};
-use super::{text, units};
+use super::{text, units, words};
 use crate::analyze::drift::Drift;
+use crate::analyze::failures::Failure;
 use crate::analyze::path_search::Fault;
 use crate::analyze::report::Report;
 use crate::event::Nanos;
 
 /// Directories and programs that the section on PATH search names.
 const MOST_FAULTS: usize = 8;
+/// Columns that a directory or program keeps before figures have to go.
+const FAULT_WIDTH: usize = 16;
+/// Figures of directories and programs at fault.
+const FIGURES: [Column; 3] = [
+    Column {
+        title: "misses",
+        width: 10,
+        worth: 3,
+    },
+    Column {
+        title: "searches",
+        width: 10,
+        worth: 1,
+    },
+    Column {
+        title: "time",
+        width: 11,
+        worth: 2,
+    },
+];
 /// Parents that the section on drift names.
 const MOST_DRIFTS: usize = 5;
 /// Heights of a bar one row tall.
@@ -29,30 +51,62 @@ pub(super) fn path_searches(page: &mut Page, report: &Report) {
         PLAIN,
         &format!("{searches} with {misses}, which took {}", units::time(found.cost)),
     );
-    faults(page, "missed in", &found.directories);
-    faults(page, "not found at all", &found.not_found);
+    faults(page, "missed in", &found.directories, |fault| text::escape(&fault.name));
+    faults(page, "never launched", &found.not_found, |fault| {
+        let why = match fault.errno {
+            libc::EACCES => "permission denied",
+            _ => "not found",
+        };
+        format!("{} ({why})", text::escape(&fault.name))
+    });
 }
 
-fn faults(page: &mut Page, title: &str, faults: &[Fault]) {
+fn faults(page: &mut Page, title: &str, faults: &[Fault], name_of: impl Fn(&Fault) -> String) {
     if faults.is_empty() {
         return;
     }
-    let name_width = page.width().saturating_sub(2 + 10 + 10 + 11).max(8);
-    let titles = format!("{:>10}{:>10}{:>11}", "misses", "searches", "time");
+    let shown = &faults[..faults.len().min(MOST_FAULTS)];
+    let rows: Vec<Vec<String>> = shown.iter().map(figures_of).collect();
+    let columns = Columns::fit(page.width().saturating_sub(2 + FAULT_WIDTH), &FIGURES, &rows);
+    let name_width = page.width().saturating_sub(2 + columns.width());
+    let titles = columns.titles();
     page.line([styled(
         QUIET,
         format!("  {}{titles}", text::pad_right(title, name_width)),
     )]);
-    for fault in faults.iter().take(MOST_FAULTS) {
-        let name = text::pad_right(&text::escape(&fault.name), name_width);
-        let (misses, searches) = (units::count(fault.misses), units::count(fault.searches));
-        page.line([plain(format!(
-            "  {name}{misses:>10}{searches:>10}{:>11}",
-            units::time(fault.cost)
-        ))]);
+    for (fault, figures) in shown.iter().zip(&rows) {
+        let name = text::pad_right(&name_of(fault), name_width);
+        page.line([plain(format!("  {name}{}", columns.row(figures)))]);
     }
     if let Some(more) = faults.len().checked_sub(MOST_FAULTS).filter(|more| *more > 0) {
         page.line([styled(QUIET, format!("  … {} more", units::count(more as u64)))]);
+    }
+}
+
+fn figures_of(fault: &Fault) -> Vec<String> {
+    vec![
+        units::count(fault.misses),
+        units::count(fault.searches),
+        units::time(fault.cost),
+    ]
+}
+
+/// Failed execs that were no misses of a search, by errno.
+pub(super) fn failures(page: &mut Page, report: &Report) {
+    if report.failures.is_empty() {
+        return;
+    }
+    page.heading("Failed execs that no search explains");
+    for failure in &report.failures {
+        let Failure { errno, count, .. } = *failure;
+        let others = match failure.files - 1 {
+            0 => String::new(),
+            others => format!(" and {}", units::counted(others, "other file", "other files")),
+        };
+        let (name, meaning) = (words::errno_name(errno), words::errno_meaning(errno));
+        let path = text::escape(&failure.path);
+        let times = units::count(count);
+        page.sentence(2, PLAIN, &format!("{times} x {name} ({meaning}): {path}{others}"));
     }
 }
 
@@ -88,17 +142,33 @@ fn drift_lines(page: &mut Page, drift: &Drift) {
         styled(FINDING, bar),
         plain(format!(" to {to}, {:.1} times", drift.ratio())),
     ]);
-    let cause = match &drift.memory {
-        Some(growth) => format!(
+    page.sentence(4, PLAIN, &cause_of(drift));
+}
+
+fn cause_of(drift: &Drift) -> String {
+    if let Some(growth) = &drift.memory {
+        return format!(
             "grows with the parent's memory ({:.1} us per MB, {} to {}): a leak, or fork from a growing parent",
             growth.ns_per_mb / 1e3,
             units::bytes(growth.from_bytes),
             units::bytes(growth.to_bytes),
-        ),
-        None if first.parent_rss_bytes.is_none() => "no cause seen; the parent's memory is not known".to_owned(),
-        None => "the parent's memory does not explain it".to_owned(),
+        );
+    }
+    let Some(rise) = &drift.rise else {
+        return "no phase rose by itself".to_owned();
     };
-    page.sentence(4, PLAIN, &cause);
+    let part = if rise.share >= 0.5 { "most" } else { "the largest part" };
+    let phase = rise.phase.name();
+    let is_weighed = drift.segments.iter().all(|segment| segment.parent_rss_bytes.is_some());
+    let memory = if is_weighed {
+        ""
+    } else {
+        "; the parent's memory is not known"
+    };
+    format!(
+        "{part} of the rise is in {phase}: {}{memory}",
+        words::what_makes_long(rise.phase)
+    )
 }
 
 fn sparkline(costs: impl Iterator<Item = Nanos> + Clone) -> String {
@@ -134,6 +204,9 @@ fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
         ));
     }
     match &report.ended {
+        None if report.is_live => {
+            sentences.push((PLAIN, "still being recorded: figures up to the last batch".to_owned()));
+        }
         None => sentences.push((
             WARNING,
             "the recorder was cut off: only what it had stored is here".to_owned(),

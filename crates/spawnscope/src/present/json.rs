@@ -9,8 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::text;
 use crate::analyze::drift::{Drift, Segment};
+use crate::analyze::failures::Failure;
 use crate::analyze::path_search::{Fault, PathSearches};
-use crate::analyze::phases::{Phase, PhaseTimes};
+use crate::analyze::phases::Phase;
 use crate::analyze::report::{Group, GroupBy, Report};
 use crate::analyze::summary::PhaseSums;
 use crate::event::Nanos;
@@ -43,6 +44,7 @@ fn value(report: &Report) -> Value {
         "cpus": report.cpus,
         "collector": report.collector,
         "ended": report.ended,
+        "is_live": report.is_live,
         "lost_events": report.lost_events(),
         "lost": report.lost.iter().map(|loss| (loss.kind.clone(), json!(loss.events))).collect::<Map<_, _>>(),
         "missing": report.missing.iter()
@@ -61,6 +63,7 @@ fn value(report: &Report) -> Value {
         "phases_unknown": phases_unknown(&all.phases),
         "by": match report.group_by { GroupBy::Command => "command", GroupBy::Parent => "parent" },
         "commands": report.groups.iter().map(group).collect::<Vec<_>>(),
+        "failed_execs_by_errno": report.failures.iter().map(failure).collect::<Vec<_>>(),
         "path_search": path_searches(&report.path_searches),
         "drift": report.drifts.iter().map(drift).collect::<Vec<_>>(),
         "advice": [],
@@ -107,8 +110,22 @@ fn fault(key: &str, fault: &Fault) -> Value {
     insert_text(&mut object, key, &fault.name);
     append(
         &mut object,
-        json!({"searches": fault.searches, "misses": fault.misses, "cost_ns": fault.cost.0}),
+        json!({
+            "searches": fault.searches,
+            "misses": fault.misses,
+            "cost_ns": fault.cost.0,
+            "errno": fault.errno,
+        }),
     );
+    Value::Object(object)
+}
+
+fn failure(failure: &Failure) -> Value {
+    let mut object = Map::new();
+    object.insert("errno".into(), failure.errno.into());
+    object.insert("count".into(), failure.count.into());
+    object.insert("files".into(), failure.files.into());
+    insert_text(&mut object, "path", &failure.path);
     Value::Object(object)
 }
 
@@ -117,7 +134,7 @@ fn drift(drift: &Drift) -> Value {
         json!({
             "launches": segment.children,
             "cost_ns": segment.cost.0,
-            "create_ns": nanos(segment.create),
+            "create_ns": nanos(segment.phase(Phase::Create)),
             "parent_rss_bytes": segment.parent_rss_bytes,
         })
     };
@@ -129,6 +146,7 @@ fn drift(drift: &Drift) -> Value {
         "launches": drift.children,
         "ratio": drift.ratio(),
         "cause": drift.memory.map(|_| "parent_memory"),
+        "rose_most": drift.rise.map(|rise| rise.phase.name()),
         "ns_per_mb": drift.memory.map(|growth| growth.ns_per_mb),
         "segments": drift.segments.iter().map(segment).collect::<Vec<_>>(),
     });
@@ -144,11 +162,6 @@ fn phases_unknown(sums: &PhaseSums) -> Value {
     by_phase(|phase| sums.get(phase).unknown.into())
 }
 
-/// The phases of one launch.
-pub(super) fn phase_times(times: &PhaseTimes) -> Value {
-    by_phase(|phase| nanos(times.get(phase)))
-}
-
 fn by_phase(value_of: impl Fn(Phase) -> Value) -> Value {
     Phase::ALL
         .into_iter()
@@ -158,12 +171,12 @@ fn by_phase(value_of: impl Fn(Phase) -> Value) -> Value {
 }
 
 /// A span or an instant in nanoseconds, `null` when unknown.
-pub(super) fn nanos(value: Option<Nanos>) -> Value {
+fn nanos(value: Option<Nanos>) -> Value {
     value.map(|value| value.0).into()
 }
 
 /// Adds a string, and its bytes when they are not UTF-8.
-pub(super) fn insert_text(object: &mut Map<String, Value>, key: &str, bytes: &[u8]) {
+fn insert_text(object: &mut Map<String, Value>, key: &str, bytes: &[u8]) {
     object.insert(key.to_owned(), String::from_utf8_lossy(bytes).into());
     if std::str::from_utf8(bytes).is_err() {
         object.insert(format!("{key}_hex"), hex(bytes).into());
@@ -171,11 +184,7 @@ pub(super) fn insert_text(object: &mut Map<String, Value>, key: &str, bytes: &[u
 }
 
 /// Adds an array of strings, and an array of their bytes when one of them is not UTF-8.
-pub(super) fn insert_arguments<'a>(
-    object: &mut Map<String, Value>,
-    key: &str,
-    arguments: impl Iterator<Item = &'a [u8]> + Clone,
-) {
+fn insert_arguments<'a>(object: &mut Map<String, Value>, key: &str, arguments: impl Iterator<Item = &'a [u8]> + Clone) {
     let texts = arguments
         .clone()
         .map(|argument| Value::from(String::from_utf8_lossy(argument)));
@@ -189,13 +198,14 @@ pub(super) fn insert_arguments<'a>(
 }
 
 /// Adds all keys of another object, in their order.
-pub(super) fn append(object: &mut Map<String, Value>, more: Value) {
+fn append(object: &mut Map<String, Value>, more: Value) {
     if let Value::Object(more) = more {
         object.extend(more);
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// All bytes of what is not UTF-8.
+pub(super) fn hex(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(2 * bytes.len());
     for byte in bytes {
         // Writing to a string cannot fail.

@@ -9,6 +9,7 @@ pub mod text;
 pub mod tree;
 pub mod units;
 
+mod columns;
 mod findings;
 mod page;
 mod palette;

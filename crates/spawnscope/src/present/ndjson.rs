@@ -1,56 +1,262 @@
-//! One JSON object a line for each launch, in order of creation. Written as it goes; see `json` for bytes that are
-//! not UTF-8. Instants are nanoseconds since the recording began.
+//! One JSON object a line for each launch, in order of creation. Written as it goes, for the root of a recording may
+//! have a million waits; see `json` for bytes that are not UTF-8. Instants are nanoseconds since the recording began.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
 
-use super::json::{append, insert_arguments, insert_text, nanos, phase_times};
+use super::json::hex;
 use super::words::signal_name;
-use crate::analyze::launch::{Exec, FailedExec, Launch, Outcome};
+use crate::analyze::launch::{Exec, FailedExec, Outcome};
+use crate::analyze::phases::{Phase, PhaseTimes};
 use crate::analyze::waits::{Wait, Waker};
 use crate::analyze::{Forest, Origin, Waits};
-use crate::event::LeftCpu;
+use crate::event::{LeftCpu, Nanos};
 
 /// Writes every launch; processes that existed before are not launches.
 pub fn write(out: &mut dyn Write, forest: &Forest<'_>, waits: &Waits<'_>) -> io::Result<()> {
-    for (index, launch) in forest
-        .launches
-        .iter()
-        .enumerate()
-        .filter(|(_, launch)| launch.is_launch())
-    {
-        let line = launch_value(forest, launch, waits.of(index));
-        serde_json::to_writer(&mut *out, &line)?;
+    for index in (0..forest.launches.len()).filter(|index| forest.launches[*index].is_launch()) {
+        write_launch(out, forest, waits, index)?;
         out.write_all(b"\n")?;
     }
     Ok(())
 }
 
-fn launch_value(forest: &Forest<'_>, launch: &Launch<'_>, waits: &[Wait<'_>]) -> Value {
-    let mut object = Map::new();
-    append(
-        &mut object,
-        json!({"id": launch.id.0, "parent": launch.parent.map(|parent| parent.0), "pid": launch.pid.map(|pid| pid.0)}),
-    );
-    insert_text(&mut object, "command", &launch.command.label());
-    let rest = json!({
-        "origin": origin_name(launch.origin),
-        "start_ns": nanos(launch.start()),
-        "end_ns": nanos(launch.end()),
-        "mechanism": launch.mechanism.map(|mechanism| mechanism.name()),
-        "parent_rss_bytes": launch.parent_rss_bytes,
-        "execs": launch.execs.iter().map(exec_value).collect::<Vec<_>>(),
-        "failed_execs": launch.failed_execs.iter().map(failed_exec_value).collect::<Vec<_>>(),
-        "phases": phase_times(&launch.phases),
-        "cpu_ns": nanos(launch.cpu),
-        "cpu_phases": phase_times(&launch.cpu_phases),
-        "waits": waits.iter().map(|wait| wait_value(forest, wait)).collect::<Vec<_>>(),
-        "exit": exit_value(launch.outcome),
-        "caller": null,
-    });
-    append(&mut object, rest);
-    Value::Object(object)
+fn write_launch(out: &mut dyn Write, forest: &Forest<'_>, waits: &Waits<'_>, index: usize) -> io::Result<()> {
+    let launch = &forest.launches[index];
+    let label = launch.command.label();
+    let line = LaunchLine {
+        id: launch.id.0,
+        parent: launch.parent.map(|parent| parent.0),
+        pid: launch.pid.map(|pid| pid.0),
+        command: text(&label),
+        command_hex: hex_unless_text(&label),
+        origin: origin_name(launch.origin),
+        start_ns: nanos(launch.start()),
+        end_ns: nanos(launch.end()),
+        mechanism: launch.mechanism.map(|mechanism| mechanism.name()),
+        parent_rss_bytes: launch.parent_rss_bytes,
+        execs: Each(launch.execs.iter().map(ExecObject::of)),
+        failed_execs: Each(forest.failed_execs(index).map(FailedExecObject::of)),
+        phases: PhasesObject(&launch.phases),
+        cpu_ns: nanos(launch.cpu),
+        cpu_phases: PhasesObject(&launch.cpu_phases),
+        waits: Each(waits.of(index).map(|wait| WaitObject::of(forest, &wait))),
+        exit: ExitObject::of(launch.outcome),
+        caller: (),
+    };
+    Ok(serde_json::to_writer(out, &line)?)
+}
+
+/// An array of objects that exist only while they are written.
+struct Each<I>(I);
+
+impl<I: Iterator<Item: Serialize> + Clone> Serialize for Each<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.clone())
+    }
+}
+
+#[derive(Serialize)]
+struct LaunchLine<'a, Execs, FailedExecs, Waits> {
+    id: u64,
+    parent: Option<u64>,
+    pid: Option<i32>,
+    command: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command_hex: Option<String>,
+    origin: &'static str,
+    start_ns: Option<u64>,
+    end_ns: Option<u64>,
+    mechanism: Option<&'static str>,
+    parent_rss_bytes: Option<u64>,
+    execs: Execs,
+    failed_execs: FailedExecs,
+    phases: PhasesObject<'a>,
+    cpu_ns: Option<u64>,
+    cpu_phases: PhasesObject<'a>,
+    waits: Waits,
+    exit: Option<ExitObject>,
+    /// Not known to any collector yet: `null`.
+    caller: (),
+}
+
+#[derive(Serialize)]
+struct ExecObject<'a> {
+    path: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+    argv: Vec<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    argv_hex: Option<Vec<String>>,
+    argv_cut: bool,
+    cwd: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cwd_hex: Option<String>,
+    interpreter: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interpreter_hex: Option<String>,
+    enter_ns: Option<u64>,
+    return_ns: Option<u64>,
+    load_ns: Option<u64>,
+}
+
+impl<'a> ExecObject<'a> {
+    fn of(exec: &Exec<'a>) -> ExecObject<'a> {
+        let is_text = exec.arguments().all(|argument| std::str::from_utf8(argument).is_ok());
+        ExecObject {
+            path: text(exec.path),
+            path_hex: hex_unless_text(exec.path),
+            argv: exec.arguments().map(text).collect(),
+            argv_hex: (!is_text).then(|| exec.arguments().map(hex).collect()),
+            argv_cut: exec.argv_cut,
+            cwd: exec.cwd.map(text),
+            cwd_hex: exec.cwd.and_then(hex_unless_text),
+            interpreter: exec.interpreter.map(text),
+            interpreter_hex: exec.interpreter.and_then(hex_unless_text),
+            enter_ns: nanos(exec.enter),
+            return_ns: nanos(exec.returned),
+            load_ns: nanos(exec.loaded),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct FailedExecObject<'a> {
+    path: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+    errno: i32,
+    enter_ns: u64,
+    return_ns: u64,
+}
+
+impl<'a> FailedExecObject<'a> {
+    fn of(failed: FailedExec<'a>) -> FailedExecObject<'a> {
+        FailedExecObject {
+            path: text(failed.path),
+            path_hex: hex_unless_text(failed.path),
+            errno: failed.errno,
+            enter_ns: failed.enter.0,
+            return_ns: failed.returned.0,
+        }
+    }
+}
+
+struct PhasesObject<'a>(&'a PhaseTimes);
+
+impl Serialize for PhasesObject<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(
+            self.0
+                .iter()
+                .map(|(phase, span): (Phase, _)| (phase.name(), nanos(span))),
+        )
+    }
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ExitObject {
+    Code {
+        code: i32,
+        signal: (),
+    },
+    Signal {
+        code: (),
+        signal: String,
+        number: i32,
+        core_dumped: bool,
+    },
+}
+
+impl ExitObject {
+    fn of(outcome: Outcome) -> Option<ExitObject> {
+        match outcome {
+            Outcome::Running | Outcome::Unknown => None,
+            Outcome::Code(code) => Some(ExitObject::Code { code, signal: () }),
+            Outcome::Signal { number, core_dumped } => Some(ExitObject::Signal {
+                code: (),
+                signal: signal_name(number),
+                number,
+                core_dumped,
+            }),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct WaitObject<'a> {
+    task: u64,
+    start_ns: u64,
+    end_ns: Option<u64>,
+    woken_ns: Option<u64>,
+    reason: &'static str,
+    syscall: Option<u32>,
+    /// As the schema has it: `wait4(-1)` reads as -1, and no JSON reader rounds it.
+    argument: Option<i64>,
+    waker: Option<WakerObject<'a>>,
+}
+
+impl<'a> WaitObject<'a> {
+    fn of(forest: &Forest<'_>, wait: &Wait<'a>) -> WaitObject<'a> {
+        WaitObject {
+            task: wait.task.0,
+            start_ns: wait.start.0,
+            end_ns: nanos(wait.end),
+            woken_ns: nanos(wait.woken),
+            reason: reason_name(wait.reason),
+            syscall: wait.syscall,
+            argument: wait.argument.map(u64::cast_signed),
+            waker: wait.waker.map(|waker| WakerObject::of(forest, waker)),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum WakerObject<'a> {
+    Task {
+        task: u64,
+        launch: Option<u64>,
+    },
+    Other {
+        pid: i32,
+        name: Option<Cow<'a, str>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name_hex: Option<String>,
+    },
+    Interrupt,
+}
+
+impl<'a> WakerObject<'a> {
+    fn of(forest: &Forest<'_>, waker: Waker<'a>) -> WakerObject<'a> {
+        match waker {
+            Waker::Task { task, launch } => WakerObject::Task {
+                task: task.0,
+                launch: launch.map(|index| forest.launches[index].id.0),
+            },
+            Waker::Other { pid, name } => WakerObject::Other {
+                pid: pid.0,
+                name: name.map(text),
+                name_hex: name.and_then(hex_unless_text),
+            },
+            Waker::Interrupt => WakerObject::Interrupt,
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+fn hex_unless_text(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).is_err().then(|| hex(bytes))
+}
+
+fn nanos(value: Option<Nanos>) -> Option<u64> {
+    value.map(|value| value.0)
 }
 
 fn origin_name(origin: Origin) -> &'static str {
@@ -62,61 +268,6 @@ fn origin_name(origin: Origin) -> &'static str {
     }
 }
 
-fn exec_value(exec: &Exec<'_>) -> Value {
-    let mut object = Map::new();
-    insert_text(&mut object, "path", exec.path);
-    insert_arguments(&mut object, "argv", exec.arguments().collect::<Vec<_>>().into_iter());
-    object.insert("argv_cut".into(), exec.argv_cut.into());
-    insert_known_text(&mut object, "cwd", exec.cwd);
-    insert_known_text(&mut object, "interpreter", exec.interpreter);
-    append(
-        &mut object,
-        json!({"enter_ns": nanos(exec.enter), "return_ns": nanos(exec.returned), "load_ns": nanos(exec.loaded)}),
-    );
-    Value::Object(object)
-}
-
-fn insert_known_text(object: &mut Map<String, Value>, key: &str, bytes: Option<&[u8]>) {
-    match bytes {
-        Some(bytes) => insert_text(object, key, bytes),
-        None => append(object, json!({key: null})),
-    }
-}
-
-fn failed_exec_value(failed: &FailedExec<'_>) -> Value {
-    let mut object = Map::new();
-    insert_text(&mut object, "path", failed.path);
-    append(
-        &mut object,
-        json!({"errno": failed.errno, "enter_ns": failed.enter.0, "return_ns": failed.returned.0}),
-    );
-    Value::Object(object)
-}
-
-fn exit_value(outcome: Outcome) -> Value {
-    match outcome {
-        Outcome::Running | Outcome::Unknown => Value::Null,
-        Outcome::Code(code) => json!({"code": code, "signal": null}),
-        Outcome::Signal { number, core_dumped } => {
-            json!({"code": null, "signal": signal_name(number), "number": number, "core_dumped": core_dumped})
-        }
-    }
-}
-
-fn wait_value(forest: &Forest<'_>, wait: &Wait<'_>) -> Value {
-    json!({
-        "task": wait.task.0,
-        "start_ns": wait.start.0,
-        "end_ns": nanos(wait.end),
-        "woken_ns": nanos(wait.woken),
-        "reason": reason_name(wait.reason),
-        "syscall": wait.syscall,
-        // As the schema has it: `wait4(-1)` reads as -1, and no JSON reader rounds it.
-        "argument": wait.argument.map(u64::cast_signed),
-        "waker": wait.waker.map(|waker| waker_value(forest, waker)),
-    })
-}
-
 fn reason_name(reason: LeftCpu) -> &'static str {
     match reason {
         LeftCpu::Created => "created",
@@ -125,21 +276,5 @@ fn reason_name(reason: LeftCpu) -> &'static str {
         LeftCpu::Uninterruptible => "uninterruptible",
         LeftCpu::Stopped => "stopped",
         LeftCpu::Ended => "ended",
-    }
-}
-
-fn waker_value(forest: &Forest<'_>, waker: Waker<'_>) -> Value {
-    match waker {
-        Waker::Task { task, launch } => {
-            let launch = launch.map(|index| forest.launches[index].id.0);
-            json!({"kind": "task", "task": task.0, "launch": launch})
-        }
-        Waker::Other { pid, name } => {
-            let mut object = Map::new();
-            append(&mut object, json!({"kind": "other", "pid": pid.0}));
-            insert_known_text(&mut object, "name", name);
-            Value::Object(object)
-        }
-        Waker::Interrupt => json!({"kind": "interrupt"}),
     }
 }

@@ -50,6 +50,9 @@ impl Page {
         for span in spans {
             let shown = text::truncate(&span.text, left);
             left -= text::width(&shown);
+            if shown.is_empty() {
+                continue;
+            }
             let style = span.style;
             // Writing to a string cannot fail.
             let _ = write!(line, "{style}{shown}{style:#}");

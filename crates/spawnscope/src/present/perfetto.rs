@@ -174,7 +174,7 @@ impl Trace<'_> {
         let mut slice = event(launch, EventType::SliceBegin);
         slice.name = Some(name);
         slice.categories = vec!["launch".to_owned()];
-        slice.debug_annotations = annotations(launch);
+        slice.debug_annotations = annotations(launch, forest.failed_execs(index).len() as u64);
         slice.terminating_flow_ids = parent.map(|_| flow).into_iter().collect();
         self.packet(&at(start, slice))?;
         for piece in phases.iter().filter(|piece| piece.end > piece.start) {
@@ -262,7 +262,7 @@ fn fork_instant(parent: &Launch<'_>, when: Nanos, flow: u64) -> TracePacket {
     at(when, instant)
 }
 
-fn annotations(launch: &Launch<'_>) -> Vec<DebugAnnotation> {
+fn annotations(launch: &Launch<'_>, failed_execs: u64) -> Vec<DebugAnnotation> {
     let word = |name: &str, value: String| DebugAnnotation {
         name: Some(name.to_owned()),
         string_value: Some(value),
@@ -275,7 +275,7 @@ fn annotations(launch: &Launch<'_>) -> Vec<DebugAnnotation> {
     };
     let outcome = Some(words::outcome(launch.outcome)).filter(|outcome| !outcome.is_empty());
     let cwd = launch.execs.last().and_then(|exec| exec.cwd);
-    let failed_execs = Some(launch.failed_execs.len() as u64).filter(|failed| *failed > 0);
+    let failed_execs = Some(failed_execs).filter(|failed| *failed > 0);
     [
         launch
             .mechanism

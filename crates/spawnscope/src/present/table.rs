@@ -1,7 +1,10 @@
 //! The report for the terminal: headline, where the launch tax goes, the table of programs; `findings` adds the rest.
 //! Returns styled text of limited width; the caller strips the styles where they are not wanted.
 
-use super::page::{Page, Span, plain, styled};
+use anstyle::Style;
+
+use super::columns::{Column, Columns};
+use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
 use super::{findings, text, units};
 use crate::analyze::phases::Phase;
@@ -17,24 +20,48 @@ pub struct Options {
     pub top: Option<usize>,
 }
 
+/// Rows of the table of programs unless more are asked for.
+pub const DEFAULT_TOP: usize = 15;
+
 impl Default for Options {
     fn default() -> Options {
         Options {
             width: 80,
-            top: Some(20),
+            top: Some(DEFAULT_TOP),
         }
     }
 }
 
-/// Columns of figures in the table of programs, the program itself excepted.
-const FIGURES: [(&str, usize); 6] = [
-    ("count", 9),
-    ("total", 9),
-    ("mean", 9),
-    ("tax", 9),
-    ("largest phase", 17),
-    ("failed", 8),
+/// Columns that the name of a program keeps before figures have to go.
+const NAME_WIDTH: usize = 12;
+/// Columns before the figures of the legend: a glyph and the name of a phase.
+const PHASE_WIDTH: usize = 13;
+/// Columns before the notes of the headline.
+const NOTE_COLUMN: usize = 37;
+/// A note with less than this beside its figure stands below it.
+const NOTE_WIDTH: usize = 24;
+
+/// Figures of the table of programs.
+const FIGURES: [Column; 6] = [
+    column("count", 7, 6),
+    column("total", 9, 4),
+    column("mean", 9, 3),
+    column("tax", 9, 5),
+    column("largest phase", 17, 2),
+    column("failed", 7, 1),
 ];
+
+/// Figures of the legend.
+const PHASE_FIGURES: [Column; 4] = [
+    column("total", 12, 4),
+    column("share", 12, 3),
+    column("mean", 12, 2),
+    column("cpu", 12, 1),
+];
+
+const fn column(title: &'static str, width: usize, worth: u8) -> Column {
+    Column { title, width, worth }
+}
 
 /// The whole report as text.
 #[must_use]
@@ -46,6 +73,7 @@ pub fn render(report: &Report, options: &Options) -> String {
         groups(&mut page, report, options.top);
     }
     findings::path_searches(&mut page, report);
+    findings::failures(&mut page, report);
     findings::drifts(&mut page, report);
     findings::reservations(&mut page, report);
     page.finish()
@@ -60,32 +88,29 @@ fn headline(page: &mut Page, report: &Report) {
     )]);
     page.line([]);
     let all = &report.all;
-    let share = units::percent(all.tax, report.wall);
-    fact(
-        page,
-        "wall",
-        &units::time(report.wall),
-        if report.is_cut_off() {
-            "up to the last stored event"
-        } else {
-            ""
-        },
-    );
+    let wall_note = match () {
+        () if report.is_live => "so far",
+        () if report.is_cut_off() => "up to the last stored event",
+        () => "",
+    };
+    fact(page, "wall", &units::time(report.wall), wall_note);
     fact(page, "launches", &units::count(all.count), "");
     fact(page, "forks without exec", &units::count(all.forks_without_exec), "");
     fact(page, "failed execs", &units::count(all.failed_execs), "");
-    fact(
-        page,
-        "launch tax",
-        &units::time(all.tax),
-        &format!("{share} of the wall: all phases but run"),
-    );
+    if all.count > 0 {
+        fact(page, "launch tax", &units::time(all.tax), &tax_note(report));
+    } else {
+        page.sentence(2, PLAIN, "no launches");
+    }
     if report.lost_events() > 0 {
-        let figure = text::pad_left(&units::count(report.lost_events()), 12);
-        page.line([styled(
-            WARNING,
-            format!("  {:<20}{figure}   counts and times are too small", "events lost"),
-        )]);
+        let events = units::count(report.lost_events());
+        styled_fact(
+            page,
+            [WARNING; 2],
+            "events lost",
+            &events,
+            "counts and times are too small",
+        );
     }
 }
 
@@ -99,13 +124,42 @@ fn title(report: &Report, width: usize) -> String {
     }
 }
 
+/// The tax beside the wall. A sum over launches that overlap is no part of the wall: it may be many times as long.
+fn tax_note(report: &Report) -> String {
+    let tax = report.all.tax.unwrap_or_default();
+    let sum = "summed over launches that overlap";
+    if tax > report.wall && report.wall.0 > 0 {
+        return format!("{:.1} times the wall, {sum}", tax.0 as f64 / report.wall.0 as f64);
+    }
+    let share = units::percent(report.all.tax, report.wall);
+    if report.overlaps {
+        format!("{share} of the wall, {sum}")
+    } else {
+        format!("{share} of the wall: all phases but run")
+    }
+}
+
 fn fact(page: &mut Page, name: &str, figure: &str, note: &str) {
-    let figure = text::pad_left(figure, 12);
-    page.line([
-        plain(format!("  {name:<20}")),
-        styled(TITLE, figure),
-        plain(format!("   {note}")),
-    ]);
+    styled_fact(page, [PLAIN, TITLE], name, figure, note);
+}
+
+fn styled_fact(page: &mut Page, [name_style, figure_style]: [Style; 2], name: &str, figure: &str, note: &str) {
+    let name = styled(name_style, format!("  {name:<20}"));
+    let figure = styled(figure_style, text::pad_left(figure, 12));
+    let note_width = page.width().saturating_sub(NOTE_COLUMN);
+    if note_width < NOTE_WIDTH {
+        page.line([name, figure]);
+        if !note.is_empty() {
+            page.sentence(4, name_style, note);
+        }
+        return;
+    }
+    let mut notes = text::wrap(note, note_width).into_iter();
+    let first = notes.next().unwrap_or_default();
+    page.line([name, figure, styled(name_style, format!("   {first}"))]);
+    for note in notes {
+        page.line([plain(" ".repeat(NOTE_COLUMN)), styled(name_style, note)]);
+    }
 }
 
 /// The bar of the launch tax and its legend. `run` stands apart: beside the root's own work nothing else would show.
@@ -124,13 +178,7 @@ fn phases(page: &mut Page, report: &Report) {
         };
         page.line(std::iter::once(plain("  ")).chain(cells.into_iter().map(segment)));
     }
-    page.line([styled(
-        QUIET,
-        "    phase           total       share        mean         cpu",
-    )]);
-    for phase in Phase::TAX.into_iter().chain([Phase::Run]) {
-        page.line(legend_line(report, phase));
-    }
+    legend(page, report);
     let unknown = all.phases.iter().filter(|(_, sum)| sum.unknown > 0);
     let unknown = unknown.map(|(phase, sum)| format!("{} for {}", phase.name(), units::count(sum.unknown)));
     let unknown: Vec<String> = unknown.collect();
@@ -140,25 +188,31 @@ fn phases(page: &mut Page, report: &Report) {
     }
 }
 
-fn legend_line(report: &Report, phase: Phase) -> Vec<Span> {
-    let (style, glyph) = palette::of_phase(phase);
+fn legend(page: &mut Page, report: &Report) {
+    let phases: Vec<Phase> = Phase::TAX.into_iter().chain([Phase::Run]).collect();
+    let rows: Vec<Vec<String>> = phases.iter().map(|phase| phase_figures(report, *phase)).collect();
+    let columns = Columns::fit(page.width().saturating_sub(PHASE_WIDTH), &PHASE_FIGURES, &rows);
+    let titles = columns.titles();
+    page.line([styled(QUIET, format!("    {:<9}{titles}", "phase"))]);
+    for (phase, figures) in phases.iter().zip(&rows) {
+        let (style, glyph) = palette::of_phase(*phase);
+        page.line([
+            plain("  "),
+            styled(style, glyph.to_string()),
+            plain(format!(" {:<9}{}", phase.name(), columns.row(figures))),
+        ]);
+    }
+    page.sentence(2, QUIET, "run is work, and waiting for children: its cpu is the work");
+}
+
+fn phase_figures(report: &Report, phase: Phase) -> Vec<String> {
     let sum = report.all.phases.get(phase);
-    let is_tax = phase != Phase::Run;
-    let share = if is_tax {
-        units::percent(sum.time, report.all.tax)
-    } else {
-        String::new()
+    let share = match phase {
+        Phase::Run => String::new(),
+        _ => units::percent(sum.time, report.all.tax),
     };
     let cpu = units::time(report.all.cpu_phases.get(phase).time);
-    let figures = [units::time(sum.time), share, units::time(sum.mean()), cpu];
-    let figures: String = figures.iter().map(|figure| text::pad_left(figure, 12)).collect();
-    let note = if is_tax { "" } else { "  the work itself" };
-    vec![
-        plain("  "),
-        styled(style, glyph.to_string()),
-        plain(format!(" {:<9}{figures}", phase.name())),
-        styled(QUIET, note),
-    ]
+    vec![units::time(sum.time), share, units::time(sum.mean()), cpu]
 }
 
 /// Divides `width` cells by the shares of the times, so that their sum is exact: by largest remainder.
@@ -187,25 +241,23 @@ fn groups(page: &mut Page, report: &Report, top: Option<usize>) {
         GroupBy::Parent => ("Launches by the program that made them", "made by"),
     };
     page.heading(heading);
-    let figures_width: usize = FIGURES.iter().map(|(_, width)| width).sum();
-    let name_width = page.width().saturating_sub(figures_width + 2).max(8);
-    let titles: String = FIGURES
-        .iter()
-        .map(|(title, width)| text::pad_left(title, *width))
-        .collect();
+    let shown = top.unwrap_or(report.groups.len()).min(report.groups.len());
+    let rows: Vec<Vec<String>> = report.groups[..shown].iter().map(figures_of).collect();
+    let columns = Columns::fit(page.width().saturating_sub(2 + NAME_WIDTH), &FIGURES, &rows);
+    let name_width = page.width().saturating_sub(2 + columns.width());
+    let titles = columns.titles();
     page.line([styled(
         QUIET,
         format!("  {}{titles}", text::pad_right(column, name_width)),
     )]);
-    let shown = top.unwrap_or(report.groups.len()).min(report.groups.len());
-    for group in &report.groups[..shown] {
+    for (group, figures) in report.groups.iter().zip(&rows) {
         let name = text::pad_right(&text::escape(&group.label), name_width);
-        page.line([styled(PLAIN, format!("  {name}{}", figures_of(group)))]);
+        page.line([plain(format!("  {name}{}", columns.row(figures)))]);
     }
     left_out(page, &report.groups[shown..]);
 }
 
-fn figures_of(group: &Group) -> String {
+fn figures_of(group: &Group) -> Vec<String> {
     let sums = &group.sums;
     let largest = sums.phases.largest().map(|(phase, time)| {
         let whole = sums
@@ -216,19 +268,14 @@ fn figures_of(group: &Group) -> String {
             .sum();
         format!("{} {}", phase.name(), units::percent(time, Nanos(whole)))
     });
-    let figures = [
+    vec![
         units::count(sums.count),
         units::time((sums.timed > 0).then_some(sums.total)),
         units::time(sums.mean()),
         units::time(sums.tax),
         largest.unwrap_or_else(|| "-".to_owned()),
         units::count(sums.failed_execs),
-    ];
-    figures
-        .iter()
-        .zip(FIGURES)
-        .map(|(figure, (_, width))| text::pad_left(figure, width))
-        .collect()
+    ]
 }
 
 fn left_out(page: &mut Page, groups: &[Group]) {
@@ -239,8 +286,10 @@ fn left_out(page: &mut Page, groups: &[Group]) {
     let tax = groups.iter().filter_map(|group| group.sums.tax).map(|tax| tax.0).sum();
     let more = units::counted(groups.len() as u64, "more row", "more rows");
     let launches = units::counted(launches, "launch", "launches");
-    page.line([styled(
+    let tax = units::time(Nanos(tax));
+    page.sentence(
+        2,
         QUIET,
-        format!("  … {more}: {launches}, tax {} (see --top)", units::time(Nanos(tax))),
-    )]);
+        &format!("… {more}: {launches}, tax {tax}; `spawnscope report --top 0` shows all"),
+    );
 }

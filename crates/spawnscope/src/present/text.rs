@@ -28,7 +28,7 @@ const HIDDEN: [(char, char); 18] = [
     ('\u{f0000}', '\u{10ffff}'),
 ];
 
-/// The text with everything a terminal must not receive written as an escape: `\n`, `\x1b`, `\u{202e}`.
+/// The text with everything a terminal must not receive written as an escape: `\n`, `\x1b`, `\u202e`.
 #[must_use]
 pub fn escape(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());

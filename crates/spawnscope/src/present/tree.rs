@@ -6,8 +6,9 @@ use std::io::{self, Write};
 use super::palette::{PLAIN, QUIET, TITLE, WARNING};
 use super::{text, units, words};
 use crate::analyze::Forest;
-use crate::analyze::launch::{Launch, Outcome};
-use crate::analyze::path_search::searches_of;
+use crate::analyze::failures::without_repetitions;
+use crate::analyze::launch::{FailedExec, Launch, Outcome};
+use crate::analyze::path_search::attempts_of;
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Step;
 use crate::event::Nanos;
@@ -16,6 +17,10 @@ use crate::event::Nanos;
 const PHASES_WIDTH: usize = 26;
 /// Columns that a program's arguments keep, however deep the tree.
 const PROGRAM_WIDTH: usize = 16;
+/// Columns that the file of a failed exec takes at most.
+const FAILED_PATH_WIDTH: usize = 24;
+/// Failed execs shown where there is no width to keep to.
+const MOST_FAILURES_UNCUT: usize = 20;
 /// Levels drawn in a line when there is no width to keep to.
 const MOST_LEVELS: usize = 40;
 
@@ -60,7 +65,7 @@ fn write_line(
 ) -> io::Result<()> {
     let launch = &forest.launches[step.index];
     let pid = launch.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string());
-    let facts = facts_of(launch, forest.end);
+    let facts = facts_of(forest, step.index, width);
     let used = text::width(branch) + pid.len() + 1 + text::width(&facts);
     let program_limit = width.map(|width| {
         let left = width.saturating_sub(used);
@@ -79,7 +84,11 @@ fn write_line(
     };
     let facts_style = if is_failure(launch.outcome) { WARNING } else { PLAIN };
     write!(out, "{QUIET}{branch}{pid}{QUIET:#} {TITLE}{program}{TITLE:#}")?;
-    writeln!(out, "{facts_style}{facts}{facts_style:#}{QUIET}{phases}{QUIET:#}")
+    write!(out, "{facts_style}{facts}{facts_style:#}")?;
+    if !phases.is_empty() {
+        write!(out, "{QUIET}{phases}{QUIET:#}")?;
+    }
+    writeln!(out)
 }
 
 fn is_failure(outcome: Outcome) -> bool {
@@ -106,24 +115,40 @@ fn branch(finished_levels: &[bool], width: Option<usize>) -> String {
 }
 
 /// Wall time and whatever is out of the ordinary.
-fn facts_of(launch: &Launch<'_>, recording_end: Nanos) -> String {
-    let mut facts = format!("  {}", units::time(launch.total(recording_end)));
-    let misses: u64 = searches_of(launch)
-        .iter()
-        .map(|search| search.misses.len() as u64)
-        .sum();
-    let other_failures = launch.failed_execs.len() as u64 - misses;
-    let notes = [
-        Some(words::outcome(launch.outcome)).filter(|outcome| !outcome.is_empty()),
-        (misses > 0).then(|| units::counted(misses, "miss", "misses")),
-        (other_failures > 0).then(|| units::counted(other_failures, "failed exec", "failed execs")),
-        words::origin_mark(launch.origin).map(str::to_owned),
-    ];
-    for note in notes.into_iter().flatten() {
-        facts.push_str("  ");
-        facts.push_str(&note);
-    }
-    facts
+fn facts_of(forest: &Forest<'_>, index: usize, width: Option<usize>) -> String {
+    let launch = &forest.launches[index];
+    let attempts = attempts_of(forest, index);
+    let misses: u64 = attempts.searches.iter().map(|search| search.misses.len() as u64).sum();
+    let mut notes = vec![units::time(launch.total(forest.end))];
+    notes.extend(Some(words::outcome(launch.outcome)).filter(|outcome| !outcome.is_empty()));
+    notes.extend((misses > 0).then(|| units::counted(misses, "miss", "misses")));
+    notes.extend(failed_execs(&attempts.single, width));
+    notes.extend(words::origin_mark(launch.origin).map(str::to_owned));
+    notes.iter().map(|note| format!("  {note}")).collect()
+}
+
+/// Execs that failed, each with its reason and file; all of them only where there is no width to keep to.
+fn failed_execs(failed: &[FailedExec<'_>], width: Option<usize>) -> Vec<String> {
+    let distinct = without_repetitions(failed);
+    let most = width.map_or(MOST_FAILURES_UNCUT, |_| 1);
+    let note = |(failed, times): &(&FailedExec<'_>, u64)| {
+        let path = text::escape(failed.path);
+        let path = if width.is_some() {
+            text::truncate(&path, FAILED_PATH_WIDTH)
+        } else {
+            path
+        };
+        let times = if *times > 1 {
+            format!("{} x ", units::count(*times))
+        } else {
+            String::new()
+        };
+        format!("{times}{} {path}", words::errno_name(failed.errno))
+    };
+    let mut notes: Vec<String> = distinct.iter().take(most).map(note).collect();
+    let more: u64 = distinct.iter().skip(most).map(|(_, times)| times).sum();
+    notes.extend((more > 0).then(|| units::counted(more, "more failed exec", "more failed execs")));
+    notes
 }
 
 /// The phases that took time, the longest first, as many as fit.

@@ -4,14 +4,19 @@ use crate::event::Nanos;
 
 /// Units of time with their length in nanoseconds, the largest first.
 const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
+/// From here on, five digits of seconds, spans are told in hours.
+const HOURS_FROM: Nanos = Nanos(9_999_500_000_000);
 /// Units of memory with their length in bytes, the largest first.
 const BYTE_UNITS: [(&str, f64); 4] = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)];
 
-/// A span of time, such as `1.23 s` or `45.6 ms`; `-` when unknown.
+/// A span of time, such as `1.23 s`, `45.6 ms` or `2.78 h`; `-` when unknown.
 #[must_use]
 pub fn time(span: impl Into<Option<Nanos>>) -> String {
-    span.into()
-        .map_or_else(|| "-".to_owned(), |span| scaled(span.0 as f64, &TIME_UNITS))
+    match span.into() {
+        None => "-".to_owned(),
+        Some(span) if span >= HOURS_FROM => scaled(span.0 as f64, &[("h", 3_600e9)]),
+        Some(span) => scaled(span.0 as f64, &TIME_UNITS),
+    }
 }
 
 /// An amount of memory, such as `512 MB`.
@@ -84,6 +89,9 @@ mod tests {
             (1_230_000_000, "1.23 s"),
             (99_960_000_000, "100 s"),
             (1_234_000_000_000, "1,234 s"),
+            (9_999_400_000_000, "9,999 s"),
+            (9_999_500_000_000, "2.78 h"),
+            (4_000_000_000_000_000, "1,111 h"),
         ];
         for (span_ns, text) in cases {
             assert_eq!(time(Nanos(span_ns)), text);

@@ -1,10 +1,12 @@
 //! Words for what a launch is and how it ended, shared by the outputs.
 
+use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
 use super::text;
 use crate::analyze::Origin;
 use crate::analyze::launch::{Launch, Outcome, base_name};
+use crate::analyze::phases::Phase;
 
 /// The name of a signal, such as `SIGKILL`; real-time signals have only numbers.
 pub(super) fn signal_name(number: i32) -> String {
@@ -35,6 +37,40 @@ pub(super) fn origin_mark(origin: Origin) -> Option<&'static str> {
         Origin::Launched | Origin::Command => None,
         Origin::Existed => Some("[existed before]"),
         Origin::Orphan => Some("[creation not seen]"),
+    }
+}
+
+/// The name of an error, such as `ENOEXEC`.
+pub(super) fn errno_name(errno: i32) -> String {
+    match Errno::from_raw(errno) {
+        Errno::UnknownErrno => format!("errno {errno}"),
+        known => format!("{known:?}"),
+    }
+}
+
+/// What an error of `execve` means, where the system's own words mislead.
+pub(super) fn errno_meaning(errno: i32) -> String {
+    match errno {
+        libc::ENOENT => "no such file, or no such interpreter".to_owned(),
+        libc::EACCES => "permission denied".to_owned(),
+        libc::ENOEXEC => "not an executable format".to_owned(),
+        libc::ETXTBSY => "open for writing".to_owned(),
+        libc::E2BIG => "arguments too long".to_owned(),
+        _ => Errno::from_raw(errno).desc().to_lowercase(),
+    }
+}
+
+/// What usually makes a phase long.
+pub(super) fn what_makes_long(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Create => "the parent's call itself",
+        Phase::Queue => "too few CPUs",
+        Phase::Setup => "closing files, signals, failed execs",
+        Phase::Exec => "scanners, a cold disk, chains of #!",
+        Phase::Load => "libraries, relocations",
+        Phase::Run => "the work itself",
+        Phase::Teardown => "a large address space",
+        Phase::Reap => "a parent that waits late",
     }
 }
 

@@ -107,7 +107,7 @@ impl Builder {
             reaped: Some(Nanos(zombie + spans.reap)),
             wait_status: Some(0),
             exit_cpu: Some(Nanos(exit - first_run)),
-            cpu: Some(Nanos(exit - first_run)),
+            cpu: Some(Nanos(zombie - first_run)),
             ..blank(id, Some(parent), Origin::Launched)
         });
         if let Some((path, argv)) = program {

@@ -1,20 +1,28 @@
 //! Runs that slow down, runs that only look so, and the memory of a growing parent.
 
+use anstream::adapter::strip_str;
 use proptest::prelude::*;
-use spawnscope::analyze::Forest;
 use spawnscope::analyze::drift::{Drift, drifts};
+use spawnscope::analyze::phases::Phase;
+use spawnscope::analyze::{Forest, GroupBy, report};
 use spawnscope::event::Mechanism;
+use spawnscope::present::table;
 use spawnscope::record::reader::Recording;
 
 use crate::builder::{Builder, ROOT, Spans};
 
 /// Launches of `true` one after another by the command, each as `of` says: its spans and the parent's memory.
 fn storm(launches: u64, of: impl Fn(u64) -> (Spans, u64)) -> Recording {
+    storm_of(Some(("/bin/true", &["true"])), launches, of)
+}
+
+/// The same of any program, or of forks that only exit.
+fn storm_of(program: Option<(&str, &[&str])>, launches: u64, of: impl Fn(u64) -> (Spans, u64)) -> Recording {
     let mut builder = Builder::command("/usr/bin/python3", &["python3", "loop.py"], 100_000_000_000);
     let mut start_ns = 1_000_000;
     for number in 0..launches {
         let (spans, rss_bytes) = of(number);
-        let id = builder.launch(ROOT, start_ns, &spans, Some(("/bin/true", &["true"])));
+        let id = builder.launch(ROOT, start_ns, &spans, program);
         builder.row(id).parent_rss_bytes = Some(rss_bytes);
         start_ns += spans.total();
     }
@@ -55,6 +63,138 @@ fn launches_that_become_slower_without_memory_have_no_cause() {
     });
     let found = drifts_of(&recording);
     assert_eq!((found.len(), found[0].memory), (1, None));
+    let rise = found[0].rise.unwrap();
+    assert_eq!(rise.phase, Phase::Load);
+    assert!(rise.share > 0.9, "{rise:?}");
+}
+
+/// What a parent of `megabytes` pays for its page tables: 16 us a megabyte to copy them, 20 us to tear the copy down.
+fn page_table_costs(number: u64, megabytes: u64) -> (u64, u64) {
+    let noise_ns = (noise(number) * 30_000.0) as u64;
+    (
+        60_000 + megabytes * 16_000 + noise_ns,
+        40_000 + megabytes * 20_000 + noise_ns,
+    )
+}
+
+#[test]
+fn a_copy_torn_down_by_the_childs_exit_is_part_of_what_memory_costs() {
+    let recording = storm_of(None, 300, |number| {
+        let megabytes = 16 + number * 271 / 300;
+        let (create, teardown) = page_table_costs(number, megabytes);
+        let spans = Spans {
+            create,
+            teardown,
+            ..Spans::USUAL
+        };
+        (spans, megabytes * 1_000_000)
+    });
+    let growth = drifts_of(&recording)[0].memory.expect("memory is the cause");
+    assert!((growth.ns_per_mb - 36_000.0).abs() < 2_000.0, "{growth:?}");
+}
+
+#[test]
+fn a_copy_torn_down_by_the_childs_exec_is_part_of_what_memory_costs() {
+    let recording = storm(300, |number| {
+        let megabytes = 16 + number * 271 / 300;
+        let (create, exec) = page_table_costs(number, megabytes);
+        let spans = Spans {
+            create,
+            exec,
+            ..Spans::USUAL
+        };
+        (spans, megabytes * 1_000_000)
+    });
+    let growth = drifts_of(&recording)[0].memory.expect("memory is the cause");
+    assert!((growth.ns_per_mb - 36_000.0).abs() < 2_000.0, "{growth:?}");
+}
+
+#[test]
+fn a_scanner_that_slows_exec_beside_a_growing_parent_is_not_its_memory() {
+    let recording = storm(300, |number| {
+        let spans = Spans {
+            create: 60_000 + number * 100,
+            exec: 300_000 + number * 50_000,
+            ..Spans::USUAL
+        };
+        (spans, 16_000_000 + number * 100_000)
+    });
+    let found = drifts_of(&recording);
+    assert_eq!(found[0].memory, None);
+    assert_eq!(found[0].rise.map(|rise| rise.phase), Some(Phase::Exec));
+}
+
+#[test]
+fn a_parent_of_constant_memory_is_not_blamed() {
+    let recording = storm(300, |number| {
+        let (create, exec) = page_table_costs(number, number);
+        let spans = Spans {
+            create,
+            exec,
+            ..Spans::USUAL
+        };
+        (spans, 100_000_000)
+    });
+    let found = drifts_of(&recording);
+    assert_eq!((found.len(), found[0].memory), (1, None));
+}
+
+#[test]
+fn a_shrinking_parent_gives_none_and_is_not_blamed_for_another_rise() {
+    let shrinking = |also_slower: u64| {
+        storm(300, move |number| {
+            let megabytes = 300 - number;
+            let (create, exec) = page_table_costs(number, megabytes);
+            let load = 400_000 + number * also_slower;
+            let spans = Spans {
+                create,
+                exec,
+                load,
+                ..Spans::USUAL
+            };
+            (spans, megabytes * 1_000_000)
+        })
+    };
+    assert_eq!(drifts_of(&shrinking(0)), []);
+    let found = drifts_of(&shrinking(200_000));
+    assert_eq!((found.len(), found[0].memory), (1, None));
+}
+
+#[test]
+fn a_steady_run_with_heavy_noise_gives_none_whatever_the_memory_does() {
+    let recording = storm(300, |number| {
+        let (create, exec) = page_table_costs(number, (noise(number + 7) * 40.0) as u64);
+        let spans = Spans {
+            create,
+            exec,
+            ..Spans::USUAL
+        };
+        (spans, 16_000_000 + number * 1_000_000)
+    });
+    assert_eq!(drifts_of(&recording), []);
+}
+
+fn shown(recording: &Recording) -> String {
+    let text = table::render(&report(recording, GroupBy::Command), &table::Options::default());
+    strip_str(&text).to_string()
+}
+
+#[test]
+fn a_drift_without_memory_names_the_phase_that_rose_most() {
+    let slower_queue = |number: u64| {
+        let queue = 20_000 + number * 10_000;
+        (Spans { queue, ..Spans::USUAL }, 10_000_000)
+    };
+    let mut recording = storm(100, slower_queue);
+    let text = shown(&recording);
+    assert!(
+        text.contains("    most of the rise is in queue: too few CPUs\n"),
+        "{text}"
+    );
+    for row in &mut recording.launches {
+        row.parent_rss_bytes = None;
+    }
+    assert!(shown(&recording).contains("too few CPUs; the parent's memory is not known"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use anstream::adapter::strip_str;
 use snapbox::IntoData;
-use spawnscope::analyze::{Forest, GroupBy, Origin, Waits, report};
+use spawnscope::analyze::{Forest, GroupBy, Origin, WaitCollection, report};
 use spawnscope::event::{LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, Pid, TaskId};
 use spawnscope::present::{json, ndjson, table, tree};
 use spawnscope::record::reader::{LaunchRow, Recording, SliceRow, WakerRow};
@@ -90,6 +90,7 @@ fn unusual_ends(builder: &mut Builder) {
     let missing = builder.launch(ROOT, 1_600_000_000, &usual, None);
     builder.failed_exec_at(missing, "/usr/local/bin/gsed", libc::ENOENT, 1_602_150_000);
     builder.failed_exec_at(missing, "/usr/bin/gsed", libc::ENOENT, 1_602_152_000);
+    builder.failed_exec_at(missing, "./notes.txt", libc::EACCES, 1_602_154_000);
     builder.row(missing).wait_status = Some(127 << 8);
     let daemon = builder.launch(ROOT, 1_700_000_000, &usual, Some(("/usr/sbin/daemon", &["daemon"])));
     builder.leave_running(daemon);
@@ -194,9 +195,11 @@ fn launches_as_ndjson() {
         waker: Some(WakerRow::Other(Pid(7), None)),
         ..waited.clone()
     };
-    let waits = Waits::group(&recording, &forest, &[], [waited, outside]);
+    let mut waits = WaitCollection::new(&recording, &forest, &[]);
+    waits.push(waited);
+    waits.push(outside);
     let mut lines = Vec::new();
-    ndjson::write(&mut lines, &forest, &waits).unwrap();
+    ndjson::write(&mut lines, &forest, &waits.finish()).unwrap();
     assert_golden(
         std::str::from_utf8(&lines).unwrap(),
         snapbox::file!["../golden/launches.ndjson": Text],

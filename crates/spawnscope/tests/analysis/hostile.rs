@@ -2,7 +2,7 @@
 
 use anstream::adapter::strip_str;
 use proptest::prelude::*;
-use spawnscope::analyze::{Forest, GroupBy, Waits, report};
+use spawnscope::analyze::{Forest, GroupBy, WaitCollection, report};
 use spawnscope::present::{json, ndjson, perfetto, table, tree};
 use spawnscope::record::reader::Recording;
 
@@ -77,7 +77,8 @@ fn bytes_that_are_not_utf8_are_kept_beside_their_text() {
     let recording = recording_with(b"/bin/a\xff", b"\xfe");
     let forest = Forest::grow(&recording);
     let mut lines = Vec::new();
-    ndjson::write(&mut lines, &forest, &Waits::default()).unwrap();
+    let no_waits = WaitCollection::new(&recording, &forest, &[]).finish();
+    ndjson::write(&mut lines, &forest, &no_waits).unwrap();
     let last: serde_json::Value =
         serde_json::from_str(std::str::from_utf8(&lines).unwrap().lines().last().unwrap()).unwrap();
     assert_eq!(last["execs"][0]["path"], "/bin/a\u{fffd}");
@@ -97,7 +98,8 @@ fn exports_of_many_launches_have_a_line_each() {
     }
     let forest = Forest::grow(&builder.recording);
     let mut lines = Vec::new();
-    ndjson::write(&mut lines, &forest, &Waits::default()).unwrap();
+    let no_waits = WaitCollection::new(&builder.recording, &forest, &[]).finish();
+    ndjson::write(&mut lines, &forest, &no_waits).unwrap();
     assert_eq!(lines.iter().filter(|byte| **byte == b'\n').count(), 20_001);
     let mut trace = Vec::new();
     perfetto::write(&mut trace, &forest).unwrap();

@@ -1,8 +1,12 @@
 //! Failed execs folded into searches of PATH.
 
-use spawnscope::analyze::path_search::{path_searches, searches_of};
-use spawnscope::analyze::{Forest, path_search::Search};
+use anstream::adapter::strip_str;
+use spawnscope::analyze::failures::failures;
+use spawnscope::analyze::path_search::{Attempts, Search, attempts_of};
+use spawnscope::analyze::{Forest, GroupBy, report};
 use spawnscope::event::Nanos;
+use spawnscope::present::{json, table, tree};
+use spawnscope::record::reader::Recording;
 
 use crate::builder::{Builder, ROOT, Spans};
 
@@ -26,10 +30,10 @@ fn misses_that_end_in_the_program_are_one_search() {
     }
     let forest = Forest::grow(&builder.recording);
     assert_eq!(
-        summary(&searches_of(&forest.launches[1])),
+        summary(&attempts_of(&forest, 1).searches),
         [("gcc".to_owned(), 3, true)]
     );
-    let all = path_searches(&forest);
+    let all = failures(&forest).0;
     assert_eq!((all.searches, all.misses, all.cost), (1, 3, Nanos(3_000)));
     let names: Vec<_> = all
         .directories
@@ -48,9 +52,9 @@ fn a_program_that_is_nowhere_is_not_found_even_if_another_one_runs_later() {
     builder.failed_exec_at(child, "/b/gcc", libc::EACCES, 152_000);
     builder.failed_exec_at(child, "/a/cc", libc::ENOTDIR, 154_000);
     let forest = Forest::grow(&builder.recording);
-    let found = summary(&searches_of(&forest.launches[1]));
+    let found = summary(&attempts_of(&forest, 1).searches);
     assert_eq!(found, [("gcc".to_owned(), 2, false), ("cc".to_owned(), 1, true)]);
-    assert_eq!(path_searches(&forest).not_found[0].name, b"gcc");
+    assert_eq!(failures(&forest).0.not_found[0].name, b"gcc");
 }
 
 #[test]
@@ -60,8 +64,8 @@ fn a_search_does_not_reach_over_a_successful_exec() {
     builder.failed_exec_at(child, "/a/env", libc::ENOENT, USUAL_EXEC_NS - 5_000);
     builder.failed_exec_at(child, "/a/tool", libc::ENOENT, USUAL_EXEC_NS + 710_000);
     let forest = Forest::grow(&builder.recording);
-    let found = summary(&searches_of(&forest.launches[1]));
-    assert_eq!(found, [("env".to_owned(), 1, true), ("tool".to_owned(), 1, false)]);
+    let found = summary(&attempts_of(&forest, 1).searches);
+    assert_eq!(found, [("env".to_owned(), 1, true)]);
 }
 
 #[test]
@@ -72,7 +76,7 @@ fn an_error_that_is_no_miss_means_the_file_was_there() {
     builder.failed_exec_at(child, "/b/big", libc::E2BIG, 152_000);
     let forest = Forest::grow(&builder.recording);
     assert_eq!(
-        summary(&searches_of(&forest.launches[1])),
+        summary(&attempts_of(&forest, 1).searches),
         [("big".to_owned(), 1, true)]
     );
 }
@@ -82,8 +86,125 @@ fn an_answer_of_unknown_entry_counts_and_one_from_before_does_not() {
     let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/env", &["env"])));
     builder.failed_exec_at(child, "/a/env", libc::ENOENT, USUAL_EXEC_NS + 710_000);
-    let is_found = |recording: &_| searches_of(&Forest::grow(recording).launches[1])[0].found;
-    assert!(!is_found(&builder.recording));
+    let found = |recording: &_| summary(&attempts_of(&Forest::grow(recording), 1).searches);
+    assert_eq!(found(&builder.recording), []);
     builder.recording.execs.last_mut().unwrap().enter = None;
-    assert!(is_found(&builder.recording));
+    assert_eq!(found(&builder.recording), [("env".to_owned(), 1, true)]);
+}
+
+fn single(attempts: &Attempts<'_>) -> Vec<(String, i32)> {
+    let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
+    attempts
+        .single
+        .iter()
+        .map(|failed| (text(failed.path), failed.errno))
+        .collect()
+}
+
+/// A launch without an exec of its own whose execs of these files failed.
+fn failing(failed: &[(&str, i32)]) -> Recording {
+    let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
+    let child = builder.launch(ROOT, 0, &Spans::USUAL, None);
+    for ((path, errno), step) in failed.iter().zip(0..) {
+        builder.failed_exec_at(child, path, *errno, 150_000 + 2_000 * step);
+    }
+    builder.recording
+}
+
+#[test]
+fn a_file_tried_in_one_place_is_no_search() {
+    for (path, errno) in [
+        ("/no/such/absolute", libc::ENOENT),
+        ("./denied", libc::EACCES),
+        ("./script-of-no-interpreter", libc::ENOENT),
+    ] {
+        let recording = failing(&[(path, errno), (path, errno)]);
+        let attempts = attempts_of(&Forest::grow(&recording), 1);
+        assert_eq!(summary(&attempts.searches), []);
+        assert_eq!(single(&attempts), [(path.to_owned(), errno), (path.to_owned(), errno)]);
+    }
+}
+
+#[test]
+fn a_success_in_the_directory_that_failed_makes_no_search() {
+    let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
+    let child = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/gcc", &["gcc"])));
+    builder.failed_exec_at(child, "/usr/bin/gcc", libc::ENOENT, 150_000);
+    let attempts = attempts_of(&Forest::grow(&builder.recording), 1);
+    assert_eq!((attempts.searches.len(), attempts.single.len()), (0, 1));
+}
+
+#[test]
+fn a_file_that_may_not_be_executed_tells_more_than_one_that_is_not_there() {
+    let recording = failing(&[("/a/x", libc::ENOENT), ("/b/x", libc::EACCES), ("/c/x", libc::ENOENT)]);
+    let never_launched = failures(&Forest::grow(&recording)).0.not_found;
+    assert_eq!((never_launched.len(), never_launched[0].errno), (1, libc::EACCES));
+    let text = report_text(&recording);
+    assert!(
+        text.contains("  never launched  ") && text.contains("  x (permission denied)  "),
+        "{text}"
+    );
+    assert!(!text.contains("Failed execs that no search explains"), "{text}");
+}
+
+fn report_text(recording: &Recording) -> String {
+    let text = table::render(&report(recording, GroupBy::Command), &table::Options::default());
+    strip_str(&text).to_string()
+}
+
+#[test]
+fn failed_execs_outside_of_searches_are_told_by_errno() {
+    let recording = failing(&[
+        ("/opt/data", libc::ENOEXEC),
+        ("./a", libc::EACCES),
+        ("./b", libc::EACCES),
+        ("./b", libc::EACCES),
+    ]);
+    let text = report_text(&recording);
+    assert!(
+        text.contains("\n  3 x EACCES (permission denied): ./b and 1 other file\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n  1 x ENOEXEC (not an executable format): /opt/data\n"),
+        "{text}"
+    );
+    assert!(!text.contains("PATH search"), "{text}");
+    let parsed: serde_json::Value = serde_json::from_str(&json::render(&report(&recording, GroupBy::Command))).unwrap();
+    assert_eq!(
+        parsed["failed_execs_by_errno"][0],
+        serde_json::json!({"errno": libc::EACCES, "count": 3, "files": 2, "path": "./b"})
+    );
+}
+
+#[test]
+fn the_tree_names_failed_execs_that_are_no_misses() {
+    let recording = failing(&[
+        ("/a/x", libc::ENOENT),
+        ("/b/x", libc::ENOENT),
+        ("/opt/data", libc::ENOEXEC),
+        ("/opt/data", libc::ENOEXEC),
+        ("./denied", libc::EACCES),
+    ]);
+    let shown = |width| {
+        let mut text = Vec::new();
+        tree::write(&mut text, &Forest::grow(&recording), width).unwrap();
+        strip_str(std::str::from_utf8(&text).unwrap()).to_string()
+    };
+    let whole = shown(None);
+    assert!(
+        whole.contains("  2 misses  2 x ENOEXEC /opt/data  EACCES ./denied  "),
+        "{whole}"
+    );
+    let cut = shown(Some(80));
+    assert!(cut.contains("  2 x ENOEXEC /opt/data  1 more failed exec"), "{cut}");
+}
+
+#[test]
+fn a_search_of_very_many_directories_counts_each_once() {
+    let paths: Vec<String> = (0..30_000).map(|number| format!("/d{}/x", number % 10_000)).collect();
+    let failed: Vec<(&str, i32)> = paths.iter().map(|path| (path.as_str(), libc::ENOENT)).collect();
+    let directories = failures(&Forest::grow(&failing(&failed))).0.directories;
+    assert_eq!(directories.len(), 10_000);
+    assert!(directories.iter().all(|fault| (fault.searches, fault.misses) == (1, 3)));
 }

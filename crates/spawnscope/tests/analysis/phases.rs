@@ -39,7 +39,7 @@ fn the_cpu_of_a_launch_divides_at_its_execs() {
             Some(300_000),
             Some(400_000),
             Some(200_000),
-            None,
+            Some(60_000),
             None
         ]
     );
@@ -121,11 +121,16 @@ fn the_command_is_neither_created_nor_reaped_at_anyones_cost() {
     (row.create, row.first_run, row.reaped) = (Some(Nanos(0)), Some(Nanos(0)), Some(Nanos(1_000_500_000)));
     row.created = Some(Nanos(5_000));
     let launch = &Forest::grow(&builder.recording).launches[0];
-    for phase in [Phase::Create, Phase::Queue, Phase::Reap] {
+    for phase in [Phase::Create, Phase::Queue, Phase::Setup, Phase::Reap] {
         assert_eq!(launch.phases.get(phase), None, "{}", phase.name());
     }
-    assert_eq!(launch.phases.get(Phase::Setup), Some(Nanos(15_000)));
-    assert_eq!(launch.total(Nanos(0)), launch.phases.sum(Phase::ALL));
+    assert_eq!(launch.phases.get(Phase::Exec), Some(Nanos(300_000)));
+    let from_release_to_exec_ns = 15_000;
+    let own_ns = launch.phases.sum(Phase::ALL).map(|span| span.0);
+    assert_eq!(
+        launch.total(Nanos(0)).map(|total| total.0 - from_release_to_exec_ns),
+        own_ns
+    );
 }
 
 #[test]

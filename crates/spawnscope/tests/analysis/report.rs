@@ -72,6 +72,45 @@ fn a_phase_that_is_known_for_no_launch_is_null_and_not_zero() {
 }
 
 #[test]
+fn a_mean_counts_only_launches_that_have_the_phase() {
+    let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
+    for number in 0..3 {
+        let id = builder.launch(ROOT, number * 9_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
+        builder.launch(id, number * 9_000_000 + 2_000_000, &Spans::USUAL, None);
+    }
+    let static_program = builder.recording.execs.last_mut().unwrap();
+    (static_program.has_loader, static_program.load_end) = (Some(false), None);
+    let found = report(&builder.recording, GroupBy::Command);
+    let of = |phase| {
+        let sum = found.all.phases.get(phase);
+        (sum.mean().map(|mean| mean.0), sum.known, sum.unknown)
+    };
+    assert_eq!(of(Phase::Create), (Some(120_000), 6, 0));
+    assert_eq!(of(Phase::Setup), (Some(40_000), 3, 0), "neither forks nor the command");
+    assert_eq!(of(Phase::Exec), (Some(300_000), 4, 0), "not the forks");
+    assert_eq!(of(Phase::Load), (Some(400_000), 3, 0), "nor the static program");
+    let forks = found.groups.iter().find(|group| group.label == b"(true)").unwrap();
+    assert_eq!(forks.sums.phases.get(Phase::Exec).mean(), None);
+    let parsed: serde_json::Value = serde_json::from_str(&json::render(&found)).unwrap();
+    let row = parsed["commands"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["command"] == "(true)");
+    assert_eq!(row.unwrap()["phases"]["exec"], 0, "what is absent takes no time");
+}
+
+#[test]
+fn the_set_up_of_the_command_is_the_recorders_and_not_owed() {
+    let builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
+    let setup = report(&builder.recording, GroupBy::Command)
+        .all
+        .phases
+        .get(Phase::Setup);
+    assert_eq!((setup.time, setup.known, setup.unknown), (None, 0, 0));
+}
+
+#[test]
 fn launches_can_be_grouped_by_the_program_that_made_them() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let make = builder.launch(
@@ -92,7 +131,142 @@ fn launches_can_be_grouped_by_the_program_that_made_them() {
         .map(|group| (group.label.as_slice(), group.sums.count))
         .collect();
     rows.sort_unstable();
-    assert_eq!(rows, [(b"-".as_slice(), 1), (b"bash", 1), (b"make", 2)]);
+    assert_eq!(
+        rows,
+        [(b"(the command itself)".as_slice(), 1), (b"bash", 1), (b"make", 2)]
+    );
+}
+
+#[test]
+fn a_launch_of_unknown_parent_is_not_the_command_itself() {
+    let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
+    builder.launch(LaunchId(99), 0, &Spans::USUAL, Some(("/bin/a", &["a"])));
+    let found = report(&builder.recording, GroupBy::Parent);
+    let orphans = found.groups.iter().find(|group| group.label == b"-").unwrap();
+    assert_eq!((orphans.sums.count, found.groups.len()), (1, 2));
+}
+
+#[test]
+fn a_sum_of_tax_that_exceeds_the_wall_is_no_share_of_it() {
+    let mut builder = Builder::command("/bin/bash", &["bash"], 10_000_000);
+    for _ in 0..100 {
+        builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
+    }
+    let text = shown(
+        &report(&builder.recording, GroupBy::Command),
+        &table::Options::default(),
+    );
+    let tax = "  launch tax               95.8 ms   9.6 times the wall, summed over launches\n";
+    assert!(text.contains(tax) && !text.contains("% of the wall"), "{text}");
+}
+
+#[test]
+fn launches_that_overlap_are_said_to_and_those_in_a_row_are_not() {
+    let storm = |distance_ns: u64| {
+        let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
+        for number in 0..50 {
+            builder.launch(
+                ROOT,
+                1_000_000 + number * distance_ns,
+                &Spans::USUAL,
+                Some(("/bin/true", &["true"])),
+            );
+        }
+        shown(
+            &report(&builder.recording, GroupBy::Command),
+            &table::Options::default(),
+        )
+    };
+    assert!(storm(2_000_000).contains("4.8 % of the wall: all phases but run"));
+    assert!(storm(400_000).contains("4.8 % of the wall, summed over launches"));
+}
+
+#[test]
+fn a_recording_that_goes_on_is_not_cut_off() {
+    let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
+    let info = &mut builder.recording.info;
+    (info.wall, info.ended, info.is_live) = (None, None, true);
+    let found = report(&builder.recording, GroupBy::Command);
+    let text = shown(&found, &table::Options::default());
+    assert!(!found.is_cut_off() && !text.contains("cut off"), "{text}");
+    assert!(
+        text.contains("  still being recorded: figures up to the last batch\n"),
+        "{text}"
+    );
+    let parsed: serde_json::Value = serde_json::from_str(&json::render(&found)).unwrap();
+    assert_eq!(parsed["is_live"], true);
+}
+
+/// A report whose figures are as wide as they get.
+fn wide_figures() -> Report {
+    let mut builder = Builder::command("/bin/bash", &["bash"], 40_000_000_000_000_000);
+    for number in 0..1_100 {
+        let spans = Spans {
+            create: 987_600_000_000,
+            run: 40_000_000_000_000,
+            ..Spans::USUAL
+        };
+        let id = builder.launch(ROOT, number * 1_000_000, &spans, Some(("/bin/true", &["true"])));
+        builder.failed_exec_at(id, "/usr/local/bin/true", libc::ENOENT, number * 1_000_000);
+    }
+    let mut found = report(&builder.recording, GroupBy::Command);
+    for group in &mut found.groups {
+        group.sums.count = 123_456_789;
+        group.sums.failed_execs = 123_456_789;
+    }
+    found
+}
+
+#[test]
+fn figures_never_touch_and_never_are_cut() {
+    let found = wide_figures();
+    for width in [40, 47, 55, 60, 68, 74, 79, 80, 120] {
+        let text = shown(&found, &table::Options { width, top: None });
+        let row = text.lines().find(|line| line.starts_with("  true ")).unwrap();
+        let mut whole = row.split_whitespace().skip(1);
+        assert_eq!(whole.next(), Some("123,456,789"), "{width}: {row}");
+        assert!(row.contains(" 302 h"), "the tax at {width}: {row}");
+        for line in text.lines() {
+            assert!(spawnscope::present::text::width(line) <= width, "{width}: {line}");
+            let is_note = line.starts_with("bash") || line.contains("of 1,101 launches");
+            assert!(is_note || !line.contains('…'), "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn narrow_terminals_lose_whole_columns_in_a_fixed_order() {
+    let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
+    builder.launch(ROOT, 0, &Spans::USUAL, Some(("/bin/true", &["true"])));
+    let found = report(&builder.recording, GroupBy::Command);
+    let titles = |width, first: &str| {
+        let text = shown(&found, &table::Options { width, top: None });
+        let line = text.lines().find(|line| line.trim_start().starts_with(first)).unwrap();
+        line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+    };
+    let commands = [80, 70, 55, 42, 40].map(|width| titles(width, "command"));
+    assert_eq!(
+        commands,
+        [
+            "count total mean tax largest phase failed",
+            "count total mean tax largest phase",
+            "count total mean tax",
+            "count total tax",
+            "count total tax"
+        ]
+    );
+    let wide = wide_figures();
+    let text = shown(&wide, &table::Options { width: 40, top: None });
+    assert!(
+        text.lines()
+            .any(|line| line.split_whitespace().eq(["command", "count", "tax"])),
+        "{text}"
+    );
+    let phases = [80, 60, 48, 40].map(|width| titles(width, "phase"));
+    assert_eq!(
+        phases,
+        ["total share mean cpu", "total share mean", "total share", "total share"]
+    );
 }
 
 #[test]
@@ -127,7 +301,12 @@ fn a_recording_without_any_launch_is_a_report_all_the_same() {
     builder.recording.launches.clear();
     let found = report(&builder.recording, GroupBy::Command);
     assert_eq!((found.all.count, found.all.tax), (0, None));
-    assert!(shown(&found, &table::Options::default()).contains("launches                       0"));
+    let text = shown(&found, &table::Options::default());
+    assert!(
+        text.contains("launches                       0") && text.contains("\n  no launches\n"),
+        "{text}"
+    );
+    assert!(!text.contains("launch tax"), "{text}");
     serde_json::from_str::<serde_json::Value>(&json::render(&found)).unwrap();
 }
 
@@ -151,5 +330,6 @@ fn rows_beyond_the_top_are_summed_in_one_line() {
         },
     );
     assert!(text.contains("… 26 more rows: 26 launches"), "{text}");
+    assert!(text.contains("`spawnscope report --top 0`"), "{text}");
     assert!(!shown(&found, &table::Options { width: 80, top: None }).contains("more rows"));
 }

@@ -40,6 +40,23 @@ fn a_fork_is_named_after_what_its_parent_was_at_that_time() {
 }
 
 #[test]
+fn a_program_that_execs_itself_between_forks_is_named_at_each() {
+    let mut builder = Builder::command("/bin/p0", &["p0"], 1_000_000_000);
+    for number in 1..200u64 {
+        let at_ns = number * 1_000_000;
+        let path = format!("/bin/p{number}");
+        builder.exec_at(ROOT, path.as_bytes(), &[b"p"], [at_ns, at_ns + 1_000, at_ns + 2_000]);
+        builder.launch(ROOT, at_ns + 10_000, &Spans::USUAL, None);
+    }
+    let forest = Forest::grow(&builder.recording);
+    let labels: Vec<String> = (1..200)
+        .map(|index| label(&forest, forest.launches[index].id))
+        .collect();
+    let wanted: Vec<String> = (1..200).map(|number| format!("(p{number})")).collect();
+    assert_eq!(labels, wanted);
+}
+
+#[test]
 fn processes_that_existed_keep_their_name_and_give_it_to_their_forks() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let shell = LaunchId(2);

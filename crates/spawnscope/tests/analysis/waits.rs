@@ -1,7 +1,7 @@
 //! Slices become the waits of their launches.
 
 use spawnscope::analyze::waits::Waker;
-use spawnscope::analyze::{Forest, Waits};
+use spawnscope::analyze::{Forest, WaitCollection};
 use spawnscope::event::{LeftCpu, Nanos, Pid, TaskId};
 use spawnscope::record::reader::{SliceRow, ThreadRow, WakerRow};
 
@@ -43,19 +43,24 @@ fn blocked_stretches_are_grouped_by_launch_through_its_threads() {
         slice(1, 6_000, LeftCpu::Preempted, None),
         slice(77, 1_000, LeftCpu::Interruptible, None),
     ];
-    let waits = Waits::group(&recording, &forest, &[thread], slices);
-    let starts: Vec<u64> = waits.of(0).iter().map(|wait| wait.start.0).collect();
+    let mut waits = WaitCollection::new(&recording, &forest, &[thread]);
+    for slice in slices {
+        waits.push(slice);
+    }
+    let waits = waits.finish();
+    let of_root: Vec<_> = waits.of(0).collect();
+    let starts: Vec<u64> = of_root.iter().map(|wait| wait.start.0).collect();
     assert_eq!(starts, [4_000, 9_000]);
     assert_eq!(
-        waits.of(0)[1].waker,
+        of_root[1].waker,
         Some(Waker::Task {
             task: TaskId(2),
             launch: Some(1)
         })
     );
     assert_eq!(
-        (waits.of(0)[1].woken, waits.of(0)[1].end),
+        (of_root[1].woken, of_root[1].end),
         (Some(Nanos(9_300)), Some(Nanos(9_500)))
     );
-    assert!(waits.of(1).is_empty());
+    assert_eq!(waits.of(1).len(), 0);
 }

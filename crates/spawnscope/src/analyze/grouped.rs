@@ -1,0 +1,49 @@
+//! Things that belong to launches, in one piece of memory: a list for each launch would cost more than most of them hold.
+
+/// Items of many owners, those of one owner in a row.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Grouped<T> {
+    items: Vec<T>,
+    /// Where each owner's items begin; one entry more than owners.
+    starts: Vec<usize>,
+}
+
+impl<T> Grouped<T> {
+    /// Groups items by their owner, a number below `owners`. Those of one owner keep their order.
+    pub(super) fn new(owners: usize, mut owned: Vec<(u32, T)>) -> Grouped<T> {
+        if !owned.is_sorted_by_key(|(owner, _)| *owner) {
+            owned.sort_by_key(|(owner, _)| *owner);
+        }
+        let mut starts = vec![0; owners + 1];
+        for (owner, _) in &owned {
+            starts[*owner as usize + 1] += 1;
+        }
+        for owner in 0..owners {
+            starts[owner + 1] += starts[owner];
+        }
+        Grouped {
+            items: owned.into_iter().map(|(_, item)| item).collect(),
+            starts,
+        }
+    }
+
+    /// The items of one owner; none of one that is not there.
+    pub(super) fn of(&self, owner: usize) -> &[T] {
+        match (self.starts.get(owner), self.starts.get(owner + 1)) {
+            (Some(start), Some(end)) => &self.items[*start..*end],
+            _ => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_of_one_owner_keep_their_order() {
+        let grouped = Grouped::new(3, vec![(2, 'a'), (0, 'b'), (2, 'c'), (0, 'd')]);
+        let of = |owner| grouped.of(owner).iter().collect::<String>();
+        assert_eq!([0, 1, 2, 3].map(of), ["bd", "", "ac", ""]);
+    }
+}
