@@ -12,6 +12,9 @@ use crate::support::workloads::{Truth, path};
 
 const SMALLEST_TOLERANCE_NS: i64 = 1_000_000;
 const OTHERS_MAY_GROW_NS: i64 = 3_000_000;
+/// On a machine that is shared, time goes to others in the middle of a measurement. A phase that is charged wrongly is
+/// charged wrongly every time.
+const ATTEMPTS: usize = 4;
 
 const BASIC: &[Need] = &[Need::Ebpf, Need::Cc];
 
@@ -172,6 +175,17 @@ impl Observed {
 
 #[track_caller]
 fn only_this_phase_grows(long_phase: &str, base: &[OsString], long: &[OsString]) {
+    let mut failures = Vec::new();
+    for _ in 0..ATTEMPTS {
+        match measure(long_phase, base, long) {
+            Ok(()) => return,
+            Err(failure) => failures.push(failure),
+        }
+    }
+    panic!("in every one of {ATTEMPTS} measurements: {}", failures.join("; "));
+}
+
+fn measure(long_phase: &str, base: &[OsString], long: &[OsString]) -> Result<(), String> {
     let (base, long) = (Observed::of(base), Observed::of(long));
     assert_eq!(long.phases.len(), long.amounts.len(), "an amount for each child");
     let index = PHASES
@@ -182,19 +196,22 @@ fn only_this_phase_grows(long_phase: &str, base: &[OsString], long: &[OsString])
     let amount = median(long.amounts.clone());
     let tolerance = SMALLEST_TOLERANCE_NS.max(amount / 20);
     let error = long.median_excess_ns(index) - base.median_excess_ns(index);
-    assert!(
-        error.abs() <= tolerance,
-        "{long_phase} should have grown by {amount} ns, but is off by {error} ns; allowed are {tolerance} ns"
-    );
+    if error.abs() > tolerance {
+        return Err(format!(
+            "{long_phase} should have grown by {amount} ns, but is off by {error} ns; allowed are {tolerance} ns"
+        ));
+    }
     for (other, name) in PHASES.iter().enumerate().filter(|(other, _)| *other != index) {
         let (base, long) = (base.median_ns(other), long.median_ns(other));
         assert_eq!(base.is_some(), long.is_some(), "{name} is known in both or in neither");
         let growth = long.zip(base).map_or(0, |(long, base)| long - base);
-        assert!(
-            growth <= OTHERS_MAY_GROW_NS,
-            "{name} grew by {growth} ns, though only {long_phase} was made longer"
-        );
+        if growth > OTHERS_MAY_GROW_NS {
+            return Err(format!(
+                "{name} grew by {growth} ns, though only {long_phase} was made longer"
+            ));
+        }
     }
+    Ok(())
 }
 
 fn median(mut values: Vec<i64>) -> i64 {
