@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 
 use crate::support::LiveTest;
+use crate::support::launches::{Launch, PHASES};
 use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
 use crate::support::run::Record;
@@ -74,6 +75,9 @@ fn prime_number() {
             .iter()
             .all(|child| child.programs() == ["tiny"] && child.exit_code() == Some(0))
     );
+    let is_whole = |child: &&Launch| PHASES.iter().all(|phase| child.phase_ns(phase).is_some());
+    let cut = children.iter().find(|child| !is_whole(child));
+    assert!(cut.is_none(), "a phase is unknown: {:?}", cut.map(|child| child.json()));
 }
 
 fn mechanisms() {

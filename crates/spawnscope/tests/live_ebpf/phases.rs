@@ -153,11 +153,12 @@ impl Observed {
         }
     }
 
-    /// The median of a phase, `None` when it is unknown for more than one child. One may be: the collector says
-    /// so where it did not see a switch, which is rare but no fault of the phase.
+    /// The median of a phase, `None` when it is unknown for all children.
     fn median_ns(&self, phase: usize) -> Option<i64> {
         let known: Vec<i64> = self.phases.iter().filter_map(|phases| phases[phase]).collect();
-        (known.len() + 1 >= self.phases.len()).then(|| median(known))
+        let all = known.len() == self.phases.len();
+        assert!(all || known.is_empty(), "{} is unknown for some", PHASES[phase]);
+        all.then(|| median(known))
     }
 
     /// By how much a phase is longer than the workload's own amount: the median of that, child by child.
@@ -168,7 +169,7 @@ impl Observed {
         let excess: Vec<i64> = pairs
             .filter_map(|(phases, amount)| Some(phases[phase]? - amount))
             .collect();
-        assert!(excess.len() + 1 >= self.phases.len(), "{} is unknown", PHASES[phase]);
+        assert_eq!(excess.len(), self.phases.len(), "{} is unknown for some", PHASES[phase]);
         median(excess)
     }
 }

@@ -22,6 +22,7 @@ typedef __u32 __wsum;
 typedef __u8 uint8_t;
 typedef __u32 uint32_t;
 typedef __s32 int32_t;
+typedef __s64 int64_t;
 typedef __u64 uint64_t;
 typedef _Bool bool;
 
@@ -120,6 +121,9 @@ struct signal_struct {
 struct thread_info {
 	__u32 status;
 } CORE;
+struct sched_info {
+	unsigned long long last_arrival;
+} CORE;
 struct task_struct {
 	struct thread_info thread_info;
 	int pid, tgid, exit_code, exit_state;
@@ -130,6 +134,7 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct signal_struct *signal;
+	struct sched_info sched_info; /* in most kernels: CONFIG_SCHED_INFO */
 	char comm[16];
 } CORE;
 struct linux_binprm {

@@ -144,6 +144,7 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *b
 	struct scratch *scratch = scratch_of_this_cpu();
 	if (!task || !scratch)
 		return 0;
+	recover_arrival(p, task);
 	struct WireExecuted *executed = &scratch->executed;
 	fill_header(&executed->header, KIND_EXECUTED, bpf_ktime_get_ns(), task);
 	executed->first_run = task->first_run;
@@ -185,6 +186,7 @@ int BPF_PROG(on_exit, struct task_struct *p)
 	struct WireTask *task = followed(p);
 	if (!task)
 		return 0;
+	recover_arrival(p, task);
 	__u64 now = bpf_ktime_get_ns();
 	/* do_exit has taken this thread off `live` already. */
 	if (BPF_CORE_READ(p, signal, live.counter) == 0)

@@ -98,9 +98,11 @@ pub(super) fn load(buffer_bytes: u32, settings: &WireSettings, first_free_id: u6
                     missing: missing(&chosen),
                 });
             }
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(not_permitted()),
             Err(error) => {
                 let messages = take_messages();
+                if is_not_permitted(&error, &messages) {
+                    return Err(not_permitted());
+                }
                 match refused_program(&messages) {
                     Some(program) if !refused.contains(&program) => refused.push(program),
                     _ => return Err(unsupported(&error)),
@@ -157,6 +159,7 @@ fn configure(
         } else if map.name() == ".data.shared" {
             let shared = WireShared {
                 last_id: first_free_id - 1,
+                arrival_offset: 0,
                 terminal_used: 0,
                 pid_level_plus_one: 0,
             };
@@ -190,6 +193,11 @@ fn take_messages() -> String {
         .lock()
         .map(|mut messages| std::mem::take(&mut *messages))
         .unwrap_or_default()
+}
+
+/// The verifier says EACCES too; but then it has run, and its log tells why.
+fn is_not_permitted(error: &libbpf_rs::Error, messages: &str) -> bool {
+    error.kind() == ErrorKind::PermissionDenied && verifier_reason(messages).is_none()
 }
 
 /// libbpf says: `libbpf: prog 'on_waking': failed to load: -2`.
@@ -240,6 +248,17 @@ mod tests {
         let text = "libbpf: prog 'on_waking': BPF program load failed: -ENOENT\nlibbpf: prog 'on_waking': failed to load: -2\n";
         assert_eq!(refused_program(text).as_deref(), Some("on_waking"));
         assert_eq!(refused_program("libbpf: failed to load object 'x'"), None);
+    }
+
+    #[test]
+    fn the_verifiers_eacces_is_a_refusal_and_no_lack_of_rights() {
+        let denied = libbpf_rs::Error::from_raw_os_error(libc::EACCES);
+        let log = "-- BEGIN PROG LOAD LOG --\nR1 pointer |= pointer prohibited\nprocessed 72 insns\n-- END PROG LOAD LOG --\n";
+        assert!(!is_not_permitted(&denied, log));
+        assert!(is_not_permitted(
+            &denied,
+            "libbpf: prog 'on_fork': failed to load: -13\n"
+        ));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 #include "wire.h" /* generated from wire.rs */
 #include "state.h"
 #include "scheduler.h" /* first: of its programs one often does not load, which is then known soon */
+#include "follow.h"
 #include "loader.h"
 #include "launch.h"
 #include "syscalls.h"

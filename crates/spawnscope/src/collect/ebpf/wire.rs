@@ -242,6 +242,8 @@ pub struct WireSettings {
 pub struct WireShared {
     /// The last number given to a launch or thread.
     pub last_id: u64,
+    /// CLOCK_MONOTONIC less the scheduler's clock; 0: not known yet.
+    pub arrival_offset: i64,
     /// 1: a followed process has read from or written to the terminal.
     pub terminal_used: u32,
     /// Level of the recorder's pid namespace, plus one; 0: not found yet.

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * Who is followed: those that followed ones create, and, where the settings ask for it, those that existed before. */
+#pragma once
+
+static __always_inline void emit_adopted(struct task_struct *leader, struct WireTask *task, __u64 now)
+{
+	struct WireAdopted *adopted;
+	RESERVE(adopted, KIND_ADOPTED, now, task);
+	adopted->pid = visible_tid(leader);
+	adopted->reserved = 0;
+	bpf_probe_read_kernel(adopted->comm, COMM_BYTES, leader->comm);
+	bpf_ringbuf_submit(adopted, wakeup_flag());
+}
+
+static __always_inline void emit_thread(struct task_struct *p, struct WireTask *task, __u64 creator, __u64 now)
+{
+	struct WireThread *thread;
+	RESERVE(thread, KIND_THREAD, now, task);
+	thread->creator = creator;
+	thread->tid = visible_tid(p);
+	thread->reserved = 0;
+	bpf_ringbuf_submit(thread, wakeup_flag());
+}
+
+/* Begins to follow a thread; `launch` 0 begins a process. */
+static __always_inline struct WireTask *create_task(struct task_struct *p, __u64 launch)
+{
+	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!task) {
+		count_lost(KIND_UNFOLLOWED);
+		return NULL;
+	}
+	task->task = next_id();
+	task->launch = launch ? launch : task->task;
+	task->syscall = -1;
+	task->cache_fd = -1;
+	return task;
+}
+
+/* Begins to follow a process that existed before, by its first thread. Several of its threads may come here at once:
+ * who sets the number does the rest. */
+static __always_inline struct WireTask *adopt_process(struct task_struct *leader, __u64 now)
+{
+	struct WireTask *task = bpf_task_storage_get(&tasks, leader, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!task) {
+		count_lost(KIND_UNFOLLOWED);
+		return NULL;
+	}
+	__u64 id = next_id();
+	if (__sync_val_compare_and_swap(&task->launch, 0, id) != 0)
+		return task;
+	task->task = id;
+	task->syscall = -1;
+	task->cache_fd = -1;
+	emit_adopted(leader, task, now);
+	return task;
+}
+
+/* Begins to follow a running thread that existed before the recording. */
+static __noinline struct WireTask *adopt(struct task_struct *p)
+{
+	struct WireTask *leader = bpf_task_storage_get(&tasks, p->group_leader, 0, 0);
+	__u64 now = bpf_ktime_get_ns();
+	bool is_leader = p->pid == p->tgid;
+	if (!leader) {
+		if (!settings.follow_all || !p->mm)
+			return NULL;
+		leader = adopt_process(p->group_leader, now);
+		if (!leader)
+			return NULL;
+		if (is_leader)
+			leader->on = now;
+	}
+	if (is_leader)
+		return leader;
+	struct WireTask *task = create_task(p, leader->launch);
+	if (!task)
+		return NULL;
+	task->flags = leader->flags & TASK_IGNORED;
+	task->on = now;
+	if (!(task->flags & TASK_IGNORED))
+		emit_thread(p, task, 0, now);
+	return task;
+}
+
+/* The state of the running thread if it is followed; it is adopted where the settings ask for it. */
+static __always_inline struct WireTask *followed_current(void)
+{
+	if (!recording)
+		return NULL;
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, 0);
+	if (!task) {
+		if (!settings.follow_all && !settings.follow_old_threads)
+			return NULL;
+		task = adopt(p);
+		if (!task)
+			return NULL;
+	}
+	if (task->flags & TASK_IGNORED)
+		return NULL;
+	recover_arrival(p, task);
+	return task;
+}
