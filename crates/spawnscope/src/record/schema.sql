@@ -64,7 +64,7 @@ CREATE TABLE launch (
     parent_rss_bytes   INTEGER,             -- the parent's resident set at creation
     parent_table_bytes INTEGER,             -- the parent's page tables at creation
     exit_cpu_ns        INTEGER,             -- CPU of all its threads, each up to where its exit began
-    cpu_ns             INTEGER,             -- CPU of all its ended threads, teardown included
+    cpu_ns             INTEGER,             -- CPU of all its ended threads, teardown included, up to where it can be reaped
     name_text          INTEGER              -- comm, only for processes that existed before
 );
 

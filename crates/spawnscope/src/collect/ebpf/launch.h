@@ -203,7 +203,9 @@ int BPF_PROG(on_signal, int sig)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct WireTask *task = followed(p);
-	if (task && p->exit_state && !task->zombie)
+	if (task && p->exit_state && !task->zombie) {
 		task->zombie = bpf_ktime_get_ns();
+		task->zombie_cpu = cpu_time(task, task->zombie);
+	}
 	return 0;
 }

@@ -20,7 +20,7 @@ static __always_inline void emit_gone(struct task_struct *p, struct WireTask *ta
 	struct WireGone *gone;
 	RESERVE(gone, KIND_GONE, now, task);
 	gone->on = task->on;
-	gone->cpu = cpu_time(task, now);
+	gone->cpu = task->zombie ? task->zombie_cpu : cpu_time(task, now);
 	gone->zombie = task->zombie ? task->zombie : task->flags & TASK_LAST_THREAD ? now : 0;
 	gone->released = gone->zombie && p->group_leader->exit_state == EXIT_DEAD;
 	gone->reserved = 0;

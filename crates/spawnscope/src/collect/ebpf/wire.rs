@@ -181,7 +181,7 @@ pub struct WireExited {
     pub last_thread: u32,
 }
 
-/// A thread left the CPU for good; it had got it at `on`.
+/// A thread left the CPU for good; it had got it at `on`. `cpu` counts to `zombie`, where that is known.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireGone {
@@ -274,6 +274,7 @@ pub struct WireTask {
     pub exit_group_entered: u64,
     pub exit_group_cpu: u64,
     pub zombie: u64,
+    pub zombie_cpu: u64,
     pub interpreter_base: u64,
     pub cache_address: u64,
     pub load_candidate: u64,
