@@ -90,14 +90,14 @@ static __always_inline bool loader_makes(long number)
 /* A system call is entered while the loader runs. */
 static __noinline void loader_enters(struct WireTask *task, struct pt_regs *regs, long number)
 {
-	__u64 first = BPF_CORE_READ(regs, di);
+	__u64 first = regs->di;
 	switch (number) {
 	case NR_openat:
-		if (task->cache_fd < 0 && is_cache_path((const char *)BPF_CORE_READ(regs, si)))
+		if (task->cache_fd < 0 && is_cache_path((const char *)regs->si))
 			task->load_state = LOAD_OPENING_CACHE;
 		break;
 	case NR_mmap:
-		if (task->cache_fd >= 0 && (int)BPF_CORE_READ(regs, r8) == task->cache_fd)
+		if (task->cache_fd >= 0 && (int)regs->r8 == task->cache_fd)
 			task->load_state = LOAD_MAPPING_CACHE;
 		break;
 	case NR_close: /* an empty cache is closed unmapped, and its descriptor is the next file's */
@@ -109,7 +109,7 @@ static __noinline void loader_enters(struct WireTask *task, struct pt_regs *regs
 			task->load_state = LOAD_UNMAPPING_CACHE;
 		break;
 	case NR_mprotect:
-		if (task->cache_address || BPF_CORE_READ(regs, dx) != PROT_READ)
+		if (task->cache_address || regs->dx != PROT_READ)
 			break;
 		task->load_state = first - task->interpreter_base < INTERPRETER_SPAN ? LOAD_PROTECTING_ITSELF : LOAD_PROTECTING;
 		break;

@@ -5,7 +5,7 @@
 
 static __always_inline void enter_clone(struct WireTask *task, struct pt_regs *regs, long number)
 {
-	__u64 first = BPF_CORE_READ(regs, di);
+	__u64 first = regs->di;
 	task->entered = bpf_ktime_get_ns();
 	task->clone_flags = 0;
 	if (number == NR_clone)
@@ -41,7 +41,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 	if (bpf_get_current_task_btf()->thread_info.status & TS_COMPAT)
 		return 0;
 	task->syscall = number;
-	task->argument = BPF_CORE_READ(regs, di);
+	task->argument = regs->di;
 	switch (number) {
 	case NR_clone: case NR_clone3: case NR_fork: case NR_vfork:
 		enter_clone(task, regs, number);
@@ -69,7 +69,7 @@ static __noinline void exec_failed(struct WireTask *task, struct pt_regs *regs, 
 		return;
 	struct WireExecFailed *failed = &scratch->failed;
 	/* The string is still there: the caller's memory was not replaced. */
-	const char *path = (const char *)(number == NR_execve ? BPF_CORE_READ(regs, di) : BPF_CORE_READ(regs, si));
+	const char *path = (const char *)(number == NR_execve ? regs->di : regs->si);
 	char *data = (char *)(failed + 1);
 	fill_header(&failed->header, KIND_EXEC_FAILED, bpf_ktime_get_ns(), task);
 	failed->entered = task->exec_entered;
@@ -94,12 +94,12 @@ static __always_inline void emit_reaped(struct WireTask *task, __u32 pid)
 /* For P_PID the pid is the argument; else waitid tells it only in its siginfo, if the caller wants one. */
 static __always_inline void waitid_returned(struct WireTask *task, struct pt_regs *regs)
 {
-	__u64 info = BPF_CORE_READ(regs, dx);
+	__u64 info = regs->dx;
 	__u32 pid = 0;
-	if (BPF_CORE_READ(regs, r10) & WNOWAIT)
+	if (regs->r10 & WNOWAIT)
 		return;
-	if (BPF_CORE_READ(regs, di) == P_PID)
-		pid = BPF_CORE_READ(regs, si);
+	if (regs->di == P_PID)
+		pid = regs->si;
 	else if (info)
 		bpf_probe_read_user(&pid, sizeof(pid), (void *)(info + SI_PID_OFFSET));
 	if (pid)

@@ -1,0 +1,93 @@
+//! Several threads: when does their process begin to exit, and when is it a zombie?
+
+use super::*;
+
+/// Exit of a thread: its task, whether it called `exit_group` and when, whether it is the last.
+fn thread_exit(at: u64, task: u64, group: Option<u64>, last_thread: bool) -> Event {
+    let kind = EventKind::Exited(Exited {
+        first_run: None,
+        exit_group_entered: group.map(instant),
+        last_thread,
+        wait_status: 0x700,
+        cpu: Nanos(task * 10),
+    });
+    Event {
+        task: TaskId(task),
+        ..event(at, CHILD, kind)
+    }
+}
+
+fn thread_started(at: u64, task: u64) -> Event {
+    let kind = EventKind::ThreadStarted {
+        tid: Pid(1_000),
+        creator: TaskId(2),
+    };
+    Event {
+        task: TaskId(task),
+        ..event(at, CHILD, kind)
+    }
+}
+
+#[test]
+fn exit_begins_with_the_first_exit_group_of_any_thread() {
+    let events = [
+        thread_started(100, 7),
+        thread_exit(400, 2, Some(390), false),
+        thread_exit(410, 7, Some(380), true),
+    ];
+    let row = &launches(&events)[&CHILD];
+    assert_eq!((row.exit, row.wait_status), (Some(Nanos(380)), Some(0x700)));
+    assert_eq!((row.cpu, row.exit_cpu), (None, Some(Nanos(90))));
+    let both_gone = [&events[..], &[gone(500, CHILD), gone(510, CHILD)]].concat();
+    assert_eq!(launches(&both_gone)[&CHILD].cpu, Some(Nanos(200)));
+}
+
+#[test]
+fn without_exit_group_exit_begins_with_the_last_thread() {
+    let row = &launches(&[thread_started(100, 7), thread_exit(200, 2, None, false)])[&CHILD];
+    assert_eq!(
+        (row.exit, row.wait_status),
+        (None, None),
+        "the first thread alone ends no process"
+    );
+    let events = [
+        thread_started(100, 7),
+        thread_exit(200, 2, None, false),
+        thread_exit(500, 7, None, true),
+    ];
+    let row = &launches(&events)[&CHILD];
+    assert_eq!((row.exit, row.wait_status), (Some(Nanos(500)), Some(0x700)));
+}
+
+#[test]
+fn an_exec_by_another_thread_ends_the_first_but_not_the_process() {
+    let exec = Event {
+        task: TaskId(7),
+        ..executed(300, CHILD, "x")
+    };
+    let mut events = vec![thread_started(100, 7), thread_exit(290, 2, None, false), exec];
+    let row = &launches(&events)[&CHILD];
+    assert_eq!((row.exit, row.exit_cpu), (None, None));
+    events.push(thread_exit(500, 7, Some(490), true));
+    let row = &launches(&events)[&CHILD];
+    assert_eq!((row.exit, row.exit_cpu), (Some(Nanos(490)), Some(Nanos(90))));
+}
+
+#[test]
+fn a_thread_row_is_completed_by_its_exit() {
+    let mut assembler = assembler();
+    assembler.apply(&thread_started(100, 7));
+    assembler.apply(&thread_exit(400, 7, None, false));
+    let threads = assembler.take_batch().threads;
+    assert_eq!((threads[0].created, threads[0].ended), (Nanos(100), None));
+    assert_eq!(
+        (threads[1].ended, threads[1].cpu, threads[1].launch),
+        (Some(Nanos(400)), Some(Nanos(70)), CHILD)
+    );
+}
+
+#[test]
+fn the_process_is_a_zombie_with_the_last_of_its_threads() {
+    let row = &launches(&[exited(100, CHILD), gone(200, CHILD), gone(150, CHILD)])[&CHILD];
+    assert_eq!(row.zombie, Some(Nanos(195)));
+}
