@@ -1,0 +1,34 @@
+//! Waiting on tokio's reactor: a pidfd becomes readable when its process ends.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitStatus;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::error::{Error, Stage};
+use crate::process::Child;
+
+impl Child {
+    /// Waits for the child's end without blocking the thread. Safe to cancel: dropped before it is ready, it has changed
+    /// nothing. Its standard input is closed first, as with [`Child::wait`].
+    ///
+    /// # Errors
+    /// As [`Child::wait`]; [`Stage::Wait`] when the pidfd cannot be watched.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with I/O enabled.
+    pub async fn wait_async(&mut self) -> Result<ExitStatus, Error> {
+        drop(self.stdin.take());
+        let failed = |error: std::io::Error| {
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            Error::new(Stage::Wait, errno, format!("watch process {}", self.id()))
+        };
+        let watched: OwnedFd = self.as_fd().try_clone_to_owned().map_err(failed)?;
+        // SAFETY: an `OwnedFd` names the same open file for as long as it lives, which is as long as it is watched.
+        let watched = unsafe { AsyncFd::register_with_interest(watched, Interest::READABLE) };
+        let watched = watched.map_err(|error| failed(error.into()))?;
+        let _ready = watched.readable().await.map_err(failed)?;
+        self.wait()
+    }
+}

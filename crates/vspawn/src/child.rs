@@ -1,0 +1,274 @@
+//! What runs in the child between clone and exec (its descriptors: `descriptors.rs`, under the same rules).
+//!
+//! The child shares the parent's memory, and possibly runs beside it. The rules for everything in these two files:
+//! 1. Raw system calls only (`syscall!`): a libc function may write errno, take a lock, or be a cancellation point, and
+//!    those of `set*id` and `setrlimit` signal the parent's threads.
+//! 2. No allocation, no lock, no thread-local, no panic: no indexing, no arithmetic that can overflow, no formatting.
+//! 3. Nothing of the parent's is written but the `Report` and the `Job`'s own moves.
+//! 4. All signals are blocked until the last step, so that no handler of the parent's runs here.
+
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+use crate::descriptors::{Move, close_others, place_descriptors};
+use crate::error::Stage;
+use crate::plan::{Identity, Limit, Plan};
+use crate::sys::{Errno, SIGNAL_SET_BYTES, SIGNALS, SignalAction, SignalSet, signal_bit, syscall};
+
+/// What a child tells its parent through shared memory.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) errno: AtomicI32,
+    pub(crate) stage: AtomicU32,
+    /// Which of several: a move, a limit, a candidate for exec.
+    pub(crate) index: AtomicU32,
+    /// Not 0 while a child that is not waited for lives in the parent's memory; the kernel clears it.
+    pub(crate) inside: AtomicU32,
+}
+
+/// The instructions for one child.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) plan: *const Plan,
+    pub(crate) report: *const Report,
+    pub(crate) moves: *mut Move,
+    pub(crate) move_count: usize,
+    /// The file table is shared with the parent: first get one of our own, without what lies above this.
+    pub(crate) unshare_above: Option<i32>,
+    /// clone3 was refused: handlers are still the parent's.
+    pub(crate) clear_handlers: bool,
+    pub(crate) parent_pid: u32,
+}
+
+impl Job {
+    pub(crate) fn report(&self) -> &Report {
+        // SAFETY: set to a report that outlives the job.
+        unsafe { &*self.report }
+    }
+}
+
+pub(crate) struct Failure {
+    pub(crate) stage: Stage,
+    /// Which of several.
+    pub(crate) index: usize,
+    pub(crate) errno: Errno,
+}
+
+pub(crate) type Step = Result<(), Failure>;
+
+pub(crate) fn at(stage: Stage) -> impl Fn(Errno) -> Failure {
+    move |errno| Failure { stage, index: 0, errno }
+}
+
+/// The child's whole life before its exec.
+///
+/// # Safety
+/// `job` is a `Job` whose plan, report and moves stay where they are until the child has left this memory.
+pub(crate) unsafe extern "C" fn main(job: *const u8) -> ! {
+    // SAFETY: the caller's promise; the system calls get what the plan holds alive.
+    unsafe {
+        let job = &*job.cast::<Job>();
+        let plan = &*job.plan;
+        let failure = match prepare(job, plan) {
+            Ok(()) => exec(plan),
+            Err(failure) => failure,
+        };
+        let report = job.report();
+        report.stage.store(failure.stage as u32, Ordering::Relaxed);
+        report.index.store(failure.index as u32, Ordering::Relaxed);
+        report.errno.store(failure.errno, Ordering::Release);
+        loop {
+            let _ = syscall!(SYS_exit_group, 127);
+        }
+    }
+}
+
+/// Everything but the exec, in the order that privileges and descriptors demand.
+unsafe fn prepare(job: &Job, plan: &Plan) -> Step {
+    // SAFETY: each step's system calls get valid arguments from the plan.
+    unsafe {
+        if let Some(above) = job.unshare_above {
+            let flags = libc::CLOSE_RANGE_UNSHARE;
+            syscall!(SYS_close_range, above.wrapping_add(1), u32::MAX, flags).map_err(at(Stage::UnshareFiles))?;
+        }
+        join_groups(plan)?;
+        set_dispositions(job, plan)?;
+        place_descriptors(job, plan)?;
+        if let Some(mask) = plan.umask {
+            let _ = syscall!(SYS_umask, mask);
+        }
+        set_limits(plan)?;
+        if let Some(path) = &plan.chroot {
+            syscall!(SYS_chroot, path.as_ptr()).map_err(at(Stage::Chroot))?;
+        }
+        if let Some(identity) = &plan.identity {
+            become_user(identity)?;
+        }
+        if let Some(path) = &plan.cwd {
+            syscall!(SYS_chdir, path.as_ptr()).map_err(at(Stage::Chdir))?;
+        }
+        if plan.close_others {
+            close_others(plan)?;
+        }
+        // After the change of user, which would clear it.
+        if let Some(signal) = plan.parent_death_signal {
+            die_with_parent(job, signal)?;
+        }
+        if let Some(hook) = &plan.pre_exec {
+            hook().map_err(at(Stage::PreExec))?;
+        }
+        set_mask(plan.signal_mask).map_err(at(Stage::Signals))
+    }
+}
+
+unsafe fn join_groups(plan: &Plan) -> Step {
+    // SAFETY: integers only.
+    unsafe {
+        if plan.new_session {
+            syscall!(SYS_setsid).map_err(at(Stage::Session))?;
+        }
+        if let Some(terminal) = plan.controlling_terminal {
+            syscall!(SYS_ioctl, terminal, libc::TIOCSCTTY, 0).map_err(at(Stage::ControllingTerminal))?;
+        }
+        if let Some(group) = plan.process_group {
+            syscall!(SYS_setpgid, 0, group).map_err(at(Stage::ProcessGroup))?;
+        }
+    }
+    Ok(())
+}
+
+/// The child has a table of dispositions of its own: these calls do not touch the parent's.
+unsafe fn set_dispositions(job: &Job, plan: &Plan) -> Step {
+    if job.clear_handlers {
+        for signal in 1..=SIGNALS {
+            // SAFETY: reads into and writes from a local.
+            unsafe { clear_handler(signal) };
+        }
+    }
+    for signal in 1..=SIGNALS {
+        let bit = signal_bit(signal);
+        let handler = match (plan.default_signals & bit != 0, plan.ignored_signals & bit != 0) {
+            (true, _) => libc::SIG_DFL,
+            (_, true) => libc::SIG_IGN,
+            _ => continue,
+        };
+        // SAFETY: as above.
+        unsafe { set_handler(signal, handler) }.map_err(at(Stage::Signals))?;
+    }
+    Ok(())
+}
+
+unsafe fn set_handler(signal: i32, handler: usize) -> Result<(), Errno> {
+    let action = SignalAction {
+        handler,
+        ..SignalAction::default()
+    };
+    // SAFETY: `action` is the kernel's struct.
+    unsafe { syscall!(SYS_rt_sigaction, signal, &raw const action, 0, SIGNAL_SET_BYTES) }.map(drop)
+}
+
+/// A handled signal gets its default; an ignored one stays ignored, as with CLONE_CLEAR_SIGHAND.
+unsafe fn clear_handler(signal: i32) {
+    let mut action = SignalAction::default();
+    // SAFETY: `action` is the kernel's struct. SIGKILL and SIGSTOP cannot be handled.
+    unsafe {
+        let read = syscall!(SYS_rt_sigaction, signal, 0, &raw mut action, SIGNAL_SET_BYTES);
+        if read.is_ok() && action.handler != libc::SIG_DFL && action.handler != libc::SIG_IGN {
+            let _ = set_handler(signal, libc::SIG_DFL);
+        }
+    }
+}
+
+unsafe fn set_mask(mask: SignalSet) -> Result<(), Errno> {
+    // SAFETY: `mask` is a local.
+    unsafe {
+        syscall!(
+            SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const mask,
+            0,
+            SIGNAL_SET_BYTES
+        )
+    }
+    .map(drop)
+}
+
+unsafe fn set_limits(plan: &Plan) -> Step {
+    // SAFETY: integers, and limits that the plan holds.
+    unsafe {
+        if let Some(increment) = plan.nice {
+            // The system call returns 20 less the niceness.
+            let now = syscall!(SYS_getpriority, libc::PRIO_PROCESS, 0).map_err(at(Stage::Nice))? as i32;
+            let wanted = 20i32.wrapping_sub(now).saturating_add(increment);
+            syscall!(SYS_setpriority, libc::PRIO_PROCESS, 0, wanted).map_err(at(Stage::Nice))?;
+        }
+        for (index, Limit { resource, values }) in plan.limits.iter().enumerate() {
+            syscall!(SYS_prlimit64, 0, *resource, values.as_ptr(), 0).map_err(|errno| Failure {
+                stage: Stage::ResourceLimit,
+                index,
+                errno,
+            })?;
+        }
+    }
+    Ok(())
+}
+
+unsafe fn become_user(identity: &Identity) -> Step {
+    // SAFETY: integers, and groups that the plan holds.
+    unsafe {
+        if let Some(groups) = &identity.groups {
+            syscall!(SYS_setgroups, groups.len(), groups.as_ptr()).map_err(at(Stage::Groups))?;
+        }
+        if let Some(gid) = identity.gid {
+            syscall!(SYS_setresgid, gid, gid, gid).map_err(at(Stage::Group))?;
+        }
+        if let Some(uid) = identity.uid {
+            syscall!(SYS_setresuid, uid, uid, uid).map_err(at(Stage::User))?;
+        }
+    }
+    Ok(())
+}
+
+/// The parent may have died before the request was made.
+unsafe fn die_with_parent(job: &Job, signal: i32) -> Step {
+    // SAFETY: integers.
+    unsafe {
+        syscall!(SYS_prctl, libc::PR_SET_PDEATHSIG, signal, 0, 0, 0).map_err(at(Stage::ParentDeath))?;
+        if syscall!(SYS_getppid) != Ok(job.parent_pid as usize) {
+            let own = syscall!(SYS_getpid).map_err(at(Stage::ParentDeath))?;
+            let _ = set_mask(0);
+            let _ = syscall!(SYS_kill, own, signal);
+        }
+    }
+    Ok(())
+}
+
+/// Tries each candidate as execvp does: a directory without the program, or one that may not be searched, is passed by.
+unsafe fn exec(plan: &Plan) -> Failure {
+    let mut failure = Failure {
+        stage: Stage::Exec,
+        index: 0,
+        errno: libc::ENOENT,
+    };
+    for (index, candidate) in plan.candidates.iter().enumerate() {
+        // SAFETY: the plan holds the strings and the arrays, each ended by NULL.
+        let result = unsafe { syscall!(SYS_execve, candidate.as_ptr(), plan.argv.as_ptr(), plan.envp.as_ptr()) };
+        let Err(errno) = result else { continue };
+        let pass_by = match errno {
+            libc::EACCES => true,
+            libc::ENOENT | libc::ENOTDIR | libc::ENODEV | libc::ETIMEDOUT | libc::ESTALE => {
+                // A program that may not be executed says more than one that is not there.
+                if failure.errno == libc::EACCES {
+                    continue;
+                }
+                true
+            }
+            _ => false,
+        };
+        failure.index = index;
+        failure.errno = errno;
+        if !pass_by {
+            break;
+        }
+    }
+    failure
+}

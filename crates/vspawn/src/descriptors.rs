@@ -1,0 +1,133 @@
+//! The child's descriptors, put in place and the others closed, between clone and exec: the rules of `child.rs` hold.
+
+use crate::child::{Failure, Job, Step, at};
+use crate::error::Stage;
+use crate::plan::Plan;
+use crate::sys::{Errno, syscall};
+
+/// A descriptor on its way from the parent's number to the child's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Move {
+    /// The parent's descriptor, or `NULL_DEVICE`.
+    pub(crate) source: i32,
+    pub(crate) target: i32,
+    /// The source's number is another move's target: it must first get out of the way.
+    pub(crate) blocked: bool,
+}
+
+/// `source`: open `/dev/null` instead.
+pub(crate) const NULL_DEVICE: i32 = -1;
+
+/// First everything that stands where another is to go moves above all targets, then each goes to its target. So
+/// swaps and cycles need no thought, and no source is overwritten before it was used.
+pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
+    // SAFETY: the moves lie in the job's own workspace; the system calls get integers and a constant string.
+    unsafe {
+        let moves = std::slice::from_raw_parts_mut(job.moves, job.move_count);
+        let clear = plan.highest_target.wrapping_add(1);
+        let failed = |index, stage| move |errno| Failure { stage, index, errno };
+        for (index, a_move) in moves.iter_mut().enumerate().filter(|(_, a_move)| a_move.blocked) {
+            let moved = syscall!(SYS_fcntl, a_move.source, libc::F_DUPFD_CLOEXEC, clear);
+            a_move.source = moved.map_err(failed(index, Stage::Dup))? as i32;
+        }
+        for (index, a_move) in moves.iter().enumerate() {
+            let Move { source, target, .. } = *a_move;
+            if source == NULL_DEVICE {
+                open_null(target).map_err(failed(index, Stage::OpenNull))?;
+            } else if source == target {
+                syscall!(SYS_fcntl, target, libc::F_SETFD, 0).map_err(failed(index, Stage::Dup))?;
+            } else {
+                syscall!(SYS_dup2, source, target).map_err(failed(index, Stage::Dup))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+unsafe fn open_null(target: i32) -> Result<(), Errno> {
+    // SAFETY: a constant string and integers.
+    unsafe {
+        let fd = syscall!(SYS_openat, libc::AT_FDCWD, c"/dev/null".as_ptr(), libc::O_RDWR, 0)? as i32;
+        if fd != target {
+            syscall!(SYS_dup2, fd, target)?;
+            let _ = syscall!(SYS_close, fd);
+        }
+    }
+    Ok(())
+}
+
+/// Closes the gaps between the descriptors that stay, then all above.
+pub(crate) unsafe fn close_others(plan: &Plan) -> Step {
+    let mut next = 0u32;
+    for &kept in &plan.kept {
+        let kept = kept as u32;
+        if kept > next {
+            // SAFETY: integers.
+            unsafe { close_range(next, kept.wrapping_sub(1)) }.map_err(at(Stage::CloseOthers))?;
+        }
+        next = kept.wrapping_add(1);
+    }
+    // SAFETY: integers.
+    unsafe { close_range(next, u32::MAX) }.map_err(at(Stage::CloseOthers))
+}
+
+/// `close_range`, and without it (before Linux 5.9, or under an old seccomp filter) what `/proc/self/fd` lists.
+unsafe fn close_range(first: u32, last: u32) -> Result<(), Errno> {
+    // SAFETY: integers.
+    match unsafe { syscall!(SYS_close_range, first, last, 0) } {
+        // SAFETY: as above.
+        Err(libc::ENOSYS | libc::EPERM) => unsafe { close_listed(first, last) },
+        result => result.map(drop),
+    }
+}
+
+unsafe fn close_listed(first: u32, last: u32) -> Result<(), Errno> {
+    // SAFETY: the kernel writes no more than the buffer holds, whole entries, each with its length.
+    unsafe {
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+        let directory = syscall!(SYS_openat, libc::AT_FDCWD, c"/proc/self/fd".as_ptr(), flags, 0)?;
+        let mut buffer = [0u64; 128];
+        loop {
+            let bytes = syscall!(SYS_getdents64, directory, buffer.as_mut_ptr(), size_of_val(&buffer));
+            let end = match bytes {
+                Ok(0) => break,
+                Ok(bytes) => buffer.as_ptr().cast::<u8>().add(bytes),
+                Err(errno) => {
+                    let _ = syscall!(SYS_close, directory);
+                    return Err(errno);
+                }
+            };
+            let mut entry = buffer.as_ptr().cast::<u8>();
+            while entry < end {
+                // struct linux_dirent64: inode and offset of 8 bytes each, length of 2, type of 1, then the name.
+                let length = entry.add(16).cast::<u16>().read_unaligned();
+                if let Some(fd) = number(entry.add(19))
+                    && (first..=last).contains(&fd)
+                    && fd as usize != directory
+                {
+                    let _ = syscall!(SYS_close, fd);
+                }
+                entry = entry.add(length as usize);
+            }
+        }
+        let _ = syscall!(SYS_close, directory);
+    }
+    Ok(())
+}
+
+/// A decimal number, ended by NUL; `None` for other names.
+unsafe fn number(mut digits: *const u8) -> Option<u32> {
+    let mut value = 0u32;
+    // SAFETY: the name ends with NUL.
+    unsafe {
+        while *digits != 0 {
+            let digit = (*digits).wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
+            }
+            value = value.wrapping_mul(10).wrapping_add(u32::from(digit));
+            digits = digits.add(1);
+        }
+    }
+    Some(value)
+}

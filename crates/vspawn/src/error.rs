@@ -1,0 +1,188 @@
+//! What went wrong, where: the step of a spawn that failed, on what, and the errno.
+
+use std::fmt;
+use std::io;
+
+/// A step of spawning, waiting or killing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum Stage {
+    /// The command itself was wrong: nothing was started.
+    Prepare = 1,
+    /// Making a pipe.
+    Pipe,
+    /// Mapping the child's stack.
+    Stack,
+    /// Blocking or restoring the caller's signals, or setting the child's.
+    Signals,
+    /// Creating the process.
+    Clone,
+    /// Getting a file table of its own.
+    UnshareFiles,
+    /// `setsid`.
+    Session,
+    /// Taking a controlling terminal.
+    ControllingTerminal,
+    /// `setpgid`.
+    ProcessGroup,
+    /// Opening `/dev/null`.
+    OpenNull,
+    /// Putting a file descriptor where the child is to have it.
+    Dup,
+    /// Changing the niceness.
+    Nice,
+    /// Setting a resource limit.
+    ResourceLimit,
+    /// `chroot`.
+    Chroot,
+    /// `setgroups`.
+    Groups,
+    /// `setresgid`.
+    Group,
+    /// `setresuid`.
+    User,
+    /// `chdir`.
+    Chdir,
+    /// Closing all other file descriptors.
+    CloseOthers,
+    /// Asking for a signal at the parent's death.
+    ParentDeath,
+    /// The caller's own function (`pre_exec`).
+    PreExec,
+    /// `execve`.
+    Exec,
+    /// Waiting for the process.
+    Wait,
+    /// Sending it a signal.
+    Kill,
+    /// Reading its output or writing its input.
+    Communicate,
+    /// The time given was over.
+    Timeout,
+    /// The output was larger than allowed.
+    Limit,
+}
+
+impl Stage {
+    /// The stage with this number, which a child has left in shared memory.
+    pub(crate) fn from_number(number: u32) -> Stage {
+        use Stage::*;
+        const IN_CHILD: [Stage; 17] = [
+            Signals,
+            UnshareFiles,
+            Session,
+            ControllingTerminal,
+            ProcessGroup,
+            OpenNull,
+            Dup,
+            Nice,
+            ResourceLimit,
+            Chroot,
+            Groups,
+            Group,
+            User,
+            Chdir,
+            CloseOthers,
+            ParentDeath,
+            PreExec,
+        ];
+        let known = IN_CHILD.into_iter().find(|stage| *stage as u32 == number);
+        known.unwrap_or(Exec)
+    }
+}
+
+/// A failure, with the step that failed, what it was done to, and the errno. Displayed as a fragment that fits after
+/// "failed to": `chdir to /x: No such file or directory (os error 2)`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error {
+    stage: Stage,
+    errno: i32,
+    action: String,
+}
+
+impl Error {
+    pub(crate) fn new(stage: Stage, errno: i32, action: impl Into<String>) -> Error {
+        Error {
+            stage,
+            errno,
+            action: action.into(),
+        }
+    }
+
+    pub(crate) fn invalid(action: impl Into<String>) -> Error {
+        Error::new(Stage::Prepare, libc::EINVAL, action)
+    }
+
+    /// The step that failed.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// The errno: what the kernel said, `EINVAL` for a command that cannot be, `ETIMEDOUT` and `EMSGSIZE` for the
+    /// limits of [`Capture`](crate::Capture).
+    #[must_use]
+    pub fn raw_os_error(&self) -> i32 {
+        self.errno
+    }
+
+    /// What was being done, without the errno: `chdir to /x`, `dup of 5 to 1`, `exec /bin/x`.
+    #[must_use]
+    pub fn action(&self) -> &str {
+        &self.action
+    }
+
+    /// The errno's kind.
+    #[must_use]
+    pub fn kind(&self) -> io::ErrorKind {
+        io::Error::from_raw_os_error(self.errno).kind()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.action, io::Error::from_raw_os_error(self.errno))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.stage)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Error> for io::Error {
+    /// Keeps the text and the kind; the errno is in the `Error` inside.
+    fn from(error: Error) -> io::Error {
+        io::Error::new(error.kind(), error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stage_of_a_child_comes_back_from_its_number() {
+        for stage in [
+            Stage::Signals,
+            Stage::Dup,
+            Stage::CloseOthers,
+            Stage::PreExec,
+            Stage::Exec,
+        ] {
+            assert_eq!(Stage::from_number(stage as u32), stage);
+        }
+    }
+
+    #[test]
+    fn an_error_says_what_was_done_to_what_and_why_it_failed() {
+        let error = Error::new(Stage::Chdir, libc::ENOENT, "chdir to /x");
+        assert_eq!(error.to_string(), "chdir to /x: No such file or directory (os error 2)");
+        let error = io::Error::from(error);
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}

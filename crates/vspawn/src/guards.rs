@@ -1,0 +1,139 @@
+//! What a spawn changes in the calling thread or process for its duration, each put back when its guard is dropped.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::error::{Error, Stage};
+use crate::sys::{SIGNAL_SET_BYTES, SignalSet, signal_bit, syscall};
+
+/// All signals of this thread are blocked, also those that libc keeps for itself (cancellation, set*id).
+#[derive(Debug)]
+pub(crate) struct SignalsBlocked {
+    before: SignalSet,
+}
+
+impl SignalsBlocked {
+    pub(crate) fn new() -> Result<SignalsBlocked, Error> {
+        let (all, mut before): (SignalSet, SignalSet) = (!0, 0);
+        // SAFETY: both sets are locals. The raw call is needed: libc's leaves its own signals unblocked.
+        unsafe {
+            syscall!(
+                SYS_rt_sigprocmask,
+                libc::SIG_SETMASK,
+                &raw const all,
+                &raw mut before,
+                SIGNAL_SET_BYTES
+            )
+        }
+        .map_err(|errno| Error::new(Stage::Signals, errno, "block the caller's signals"))?;
+        Ok(SignalsBlocked { before })
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        // SAFETY: the set is ours. It cannot fail with a valid set.
+        unsafe {
+            let _ = syscall!(
+                SYS_rt_sigprocmask,
+                libc::SIG_SETMASK,
+                &raw const self.before,
+                0,
+                SIGNAL_SET_BYTES
+            );
+        }
+    }
+}
+
+/// The process's dumpable flag is kept: a `set*id` in a child that shares memory clears it for the parent too, which
+/// then could not be debugged, and whose `/proc` files would belong to root.
+///
+/// One spawn at a time holds this, else one would save what another's child has cleared. The lock is the holder's
+/// pid, so that a process forked meanwhile does not wait for a holder that it does not have.
+#[derive(Debug)]
+pub(crate) struct DumpableKept {
+    before: usize,
+}
+
+static HOLDER: AtomicU32 = AtomicU32::new(0);
+
+impl DumpableKept {
+    pub(crate) fn new() -> DumpableKept {
+        let own = std::process::id();
+        loop {
+            match HOLDER.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(holder) if holder != own => {
+                    if HOLDER
+                        .compare_exchange(holder, own, Ordering::Acquire, Ordering::Relaxed)
+                        .is_ok()
+                    {
+                        break;
+                    }
+                }
+                Err(_) => std::thread::yield_now(),
+            }
+        }
+        // SAFETY: reads a flag.
+        let before = unsafe { syscall!(SYS_prctl, libc::PR_GET_DUMPABLE, 0, 0, 0, 0) }.unwrap_or(1);
+        DumpableKept { before }
+    }
+}
+
+impl Drop for DumpableKept {
+    fn drop(&mut self) {
+        // SAFETY: sets a flag. 2 (readable by root only) can be set by nobody, and is what the child's change gives
+        // wherever it was so before.
+        unsafe {
+            if self.before < 2 {
+                let _ = syscall!(SYS_prctl, libc::PR_SET_DUMPABLE, self.before, 0, 0, 0);
+            }
+        }
+        HOLDER.store(0, Ordering::Release);
+    }
+}
+
+/// SIGPIPE of this thread is blocked, so that a write without a reader only returns EPIPE.
+#[derive(Debug)]
+pub(crate) struct PipeSignalHeld {
+    before: SignalSet,
+    was_pending: bool,
+}
+
+impl PipeSignalHeld {
+    pub(crate) fn new() -> PipeSignalHeld {
+        let (set, mut before, mut pending): (SignalSet, SignalSet, SignalSet) = (PIPE, 0, 0);
+        // SAFETY: the sets are locals.
+        unsafe {
+            let _ = syscall!(SYS_rt_sigpending, &raw mut pending, SIGNAL_SET_BYTES);
+            let (how, set) = (libc::SIG_BLOCK, &raw const set);
+            let _ = syscall!(SYS_rt_sigprocmask, how, set, &raw mut before, SIGNAL_SET_BYTES);
+        }
+        PipeSignalHeld {
+            before,
+            was_pending: pending & PIPE != 0,
+        }
+    }
+
+    /// Takes the signal of a failed write away, but not one that was there before.
+    pub(crate) fn take_back(&self) {
+        let (set, now) = (PIPE, [0u64; 2]);
+        if !self.was_pending {
+            // SAFETY: a set, no siginfo, and a timespec of 0.
+            unsafe {
+                let _ = syscall!(SYS_rt_sigtimedwait, &raw const set, 0, now.as_ptr(), SIGNAL_SET_BYTES);
+            }
+        }
+    }
+}
+
+impl Drop for PipeSignalHeld {
+    fn drop(&mut self) {
+        // SAFETY: the set is ours.
+        unsafe {
+            let before = &raw const self.before;
+            let _ = syscall!(SYS_rt_sigprocmask, libc::SIG_SETMASK, before, 0, SIGNAL_SET_BYTES);
+        }
+    }
+}
+
+const PIPE: SignalSet = signal_bit(libc::SIGPIPE);

@@ -1,0 +1,286 @@
+//! The parent's side of a spawn: pipes, the clone call and its fallbacks, and what the child reported.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::child::{self, Job, Report};
+use crate::descriptors::Move;
+use crate::error::{Error, Stage};
+use crate::guards::{DumpableKept, SignalsBlocked};
+use crate::plan::Plan;
+use crate::process::{Child, Parts};
+use crate::stdio::{Pipe, Source};
+use crate::sys::{
+    CLONE_ARGS_FIRST_BYTES, CLONE_CLEAR_SIGHAND, CLONE_INTO_CGROUP, CloneArgs, Errno, clone_into, syscall,
+};
+use crate::workspace::{InUse, Workspace};
+
+/// Whether the parent goes on before the child has called exec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// After the exec, or its failure.
+    Waited,
+    /// At once.
+    Detached,
+}
+
+/// A table of descriptors up to this number is copied in a few microseconds: above it, sharing brings nothing.
+const SMALL_TABLE: i32 = 1024;
+
+/// clone3 is not there (an old kernel, or a seccomp filter that says so): not tried again.
+static NO_CLONE3: AtomicBool = AtomicBool::new(false);
+/// Likewise for close_range with CLOSE_RANGE_UNSHARE.
+static NO_UNSHARE: AtomicBool = AtomicBool::new(false);
+
+/// Pipes between parent and child, by the child's descriptor.
+type Pipes = [Option<Pipe>; 3];
+
+/// Starts a child.
+pub(crate) fn launch(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
+    let pipes = make_pipes(plan)?;
+    match launch_with(plan, start, &pipes, !NO_UNSHARE.load(Ordering::Relaxed)) {
+        Err(error) if error.stage() == Stage::UnshareFiles => {
+            NO_UNSHARE.store(true, Ordering::Relaxed);
+            launch_with(plan, start, &pipes, false)
+        }
+        result => result,
+    }
+    .map(|parts| Child::new(parts, pipes))
+}
+
+fn make_pipes(plan: &Plan) -> Result<Pipes, Error> {
+    let mut pipes = [const { None }; 3];
+    for placement in &plan.placements {
+        if let (Source::Piped, Some(pipe)) = (&placement.source, pipes.get_mut(placement.target as usize)) {
+            *pipe = Some(Pipe::new()?);
+        }
+    }
+    Ok(pipes)
+}
+
+/// The child reads its standard input and writes the others.
+fn pipe_end(pipes: &Pipes, target: i32) -> i32 {
+    let pipe = pipes.get(target as usize).and_then(Option::as_ref);
+    pipe.map_or(-1, |pipe| match target {
+        0 => pipe.reader.as_raw_fd(),
+        _ => pipe.writer.as_raw_fd(),
+    })
+}
+
+fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: bool) -> Result<Parts, Error> {
+    let workspace = Workspace::take()?;
+    let report = ReportPlace::new(plan.fork, &workspace)?;
+    // SAFETY: the workspace is ours alone until the child is created.
+    let job = unsafe { write_job(plan, &workspace, &report, pipes, start, may_share_files) };
+    let created = {
+        let _dumpable = plan.identity.is_some().then(DumpableKept::new);
+        let _blocked = SignalsBlocked::new()?;
+        // SAFETY: the job is complete; plan and workspace stay until the child has left this memory.
+        unsafe { create(plan, job, &workspace, start) }
+    };
+    let (pid, pidfd) = created.map_err(|errno| clone_error(plan, errno))?;
+    let parts = Parts {
+        pid,
+        pidfd,
+        in_use: None,
+        has_own_group: plan.new_session || plan.process_group == Some(0),
+    };
+    if start == Start::Detached {
+        let in_use = InUse {
+            workspace,
+            plan: Arc::clone(plan),
+        };
+        return Ok(Parts {
+            in_use: Some(in_use),
+            ..parts
+        });
+    }
+    // SAFETY: still there, and the child has left it.
+    let job = unsafe { &*job };
+    match failure(plan, job) {
+        None => Ok(parts),
+        Some(error) => {
+            parts.reap();
+            Err(error)
+        }
+    }
+}
+
+/// What the child reported, if it failed.
+pub(crate) fn failure(plan: &Plan, job: &Job) -> Option<Error> {
+    let report = job.report();
+    let errno = report.errno.load(Ordering::Acquire);
+    let stage = Stage::from_number(report.stage.load(Ordering::Relaxed));
+    let index = report.index.load(Ordering::Relaxed) as usize;
+    (errno != 0).then(|| plan.error(job, stage, index, errno))
+}
+
+/// Where the child reports to: beside the job, or in memory that a forked child shares too.
+#[derive(Debug)]
+enum ReportPlace {
+    Beside(*mut Report),
+    Shared(*mut Report),
+}
+
+impl ReportPlace {
+    fn new(fork: bool, workspace: &Workspace) -> Result<ReportPlace, Error> {
+        if !fork {
+            return Ok(ReportPlace::Beside(workspace.report()));
+        }
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping disturbs nothing.
+        unsafe { syscall!(SYS_mmap, 0, size_of::<Report>(), protection, flags, -1isize, 0) }
+            .map(|address| ReportPlace::Shared(address as *mut Report))
+            .map_err(|errno| Error::new(Stage::Stack, errno, "map memory that a forked child can report in"))
+    }
+
+    fn address(&self) -> *mut Report {
+        match *self {
+            ReportPlace::Beside(report) | ReportPlace::Shared(report) => report,
+        }
+    }
+}
+
+impl Drop for ReportPlace {
+    fn drop(&mut self) {
+        if let ReportPlace::Shared(report) = *self {
+            // SAFETY: mapped in `new`, and read to the end.
+            unsafe {
+                let _ = syscall!(SYS_munmap, report, size_of::<Report>());
+            }
+        }
+    }
+}
+
+unsafe fn write_job(
+    plan: &Plan,
+    workspace: &Workspace,
+    report: &ReportPlace,
+    pipes: &Pipes,
+    start: Start,
+    may_share_files: bool,
+) -> *mut Job {
+    let moves: *mut Move = workspace.moves();
+    let move_count = plan.placements.len();
+    // SAFETY: the workspace has room for a report, a job, and as many moves as a plan may have.
+    unsafe {
+        plan.write_moves(moves, |target| pipe_end(pipes, target));
+        report.address().write(Report::default());
+        let needed = plan.highest_needed(std::slice::from_raw_parts(moves, move_count));
+        // A detached child may come to its table after the parent has closed its ends of the pipes.
+        let shares = may_share_files && plan.close_others && start == Start::Waited && needed < SMALL_TABLE;
+        workspace.job().write(Job {
+            plan,
+            report: report.address(),
+            moves,
+            move_count,
+            unshare_above: shares.then_some(needed),
+            clear_handlers: false,
+            parent_pid: std::process::id(),
+        });
+    }
+    workspace.job()
+}
+
+/// clone3, else clone; fork only for who asked for it.
+unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start) -> Result<(u32, OwnedFd), Errno> {
+    let mut pidfd = -1i32;
+    // SAFETY: the caller's promise; `pidfd` is written before the parent goes on.
+    let pid = unsafe {
+        let report = (*job).report;
+        let mut flags = libc::CLONE_PIDFD as u64;
+        if !plan.fork {
+            flags |= libc::CLONE_VM as u64;
+        }
+        if start == Start::Waited {
+            flags |= libc::CLONE_VFORK as u64;
+        } else {
+            flags |= libc::CLONE_CHILD_CLEARTID as u64;
+            (*report).inside.store(1, Ordering::Relaxed);
+        }
+        if (*job).unshare_above.is_some() {
+            flags |= libc::CLONE_FILES as u64;
+        }
+        let args = CloneArgs {
+            flags: flags | CLONE_CLEAR_SIGHAND,
+            pidfd: (&raw mut pidfd) as u64,
+            child_tid: (*report).inside.as_ptr() as u64,
+            exit_signal: libc::SIGCHLD as u64,
+            stack: workspace.stack() as u64,
+            stack_size: workspace.stack_bytes() as u64,
+            ..CloneArgs::default()
+        };
+        match clone3(plan, args, job) {
+            Err(libc::ENOSYS | libc::EPERM) if plan.cgroup.is_none() => clone(args, flags, job),
+            result => result,
+        }?
+    };
+    // SAFETY: the kernel has stored a new descriptor, which nobody else owns.
+    Ok((pid as u32, unsafe { OwnedFd::from_raw_fd(pidfd) }))
+}
+
+unsafe fn clone3(plan: &Plan, mut args: CloneArgs, job: *mut Job) -> Result<usize, Errno> {
+    if NO_CLONE3.load(Ordering::Relaxed) && plan.cgroup.is_none() {
+        return Err(libc::ENOSYS);
+    }
+    let mut bytes = CLONE_ARGS_FIRST_BYTES;
+    if let Some(cgroup) = &plan.cgroup {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = cgroup.as_raw_fd() as u64;
+        bytes = size_of::<CloneArgs>();
+    }
+    // SAFETY: the caller's promise.
+    let result = unsafe {
+        clone_into(
+            libc::SYS_clone3,
+            [(&raw const args) as usize, bytes, 0, 0, 0],
+            child::main,
+            job.cast(),
+        )
+    };
+    if result == Err(libc::ENOSYS) {
+        NO_CLONE3.store(true, Ordering::Relaxed);
+    }
+    result
+}
+
+/// clone has no CLONE_CLEAR_SIGHAND: the child does that by hand.
+unsafe fn clone(args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Errno> {
+    // SAFETY: as above; the pidfd's place is given where clone wants it.
+    unsafe {
+        (*job).clear_handlers = true;
+        let flags = flags | args.exit_signal;
+        let top = args.stack + args.stack_size;
+        clone_into(
+            libc::SYS_clone,
+            [
+                flags as usize,
+                top as usize,
+                args.pidfd as usize,
+                args.child_tid as usize,
+                0,
+            ],
+            child::main,
+            job.cast(),
+        )
+    }
+}
+
+/// Says what the request was that the kernel refused; there is no silent way on.
+fn clone_error(plan: &Plan, errno: Errno) -> Error {
+    let action = match errno {
+        _ if plan.fork => "fork".to_owned(),
+        libc::ENOSYS | libc::EPERM if plan.cgroup.is_some() => {
+            "create a process in a cgroup: clone3 is refused, and clone cannot".to_owned()
+        }
+        libc::EINVAL | libc::EPERM => format!(
+            "create a process for {} that shares memory: the kernel refuses (in another time namespace, or by a filter); \
+             Command::mechanism(Mechanism::Fork) asks for a fork instead",
+            plan.program
+        ),
+        _ => format!("create a process for {}", plan.program),
+    };
+    Error::new(Stage::Clone, errno, action)
+}

@@ -1,0 +1,128 @@
+//! Several commands, each reading what the one before writes: `a | b | c`, with the status of each.
+
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::process::ExitStatus;
+use std::sync::Arc;
+
+use crate::command::Command;
+use crate::error::{Error, Stage};
+use crate::process::Child;
+use crate::stdio::{ChildStdin, ChildStdout, Pipe, Source};
+
+/// Commands in a row. The first one's standard input and the last one's output are as these commands say.
+#[derive(Debug, Default)]
+pub struct Pipeline {
+    commands: Vec<Command>,
+}
+
+/// A running pipeline.
+#[derive(Debug)]
+pub struct RunningPipeline {
+    /// In the order of the commands.
+    pub children: Vec<Child>,
+}
+
+impl Pipeline {
+    /// An empty row.
+    #[must_use]
+    pub fn new() -> Pipeline {
+        Pipeline::default()
+    }
+
+    /// Adds a command, which reads what the last one so far writes.
+    #[must_use]
+    pub fn then(mut self, command: Command) -> Pipeline {
+        self.commands.push(command);
+        self
+    }
+
+    /// Starts all.
+    ///
+    /// # Errors
+    /// As [`Command::spawn`]; those already started have then been killed and waited for. `EINVAL` for an empty row.
+    pub fn spawn(&self) -> Result<RunningPipeline, Error> {
+        if self.commands.is_empty() {
+            return Err(Error::invalid("run a pipeline of no command"));
+        }
+        let mut running = RunningPipeline { children: Vec::new() };
+        let mut input: Option<OwnedFd> = None;
+        for (index, command) in self.commands.iter().enumerate() {
+            let mut command = command.clone();
+            if let Some(input) = input.take() {
+                command.place(0, Source::Fd(Arc::new(input)));
+            }
+            let started = connect(&mut command, index + 1 < self.commands.len()).and_then(|next| {
+                input = next;
+                command.spawn()
+            });
+            match started {
+                Ok(child) => running.children.push(child),
+                Err(error) => {
+                    running.stop();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(running)
+    }
+
+    /// Starts all, reads the last one's output to its end, and waits for each.
+    ///
+    /// # Errors
+    /// As [`Pipeline::spawn`] and [`Child::wait`], and [`Stage::Communicate`].
+    pub fn output(mut self) -> Result<(Vec<ExitStatus>, Vec<u8>), Error> {
+        if let Some(last) = self.commands.last_mut() {
+            last.place(1, Source::Piped);
+        }
+        let mut running = self.spawn()?;
+        let mut output = Vec::new();
+        if let Some(mut stdout) = running.take_stdout()
+            && let Err(error) = stdout.read_to_end(&mut output)
+        {
+            running.stop();
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            return Err(Error::new(Stage::Communicate, errno, "read the output of a pipeline"));
+        }
+        Ok((running.wait()?, output))
+    }
+}
+
+/// Lets a command write to the next one; gives what that one reads.
+fn connect(command: &mut Command, has_next: bool) -> Result<Option<OwnedFd>, Error> {
+    if !has_next {
+        return Ok(None);
+    }
+    let pipe = Pipe::new()?;
+    command.place(1, Source::Fd(Arc::new(pipe.writer)));
+    Ok(Some(pipe.reader))
+}
+
+impl RunningPipeline {
+    /// The first one's standard input, if it was to be piped.
+    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.children.first_mut().and_then(|child| child.stdin.take())
+    }
+
+    /// The last one's standard output, if it was to be piped.
+    pub fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.children.last_mut().and_then(|child| child.stdout.take())
+    }
+
+    /// Waits for all, in order; closes what is left of the first one's input.
+    ///
+    /// # Errors
+    /// As [`Child::wait`], the first one that fails; all have been waited for then too.
+    pub fn wait(&mut self) -> Result<Vec<ExitStatus>, Error> {
+        let statuses: Vec<_> = self.children.iter_mut().map(Child::wait).collect();
+        statuses.into_iter().collect()
+    }
+
+    /// Kills and waits for all.
+    fn stop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! A running child: a pidfd, so that no signal handler is needed and nobody else's child is ever reaped or hit.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Stage};
+use crate::launch::failure;
+use crate::stdio::{ChildStderr, ChildStdin, ChildStdout, Pipe};
+use crate::sys::{Errno, PIDFD_SIGNAL_PROCESS_GROUP, syscall};
+use crate::workspace::{InUse, keep_until_gone};
+
+/// What a spawn gives.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) pid: u32,
+    pub(crate) pidfd: OwnedFd,
+    /// Set while a detached child may still live in our memory.
+    pub(crate) in_use: Option<InUse>,
+    pub(crate) has_own_group: bool,
+}
+
+impl Parts {
+    /// Takes the child's end, which is near.
+    pub(crate) fn reap(&self) {
+        let _ = wait_on(self.pidfd.as_fd(), 0);
+    }
+}
+
+/// A child process. Dropping it neither kills nor waits: as with [`std::process::Child`], a child that has ended stays
+/// a zombie until somebody waits for it or the parent ends.
+#[derive(Debug)]
+pub struct Child {
+    pid: u32,
+    pidfd: OwnedFd,
+    in_use: Option<InUse>,
+    has_own_group: bool,
+    status: Option<ExitStatus>,
+    /// The other end of the child's standard input, if it was to be piped.
+    pub stdin: Option<ChildStdin>,
+    /// The other end of its standard output, likewise.
+    pub stdout: Option<ChildStdout>,
+    /// The other end of its standard error, likewise.
+    pub stderr: Option<ChildStderr>,
+}
+
+impl Child {
+    pub(crate) fn new(parts: Parts, pipes: [Option<Pipe>; 3]) -> Child {
+        let [stdin, stdout, stderr] = pipes;
+        Child {
+            pid: parts.pid,
+            pidfd: parts.pidfd,
+            in_use: parts.in_use,
+            has_own_group: parts.has_own_group,
+            status: None,
+            stdin: stdin.map(|pipe| pipe.writer.into()),
+            stdout: stdout.map(|pipe| pipe.reader.into()),
+            stderr: stderr.map(|pipe| pipe.reader.into()),
+        }
+    }
+
+    /// The process id. It stays the child's own until the child was waited for.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.pid
+    }
+
+    /// Whether the child has called exec. After [`Prepared::spawn`](crate::Prepared::spawn) it has; after
+    /// [`spawn_nowait`](crate::Prepared::spawn_nowait) this waits for it, and for its failure.
+    ///
+    /// # Errors
+    /// The stage and errno at which it failed before or at exec. The child has then been waited for.
+    pub fn started(&mut self) -> Result<(), Error> {
+        let Some(in_use) = &self.in_use else { return Ok(()) };
+        loop {
+            let inside = in_use.inside().load(Ordering::Acquire);
+            if inside == 0 {
+                break;
+            }
+            // Not FUTEX_PRIVATE: the kernel's wake-up of a cleared tid is not.
+            // SAFETY: the word is in our workspace.
+            unsafe {
+                let _ = syscall!(SYS_futex, in_use.inside().as_ptr(), libc::FUTEX_WAIT, inside, 0);
+            }
+        }
+        let failed = failure(&in_use.plan, in_use.job());
+        self.in_use = None;
+        let Some(error) = failed else { return Ok(()) };
+        let _ = self.wait_for_end(0);
+        Err(error)
+    }
+
+    /// Waits for the child's end. Its standard input is closed first, as with [`std::process::Child::wait`].
+    ///
+    /// # Errors
+    /// [`Stage::Wait`] with `ECHILD` when the parent ignores SIGCHLD (the kernel then keeps no status) or something
+    /// else has waited for the child; after `spawn_nowait`, what [`Child::started`] returns.
+    pub fn wait(&mut self) -> Result<ExitStatus, Error> {
+        drop(self.stdin.take());
+        self.started()?;
+        match self.wait_for_end(0)? {
+            Some(status) => Ok(status),
+            None => Err(wait_error(self.pid, libc::ECHILD)),
+        }
+    }
+
+    /// The child's status if it has ended.
+    ///
+    /// # Errors
+    /// As [`Child::wait`].
+    pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, Error> {
+        if let Some(in_use) = &self.in_use
+            && in_use.inside().load(Ordering::Acquire) != 0
+        {
+            return Ok(None);
+        }
+        self.started()?;
+        self.wait_for_end(libc::WNOHANG)
+    }
+
+    /// Waits until the child ends, but no longer than `timeout`: `None` then, and the child runs on.
+    ///
+    /// # Errors
+    /// As [`Child::wait`].
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<ExitStatus>, Error> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            if let Some(status) = self.try_wait()? {
+                return Ok(Some(status));
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(None);
+            }
+            let ended = libc::pollfd {
+                fd: self.pidfd.as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            };
+            poll_any(&mut [ended], left).map_err(|errno| wait_error(self.pid, errno))?;
+        }
+    }
+
+    fn wait_for_end(&mut self, options: i32) -> Result<Option<ExitStatus>, Error> {
+        if self.status.is_none() {
+            self.status = wait_on(self.pidfd.as_fd(), options).map_err(|errno| wait_error(self.pid, errno))?;
+        }
+        Ok(self.status)
+    }
+
+    /// Kills the child with SIGKILL. Does nothing when it was waited for.
+    ///
+    /// # Errors
+    /// [`Stage::Kill`], for instance with `EPERM` when the child has become another user.
+    pub fn kill(&mut self) -> Result<(), Error> {
+        self.signal(libc::SIGKILL)
+    }
+
+    /// Sends the child a signal. Does nothing when it was waited for.
+    ///
+    /// # Errors
+    /// As [`Child::kill`].
+    pub fn signal(&mut self, signal: i32) -> Result<(), Error> {
+        self.send(signal, 0).map_err(|errno| {
+            Error::new(
+                Stage::Kill,
+                errno,
+                format!("send signal {signal} to process {}", self.pid),
+            )
+        })
+    }
+
+    /// Sends a signal to the child's process group, which it must have begun itself
+    /// ([`process_group(0)`](crate::Command::process_group) or [`new_session`](crate::Command::new_session)).
+    ///
+    /// # Errors
+    /// [`Stage::Kill`] with `EINVAL` when it has no group of its own, with `ESRCH` when the group has ended.
+    pub fn signal_group(&mut self, signal: i32) -> Result<(), Error> {
+        let failed = |errno| {
+            let action = format!("send signal {signal} to the process group of process {}", self.pid);
+            Error::new(Stage::Kill, errno, action)
+        };
+        if !self.has_own_group {
+            return Err(failed(libc::EINVAL));
+        }
+        match self.send(signal, PIDFD_SIGNAL_PROCESS_GROUP) {
+            // Before Linux 6.9. The group's number is the child's pid, which is its own until it was waited for.
+            Err(libc::EINVAL) if self.status.is_none() => {
+                // SAFETY: integers.
+                unsafe { syscall!(SYS_kill, -(self.pid as isize), signal) }.map(drop)
+            }
+            result => result,
+        }
+        .map_err(failed)
+    }
+
+    fn send(&self, signal: i32, flags: u32) -> Result<(), Errno> {
+        if self.status.is_some() && flags == 0 {
+            return Ok(());
+        }
+        // SAFETY: integers.
+        unsafe { syscall!(SYS_pidfd_send_signal, self.pidfd.as_raw_fd(), signal, 0, flags) }.map(drop)
+    }
+
+    pub(crate) fn has_own_group(&self) -> bool {
+        self.has_own_group
+    }
+}
+
+/// The pidfd: readable when the child has ended, for poll, epoll and the like.
+impl AsFd for Child {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if let Some(in_use) = self.in_use.take() {
+            keep_until_gone(in_use);
+        }
+    }
+}
+
+fn wait_error(pid: u32, errno: Errno) -> Error {
+    Error::new(Stage::Wait, errno, format!("wait for process {pid}"))
+}
+
+/// Waits for the process behind a pidfd, and only for it.
+fn wait_on(pidfd: BorrowedFd<'_>, options: i32) -> Result<Option<ExitStatus>, Errno> {
+    loop {
+        // SAFETY: a `siginfo_t` of zeros is valid.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let options = options | libc::WEXITED;
+        // SAFETY: the kernel writes one `siginfo_t`.
+        match unsafe { syscall!(SYS_waitid, libc::P_PIDFD, pidfd.as_raw_fd(), &raw mut info, options, 0) } {
+            Err(libc::EINTR) => {}
+            Err(errno) => return Err(errno),
+            Ok(_) => return Ok(status_in(&info)),
+        }
+    }
+}
+
+/// `None` when nobody had ended.
+fn status_in(info: &libc::siginfo_t) -> Option<ExitStatus> {
+    // SAFETY: waitid fills these fields, or leaves the zeros.
+    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+    (pid != 0).then(|| {
+        ExitStatus::from_raw(match info.si_code {
+            libc::CLD_EXITED => (status & 0xff) << 8,
+            libc::CLD_DUMPED => status | 0x80,
+            _ => status,
+        })
+    })
+}
+
+/// Waits until one of them is ready, at most so long (`None`: for ever). Interrupted by a signal, it returns early.
+pub(crate) fn poll_any(polls: &mut [libc::pollfd], timeout: Option<Duration>) -> Result<(), Errno> {
+    let limit = timeout.map(|timeout| libc::timespec {
+        tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
+    });
+    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the pollfds with their number, and a timespec or NULL.
+    match unsafe { syscall!(SYS_ppoll, polls.as_mut_ptr(), polls.len(), limit, 0, 0) } {
+        Err(libc::EINTR) | Ok(_) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}

@@ -1,0 +1,87 @@
+//! Killing a child with everything below it, where it has no process group or cgroup to name them by.
+
+use std::fs;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use crate::error::Error;
+use crate::process::Child;
+use crate::sys::{Errno, syscall};
+
+/// Rounds over `/proc` before giving up on a tree that grows faster than it is stopped.
+const MOST_ROUNDS: usize = 64;
+
+impl Child {
+    /// Kills the child and all its descendants that hang below it, and gives how many those were. Each is stopped
+    /// before its children are looked for, so that none can slip away by forking. A descendant whose own parent has ended before
+    /// this call hangs elsewhere and is not found: for those, give the child a group, or a cgroup.
+    ///
+    /// # Errors
+    /// [`Stage::Kill`](crate::Stage::Kill) when the child itself cannot be signalled.
+    pub fn kill_tree(&mut self) -> Result<usize, Error> {
+        self.signal(libc::SIGSTOP)?;
+        let mut stopped: Vec<(u32, OwnedFd)> = Vec::new();
+        for _ in 0..MOST_ROUNDS {
+            let found = self.stop_new_descendants(&mut stopped);
+            if !found {
+                break;
+            }
+        }
+        for (_, pidfd) in &stopped {
+            let _ = signal(pidfd, libc::SIGKILL);
+        }
+        self.kill()?;
+        Ok(stopped.len())
+    }
+
+    /// One look at all processes: whoever's parent is known is a descendant.
+    fn stop_new_descendants(&self, stopped: &mut Vec<(u32, OwnedFd)>) -> bool {
+        let mut found = false;
+        for (pid, parent) in processes() {
+            let known = |pid: u32| pid == self.id() || stopped.iter().any(|(other, _)| *other == pid);
+            if !known(parent) || known(pid) {
+                continue;
+            }
+            // The pidfd names whoever has the pid now: look again whether that is still our descendant.
+            if let Ok(pidfd) = pidfd_open(pid)
+                && parent_of(pid) == Some(parent)
+                && signal(&pidfd, libc::SIGSTOP).is_ok()
+            {
+                stopped.push((pid, pidfd));
+                found = true;
+            }
+        }
+        found
+    }
+}
+
+fn signal(pidfd: &OwnedFd, signal: i32) -> Result<(), Errno> {
+    // SAFETY: integers.
+    unsafe { syscall!(SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, 0, 0) }.map(drop)
+}
+
+fn pidfd_open(pid: u32) -> Result<OwnedFd, Errno> {
+    // SAFETY: integers; the new descriptor is nobody else's.
+    unsafe { syscall!(SYS_pidfd_open, pid, 0).map(|fd| OwnedFd::from_raw_fd(fd as i32)) }
+}
+
+/// Every process with its parent, parents mostly first.
+fn processes() -> Vec<(u32, u32)> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let mut pids: Vec<u32> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    pids.sort_unstable();
+    let with_parent = |pid: u32| Some((pid, parent_of(pid)?));
+    pids.into_iter().filter_map(with_parent).collect()
+}
+
+/// The fourth field of `/proc/PID/stat`; the second, the name, may hold anything but ends with the last parenthesis.
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    let after_name = stat.rsplit_once(')')?.1;
+    after_name.split_whitespace().nth(1)?.parse().ok()
+}

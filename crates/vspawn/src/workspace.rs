@@ -1,0 +1,193 @@
+//! Memory that a child works in before its exec: a stack and its instructions. Mapped once and kept for the next
+//! spawn, without locks, so that a `fork` by another thread can never leave one behind locked.
+
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use crate::child::{Job, Report};
+use crate::descriptors::Move;
+use crate::error::{Error, Stage};
+use crate::plan::Plan;
+use crate::sys::syscall;
+
+const PAGE: usize = 4096;
+/// Below the stack, so that an overflow faults instead of writing elsewhere.
+const GUARD_BYTES: usize = PAGE;
+/// The child's code needs less than 2 KiB of it (an unoptimised build: less than 16).
+const STACK_BYTES: usize = 64 * 1024;
+/// Above the stack: the instructions, and room for the moves of descriptors.
+const JOB_BYTES: usize = 16 * 1024;
+const MAPPED_BYTES: usize = GUARD_BYTES + STACK_BYTES + JOB_BYTES;
+/// Moves of descriptors for which there is room.
+pub(crate) const MOST_MOVES: usize = (JOB_BYTES - size_of::<Instructions>()) / size_of::<Move>();
+
+/// What lies above the stack, with the moves behind it.
+#[repr(C)]
+struct Instructions {
+    report: Report,
+    job: Job,
+    moves: [Move; 0],
+}
+
+/// One mapping. Used by one child at a time.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    base: NonNull<u8>,
+}
+
+// SAFETY: the mapping belongs to this value alone and is reachable from every thread.
+unsafe impl Send for Workspace {}
+// SAFETY: shared references only give addresses away.
+unsafe impl Sync for Workspace {}
+
+impl Workspace {
+    /// One that is free, or a new one.
+    pub(crate) fn take() -> Result<Workspace, Error> {
+        bury_the_gone();
+        for slot in &POOL {
+            if let Some(base) = NonNull::new(slot.swap(ptr::null_mut(), Ordering::AcqRel)) {
+                return Ok(Workspace { base });
+            }
+        }
+        Workspace::map()
+    }
+
+    fn map() -> Result<Workspace, Error> {
+        let failed = |errno| Error::new(Stage::Stack, errno, "map a stack for the child");
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping disturbs nothing; the guard lies within it.
+        unsafe {
+            let base = syscall!(SYS_mmap, 0, MAPPED_BYTES, protection, flags, -1isize, 0).map_err(failed)?;
+            if let Err(errno) = syscall!(SYS_mprotect, base, GUARD_BYTES, libc::PROT_NONE) {
+                let _ = syscall!(SYS_munmap, base, MAPPED_BYTES);
+                return Err(failed(errno));
+            }
+            Ok(Workspace {
+                base: NonNull::new_unchecked(base as *mut u8),
+            })
+        }
+    }
+
+    /// Lowest address of the stack, above the guard.
+    pub(crate) fn stack(&self) -> *mut u8 {
+        // SAFETY: within the mapping.
+        unsafe { self.base.as_ptr().add(GUARD_BYTES) }
+    }
+
+    pub(crate) const fn stack_bytes(&self) -> usize {
+        STACK_BYTES
+    }
+
+    fn instructions(&self) -> *mut Instructions {
+        // SAFETY: within the mapping, and aligned to a page.
+        unsafe { self.base.as_ptr().add(GUARD_BYTES + STACK_BYTES).cast() }
+    }
+
+    pub(crate) fn report(&self) -> *mut Report {
+        // SAFETY: within the mapping; nothing is read.
+        unsafe { &raw mut (*self.instructions()).report }
+    }
+
+    pub(crate) fn job(&self) -> *mut Job {
+        // SAFETY: as above.
+        unsafe { &raw mut (*self.instructions()).job }
+    }
+
+    /// Room for `MOST_MOVES`.
+    pub(crate) fn moves(&self) -> *mut Move {
+        // SAFETY: as above.
+        unsafe { (&raw mut (*self.instructions()).moves).cast() }
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        let base = self.base.as_ptr();
+        for slot in &POOL {
+            if slot
+                .compare_exchange(ptr::null_mut(), base, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
+                return;
+            }
+        }
+        // SAFETY: nobody uses the mapping any more.
+        unsafe {
+            let _ = syscall!(SYS_munmap, base, MAPPED_BYTES);
+        }
+    }
+}
+
+/// Free workspaces. As many as a busy single thread has children in flight.
+static POOL: [AtomicPtr<u8>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
+
+/// What a child that was not waited for still uses: until its exec it lives in the parent's memory.
+#[derive(Debug)]
+pub(crate) struct InUse {
+    pub(crate) workspace: Workspace,
+    pub(crate) plan: Arc<Plan>,
+}
+
+impl InUse {
+    pub(crate) fn job(&self) -> &Job {
+        // SAFETY: a job was written there before the child was created; what changes since is atomic.
+        unsafe { &*self.workspace.job() }
+    }
+
+    /// The word that the kernel clears when the child has left this memory (CLONE_CHILD_CLEARTID).
+    pub(crate) fn inside(&self) -> &AtomicU32 {
+        &self.job().report().inside
+    }
+}
+
+/// Children whose handle was dropped before their exec: a list that is only pushed to, and taken as a whole.
+static DROPPED: AtomicPtr<Dropped> = AtomicPtr::new(ptr::null_mut());
+
+struct Dropped {
+    in_use: InUse,
+    next: *mut Dropped,
+}
+
+/// Keeps the memory until the child has left it.
+pub(crate) fn keep_until_gone(in_use: InUse) {
+    if in_use.inside().load(Ordering::Acquire) == 0 {
+        return;
+    }
+    push(Box::new(Dropped {
+        in_use,
+        next: ptr::null_mut(),
+    }));
+}
+
+fn push(mut dropped: Box<Dropped>) {
+    let mut head = DROPPED.load(Ordering::Relaxed);
+    loop {
+        dropped.next = head;
+        let raw = Box::into_raw(dropped);
+        match DROPPED.compare_exchange_weak(head, raw, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(now) => {
+                head = now;
+                // SAFETY: it was not published.
+                dropped = unsafe { Box::from_raw(raw) };
+            }
+        }
+    }
+}
+
+fn bury_the_gone() {
+    if DROPPED.load(Ordering::Relaxed).is_null() {
+        return;
+    }
+    let mut next = DROPPED.swap(ptr::null_mut(), Ordering::AcqRel);
+    while !next.is_null() {
+        // SAFETY: the whole list was taken, so that it is ours alone.
+        let dropped = unsafe { Box::from_raw(next) };
+        next = dropped.next;
+        if dropped.in_use.inside().load(Ordering::Acquire) != 0 {
+            push(dropped);
+        }
+    }
+}
