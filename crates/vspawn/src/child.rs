@@ -36,6 +36,7 @@ pub(crate) struct Job {
     pub(crate) unshare_above: Option<i32>,
     /// clone3 was refused: handlers are still the parent's.
     pub(crate) clear_handlers: bool,
+    /// Only for `parent_death_signal`.
     pub(crate) parent_pid: u32,
 }
 

@@ -178,7 +178,7 @@ unsafe fn write_job(
             move_count,
             unshare_above: shares.then_some(needed),
             clear_handlers: false,
-            parent_pid: std::process::id(),
+            parent_pid: plan.parent_death_signal.map_or(0, |_| std::process::id()),
         });
     }
     workspace.job()

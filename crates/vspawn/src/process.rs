@@ -99,11 +99,20 @@ impl Child {
     /// else has waited for the child; after `spawn_nowait`, what [`Child::started`] returns.
     pub fn wait(&mut self) -> Result<ExitStatus, Error> {
         drop(self.stdin.take());
-        self.started()?;
-        match self.wait_for_end(0)? {
+        match self.wait_in_order(0)? {
             Some(status) => Ok(status),
             None => Err(wait_error(self.pid, libc::ECHILD)),
         }
+    }
+
+    /// First for the end, which comes once, then whether there was an exec: the other way round the parent would sleep
+    /// twice.
+    fn wait_in_order(&mut self, options: i32) -> Result<Option<ExitStatus>, Error> {
+        let status = self.wait_for_end(options);
+        if self.in_use.is_some() && !matches!(status, Ok(None)) {
+            self.started()?;
+        }
+        status
     }
 
     /// The child's status if it has ended.
@@ -111,13 +120,7 @@ impl Child {
     /// # Errors
     /// As [`Child::wait`].
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, Error> {
-        if let Some(in_use) = &self.in_use
-            && in_use.inside().load(Ordering::Acquire) != 0
-        {
-            return Ok(None);
-        }
-        self.started()?;
-        self.wait_for_end(libc::WNOHANG)
+        self.wait_in_order(libc::WNOHANG)
     }
 
     /// Waits until the child ends, but no longer than `timeout`: `None` then, and the child runs on.

@@ -46,6 +46,10 @@ impl Workspace {
     pub(crate) fn take() -> Result<Workspace, Error> {
         bury_the_gone();
         for slot in &POOL {
+            // A look is cheaper than a swap, and most are empty while many children are in flight.
+            if slot.load(Ordering::Relaxed).is_null() {
+                continue;
+            }
             if let Some(base) = NonNull::new(slot.swap(ptr::null_mut(), Ordering::AcqRel)) {
                 return Ok(Workspace { base });
             }
@@ -106,9 +110,11 @@ impl Drop for Workspace {
     fn drop(&mut self) {
         let base = self.base.as_ptr();
         for slot in &POOL {
-            if slot
-                .compare_exchange(ptr::null_mut(), base, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
+            let is_free = slot.load(Ordering::Relaxed).is_null();
+            if is_free
+                && slot
+                    .compare_exchange(ptr::null_mut(), base, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
             {
                 return;
             }

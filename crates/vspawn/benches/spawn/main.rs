@@ -1,0 +1,199 @@
+//! Measures ways to start a process against each other, interleaved: one start of each in turn, many times, so that
+//! what the machine does meanwhile hits all alike. Prints one JSON object; `benchmarks/spawn.py` runs it and reads that.
+//!
+//! `spawn --child PATH [--rounds N] [--parent-mb N] [--open-files N] [--in-flight N] [--only NAME,NAME]`
+
+#![expect(clippy::unwrap_used, reason = "a benchmark stops at anything unexpected")]
+
+mod mechanisms;
+mod raw;
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use mechanisms::{ALL, Ground, Mechanism};
+use raw::Raw;
+
+struct Options {
+    child: String,
+    rounds: usize,
+    parent_mb: usize,
+    open_files: usize,
+    in_flight: usize,
+    only: Option<Vec<String>>,
+}
+
+fn options() -> Options {
+    let mut options = Options {
+        child: String::new(),
+        rounds: 100,
+        parent_mb: 0,
+        open_files: 0,
+        in_flight: 0,
+        only: None,
+    };
+    let mut args = std::env::args().skip(1);
+    while let Some(flag) = args.next() {
+        if flag == "--bench" {
+            continue; // cargo bench adds it
+        }
+        let value = args.next().unwrap_or_else(|| panic!("{flag} needs a value"));
+        match flag.as_str() {
+            "--child" => options.child = value,
+            "--rounds" => options.rounds = value.parse().unwrap(),
+            "--parent-mb" => options.parent_mb = value.parse().unwrap(),
+            "--open-files" => options.open_files = value.parse().unwrap(),
+            "--in-flight" => options.in_flight = value.parse().unwrap(),
+            "--only" => options.only = Some(value.split(',').map(str::to_owned).collect()),
+            _ => panic!("unknown option {flag}"),
+        }
+    }
+    assert!(
+        !options.child.is_empty(),
+        "--child PATH is needed: a program that ends at once"
+    );
+    options
+}
+
+fn main() {
+    let options = options();
+    // Every page written: all of it is resident, with page tables.
+    let ballast: Vec<u8> = vec![1; options.parent_mb << 20];
+    let files: Vec<File> = (0..options.open_files)
+        .map(|_| File::open("/dev/null").unwrap())
+        .collect();
+    let mut ground = Ground::new(&options.child);
+    if options.in_flight > 0 {
+        in_flight(&mut ground, &options);
+    } else {
+        interleaved(&mut ground, &options);
+    }
+    assert_eq!(
+        (ballast.len(), files.len()),
+        (options.parent_mb << 20, options.open_files)
+    );
+}
+
+#[derive(Default)]
+struct Samples {
+    total: Vec<u64>,
+    call: Vec<u64>,
+    user: Duration,
+    system: Duration,
+}
+
+fn interleaved(ground: &mut Ground, options: &Options) {
+    let wanted = |name: &str| {
+        options
+            .only
+            .as_ref()
+            .is_none_or(|only| only.iter().any(|other| other == name))
+    };
+    let chosen: Vec<(&str, Mechanism)> = ALL.iter().copied().filter(|(name, _)| wanted(name)).collect();
+    let mut samples: Vec<Samples> = chosen.iter().map(|_| Samples::default()).collect();
+    for _ in 0..3 {
+        for (_, mechanism) in &chosen {
+            mechanism(ground);
+        }
+    }
+    let mut order: Vec<usize> = (0..chosen.len()).collect();
+    let mut random = Random(1);
+    for _ in 0..options.rounds {
+        // What comes after a slow one finds cold caches: nobody always does.
+        random.shuffle(&mut order);
+        for &index in &order {
+            let cpu = cpu_time();
+            let begin = Instant::now();
+            let call = chosen[index].1(ground);
+            let total = begin.elapsed();
+            let (user, system) = cpu_time();
+            let samples = &mut samples[index];
+            samples.total.push(total.as_nanos() as u64);
+            samples.call.push(call.as_nanos() as u64);
+            samples.user += user - cpu.0;
+            samples.system += system - cpu.1;
+        }
+    }
+    let rows: Vec<String> = chosen
+        .iter()
+        .zip(&samples)
+        .map(|((name, _), samples)| samples.json(name))
+        .collect();
+    println!("{{{}}}", rows.join(","));
+}
+
+/// Xorshift: the same orders every time.
+struct Random(u64);
+
+impl Random {
+    fn shuffle(&mut self, order: &mut [usize]) {
+        for last in (1..order.len()).rev() {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            order.swap(last, (self.0 % (last as u64 + 1)) as usize);
+        }
+    }
+}
+
+impl Samples {
+    fn json(&self, name: &str) -> String {
+        let (user, system) = (self.user.as_secs_f64(), self.system.as_secs_f64());
+        let (total, call) = (&self.total, &self.call);
+        format!(r#""{name}":{{"total_ns":{total:?},"call_ns":{call:?},"user_s":{user},"system_s":{system}}}"#)
+    }
+}
+
+/// User and system time of this process and of its children that were waited for.
+fn cpu_time() -> (Duration, Duration) {
+    let mut sum = (Duration::ZERO, Duration::ZERO);
+    for who in [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN] {
+        // SAFETY: a `rusage` of zeros is valid, and the kernel fills it.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(who, &raw mut usage);
+            usage
+        };
+        let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+        sum.0 += time(usage.ru_utime);
+        sum.1 += time(usage.ru_stime);
+    }
+    sum
+}
+
+/// One thread that keeps many children in flight: starts a second, in alternating blocks.
+fn in_flight(ground: &mut Ground, options: &Options) {
+    const BLOCKS: usize = 20;
+    let mut rates: [Vec<f64>; 3] = [Vec::new(), Vec::new(), Vec::new()];
+    let (count, width) = (options.rounds / BLOCKS, options.in_flight);
+    let raws: Vec<Raw> = (0..=width).map(|_| Raw::new(&options.child)).collect();
+    let turn = Cell::new(0);
+    let next_raw = || {
+        turn.set((turn.get() + 1) % raws.len());
+        raws[turn.get()].clone_nowait()
+    };
+    for _ in 0..BLOCKS {
+        rates[0].push(rate(count, width, || ground.raw.clone(), raw::wait_pid));
+        rates[1].push(rate(count, width, next_raw, raw::wait_pid));
+        let nowait = || ground.prepared.spawn_nowait().unwrap();
+        let wait = |mut child: vspawn::Child| assert!(child.wait().unwrap().success());
+        rates[2].push(rate(count, width, nowait, wait));
+    }
+    let [vfork, raw_nowait, nowait] = rates;
+    println!(r#"{{"raw_clone":{vfork:?},"raw_clone_nowait":{raw_nowait:?},"vspawn_nowait":{nowait:?}}}"#);
+}
+
+fn rate<T>(count: usize, in_flight: usize, start: impl Fn() -> T, wait: impl Fn(T)) -> f64 {
+    let begin = Instant::now();
+    let mut running = VecDeque::with_capacity(in_flight);
+    for _ in 0..count {
+        if running.len() == in_flight {
+            wait(running.pop_front().unwrap());
+        }
+        running.push_back(start());
+    }
+    running.into_iter().for_each(wait);
+    count as f64 / begin.elapsed().as_secs_f64()
+}

@@ -1,0 +1,233 @@
+//! What is compared: each way to start the child once and wait for it. `call` is the time inside the starting call.
+
+use std::ffi::{CStr, CString, c_char};
+use std::io::Read;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use vspawn::{Command, Prepared, Stdio};
+
+use crate::raw::{Raw, wait_pid, wait_pidfd};
+
+/// All that the mechanisms need, made once.
+pub struct Ground {
+    pub child: String,
+    child_c: CString,
+    pub raw: Raw,
+    pub prepared: Prepared,
+    closing: Prepared,
+    piped: Prepared,
+}
+
+impl Ground {
+    pub fn new(child: &str) -> Ground {
+        let prepare = |change: &dyn Fn(&mut Command)| {
+            let mut command = Command::new(child);
+            change(&mut command);
+            command.prepare().expect("a valid command")
+        };
+        Ground {
+            child: child.to_owned(),
+            child_c: CString::new(child).expect("a path"),
+            raw: Raw::new(child),
+            prepared: prepare(&|_| ()),
+            closing: prepare(&|command| {
+                command.close_others(true);
+            }),
+            piped: prepare(&|command| {
+                command.stdout(Stdio::piped());
+            }),
+        }
+    }
+}
+
+pub type Mechanism = fn(&mut Ground) -> Duration;
+
+/// By name; each starts one child, waits for its end, and gives the time inside the starting call.
+pub const ALL: &[(&str, Mechanism)] = &[
+    ("raw_clone3", raw_clone3),
+    ("raw_clone", raw_clone),
+    ("vspawn", vspawn_prepared),
+    ("vspawn_command", vspawn_command),
+    ("vspawn_close_others", vspawn_close_others),
+    ("raw_clone_nowait", raw_clone_nowait),
+    ("vspawn_nowait", vspawn_nowait),
+    ("posix_spawn", posix_spawn),
+    ("std_process", std_process),
+    ("fork_exec", fork_exec),
+    ("system", system),
+    ("raw_clone_pipe", raw_clone_pipe),
+    ("vspawn_pipe", vspawn_pipe),
+    ("posix_spawn_pipe", posix_spawn_pipe),
+    ("popen", popen),
+];
+
+fn timed<T>(start: impl FnOnce() -> T) -> (T, Duration) {
+    let begin = Instant::now();
+    let started = start();
+    (started, begin.elapsed())
+}
+
+fn raw_clone3(ground: &mut Ground) -> Duration {
+    let (pidfd, call) = timed(|| ground.raw.clone3());
+    wait_pidfd(pidfd);
+    call
+}
+
+fn raw_clone(ground: &mut Ground) -> Duration {
+    let (pid, call) = timed(|| ground.raw.clone());
+    wait_pid(pid);
+    call
+}
+
+fn vspawn_prepared(ground: &mut Ground) -> Duration {
+    let (child, call) = timed(|| ground.prepared.spawn());
+    child.expect("a child").wait().expect("its status");
+    call
+}
+
+fn vspawn_command(ground: &mut Ground) -> Duration {
+    let (child, call) = timed(|| Command::new(&ground.child).spawn());
+    child.expect("a child").wait().expect("its status");
+    call
+}
+
+fn vspawn_close_others(ground: &mut Ground) -> Duration {
+    let (child, call) = timed(|| ground.closing.spawn());
+    child.expect("a child").wait().expect("its status");
+    call
+}
+
+fn raw_clone_nowait(ground: &mut Ground) -> Duration {
+    let (pid, call) = timed(|| ground.raw.clone_nowait());
+    wait_pid(pid);
+    call
+}
+
+fn vspawn_nowait(ground: &mut Ground) -> Duration {
+    let (child, call) = timed(|| ground.prepared.spawn_nowait());
+    child.expect("a child").wait().expect("its status");
+    call
+}
+
+fn std_process(ground: &mut Ground) -> Duration {
+    let (child, call) = timed(|| std::process::Command::new(&ground.child).spawn());
+    child.expect("a child").wait().expect("its status");
+    call
+}
+
+fn posix_spawn(ground: &mut Ground) -> Duration {
+    let (pid, call) = timed(|| spawn_posix(&ground.child_c, None));
+    wait_pid(pid);
+    call
+}
+
+/// glibc's, with the child's standard output at `output`.
+fn spawn_posix(path: &CStr, output: Option<i32>) -> i32 {
+    unsafe extern "C" {
+        static environ: *const *mut c_char;
+    }
+    let argv = [path.as_ptr().cast_mut(), std::ptr::null_mut()];
+    let mut pid = 0;
+    // SAFETY: valid strings and arrays; the actions are initialised before use and destroyed after.
+    let result = unsafe {
+        let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
+        libc::posix_spawn_file_actions_init(&raw mut actions);
+        if let Some(fd) = output {
+            libc::posix_spawn_file_actions_adddup2(&raw mut actions, fd, 1);
+        }
+        let (argv, envp) = (argv.as_ptr(), environ);
+        let result = libc::posix_spawn(
+            &raw mut pid,
+            path.as_ptr(),
+            &raw const actions,
+            std::ptr::null(),
+            argv,
+            envp,
+        );
+        libc::posix_spawn_file_actions_destroy(&raw mut actions);
+        result
+    };
+    assert_eq!(result, 0, "posix_spawn");
+    pid
+}
+
+fn fork_exec(ground: &mut Ground) -> Duration {
+    let argv = [ground.child_c.as_ptr(), std::ptr::null()];
+    // SAFETY: the child only execs or exits.
+    let (pid, call) = timed(|| unsafe {
+        match libc::fork() {
+            0 => {
+                libc::execv(ground.child_c.as_ptr(), argv.as_ptr());
+                libc::_exit(127)
+            }
+            pid => pid,
+        }
+    });
+    wait_pid(pid);
+    call
+}
+
+fn system(ground: &mut Ground) -> Duration {
+    // SAFETY: a valid string.
+    let (status, call) = timed(|| unsafe { libc::system(ground.child_c.as_ptr()) });
+    assert_eq!(status, 0);
+    call
+}
+
+fn pipe() -> (OwnedFd, OwnedFd) {
+    let mut fds = [0; 2];
+    // SAFETY: room for two descriptors, which are ours.
+    unsafe {
+        assert_eq!(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC), 0);
+        (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1]))
+    }
+}
+
+fn read_to_end(fd: OwnedFd) {
+    let mut buffer = [0u8; 4096];
+    let mut file = std::fs::File::from(fd);
+    while file.read(&mut buffer).expect("readable") > 0 {}
+}
+
+fn raw_clone_pipe(ground: &mut Ground) -> Duration {
+    let ((reader, pid), call) = timed(|| {
+        let (reader, writer) = pipe();
+        ground.raw.write_to(writer.as_raw_fd());
+        (reader, ground.raw.clone())
+    });
+    ground.raw.write_to(-1);
+    read_to_end(reader);
+    wait_pid(pid);
+    call
+}
+
+fn vspawn_pipe(ground: &mut Ground) -> Duration {
+    let (child, call) = timed(|| ground.piped.spawn());
+    let mut child = child.expect("a child");
+    read_to_end(child.stdout.take().expect("a pipe").into());
+    child.wait().expect("its status");
+    call
+}
+
+fn posix_spawn_pipe(ground: &mut Ground) -> Duration {
+    let ((reader, pid), call) = timed(|| {
+        let (reader, writer) = pipe();
+        (reader, spawn_posix(&ground.child_c, Some(writer.as_raw_fd())))
+    });
+    read_to_end(reader);
+    wait_pid(pid);
+    call
+}
+
+fn popen(ground: &mut Ground) -> Duration {
+    // SAFETY: valid strings; the stream is read to its end and closed once.
+    unsafe {
+        let (stream, call) = timed(|| libc::popen(ground.child_c.as_ptr(), c"r".as_ptr()));
+        assert!(!stream.is_null(), "popen");
+        let mut buffer = [0u8; 4096];
+        while libc::fread(buffer.as_mut_ptr().cast(), 1, buffer.len(), stream) > 0 {}
+        libc::pclose(stream);
+        call
+    }
+}

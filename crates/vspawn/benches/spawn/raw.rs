@@ -1,0 +1,152 @@
+//! The floor: the bare system calls, with nothing around them that a library needs (no signals blocked, no errors
+//! reported, no descriptors placed).
+
+use std::arch::asm;
+use std::ffi::{CString, c_char};
+
+const STACK_BYTES: usize = 64 * 1024;
+const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
+
+/// What a raw child executes, and where its standard output goes.
+#[repr(C)]
+pub struct Raw {
+    path: *const c_char,
+    argv: [*const c_char; 2],
+    envp: *const *const c_char,
+    output: i64,
+    stack: *mut u8,
+    _path: CString,
+}
+
+impl Raw {
+    pub fn new(path: &str) -> Raw {
+        let owned = CString::new(path).expect("a path");
+        let stack: &'static mut [u8] = Box::leak(vec![0u8; STACK_BYTES].into_boxed_slice());
+        unsafe extern "C" {
+            static environ: *const *const c_char;
+        }
+        Raw {
+            path: owned.as_ptr(),
+            argv: [owned.as_ptr(), std::ptr::null()],
+            // SAFETY: nobody changes the environment.
+            envp: unsafe { environ },
+            output: -1,
+            stack: stack.as_mut_ptr(),
+            _path: owned,
+        }
+    }
+
+    /// Where the next children's standard output goes; -1: the parent's.
+    pub fn write_to(&mut self, fd: i32) {
+        self.output = fd.into();
+    }
+
+    fn top(&self) -> usize {
+        (self.stack as usize + STACK_BYTES) & !15
+    }
+
+    /// clone(CLONE_VM | CLONE_VFORK) and exec: the child's pid.
+    pub fn clone(&self) -> i32 {
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        // SAFETY: the child has a stack of its own and does nothing but exec.
+        unsafe { self.start(libc::SYS_clone, flags as usize, self.top()) }
+    }
+
+    /// clone(CLONE_VM) and exec, without waiting for it: the child's pid. The next one needs this one's end, or another
+    /// `Raw`.
+    pub fn clone_nowait(&self) -> i32 {
+        let flags = libc::CLONE_VM | libc::SIGCHLD;
+        // SAFETY: as above; nobody else uses the stack before the child's end.
+        unsafe { self.start(libc::SYS_clone, flags as usize, self.top()) }
+    }
+
+    /// clone3 with what vspawn's core uses, and exec: the child's pidfd.
+    pub fn clone3(&self) -> i32 {
+        let mut pidfd = -1i32;
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
+        let args: [u64; 8] = [
+            flags as u64 | CLONE_CLEAR_SIGHAND,
+            (&raw mut pidfd) as u64,
+            0,
+            0,
+            libc::SIGCHLD as u64,
+            self.stack as u64,
+            (STACK_BYTES & !15) as u64,
+            0,
+        ];
+        // SAFETY: as above.
+        unsafe { self.start(libc::SYS_clone3, args.as_ptr() as usize, size_of_val(&args)) };
+        pidfd
+    }
+
+    #[inline(never)]
+    unsafe fn start(&self, number: libc::c_long, first: usize, second: usize) -> i32 {
+        let pid: isize;
+        // SAFETY: the parent comes out at label 2; the child never does.
+        unsafe {
+            asm!(
+                "syscall",
+                "test rax, rax",
+                "jnz 2f",
+                "mov rdi, r12",
+                "call r13",
+                "ud2",
+                "2:",
+                inlateout("rax") number as isize => pid,
+                in("rdi") first, in("rsi") second, in("rdx") 0, in("r10") 0, in("r8") 0,
+                in("r12") std::ptr::from_ref(self), in("r13") child as unsafe extern "C" fn(*const Raw) -> !,
+                lateout("rcx") _, lateout("r11") _,
+            );
+        }
+        assert!(pid > 0, "system call {number} gave {pid}");
+        pid as i32
+    }
+}
+
+unsafe extern "C" fn child(raw: *const Raw) -> ! {
+    // SAFETY: the parent waits; all pointers are its own.
+    unsafe {
+        let raw = &*raw;
+        if raw.output >= 0 {
+            call(libc::SYS_dup2, raw.output as usize, 1, 0);
+        }
+        call(
+            libc::SYS_execve,
+            raw.path as usize,
+            raw.argv.as_ptr() as usize,
+            raw.envp as usize,
+        );
+        loop {
+            call(libc::SYS_exit_group, 127, 0, 0);
+        }
+    }
+}
+
+unsafe fn call(number: libc::c_long, a: usize, b: usize, c: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number => _,
+            in("rdi") a, in("rsi") b, in("rdx") c,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack)
+        );
+    }
+}
+
+pub fn wait_pid(pid: i32) {
+    // SAFETY: no status is asked for.
+    let waited = unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+    assert_eq!(waited, pid);
+}
+
+pub fn wait_pidfd(pidfd: i32) {
+    // SAFETY: `info` is the kernel's to fill; the descriptor is ours to close.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let waited = libc::waitid(libc::P_PIDFD, pidfd as u32, &raw mut info, libc::WEXITED);
+        assert_eq!(waited, 0);
+        libc::close(pidfd);
+    }
+}
