@@ -5,10 +5,8 @@ are what counts on a noisy machine. Writes benchmarks/runs/<date>-<host>/overhea
 bash, cc, and for configure a Debian mirror (apt-get source) or --hello DIR."""
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -16,6 +14,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from results import new, say, spread, store, tenth
 
 HERE = Path(__file__).resolve().parent
 WORKLOADS = HERE.parent / "crates/spawnscope/tests/workloads"
@@ -30,12 +30,12 @@ def main():
     options = parse()
     work = Path(tempfile.mkdtemp(prefix="spawnscope-bench."))
     try:
-        results = {"date": datetime.date.today().isoformat(), "machine": machine(), "measurements": {}}
+        results = new()
         for name in options.only:
             say(f"measuring {name}")
             results["measurements"][name] = MEASUREMENTS[name](options, work)
             if not options.dry_run:
-                say(f"wrote {store(results)}")
+                say(f"wrote {store(results, 'overhead')}")
         print_table(results["measurements"])
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -180,16 +180,6 @@ def paired(runs, plain, with_it):
     }
 
 
-def tenth(values):
-    ordered = sorted(values)
-    return ordered[len(ordered) // 10]
-
-
-def spread(values):
-    low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
-    return {"median": statistics.median(values), "quartiles": [low, high], "min": min(values), "max": max(values)}
-
-
 def fetch_hello(work):
     """GNU hello's source from Debian, with a sources list and state of its own: the system's stay as they are."""
     place = work / "source"
@@ -207,22 +197,6 @@ def fetch_hello(work):
     return next(path for path in place.glob("hello-*") if path.is_dir())
 
 
-def machine():
-    model = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
-    return {"kernel": platform.release(), "cpu": model[0] if model else "unknown", "cpus": os.cpu_count(), "host": platform.node()}
-
-
-def store(results):
-    folder = HERE / "runs" / f"{results['date']}-{results['machine']['host']}"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "overhead.json"
-    if path.exists():  # a part measured again replaces that part
-        earlier = json.loads(path.read_text())["measurements"]
-        results = {**results, "measurements": {**earlier, **results["measurements"]}}
-    path.write_text(json.dumps(results, indent=1) + "\n")
-    return path
-
-
 def print_table(measurements):
     for name, result in measurements.items():
         if "ratio" in result:
@@ -235,10 +209,6 @@ def print_table(measurements):
         else:
             words = f"{result['lost']} events lost"
         print(f"{name:18} {words}", *([result["counts"]] if "counts" in result else []))
-
-
-def say(text):
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

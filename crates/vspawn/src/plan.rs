@@ -1,8 +1,9 @@
 //! A command made ready: every string, array and decision that a child needs, so that spawning it allocates nothing.
 
-use std::ffi::{CString, c_char};
+use std::ffi::{CString, OsStr, c_char};
 use std::fmt;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use crate::child::Job;
@@ -11,29 +12,52 @@ use crate::error::{Error, Stage};
 use crate::stdio::Source;
 use crate::sys::{Errno, SignalSet};
 
-/// Strings as execve takes them: pointers to each, ended by NULL.
+/// Strings as execve takes them: pointers to each, ended by NULL. All bytes lie in one block.
 pub(crate) struct StringArray {
-    _strings: Vec<CString>,
+    _bytes: Vec<u8>,
     pointers: Vec<*const c_char>,
 }
 
-// SAFETY: the pointers are to the strings beside them, which nobody changes.
+// SAFETY: the pointers are into the bytes beside them, which nobody changes.
 unsafe impl Send for StringArray {}
 // SAFETY: as above.
 unsafe impl Sync for StringArray {}
 
 impl StringArray {
-    pub(crate) fn new(strings: Vec<CString>) -> StringArray {
-        let ends = std::iter::once(std::ptr::null());
-        let pointers = strings.iter().map(|string| string.as_ptr()).chain(ends).collect();
-        StringArray {
-            _strings: strings,
-            pointers,
-        }
-    }
-
     pub(crate) fn as_ptr(&self) -> *const *const c_char {
         self.pointers.as_ptr()
+    }
+}
+
+/// Collects a `StringArray`: the pointers can be taken only when the block has its last size.
+#[derive(Default)]
+pub(crate) struct Strings {
+    bytes: Vec<u8>,
+    starts: Vec<usize>,
+}
+
+impl Strings {
+    /// Adds the parts, joined; false when they contain a NUL byte.
+    #[must_use]
+    pub(crate) fn push(&mut self, parts: &[&OsStr]) -> bool {
+        let start = self.bytes.len();
+        self.starts.push(start);
+        parts
+            .iter()
+            .for_each(|part| self.bytes.extend_from_slice(part.as_bytes()));
+        let is_clean = !self.bytes[start..].contains(&0);
+        self.bytes.push(0);
+        is_clean
+    }
+
+    pub(crate) fn finish(self) -> StringArray {
+        // SAFETY: each start lies within the block.
+        let address = |start: usize| unsafe { self.bytes.as_ptr().add(start).cast() };
+        let ends = std::iter::once(std::ptr::null());
+        StringArray {
+            pointers: self.starts.iter().map(|start| address(*start)).chain(ends).collect(),
+            _bytes: self.bytes,
+        }
     }
 }
 

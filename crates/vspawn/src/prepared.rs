@@ -1,15 +1,14 @@
 //! From what was asked to a plan: strings for the kernel, the PATH search, checks. All allocation is here.
 
-use std::collections::BTreeMap;
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::command::{Command, Mechanism};
 use crate::error::Error;
 use crate::launch::{Start, launch};
-use crate::plan::{Identity, Placement, Plan, StringArray};
+use crate::plan::{Identity, Placement, Plan, StringArray, Strings};
 use crate::process::Child;
 use crate::stdio::Source;
 use crate::workspace::MOST_MOVES;
@@ -24,21 +23,15 @@ pub struct Prepared(Arc<Plan>);
 impl Prepared {
     pub(crate) fn new(command: &Command) -> Result<Prepared, Error> {
         check(command)?;
-        let env = environment(command);
-        let name = command.name.as_ref().unwrap_or(&command.program);
-        let mut argv = vec![c_string(name, || "argv[0]".to_owned())?];
-        for (index, arg) in command.args.iter().enumerate() {
-            argv.push(c_string(arg, || format!("argument {}", index + 1))?);
-        }
-        let path = |path: &Option<std::path::PathBuf>, what: &str| -> Result<Option<CString>, Error> {
-            let path = path.as_ref().map(|path| path_string(path, what));
+        let path = |path: &Option<PathBuf>, what| {
+            let path = path.as_ref().map(|path| c_string(path.as_os_str(), what));
             path.transpose()
         };
         Ok(Prepared(Arc::new(Plan {
             program: command.program.to_string_lossy().into_owned(),
-            candidates: candidates(&command.program, env.get(OsStr::new("PATH")))?,
-            argv: StringArray::new(argv),
-            envp: StringArray::new(env_strings(&env)?),
+            candidates: candidates(command)?,
+            argv: arguments(command)?,
+            envp: environment(command)?,
             cwd: path(&command.cwd, "the working directory")?,
             chroot: path(&command.chroot, "the root directory")?,
             placements: placements(command),
@@ -122,60 +115,72 @@ fn check(command: &Command) -> Result<(), Error> {
     Ok(())
 }
 
-fn c_string(text: &OsStr, what: impl Fn() -> String) -> Result<CString, Error> {
-    CString::new(text.as_bytes()).map_err(|_| Error::invalid(format!("pass {}: it contains a NUL byte", what())))
+fn c_string(text: &OsStr, what: &str) -> Result<CString, Error> {
+    CString::new(text.as_bytes()).map_err(|_| has_nul(what))
 }
 
-fn path_string(path: &Path, what: &str) -> Result<CString, Error> {
-    c_string(path.as_os_str(), || what.to_owned())
+fn has_nul(what: &str) -> Error {
+    Error::invalid(format!("pass {what}: it contains a NUL byte"))
 }
 
-/// The child's variables. Sorted only where they were changed; else as they are.
-fn environment(command: &Command) -> BTreeMap<OsString, OsString> {
-    let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
+fn arguments(command: &Command) -> Result<StringArray, Error> {
+    let mut strings = Strings::default();
+    let name = command.name.as_ref().unwrap_or(&command.program);
+    for (index, arg) in std::iter::once(name).chain(&command.args).enumerate() {
+        if !strings.push(&[arg]) {
+            return Err(has_nul(&format!("argument {index}")));
+        }
+    }
+    Ok(strings.finish())
+}
+
+/// The child's variables: the parent's without those that change, then these.
+fn environment(command: &Command) -> Result<StringArray, Error> {
+    let mut strings = Strings::default();
+    let mut push = |key: &OsStr, value: &OsStr| {
+        let is_name = !key.is_empty() && !key.as_bytes()[1..].contains(&b'=');
+        if !is_name {
+            return Err(Error::invalid(format!("set variable {key:?}: that is no name")));
+        }
+        match strings.push(&[key, OsStr::new("="), value]) {
+            true => Ok(()),
+            false => Err(has_nul(&format!("variable {}", key.to_string_lossy()))),
+        }
+    };
     if !command.clear_env {
-        env.extend(std::env::vars_os());
+        let kept = std::env::vars_os().filter(|(key, _)| !command.env.contains_key(key));
+        kept.into_iter().try_for_each(|(key, value)| push(&key, &value))?;
     }
-    for (key, value) in &command.env {
-        match value {
-            Some(value) => env.insert(key.clone(), value.clone()),
-            None => env.remove(key),
-        };
-    }
-    env
-}
-
-fn env_strings(env: &BTreeMap<OsString, OsString>) -> Result<Vec<CString>, Error> {
-    env.iter()
-        .map(|(key, value)| {
-            let name = || format!("variable {}", key.to_string_lossy());
-            if key.is_empty() || key.as_bytes()[1..].contains(&b'=') {
-                return Err(Error::invalid(format!("pass {}: that is no name", name())));
-            }
-            let mut text = OsString::with_capacity(key.len() + value.len() + 1);
-            text.push(key);
-            text.push("=");
-            text.push(value);
-            c_string(&text, name)
-        })
-        .collect()
+    let set = command
+        .env
+        .iter()
+        .filter_map(|(key, value)| Some((key, value.as_ref()?)));
+    set.into_iter().try_for_each(|(key, value)| push(key, value))?;
+    Ok(strings.finish())
 }
 
 /// What execve is to try, in order: the program itself if it has a slash, else it in each directory of the child's
 /// PATH. An empty directory is the current one, as in execvp.
-fn candidates(program: &OsStr, path: Option<&OsString>) -> Result<Vec<CString>, Error> {
+fn candidates(command: &Command) -> Result<Vec<CString>, Error> {
+    let program = &command.program;
     if program.as_bytes().contains(&b'/') {
-        return Ok(vec![c_string(program, || "the program".to_owned())?]);
+        return Ok(vec![c_string(program, "the program")?]);
     }
-    let path = path.map_or(DEFAULT_PATH.as_bytes(), |path| path.as_bytes());
-    path.split(|byte| *byte == b':')
+    let path = match command.env.get(OsStr::new("PATH")) {
+        Some(changed) => changed.clone(),
+        None if command.clear_env => None,
+        None => std::env::var_os("PATH"),
+    };
+    let path = path.unwrap_or_else(|| DEFAULT_PATH.into());
+    path.as_bytes()
+        .split(|byte| *byte == b':')
         .map(|directory| {
             let mut candidate = OsStr::from_bytes(directory).to_owned();
             if !directory.is_empty() {
                 candidate.push("/");
             }
             candidate.push(program);
-            c_string(&candidate, || "the program".to_owned())
+            c_string(&candidate, "the program")
         })
         .collect()
 }

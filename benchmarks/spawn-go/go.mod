@@ -1,0 +1,3 @@
+module spawn-go
+
+go 1.22

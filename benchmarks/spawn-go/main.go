@@ -1,0 +1,28 @@
+// Starts a program with Go's os/exec and waits for it, many times; prints the nanoseconds of each as JSON.
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+)
+
+func main() {
+	rounds, err := strconv.Atoi(os.Args[2])
+	if err != nil {
+		panic(err)
+	}
+	var total []int64
+	for range rounds {
+		began := time.Now()
+		if err := exec.Command(os.Args[1]).Run(); err != nil {
+			panic(err)
+		}
+		total = append(total, time.Since(began).Nanoseconds())
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(total); err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Measures ways to start a process against each other: vspawn, the bare system calls, and what others use. The Rust and C
+ways run in one process, one start of each in turn, in random order; Python and Go alternate with it. Parents of different memory
+and open files alternate too. p10 and medians count: a shared machine only ever adds time. Writes
+benchmarks/runs/<date>-<host>/spawn.json and prints tables. Needs cargo and cc; go for Go's row; for Python's rows an
+interpreter with the vspawn wheel (--python); root for the rows with user=."""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+from results import HERE, new, say, spread, store, tenth
+
+# Ends at once: what is measured is the start.
+TINY = HERE.parent / "crates/spawnscope/tests/workloads/tiny.c"
+POPEN_NOSHELL = {  # "slower with" of its published table, against vfork + exec; see docs/design/vspawn.md
+    "popen_noshell + pipe": 0.08,
+    "posix_spawn": 0.27,
+    "posix_spawn + pipe": 0.36,
+    "fork + exec": 8.36,
+    "system()": 11.80,
+    "popen()": 12.04,
+}
+
+
+def main():
+    options = parse()
+    work = Path(tempfile.mkdtemp(prefix="vspawn-bench."))
+    try:
+        options.child = work / "tiny"
+        command = ["cc", "-O1", "-static", "-nostdlib", "-fno-stack-protector", "-o", options.child, TINY]
+        subprocess.run(command, check=True)
+        options.bench = build()
+        results = new()
+        for name in options.only:
+            say(f"measuring {name}")
+            results["measurements"][name] = MEASUREMENTS[name](options, work)
+            if not options.dry_run:
+                say(f"wrote {store(results, 'spawn')}")
+        for name, result in results["measurements"].items():
+            PRINT[name](result)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=2000, help="starts of each mechanism")
+    parser.add_argument("--python", default=str(HERE.parent / "target/venv/bin/python"), help="has the vspawn wheel")
+    parser.add_argument("--large-mb", type=int, default=4096, help="memory of the large parent")
+    parser.add_argument("--many-files", type=int, default=19900, help="open files of the parent with many")
+    parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS))
+    parser.add_argument("--dry-run", action="store_true", help="do not store the results")
+    return parser.parse_args()
+
+
+def build():
+    command = ["cargo", "bench", "-q", "-p", "vspawn", "--bench", "spawn", "--no-run", "--message-format=json"]
+    lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    messages = [json.loads(line) for line in lines]
+    return next(m["executable"] for m in messages if m.get("executable") and m["target"]["name"] == "spawn")
+
+
+def bench(options, rounds, *flags):
+    command = [options.bench, "--child", options.child, "--rounds", str(rounds), *map(str, flags)]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+
+
+def mechanisms(options, work):
+    """All mechanisms of one process, and Go's, in five alternating parts."""
+    go = build_go(work)
+    rows, parts = {}, 5
+    for _ in range(parts):
+        for name, row in bench(options, options.rounds // parts).items():
+            into = rows.setdefault(name, {"total_ns": [], "call_ns": [], "user_s": 0, "system_s": 0})
+            for key in row:
+                into[key] += row[key]
+        if go:
+            command = [go, options.child, str(options.rounds // parts)]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+            rows.setdefault("go_os_exec", {"total_ns": []})["total_ns"] += json.loads(done.stdout)
+    return {name: summary(row) for name, row in rows.items()}
+
+
+def summary(row):
+    result = {"total_us": order(row["total_ns"])}
+    if "call_ns" in row:
+        each = 1e6 / len(row["total_ns"])
+        result |= {"call_us": order(row["call_ns"]), "user_us": row["user_s"] * each, "system_us": row["system_s"] * each}
+    return result
+
+
+def order(nanoseconds):
+    microseconds = [value / 1e3 for value in nanoseconds]
+    return {"p10": tenth(microseconds), **spread(microseconds)}
+
+
+def build_go(work):
+    if not shutil.which("go"):
+        say("no go here: Go's row is left out")
+        return None
+    subprocess.run(["go", "build", "-o", work / "spawn-go", "."], cwd=HERE / "spawn-go", check=True)
+    return str(work / "spawn-go")
+
+
+def large_parent(options, _work):
+    """The same mechanisms in a small and in a large parent, alternating."""
+    names = "raw_clone3,vspawn,vspawn_nowait,std_process,posix_spawn"
+    return contrast(options, names, ["--parent-mb", 0], ["--parent-mb", options.large_mb])
+
+
+def many_files(options, _work):
+    """A parent with no files of its own against one with very many."""
+    names = "raw_clone3,vspawn,vspawn_close_others,posix_spawn"
+    return contrast(options, names, ["--open-files", 0], ["--open-files", options.many_files])
+
+
+def contrast(options, names, few, many):
+    parts, sides = 8, {"few": {}, "many": {}}
+    for number in range(parts):
+        for side in ("few", "many") if number % 2 else ("many", "few"):
+            flags = few if side == "few" else many
+            for name, row in bench(options, options.rounds // parts, "--only", names, *flags).items():
+                sides[side].setdefault(name, []).extend(row["total_ns"])
+    return {
+        name: {side: order(sides[side][name]) for side in sides}
+        | {"ratio_of_p10": tenth(sides["many"][name]) / tenth(sides["few"][name])}
+        for name in sides["few"]
+    }
+
+
+def in_flight(options, _work):
+    """One thread with 64 children in flight: starts a second."""
+    rates = bench(options, options.rounds * 10, "--in-flight", 64)
+    ratios = [fast / slow for slow, fast in zip(rates["raw_clone"], rates["vspawn_nowait"])]
+    return {name: spread(values) for name, values in rates.items()} | {"ratio": spread(ratios)}
+
+
+def python(options, _work):
+    """vspawn.run against subprocess.run, in a small parent, and with user= in a parent of 1 GB."""
+    rows = {"run": [0], "run with user= in a 1 GB parent": [1024, 65534]}
+    results = {}
+    for name, flags in rows.items():
+        rounds = options.rounds if len(flags) == 1 else max(20, options.rounds // 50)
+        command = [options.python, HERE / "spawn_python.py", options.child, str(rounds), *map(str, flags)]
+        times = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        sides = {side: order(values) for side, values in times.items()}
+        medians = {side: statistics.median(values) for side, values in times.items()}
+        results[name] = sides | {
+            "ratio_of_p10": sides["vspawn"]["p10"] / sides["subprocess"]["p10"],
+            "ratio_of_medians": medians["vspawn"] / medians["subprocess"],
+        }
+    return results
+
+
+MEASUREMENTS = {
+    "mechanisms": mechanisms,
+    "large_parent": large_parent,
+    "many_files": many_files,
+    "in_flight": in_flight,
+    "python": python,
+}
+
+
+def print_mechanisms(rows):
+    """The shape of story 5's table, then ratios."""
+    print(f"{'microseconds a start':24}{'user':>8}{'system':>8}{'total':>8}{'slower with':>13}{'wall p10':>10}{'median':>8}{'call p10':>10}")
+    floor = rows["raw_clone"]["user_us"] + rows["raw_clone"]["system_us"]
+    for name, row in sorted(rows.items(), key=lambda item: item[1]["total_us"]["p10"]):
+        wall = f"{row['total_us']['p10']:10.1f}{row['total_us']['median']:8.1f}"
+        if "user_us" not in row:
+            print(f"{name:24}{'-':>8}{'-':>8}{'-':>8}{'-':>13}{wall}{'-':>10}")
+            continue
+        user, system = row["user_us"], row["system_us"]
+        slower = f"{100 * ((user + system) / floor - 1):+.0f} %"
+        print(f"{name:24}{user:8.1f}{system:8.1f}{user + system:8.1f}{slower:>13}{wall}{row['call_us']['p10']:10.1f}")
+    published = ", ".join(f"{name} {100 * slower:+.0f} %" for name, slower in POPEN_NOSHELL.items())
+    print(f"published for popen_noshell, against vfork + exec: {published}")
+    for above, below, part in (
+        ("vspawn", "raw_clone3", "total_us"),
+        ("vspawn", "raw_clone", "total_us"),
+        ("vspawn_pipe", "raw_clone_pipe", "total_us"),
+        ("vspawn_nowait", "raw_clone", "call_us"),
+        ("raw_clone_nowait", "raw_clone", "call_us"),
+    ):
+        p10, median = (rows[above][part][key] / rows[below][part][key] for key in ("p10", "median"))
+        print(f"{above} / {below}, {part[:-3]}: p10 {p10:.3f}, median {median:.3f}")
+
+
+def print_contrast(rows):
+    for name, row in rows.items():
+        few, many = row["few"]["p10"], row["many"]["p10"]
+        print(f"{name:24} few {few:8.1f} us, many {many:8.1f} us, ratio of p10 {row['ratio_of_p10']:.3f}")
+
+
+def print_in_flight(rows):
+    for name, row in rows.items():
+        print(f"in flight, {name}: median {row['median']:.2f} ({row['quartiles'][0]:.2f} to {row['quartiles'][1]:.2f})")
+
+
+def print_python(rows):
+    for name, row in rows.items():
+        p10, median = row["ratio_of_p10"], row["ratio_of_medians"]
+        times = ", ".join(f"{side} {row[side]['p10']:.0f} us" for side in ("vspawn", "subprocess"))
+        print(f"Python {name}: p10 {times}; ratio {p10:.3f}, of medians {median:.3f}")
+
+
+PRINT = {
+    "mechanisms": print_mechanisms,
+    "large_parent": print_contrast,
+    "many_files": print_contrast,
+    "in_flight": print_in_flight,
+    "python": print_python,
+}
+
+
+if __name__ == "__main__":
+    main()

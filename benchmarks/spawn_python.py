@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+"""Starts a program with subprocess.run and vspawn.run in turn and prints the nanoseconds of each as JSON. Arguments: the
+program, rounds, MiB of memory to hold, and a user to become (as root), or nothing."""
+
+import json
+import subprocess
+import sys
+import time
+
+import vspawn
+
+program, rounds, megabytes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+options = {"user": int(sys.argv[4])} if len(sys.argv) > 4 else {}
+ballast = bytearray(b"\1" * (megabytes << 20))  # every page written, so that all of it is resident
+
+times = {"subprocess": [], "vspawn": []}
+turn = [("subprocess", subprocess), ("vspawn", vspawn)]
+for _ in range(rounds):
+    turn.reverse()
+    for name, module in turn:
+        began = time.perf_counter_ns()
+        module.run([program], check=True, **options)
+        times[name].append(time.perf_counter_ns() - began)
+assert len(ballast) == megabytes << 20
+print(json.dumps(times))
