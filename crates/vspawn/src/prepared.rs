@@ -39,7 +39,11 @@ impl Prepared {
             candidates: candidates(&command.program, env.get(OsStr::new("PATH")))?,
             argv: StringArray::new(argv),
             envp: StringArray::new(env_strings(&env)?),
-            cwd: path(&command.cwd, "the working directory")?,
+            cwd: match path(&command.cwd, "the working directory")? {
+                // As std: else the child would keep a directory outside of its root.
+                None if command.chroot.is_some() => Some(c"/".to_owned()),
+                cwd => cwd,
+            },
             chroot: path(&command.chroot, "the root directory")?,
             placements: placements(command),
             highest_target: command.fds.keys().next_back().map_or(2, |target| *target.max(&2)),
@@ -130,7 +134,7 @@ fn path_string(path: &Path, what: &str) -> Result<CString, Error> {
     c_string(path.as_os_str(), || what.to_owned())
 }
 
-/// The child's variables. Sorted only where they were changed; else as they are.
+/// The child's variables, by name.
 fn environment(command: &Command) -> BTreeMap<OsString, OsString> {
     let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
     if !command.clear_env {
@@ -169,6 +173,8 @@ fn candidates(program: &OsStr, path: Option<&OsString>) -> Result<Vec<CString>, 
     }
     let path = path.map_or(DEFAULT_PATH.as_bytes(), |path| path.as_bytes());
     path.split(|byte| *byte == b':')
+        // As glibc: a directory longer than any path is passed by. Its ENAMETOOLONG would end the search.
+        .filter(|directory| directory.len() + program.len() + 1 < libc::PATH_MAX as usize || directory.is_empty())
         .map(|directory| {
             let mut candidate = OsStr::from_bytes(directory).to_owned();
             if !directory.is_empty() {
