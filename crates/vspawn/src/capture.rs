@@ -28,9 +28,9 @@ pub struct Capture<'a> {
 pub struct Captured {
     /// The exit status; of a child that was stopped for time or size, that of its killing.
     pub status: ExitStatus,
-    /// What was read.
+    /// What was read, up to the limit.
     pub stdout: Vec<u8>,
-    /// What was read.
+    /// What was read, up to the limit.
     pub stderr: Vec<u8>,
     /// [`Stage::Timeout`] or [`Stage::Limit`] when the child was killed for it.
     pub cut: Option<Error>,
@@ -153,7 +153,10 @@ impl<'a> Exchange<'a> {
             self.stop();
         }
         let status = self.child.wait()?;
-        let [stdout, stderr] = self.outputs.map(|stream| stream.bytes);
+        let [stdout, stderr] = self.outputs.map(|mut stream| {
+            stream.bytes.truncate(self.limit);
+            stream.bytes
+        });
         Ok(Captured {
             status,
             stdout,
@@ -304,7 +307,6 @@ fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     }
 }
 
-/// The kind std gives to these errors.
 impl Captured {
     /// Whether the child was killed because its time was over.
     #[must_use]

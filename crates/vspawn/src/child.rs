@@ -94,6 +94,10 @@ unsafe fn prepare(job: &Job, plan: &Plan) -> Step {
         join_groups(plan)?;
         set_dispositions(job, plan)?;
         place_descriptors(job, plan)?;
+        // Before the limits and the new root: without close_range it needs a descriptor and /proc.
+        if plan.close_others {
+            close_others(plan)?;
+        }
         if let Some(mask) = plan.umask {
             let _ = syscall!(SYS_umask, mask);
         }
@@ -107,15 +111,13 @@ unsafe fn prepare(job: &Job, plan: &Plan) -> Step {
         if let Some(path) = &plan.cwd {
             syscall!(SYS_chdir, path.as_ptr()).map_err(at(Stage::Chdir))?;
         }
-        if plan.close_others {
-            close_others(plan)?;
-        }
         // After the change of user, which would clear it.
         if let Some(signal) = plan.parent_death_signal {
             die_with_parent(job, signal)?;
         }
         if let Some(hook) = &plan.pre_exec {
-            hook().map_err(at(Stage::PreExec))?;
+            // An errno of 0 would read as success.
+            hook().map_err(|errno| at(Stage::PreExec)(if errno == 0 { libc::ECANCELED } else { errno }))?;
         }
         set_mask(plan.signal_mask).map_err(at(Stage::Signals))
     }
@@ -234,7 +236,9 @@ unsafe fn die_with_parent(job: &Job, signal: i32) -> Step {
     // SAFETY: integers.
     unsafe {
         syscall!(SYS_prctl, libc::PR_SET_PDEATHSIG, signal, 0, 0, 0).map_err(at(Stage::ParentDeath))?;
-        if syscall!(SYS_getppid) != Ok(job.parent_pid as usize) {
+        // 0: the parent is in another pid namespace, and may well live.
+        let parent = syscall!(SYS_getppid).map_err(at(Stage::ParentDeath))?;
+        if parent != 0 && parent != job.parent_pid as usize {
             let own = syscall!(SYS_getpid).map_err(at(Stage::ParentDeath))?;
             let _ = set_mask(0);
             let _ = syscall!(SYS_kill, own, signal);

@@ -151,7 +151,8 @@ impl Command {
         self
     }
 
-    /// The child's root directory. Programs and directories are then looked up in it.
+    /// The child's root directory. Programs and directories are then looked up in it; without a
+    /// [`Command::current_dir`] it starts at its root.
     pub fn chroot(&mut self, directory: impl AsRef<Path>) -> &mut Command {
         self.chroot = Some(directory.as_ref().to_owned());
         self

@@ -1,5 +1,7 @@
 //! The child's descriptors, put in place and the others closed, between clone and exec: the rules of `child.rs` hold.
 
+use std::mem::MaybeUninit;
+
 use crate::child::{Failure, Job, Step, at};
 use crate::error::Stage;
 use crate::plan::Plan;
@@ -26,9 +28,16 @@ pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
         let moves = std::slice::from_raw_parts_mut(job.moves, job.move_count);
         let clear = plan.highest_target.wrapping_add(1);
         let failed = |index, stage| move |errno| Failure { stage, index, errno };
-        for (index, a_move) in moves.iter_mut().enumerate().filter(|(_, a_move)| a_move.blocked) {
-            let moved = syscall!(SYS_fcntl, a_move.source, libc::F_DUPFD_CLOEXEC, clear);
-            a_move.source = moved.map_err(failed(index, Stage::Dup))? as i32;
+        let mut index = 0usize;
+        while let Some(Move { source, blocked, .. }) = moves.get(index).copied() {
+            if blocked {
+                let moved = out_of_the_way(source, clear, moves).map_err(failed(index, Stage::Dup))?;
+                moves
+                    .get_mut(index)
+                    .into_iter()
+                    .for_each(|a_move| a_move.source = moved);
+            }
+            index = index.wrapping_add(1);
         }
         for (index, a_move) in moves.iter().enumerate() {
             let Move { source, target, .. } = *a_move;
@@ -42,6 +51,26 @@ pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
         }
     }
     Ok(())
+}
+
+/// A copy of a descriptor where no target is: above all, or, when the limit of open files leaves no number there, in any
+/// gap. What of it is left at exec is closed by that.
+unsafe fn out_of_the_way(source: i32, clear: i32, moves: &[Move]) -> Result<i32, Errno> {
+    // SAFETY: integers.
+    unsafe {
+        if let Ok(fd) = syscall!(SYS_fcntl, source, libc::F_DUPFD_CLOEXEC, clear) {
+            return Ok(fd as i32);
+        }
+        let mut from = 0i32;
+        loop {
+            let fd = syscall!(SYS_fcntl, source, libc::F_DUPFD_CLOEXEC, from)? as i32;
+            if moves.iter().all(|a_move| a_move.target != fd) {
+                return Ok(fd);
+            }
+            let _ = syscall!(SYS_close, fd);
+            from = fd.wrapping_add(1);
+        }
+    }
 }
 
 unsafe fn open_null(target: i32) -> Result<(), Errno> {
@@ -86,9 +115,10 @@ unsafe fn close_listed(first: u32, last: u32) -> Result<(), Errno> {
     unsafe {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
         let directory = syscall!(SYS_openat, libc::AT_FDCWD, c"/proc/self/fd".as_ptr(), flags, 0)?;
-        let mut buffer = [0u64; 128];
+        // Not zeroed: that could be a call of libc's memset, and with it of the dynamic loader.
+        let mut buffer = MaybeUninit::<[u64; 128]>::uninit();
         loop {
-            let bytes = syscall!(SYS_getdents64, directory, buffer.as_mut_ptr(), size_of_val(&buffer));
+            let bytes = syscall!(SYS_getdents64, directory, buffer.as_mut_ptr(), size_of::<[u64; 128]>());
             let end = match bytes {
                 Ok(0) => break,
                 Ok(bytes) => buffer.as_ptr().cast::<u8>().add(bytes),

@@ -44,6 +44,37 @@ impl Drop for SignalsBlocked {
     }
 }
 
+// Both may unwind: a cancellation that has waited acts when it is let.
+unsafe extern "C-unwind" {
+    fn pthread_setcancelstate(state: libc::c_int, before: *mut libc::c_int) -> libc::c_int;
+}
+/// The same in glibc and musl.
+const PTHREAD_CANCEL_DISABLE: libc::c_int = 1;
+
+/// This thread is not cancelled for the time: a thread that may be cancelled at any moment would leave pipes, the lock
+/// below, or a child without a handle behind.
+#[derive(Debug)]
+pub(crate) struct CancellationHeld {
+    before: libc::c_int,
+}
+
+impl CancellationHeld {
+    pub(crate) fn new() -> CancellationHeld {
+        let mut before = 0;
+        // SAFETY: stores the state in a local.
+        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
+        CancellationHeld { before }
+    }
+}
+
+impl Drop for CancellationHeld {
+    fn drop(&mut self) {
+        let mut ours = 0;
+        // SAFETY: as above.
+        unsafe { pthread_setcancelstate(self.before, &raw mut ours) };
+    }
+}
+
 /// The process's dumpable flag is kept: a `set*id` in a child that shares memory clears it for the parent too, which
 /// then could not be debugged, and whose `/proc` files would belong to root.
 ///

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::child::{self, Job, Report};
 use crate::descriptors::Move;
 use crate::error::{Error, Stage};
-use crate::guards::{DumpableKept, SignalsBlocked};
+use crate::guards::{CancellationHeld, DumpableKept, SignalsBlocked};
 use crate::plan::Plan;
 use crate::process::{Child, Parts};
 use crate::stdio::{Pipe, Source};
@@ -38,10 +38,21 @@ type Pipes = [Option<Pipe>; 3];
 
 /// Starts a child.
 pub(crate) fn launch(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
+    let held = CancellationHeld::new();
+    let child = launch_uncancelled(plan, start);
+    // By name and not as the last drop: a cancellation that acts here unwinds, and has to drop the child's handle.
+    drop(held);
+    child
+}
+
+fn launch_uncancelled(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
     let pipes = make_pipes(plan)?;
     match launch_with(plan, start, &pipes, !NO_UNSHARE.load(Ordering::Relaxed)) {
         Err(error) if error.stage() == Stage::UnshareFiles => {
-            NO_UNSHARE.store(true, Ordering::Relaxed);
+            // Others, such as ENOMEM, may not be so the next time.
+            if matches!(error.raw_os_error(), libc::ENOSYS | libc::EPERM | libc::EINVAL) {
+                NO_UNSHARE.store(true, Ordering::Relaxed);
+            }
             launch_with(plan, start, &pipes, false)
         }
         result => result,
@@ -74,10 +85,11 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
     // SAFETY: the workspace is ours alone until the child is created.
     let job = unsafe { write_job(plan, &workspace, &report, pipes, start, may_share_files) };
     let created = {
-        let _dumpable = plan.identity.is_some().then(DumpableKept::new);
-        // A detached child does without: CLONE_CLEAR_SIGHAND alone keeps our handlers out of it, and two system calls are
-        // a tenth of this start's time.
+        // Signals first, so that no handler of this thread's runs while it holds the lock on the dumpable flag. A detached
+        // child does without: CLONE_CLEAR_SIGHAND alone keeps our handlers out of it, and two system calls are a tenth
+        // of this start's time.
         let _blocked = (start == Start::Waited).then(SignalsBlocked::new).transpose()?;
+        let _dumpable = plan.identity.is_some().then(DumpableKept::new);
         // SAFETY: the job is complete; plan and workspace stay until the child has left this memory.
         unsafe { create(plan, job, &workspace, start) }
     };
@@ -210,12 +222,20 @@ unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start
             pidfd: (&raw mut pidfd) as u64,
             child_tid: (*report).inside.as_ptr() as u64,
             exit_signal: libc::SIGCHLD as u64,
-            stack: workspace.stack() as u64,
-            stack_size: workspace.stack_bytes() as u64,
+            // A forked child has the caller's stack to itself, and a pre_exec function may want a large one.
+            stack: if plan.fork { 0 } else { workspace.stack() as u64 },
+            stack_size: if plan.fork { 0 } else { workspace.stack_bytes() as u64 },
             ..CloneArgs::default()
         };
         match clone3(plan, args, job) {
-            Err(libc::ENOSYS | libc::EPERM) if plan.cgroup.is_none() => clone(args, flags, job),
+            // EINVAL: Linux 5.3 and 5.4 have clone3 but not CLONE_CLEAR_SIGHAND.
+            Err(errno @ (libc::ENOSYS | libc::EPERM | libc::EINVAL)) if plan.cgroup.is_none() => {
+                let result = clone(args, flags, job);
+                if errno == libc::ENOSYS || (errno == libc::EINVAL && result.is_ok()) {
+                    NO_CLONE3.store(true, Ordering::Relaxed);
+                }
+                result
+            }
             result => result,
         }?
     };
@@ -234,18 +254,14 @@ unsafe fn clone3(plan: &Plan, mut args: CloneArgs, job: *mut Job) -> Result<usiz
         bytes = size_of::<CloneArgs>();
     }
     // SAFETY: the caller's promise.
-    let result = unsafe {
+    unsafe {
         clone_into(
             libc::SYS_clone3,
             [(&raw const args) as usize, bytes, 0, 0, 0],
             child::main,
             job.cast(),
         )
-    };
-    if result == Err(libc::ENOSYS) {
-        NO_CLONE3.store(true, Ordering::Relaxed);
     }
-    result
 }
 
 /// clone has no CLONE_CLEAR_SIGHAND: the child does that by hand, and until then no signal may reach it.

@@ -32,7 +32,11 @@ impl Prepared {
             candidates: candidates(command)?,
             argv: arguments(command)?,
             envp: environment(command)?,
-            cwd: path(&command.cwd, "the working directory")?,
+            cwd: match path(&command.cwd, "the working directory")? {
+                // As std: else the child would keep a directory outside of its root.
+                None if command.chroot.is_some() => Some(c"/".to_owned()),
+                cwd => cwd,
+            },
             chroot: path(&command.chroot, "the root directory")?,
             placements: placements(command),
             highest_target: command.fds.keys().next_back().map_or(2, |target| *target.max(&2)),
@@ -174,6 +178,8 @@ fn candidates(command: &Command) -> Result<Vec<CString>, Error> {
     let path = path.unwrap_or_else(|| DEFAULT_PATH.into());
     path.as_bytes()
         .split(|byte| *byte == b':')
+        // As glibc: a directory longer than any path is passed by. Its ENAMETOOLONG would end the search.
+        .filter(|directory| directory.len() + program.len() + 1 < libc::PATH_MAX as usize || directory.is_empty())
         .map(|directory| {
             let mut candidate = OsStr::from_bytes(directory).to_owned();
             if !directory.is_empty() {

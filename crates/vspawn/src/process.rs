@@ -36,6 +36,8 @@ pub struct Child {
     pid: u32,
     pidfd: OwnedFd,
     in_use: Option<InUse>,
+    /// Why a child that was not waited for never called exec.
+    failure: Option<Error>,
     has_own_group: bool,
     status: Option<ExitStatus>,
     /// The other end of the child's standard input, if it was to be piped.
@@ -53,6 +55,7 @@ impl Child {
             pid: parts.pid,
             pidfd: parts.pidfd,
             in_use: parts.in_use,
+            failure: None,
             has_own_group: parts.has_own_group,
             status: None,
             stdin: stdin.map(|pipe| pipe.writer.into()),
@@ -73,23 +76,33 @@ impl Child {
     /// # Errors
     /// The stage and errno at which it failed before or at exec. The child has then been waited for.
     pub fn started(&mut self) -> Result<(), Error> {
-        let Some(in_use) = &self.in_use else { return Ok(()) };
-        loop {
-            let inside = in_use.inside().load(Ordering::Acquire);
-            if inside == 0 {
-                break;
+        if let Some(in_use) = &self.in_use {
+            while !self.has_left(in_use) {
+                // Not FUTEX_PRIVATE: the kernel's wake-up of a cleared tid is not.
+                // SAFETY: the word is in our workspace, the time a constant.
+                unsafe {
+                    let (word, inside) = (in_use.inside().as_ptr(), in_use.inside().load(Ordering::Acquire));
+                    let _ = syscall!(SYS_futex, word, libc::FUTEX_WAIT, inside.max(1), &raw const LOOK_AGAIN);
+                }
             }
-            // Not FUTEX_PRIVATE: the kernel's wake-up of a cleared tid is not.
-            // SAFETY: the word is in our workspace.
-            unsafe {
-                let _ = syscall!(SYS_futex, in_use.inside().as_ptr(), libc::FUTEX_WAIT, inside, 0);
+            self.failure = failure(&in_use.plan, in_use.job());
+            self.in_use = None;
+            if self.failure.is_some() {
+                let _ = self.wait_for_end(0);
             }
         }
-        let failed = failure(&in_use.plan, in_use.job());
-        self.in_use = None;
-        let Some(error) = failed else { return Ok(()) };
-        let _ = self.wait_for_end(0);
-        Err(error)
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Whether a child that was not waited for has left our memory: it has called exec or ended. The kernel says so by
+    /// the word, except for one that dumps core (before Linux 5.16), and not to a process forked from us.
+    fn has_left(&self, in_use: &InUse) -> bool {
+        in_use.inside().load(Ordering::Acquire) == 0 || self.has_ended()
+    }
+
+    fn has_ended(&self) -> bool {
+        let mut ended = [readable(self.pidfd.as_fd())];
+        poll_any(&mut ended, Some(Duration::ZERO)).is_ok() && ended[0].revents != 0
     }
 
     /// Waits for the child's end. Its standard input is closed first, as with [`std::process::Child::wait`].
@@ -109,7 +122,7 @@ impl Child {
     /// twice.
     fn wait_in_order(&mut self, options: i32) -> Result<Option<ExitStatus>, Error> {
         let status = self.wait_for_end(options);
-        if self.in_use.is_some() && !matches!(status, Ok(None)) {
+        if !matches!(status, Ok(None)) {
             self.started()?;
         }
         status
@@ -137,12 +150,7 @@ impl Child {
             if left == Some(Duration::ZERO) {
                 return Ok(None);
             }
-            let ended = libc::pollfd {
-                fd: self.pidfd.as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            };
-            poll_any(&mut [ended], left).map_err(|errno| wait_error(self.pid, errno))?;
+            poll_any(&mut [readable(self.pidfd.as_fd())], left).map_err(|errno| wait_error(self.pid, errno))?;
         }
     }
 
@@ -179,8 +187,11 @@ impl Child {
     /// ([`process_group(0)`](crate::Command::process_group) or [`new_session`](crate::Command::new_session)).
     ///
     /// # Errors
-    /// [`Stage::Kill`] with `EINVAL` when it has no group of its own, with `ESRCH` when the group has ended.
+    /// [`Stage::Kill`] with `EINVAL` when it has no group of its own, with `ESRCH` when the group has ended; after
+    /// `spawn_nowait`, what [`Child::started`] returns.
     pub fn signal_group(&mut self, signal: i32) -> Result<(), Error> {
+        // It begins its group on its way to the exec.
+        self.started()?;
         let failed = |errno| {
             let action = format!("send signal {signal} to the process group of process {}", self.pid);
             Error::new(Stage::Kill, errno, action)
@@ -207,6 +218,11 @@ impl Child {
         unsafe { syscall!(SYS_pidfd_send_signal, self.pidfd.as_raw_fd(), signal, 0, flags) }.map(drop)
     }
 
+    /// Whether its end was taken: its pid may be another's by now.
+    pub(crate) fn was_waited_for(&self) -> bool {
+        self.status.is_some()
+    }
+
     pub(crate) fn has_own_group(&self) -> bool {
         self.has_own_group
     }
@@ -224,6 +240,20 @@ impl Drop for Child {
         if let Some(in_use) = self.in_use.take() {
             keep_until_gone(in_use);
         }
+    }
+}
+
+/// After so long, a wait for the word that the kernel clears looks whether the child has ended without that.
+static LOOK_AGAIN: libc::timespec = libc::timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+fn readable(fd: BorrowedFd<'_>) -> libc::pollfd {
+    libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
     }
 }
 

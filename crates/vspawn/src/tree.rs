@@ -18,6 +18,9 @@ impl Child {
     /// # Errors
     /// [`Stage::Kill`](crate::Stage::Kill) when the child itself cannot be signalled.
     pub fn kill_tree(&mut self) -> Result<usize, Error> {
+        if self.was_waited_for() {
+            return Ok(0);
+        }
         self.signal(libc::SIGSTOP)?;
         let mut stopped: Vec<(u32, OwnedFd)> = Vec::new();
         for _ in 0..MOST_ROUNDS {
