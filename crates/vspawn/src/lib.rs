@@ -39,3 +39,7 @@ pub use pipeline::{Pipeline, RunningPipeline};
 pub use prepared::Prepared;
 pub use process::Child;
 pub use stdio::{ChildStderr, ChildStdin, ChildStdout, Stdio};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
