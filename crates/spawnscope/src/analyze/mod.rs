@@ -1,13 +1,16 @@
 //! From a recording to findings: pure functions of plain data, no I/O.
 //! `tree` joins the rows to a forest of launches; `report` sums them up. How findings look is `present`'s affair.
 
+pub mod critical_path;
 pub mod drift;
 pub mod failures;
 pub mod launch;
+pub mod outside;
 pub mod path_search;
 pub mod phases;
 pub mod report;
 pub mod summary;
+pub mod timeline;
 pub mod tree;
 pub mod waits;
 
@@ -17,6 +20,8 @@ mod overlap;
 mod statistics;
 
 pub use crate::record::reader::{Origin, Scope};
-pub use report::{GroupBy, Report, report};
+pub use critical_path::{CriticalPath, critical_path};
+pub use report::{GroupBy, Report, report, report_on};
+pub use timeline::SliceCollection;
 pub use tree::Forest;
 pub use waits::{WaitCollection, Waits};

@@ -4,11 +4,14 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use super::critical_path::CriticalPath;
 use super::drift::{Drift, drifts};
 use super::failures::{Failure, failures};
 use super::launch::{Command, Launch};
+use super::outside::Outside;
 use super::overlap::tax_overlaps;
 use super::path_search::PathSearches;
+use super::phases::Phase;
 use super::summary::Summary;
 use super::tree::Forest;
 use crate::event::{Loss, Missing, Nanos, Pid};
@@ -50,6 +53,8 @@ pub struct Report {
     pub all: Summary,
     /// Whether the tax of several launches fell into the same time, so that their sum is no part of the wall.
     pub overlaps: bool,
+    /// The wall by what it was spent on along the critical path, the longest first; empty when the path is not known.
+    pub where_the_wall_went: Vec<(Spent, Nanos)>,
     /// What `groups` are.
     pub group_by: GroupBy,
     /// One entry a program, the largest launch tax first.
@@ -80,6 +85,19 @@ impl Report {
     }
 }
 
+/// What a part of the wall was spent on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spent {
+    /// Launch tax: everything of a launch but `run`.
+    Tax,
+    /// The programs' own work.
+    Run,
+    /// Programs that could have worked but had no CPU.
+    RunQueue,
+    /// Something that is not recorded; with the name of the process, where that is known.
+    Outside(Outside, Option<Vec<u8>>),
+}
+
 /// Launches that share a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
@@ -89,42 +107,77 @@ pub struct Group {
     pub sums: Summary,
 }
 
-/// Sums up a recording.
+/// Sums up a recording, without its slices: the critical path is then unknown.
 #[must_use]
 pub fn report(recording: &Recording, group_by: GroupBy) -> Report {
-    let forest = Forest::grow(recording);
+    report_on(recording, &Forest::grow(recording), None, group_by)
+}
+
+/// Sums up a recording whose launches are joined, and whose critical path may have been followed.
+#[must_use]
+pub fn report_on(recording: &Recording, forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupBy) -> Report {
     let mut all = Summary::default();
     let mut groups: HashMap<Command<'_>, Summary> = HashMap::new();
     for (index, launch) in forest.launches.iter().enumerate() {
         if launch.is_launch() {
-            all.add(&forest, index);
+            all.add(forest, index, path);
             groups
                 .entry(group_of(launch, group_by))
                 .or_default()
-                .add(&forest, index);
+                .add(forest, index, path);
         }
     }
-    let (path_searches, failures) = failures(&forest);
+    let (path_searches, failures) = failures(forest);
     let info = &recording.info;
     Report {
         command: info.command.clone(),
         scope: info.scope,
-        followed: (info.scope == Scope::Process).then(|| followed(&forest)).flatten(),
+        followed: (info.scope == Scope::Process).then(|| followed(forest)).flatten(),
         collector: info.collector.clone(),
         cpus: info.cpus,
         wall: info.wall.unwrap_or(info.last),
         ended: info.wall.and(info.ended.clone()),
         is_live: info.is_live,
         all,
-        overlaps: tax_overlaps(&forest),
+        overlaps: tax_overlaps(forest),
+        where_the_wall_went: path
+            .map(|path| where_the_wall_went(path, recording))
+            .unwrap_or_default(),
         group_by,
         groups: ranked(groups),
         path_searches,
         failures,
-        drifts: drifts(&forest),
+        drifts: drifts(forest),
         lost: info.lost.iter().filter(|loss| loss.events > 0).cloned().collect(),
         missing: info.missing.clone(),
     }
+}
+
+fn where_the_wall_went(path: &CriticalPath, recording: &Recording) -> Vec<(Spent, Nanos)> {
+    let queue = Nanos(path.launches.iter().map(|charges| charges.run_queue.0).sum());
+    let run = Nanos(path.launches.iter().map(|charges| charges.get(Phase::Run).0).sum());
+    let name_of = |what: &Outside| match what {
+        Outside::Process(Some(name)) => Some(recording.texts.get(*name).to_vec()),
+        _ => None,
+    };
+    let mut outside: Vec<(Spent, Nanos)> = Vec::new();
+    for (what, time) in &path.outside {
+        // The same name may stand under several numbers.
+        let spent = Spent::Outside(*what, name_of(what));
+        let same = |(other, _): &&mut (Spent, Nanos)| match (other, &spent) {
+            (Spent::Outside(Outside::Process(_), a), Spent::Outside(Outside::Process(_), b)) => a == b,
+            _ => false,
+        };
+        match outside.iter_mut().find(same) {
+            Some((_, sum)) => sum.0 += time.0,
+            None => outside.push((spent, *time)),
+        }
+    }
+    let mut all = vec![(Spent::Tax, path.tax()), (Spent::Run, run), (Spent::RunQueue, queue)];
+    all.extend(outside);
+    all.retain(|(_, time)| time.0 > 0);
+    all.sort_by_key(|(_, time)| Reverse(*time));
+    all
 }
 
 /// The process of `-p`: the first that existed before.

@@ -1,6 +1,7 @@
 //! Sums over many launches: phases, counts, tax. One `Summary` serves the whole recording and each row of its table.
 
 use super::Origin;
+use super::critical_path::{Charges, CriticalPath};
 use super::launch::Launch;
 use super::phases::{Phase, PhaseTimes};
 use super::tree::Forest;
@@ -17,6 +18,10 @@ pub struct Summary {
     pub timed: u64,
     /// Wall time in everything but `run`; `None` when no such phase is known.
     pub tax: Option<Nanos>,
+    /// Their time on the critical path; `None` when the path is not known.
+    pub critical: Option<Nanos>,
+    /// The part of it that is everything but `run`.
+    pub critical_tax: Option<Nanos>,
     /// Wall time by phase.
     pub phases: PhaseSums,
     /// CPU time by phase.
@@ -35,7 +40,7 @@ pub struct Summary {
 
 impl Summary {
     /// Counts one more launch, the one at `index`.
-    pub(super) fn add(&mut self, forest: &Forest<'_>, index: usize) {
+    pub(super) fn add(&mut self, forest: &Forest<'_>, index: usize, path: Option<&CriticalPath>) {
         let launch = &forest.launches[index];
         self.count += 1;
         if let Some(total) = launch.total(forest.end) {
@@ -43,6 +48,9 @@ impl Summary {
             self.total.0 += total.0;
         }
         add_known(&mut self.tax, launch.tax());
+        let charges = path.map(|path| &path.launches[index]);
+        add_known(&mut self.critical, charges.map(Charges::total));
+        add_known(&mut self.critical_tax, charges.map(Charges::tax));
         add_known(&mut self.cpu, launch.cpu);
         self.phases.add(&launch.phases, |phase| is_owed(launch, phase));
         self.cpu_phases.add(&launch.cpu_phases, |_| true);

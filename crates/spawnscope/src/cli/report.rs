@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 
 use super::args::{Grouping, ReportArguments};
 use super::output;
-use crate::analyze::{self, GroupBy, Report};
+use crate::analyze::{self, CriticalPath, Forest, GroupBy, Report, SliceCollection};
 use crate::present::{json, table};
-use crate::record::reader::RecordingFile;
+use crate::record::reader::{Recording, RecordingFile};
 
 /// Runs the verb.
 ///
@@ -41,8 +41,21 @@ pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) ->
 }
 
 fn read(file: &Path, group_by: GroupBy) -> Result<Report> {
-    let recording = RecordingFile::open(file)?.read()?;
-    Ok(analyze::report(&recording, group_by))
+    let file = RecordingFile::open(file)?;
+    let recording = file.read()?;
+    let forest = Forest::grow(&recording);
+    let path = follow(&file, &recording, &forest)?;
+    Ok(analyze::report_on(&recording, &forest, path.as_ref(), group_by))
+}
+
+/// The critical path of a recording that has ended.
+fn follow(file: &RecordingFile, recording: &Recording, forest: &Forest<'_>) -> Result<Option<CriticalPath>> {
+    let Some(wall) = recording.info.wall else {
+        return Ok(None);
+    };
+    let mut slices = SliceCollection::new(recording, forest, &file.threads()?);
+    file.slices(&mut |slice| slices.push(slice))?;
+    Ok(analyze::critical_path(forest, &slices.finish(), wall))
 }
 
 fn print(report: &Report, as_json: bool, options: table::Options, out: &mut dyn Write) -> Result<()> {

@@ -7,12 +7,12 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::text;
+use super::{critical, text};
 use crate::analyze::drift::{Drift, Segment};
 use crate::analyze::failures::Failure;
 use crate::analyze::path_search::{Fault, PathSearches};
 use crate::analyze::phases::Phase;
-use crate::analyze::report::{Group, GroupBy, Report};
+use crate::analyze::report::{Group, GroupBy, Report, Spent};
 use crate::analyze::summary::PhaseSums;
 use crate::event::Nanos;
 
@@ -55,7 +55,8 @@ fn value(report: &Report) -> Value {
         "failed_execs": all.failed_execs,
         "forks_without_exec": all.forks_without_exec,
         "launch_tax_ns": nanos(all.tax),
-        "critical_tax_ns": null,
+        "critical_tax_ns": nanos(all.critical_tax),
+        "critical_path": report.where_the_wall_went.iter().map(spent).collect::<Vec<_>>(),
         "replay_error": null,
         "cpu_ns": nanos(all.cpu),
         "phases": phase_sums(&all.phases),
@@ -81,7 +82,7 @@ fn group(group: &Group) -> Value {
         "total_ns": nanos((sums.timed > 0).then_some(sums.total)),
         "mean_ns": nanos(sums.mean()),
         "tax_ns": nanos(sums.tax),
-        "critical_ns": null,
+        "critical_ns": nanos(sums.critical),
         "cpu_ns": nanos(sums.cpu),
         "phases": phase_sums(&sums.phases),
         "cpu_phases": phase_sums(&sums.cpu_phases),
@@ -92,6 +93,16 @@ fn group(group: &Group) -> Value {
         "callers": [],
     });
     append(&mut object, rest);
+    Value::Object(object)
+}
+
+fn spent((what, time): &(Spent, Nanos)) -> Value {
+    let mut object = Map::new();
+    object.insert("on".into(), critical::key(what).into());
+    if let Spent::Outside(_, Some(name)) = what {
+        insert_text(&mut object, "process", name);
+    }
+    object.insert("ns".into(), time.0.into());
     Value::Object(object)
 }
 

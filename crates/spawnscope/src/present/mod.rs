@@ -10,6 +10,7 @@ pub mod tree;
 pub mod units;
 
 mod columns;
+mod critical;
 mod findings;
 mod page;
 mod palette;

@@ -6,7 +6,7 @@ use anstyle::Style;
 use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
-use super::{findings, text, units};
+use super::{critical, findings, text, units};
 use crate::analyze::phases::Phase;
 use crate::analyze::report::{Group, GroupBy, Report};
 use crate::event::Nanos;
@@ -33,7 +33,7 @@ impl Default for Options {
 }
 
 /// Columns that the name of a program keeps before figures have to go.
-const NAME_WIDTH: usize = 12;
+const NAME_WIDTH: usize = 11;
 /// Columns before the figures of the legend: a glyph and the name of a phase.
 const PHASE_WIDTH: usize = 13;
 /// Columns before the notes of the headline.
@@ -42,11 +42,12 @@ const NOTE_COLUMN: usize = 37;
 const NOTE_WIDTH: usize = 24;
 
 /// Figures of the table of programs.
-const FIGURES: [Column; 6] = [
-    column("count", 7, 6),
+const FIGURES: [Column; 7] = [
+    column("count", 7, 7),
     column("total", 9, 4),
     column("mean", 9, 3),
-    column("tax", 9, 5),
+    column("tax", 9, 6),
+    column("critical", 9, 5),
     column("largest phase", 17, 2),
     column("failed", 7, 1),
 ];
@@ -71,6 +72,7 @@ pub fn render(report: &Report, options: &Options) -> String {
     if report.all.count > 0 {
         phases(&mut page, report);
         groups(&mut page, report, options.top);
+        critical::where_the_wall_went(&mut page, report);
     }
     findings::path_searches(&mut page, report);
     findings::failures(&mut page, report);
@@ -99,6 +101,11 @@ fn headline(page: &mut Page, report: &Report) {
     fact(page, "failed execs", &units::count(all.failed_execs), "");
     if all.count > 0 {
         fact(page, "launch tax", &units::time(all.tax), &tax_note(report));
+        if let Some(tax) = all.critical_tax {
+            let share = units::percent(tax, report.wall);
+            let note = format!("{share} of the wall: launching on the critical path");
+            fact(page, "critical tax", &units::time(tax), &note);
+        }
     } else {
         page.sentence(2, PLAIN, "no launches");
     }
@@ -273,6 +280,7 @@ fn figures_of(group: &Group) -> Vec<String> {
         units::time((sums.timed > 0).then_some(sums.total)),
         units::time(sums.mean()),
         units::time(sums.tax),
+        units::time(sums.critical),
         largest.unwrap_or_else(|| "-".to_owned()),
         units::count(sums.failed_execs),
     ]

@@ -134,7 +134,7 @@ impl Origin {
 }
 
 /// Refers to a string of `Texts`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TextId(pub u32);
 
 /// One process.

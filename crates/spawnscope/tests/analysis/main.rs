@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]
 
 mod builder;
+mod critical_path;
 mod drift;
 mod golden;
 mod hostile;

@@ -248,11 +248,11 @@ fn narrow_terminals_lose_whole_columns_in_a_fixed_order() {
     assert_eq!(
         commands,
         [
-            "count total mean tax largest phase failed",
-            "count total mean tax largest phase",
-            "count total mean tax",
-            "count total tax",
-            "count total tax"
+            "count total mean tax critical largest phase failed",
+            "count total mean tax critical",
+            "count total tax critical",
+            "count tax critical",
+            "count tax critical"
         ]
     );
     let wide = wide_figures();

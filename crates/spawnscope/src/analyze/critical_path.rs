@@ -1,0 +1,281 @@
+//! The critical path: backwards from the command's end, whose doing was it that the next thing could not happen earlier?
+//! Every nanosecond of the wall is charged once, to a phase of a launch or to something outside, so that the charges sum
+//! to the wall exactly.
+
+use super::outside::{Outside, OutsideTimes, outside_of, waker_is_cause};
+use super::phases::{Phase, Piece, pieces};
+use super::timeline::{Moment, State, ThreadIndex, Timelines, last_thread, root_of};
+use super::tree::Forest;
+use crate::event::Nanos;
+use crate::record::reader::SliceRow;
+
+/// Steps from thread to thread without any time passing after which the path gives up on a wait.
+const MOST_JUMPS: usize = 64;
+
+/// What is charged to one launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charges {
+    /// By phase; `run` without what follows.
+    phases: [Nanos; 8],
+    /// In `run`, but waiting for a CPU.
+    pub run_queue: Nanos,
+}
+
+impl Charges {
+    /// What is charged to one phase.
+    #[must_use]
+    pub fn get(&self, phase: Phase) -> Nanos {
+        self.phases[phase as usize]
+    }
+
+    /// Everything.
+    #[must_use]
+    pub fn total(&self) -> Nanos {
+        Nanos(self.phases.iter().map(|time| time.0).sum::<u64>() + self.run_queue.0)
+    }
+
+    /// Everything but `run` and its waiting for a CPU.
+    #[must_use]
+    pub fn tax(&self) -> Nanos {
+        Nanos(Phase::TAX.iter().map(|phase| self.get(*phase).0).sum())
+    }
+}
+
+/// Where the wall time of a command went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CriticalPath {
+    /// Charges of each launch, by its index in the forest.
+    pub launches: Vec<Charges>,
+    /// Time in which no recorded process could have done more.
+    pub outside: OutsideTimes,
+    /// What all charges sum to.
+    pub wall: Nanos,
+}
+
+impl CriticalPath {
+    /// Launch tax on the path.
+    #[must_use]
+    pub fn tax(&self) -> Nanos {
+        Nanos(self.launches.iter().map(|charges| charges.tax().0).sum())
+    }
+
+    /// The sum of all charges; it is the wall.
+    #[must_use]
+    pub fn sum(&self) -> Nanos {
+        let launches: u64 = self.launches.iter().map(|charges| charges.total().0).sum();
+        let outside: u64 = self.outside.values().map(|time| time.0).sum();
+        Nanos(launches + outside)
+    }
+}
+
+/// Follows the path; `None` without a command, whose end it could begin at.
+#[must_use]
+pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) -> Option<CriticalPath> {
+    let root = root_of(forest)?;
+    let root_at = &forest.launches[root as usize].instants;
+    let start = root_at.created.unwrap_or_default();
+    let end = Nanos(start.0 + wall.0);
+    let mut walk = Walk {
+        forest,
+        timelines,
+        path: CriticalPath {
+            launches: vec![Charges::default(); forest.launches.len()],
+            outside: OutsideTimes::new(),
+            wall,
+        },
+        thread: last_thread(timelines, root),
+        start,
+        at: end,
+        jumps: 0,
+        pieces: None,
+    };
+    if let Some(ended) = root_at.zombie.filter(|ended| *ended < end) {
+        walk.charge_outside(ended, Outside::Recorder);
+    }
+    while walk.at > start {
+        walk.step();
+    }
+    Some(walk.path)
+}
+
+/// One cursor, on a thread at an instant, that moves backwards.
+struct Walk<'f, 'a> {
+    forest: &'f Forest<'a>,
+    timelines: &'f Timelines,
+    path: CriticalPath,
+    thread: ThreadIndex,
+    at: Nanos,
+    /// Where the wall begins.
+    start: Nanos,
+    /// From thread to thread since time last passed.
+    jumps: usize,
+    /// The phases of the launch the cursor was on last.
+    pieces: Option<(u32, Vec<Piece>)>,
+}
+
+impl Walk<'_, '_> {
+    fn launch(&self) -> u32 {
+        self.timelines.threads[self.thread as usize].launch
+    }
+
+    /// Charges a piece of the wall that ends at the cursor, and moves the cursor or changes its thread.
+    fn step(&mut self) {
+        let timelines = self.timelines;
+        let Some(Moment { since, state }) = timelines.before(self.thread, self.at) else {
+            return self.leave_through_birth(self.start);
+        };
+        match state {
+            State::Running => self.charge_running(since),
+            State::Unknown => self.charge_outside(since, Outside::Unknown),
+            State::Created => self.leave_through_birth(since),
+            State::Runnable(None) => self.charge_runnable(since),
+            State::Runnable(Some(slice)) => self.charge_woken(since, slice),
+            State::Blocked(slice) => self.leave_through_waker(since, slice),
+        }
+    }
+
+    /// The wait for a CPU after a wait for something. When that was a child's end, it is the child's reaping.
+    fn charge_woken(&mut self, woken: Nanos, slice: &SliceRow) {
+        let ended = self
+            .timelines
+            .waker(slice)
+            .map(|waker| self.timelines.threads[waker as usize].launch);
+        let is_reaping = |launch: &u32| {
+            let zombie = self.forest.launches[*launch as usize].instants.zombie;
+            zombie.is_some_and(|zombie| zombie.0.abs_diff(woken.0) < NEAR_NS)
+        };
+        match ended.filter(|launch| *launch != self.launch()).filter(is_reaping) {
+            Some(child) => {
+                let span = self.take(woken);
+                self.path.launches[child as usize].phases[Phase::Reap as usize].0 += span;
+            }
+            None => self.charge_runnable(woken),
+        }
+        self.leave_through_waker(slice.off, slice);
+    }
+
+    /// Blocked until the cursor: goes on with who ended that, or charges it to something outside.
+    fn leave_through_waker(&mut self, since: Nanos, slice: &SliceRow) {
+        let waker = self.timelines.waker(slice).filter(|waker| *waker != self.thread);
+        let cause = waker.filter(|_| waker_is_cause(slice) && self.jumps < MOST_JUMPS);
+        match cause {
+            Some(waker) => {
+                self.jumps += 1;
+                self.thread = waker;
+            }
+            None => self.charge_outside(since, outside_of(slice)),
+        }
+    }
+
+    /// The thread's first wait for a CPU, then who made it.
+    fn leave_through_birth(&mut self, since: Nanos) {
+        let thread = self.timelines.threads[self.thread as usize];
+        let born = thread.created.unwrap_or(since).max(since).min(self.at);
+        self.charge(born, Time::Queue);
+        match thread.creator.filter(|_| self.jumps < MOST_JUMPS) {
+            Some(creator) => {
+                self.jumps += 1;
+                self.thread = creator;
+            }
+            None => self.charge_outside(self.start, Outside::Unknown),
+        }
+    }
+
+    fn charge_runnable(&mut self, since: Nanos) {
+        self.charge(since, Time::Runnable);
+    }
+
+    fn charge_outside(&mut self, since: Nanos, what: Outside) {
+        let span = self.take(since);
+        if span > 0 {
+            self.path.outside.entry(what).or_default().0 += span;
+        }
+    }
+
+    /// Time on a CPU; within the call that made a child, it is that child's `create`.
+    fn charge_running(&mut self, since: Nanos) {
+        let (launch, since) = (self.launch(), since.max(self.start));
+        while self.at > since {
+            match self.last_creation(launch, since) {
+                Some((child, create, created)) => {
+                    self.charge(created.min(self.at), Time::Running);
+                    let span = self.take(create.max(since));
+                    self.path.launches[child].phases[Phase::Create as usize].0 += span;
+                }
+                None => self.charge(since, Time::Running),
+            }
+        }
+    }
+
+    /// The last child whose creation lies between `since` and the cursor, at least in part.
+    fn last_creation(&self, launch: u32, since: Nanos) -> Option<(usize, Nanos, Nanos)> {
+        let children = self.forest.children(launch as usize);
+        let create_of = |index: usize| self.forest.launches[index].instants.create;
+        let begun = children.partition_point(|child| create_of(*child).is_none_or(|create| create < self.at));
+        let child = *children[..begun].last()?;
+        let at = &self.forest.launches[child].instants;
+        let (create, created) = (at.create?, at.created?);
+        (created > since && create < created).then_some((child, create, created))
+    }
+
+    /// Charges the time since `since` to the launch under the cursor, each part to the phase it falls into.
+    fn charge(&mut self, since: Nanos, time: Time) {
+        let (launch, since) = (self.launch(), since.max(self.start));
+        if self.pieces.as_ref().is_none_or(|(of, _)| *of != launch) {
+            let each = &self.forest.launches[launch as usize];
+            let unfinished = each.is_unfinished().then_some(self.forest.end);
+            let pieces = pieces(each.origin, &each.instants, &each.execs, unfinished);
+            self.pieces = Some((launch, pieces));
+        }
+        while self.at > since {
+            let (start, phase) = self.phase_before(self.at);
+            let span = self.take(start.max(since));
+            let charges = &mut self.path.launches[launch as usize];
+            match (time, phase) {
+                (Time::Queue, _) => charges.phases[Phase::Queue as usize].0 += span,
+                (Time::Runnable, Phase::Run) => charges.run_queue.0 += span,
+                _ => charges.phases[phase as usize].0 += span,
+            }
+        }
+    }
+
+    /// The phase that holds the time just before `at`, and where it begins. Time that belongs to none (a boundary is
+    /// unknown) counts as `run`: it is not known to be tax. So does what a process does for others' sake: `create` and `reap`
+    /// are its parent's time.
+    fn phase_before(&self, at: Nanos) -> (Nanos, Phase) {
+        let pieces = self.pieces.as_ref().map_or(&[][..], |(_, pieces)| pieces);
+        let begun = pieces.partition_point(|piece| piece.start < at);
+        match pieces[..begun].iter().rev().find(|piece| piece.end > piece.start) {
+            Some(piece) if at <= piece.end => match piece.phase {
+                Phase::Create | Phase::Reap => (piece.start, Phase::Run),
+                phase => (piece.start, phase),
+            },
+            Some(piece) => (piece.end, Phase::Run),
+            None => (Nanos(0), Phase::Run),
+        }
+    }
+
+    /// Moves the cursor back; gives the span.
+    fn take(&mut self, since: Nanos) -> u64 {
+        let since = since.max(self.start);
+        let span = self.at.since(since).0;
+        if span > 0 {
+            self.jumps = 0;
+            self.at = since;
+        }
+        span
+    }
+}
+
+/// Two CPUs stamp the same event a little apart.
+const NEAR_NS: u64 = 100_000;
+
+/// How a thread spent time that is charged to its launch.
+#[derive(Clone, Copy)]
+enum Time {
+    Running,
+    /// Able to run, but without a CPU.
+    Runnable,
+    /// The same before its first run.
+    Queue,
+}

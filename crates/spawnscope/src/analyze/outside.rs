@@ -1,0 +1,72 @@
+//! What a thread waited for when no recorded thread let it go on: a timer, a disk, the network, another process.
+
+use std::collections::BTreeMap;
+
+use crate::event::{LeftCpu, Nanos};
+use crate::record::reader::{SliceRow, TextId, WakerRow};
+
+/// Something outside of the recorded processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outside {
+    /// It slept on purpose, or a call's time ran out.
+    Timer,
+    /// File input or output, or a page that had to be read.
+    Disk,
+    /// A socket whose other end is not recorded.
+    Network,
+    /// A process that is not recorded, by the name of the thread that woke it.
+    Process(Option<TextId>),
+    /// Stopped by a signal.
+    Stopped,
+    /// The recorder: between the command's end and the end of the wall.
+    Recorder,
+    /// The recording does not say.
+    Unknown,
+}
+
+/// Time by what was waited for.
+pub type OutsideTimes = BTreeMap<Outside, Nanos>;
+
+/// System calls of x86-64 (arch/x86/entry/syscalls/syscall_64.tbl) by what a wait in them is for.
+mod calls {
+    /// pause, nanosleep, clock_nanosleep.
+    pub(super) const SLEEPS: [u32; 3] = [34, 35, 230];
+    /// poll, select, pselect6, ppoll, epoll_wait, epoll_pwait, futex, epoll_pwait2, rt_sigtimedwait: they may time out.
+    pub(super) const TIMED: [u32; 9] = [7, 23, 270, 271, 232, 281, 202, 441, 128];
+    /// connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg.
+    pub(super) const SOCKETS: [u32; 9] = [42, 43, 44, 45, 46, 47, 288, 299, 307];
+    /// clone, fork, vfork, clone3: a vfork's parent sleeps uninterruptibly until its child's exec.
+    pub(super) const CREATIONS: [u32; 4] = [56, 57, 58, 435];
+}
+
+/// Whether the thread that woke another can be believed to have been the cause. In an interrupt, the thread that ran is
+/// merely the one that was interrupted: not every kernel lets the recorder tell these apart, so that waits which only an
+/// interrupt ends are known by their system call.
+#[must_use]
+pub fn waker_is_cause(slice: &SliceRow) -> bool {
+    let call = slice.syscall;
+    let is = |calls: &[u32]| call.is_some_and(|call| calls.contains(&call));
+    match slice.reason {
+        LeftCpu::Stopped => false,
+        LeftCpu::Uninterruptible => is(&calls::CREATIONS),
+        _ => !is(&calls::SLEEPS),
+    }
+}
+
+/// What a wait was for that no recorded thread ended.
+#[must_use]
+pub fn outside_of(slice: &SliceRow) -> Outside {
+    let is = |calls: &[u32]| slice.syscall.is_some_and(|call| calls.contains(&call));
+    let by_interrupt = matches!(slice.waker, Some(WakerRow::Interrupt) | None);
+    match slice.reason {
+        LeftCpu::Stopped => Outside::Stopped,
+        _ if is(&calls::SLEEPS) => Outside::Timer,
+        LeftCpu::Uninterruptible if !is(&calls::CREATIONS) => Outside::Disk,
+        _ => match slice.waker {
+            Some(WakerRow::Other(_, name)) => Outside::Process(name),
+            _ if by_interrupt && is(&calls::SOCKETS) => Outside::Network,
+            _ if by_interrupt && is(&calls::TIMED) => Outside::Timer,
+            _ => Outside::Unknown,
+        },
+    }
+}

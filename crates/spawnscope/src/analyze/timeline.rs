@@ -1,0 +1,208 @@
+//! What each thread did at every instant: on a CPU, able to run, or blocked. Slices are kept as they were recorded, by
+//! thread and time; a `Moment` is one of them seen at an instant. Why a thread was blocked is `outside`'s to name.
+
+use std::collections::HashMap;
+
+use super::Origin;
+use super::grouped::Grouped;
+use super::tree::Forest;
+use crate::event::{LeftCpu, Nanos, TaskId};
+use crate::record::reader::{Recording, SliceRow, ThreadRow, WakerRow};
+
+/// A thread, by its place among all of a recording.
+pub type ThreadIndex = u32;
+
+/// One followed thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Index of its launch in the forest.
+    pub launch: u32,
+    /// Who made it, when that is recorded.
+    pub creator: Option<ThreadIndex>,
+    /// When it came to be.
+    pub created: Option<Nanos>,
+}
+
+/// The threads of a recording, with their slices.
+#[derive(Clone, Debug)]
+pub struct Timelines {
+    /// Every thread; the first thread of each launch comes at that launch's index.
+    pub threads: Vec<Thread>,
+    index_of: HashMap<TaskId, ThreadIndex>,
+    slices: Grouped<SliceRow>,
+}
+
+/// Takes slices as they are read.
+#[derive(Clone, Debug)]
+pub struct SliceCollection {
+    threads: Vec<Thread>,
+    index_of: HashMap<TaskId, ThreadIndex>,
+    slices: Vec<(ThreadIndex, SliceRow)>,
+}
+
+impl SliceCollection {
+    /// An empty one, for the launches of `forest`.
+    #[must_use]
+    pub fn new(recording: &Recording, forest: &Forest<'_>, thread_rows: &[ThreadRow]) -> SliceCollection {
+        // A process's first thread has the number of its launch.
+        let first = forest.launches.iter().map(|launch| TaskId(launch.id.0));
+        let launch_of: HashMap<TaskId, u32> = first.zip(0..).collect();
+        let mut index_of = launch_of.clone();
+        let mut threads: Vec<Thread> = (0..)
+            .zip(&forest.launches)
+            .map(|(launch, each)| Thread {
+                launch,
+                creator: None,
+                created: each.instants.created,
+            })
+            .collect();
+        for row in thread_rows {
+            if let Some(launch) = launch_of.get(&TaskId(row.launch.0)) {
+                index_of.insert(row.task, threads.len() as ThreadIndex);
+                threads.push(Thread {
+                    launch: *launch,
+                    creator: None,
+                    created: Some(row.created),
+                });
+            }
+        }
+        let launch_creators = recording.launches.iter().map(|row| (TaskId(row.id.0), row.parent_task));
+        for (task, creator) in launch_creators.chain(thread_rows.iter().map(|row| (row.task, row.creator))) {
+            if let Some(index) = index_of.get(&task) {
+                threads[*index as usize].creator = creator.and_then(|creator| index_of.get(&creator).copied());
+            }
+        }
+        SliceCollection {
+            threads,
+            index_of,
+            slices: Vec::new(),
+        }
+    }
+
+    /// Takes one slice; one of a thread that the recording does not hold is left out.
+    pub fn push(&mut self, slice: SliceRow) {
+        if let Some(thread) = self.index_of.get(&slice.task) {
+            self.slices.push((*thread, slice));
+        }
+    }
+
+    /// Groups what was taken by thread and by time.
+    #[must_use]
+    pub fn finish(mut self) -> Timelines {
+        self.slices.sort_unstable_by_key(|(thread, slice)| (*thread, slice.off));
+        Timelines {
+            slices: Grouped::new(self.threads.len(), self.slices),
+            threads: self.threads,
+            index_of: self.index_of,
+        }
+    }
+}
+
+/// What a thread was doing just before an instant, and since when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment<'t> {
+    /// Since when.
+    pub since: Nanos,
+    /// What.
+    pub state: State<'t>,
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State<'t> {
+    /// It is on a CPU.
+    Running,
+    /// It waits for a CPU. After a wait it carries the slice in which it was blocked until then.
+    Runnable(Option<&'t SliceRow>),
+    /// It could not go on.
+    Blocked(&'t SliceRow),
+    /// It was just created and waits for its first CPU.
+    Created,
+    /// The recording does not say: something was lost, or the thread has ended.
+    Unknown,
+}
+
+impl Timelines {
+    /// The place of a thread.
+    #[must_use]
+    pub fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
+        self.index_of.get(&task).copied()
+    }
+
+    /// The followed thread that ended a wait.
+    #[must_use]
+    pub fn waker(&self, slice: &SliceRow) -> Option<ThreadIndex> {
+        match slice.waker {
+            Some(WakerRow::Task(task)) => self.thread(task),
+            _ => None,
+        }
+    }
+
+    /// The slices of a thread, by time.
+    #[must_use]
+    pub fn slices(&self, thread: ThreadIndex) -> &[SliceRow] {
+        self.slices.of(thread as usize)
+    }
+
+    /// What a thread was doing in the time that ends at `at`; `None` before anything is known of it.
+    #[must_use]
+    pub fn before(&self, thread: ThreadIndex, at: Nanos) -> Option<Moment<'_>> {
+        let slices = self.slices(thread);
+        let begun = slices.partition_point(|slice| beginning(slice) < at);
+        let slice = slices[..begun].last()?;
+        let moment = |since, state| Some(Moment { since, state });
+        if at <= slice.off {
+            return moment(beginning(slice), State::Running);
+        }
+        let left = slice.off;
+        let Some(off_span) = slice.off_span else {
+            return moment(left, State::Unknown);
+        };
+        let back = Nanos(left.0 + off_span.0);
+        if at > back {
+            // On a CPU since then, in a slice that was not told: it was lost, or the recording ended first.
+            return moment(back, State::Running);
+        }
+        let woken = slice.wake_span.map(|span| Nanos(left.0 + span.0.min(off_span.0)));
+        match (slice.reason, woken) {
+            (LeftCpu::Created, _) => moment(left, State::Created),
+            (LeftCpu::Preempted, _) => moment(left, State::Runnable(None)),
+            (_, Some(woken)) if at > woken => moment(woken, State::Runnable(Some(slice))),
+            _ => moment(left, State::Blocked(slice)),
+        }
+    }
+
+    /// Whether a thread was on a CPU in the time that ends at `at`.
+    #[must_use]
+    pub fn is_running(&self, thread: ThreadIndex, at: Nanos) -> bool {
+        self.before(thread, at)
+            .is_some_and(|moment| moment.state == State::Running)
+    }
+}
+
+/// Where a slice's time on the CPU begins.
+fn beginning(slice: &SliceRow) -> Nanos {
+    Nanos(slice.off.0.saturating_sub(slice.on_span.unwrap_or_default().0))
+}
+
+/// The thread whose end was the launch's: the last one on a CPU.
+#[must_use]
+pub fn last_thread(timelines: &Timelines, launch: u32) -> ThreadIndex {
+    let of_launch = (0..)
+        .zip(&timelines.threads)
+        .filter(|(_, thread)| thread.launch == launch);
+    let ends =
+        of_launch.map(|(index, _): (ThreadIndex, _)| (timelines.slices(index).last().map(|slice| slice.off), index));
+    ends.max_by_key(|(end, index)| (*end, std::cmp::Reverse(*index)))
+        .map_or(launch, |(_, index)| index)
+}
+
+/// The launch that a path begins with: the recorded command.
+#[must_use]
+pub fn root_of(forest: &Forest<'_>) -> Option<u32> {
+    let index = forest
+        .launches
+        .iter()
+        .position(|launch| launch.origin == Origin::Command)?;
+    Some(index as u32)
+}

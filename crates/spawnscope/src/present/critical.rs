@@ -1,0 +1,64 @@
+//! Where the wall went, along the critical path: names for what it was spent on, and the section of the report.
+
+use super::page::{Page, plain, styled};
+use super::palette::{PLAIN, QUIET};
+use super::{text, units};
+use crate::analyze::outside::Outside;
+use crate::analyze::report::{Report, Spent};
+
+/// Less of the wall than this is not worth a line.
+const LEAST_SHARE: f64 = 0.001;
+
+/// The name of what time was spent on, as JSON has it.
+pub(super) fn key(what: &Spent) -> &'static str {
+    match what {
+        Spent::Tax => "launch_tax",
+        Spent::Run => "run",
+        Spent::RunQueue => "run_queue",
+        Spent::Outside(Outside::Timer, _) => "timer",
+        Spent::Outside(Outside::Disk, _) => "disk",
+        Spent::Outside(Outside::Network, _) => "network",
+        Spent::Outside(Outside::Process(_), _) => "process",
+        Spent::Outside(Outside::Stopped, _) => "stopped",
+        Spent::Outside(Outside::Recorder, _) => "recorder",
+        Spent::Outside(Outside::Unknown, _) => "unknown",
+    }
+}
+
+/// What it means, for people.
+fn words(what: &Spent) -> String {
+    let words = match what {
+        Spent::Tax => "launching: all phases but run",
+        Spent::Run => "work of the programs",
+        Spent::RunQueue => "programs able to work, waiting for a CPU",
+        Spent::Outside(Outside::Timer, _) => "sleeping on purpose",
+        Spent::Outside(Outside::Disk, _) => "reading and writing files",
+        Spent::Outside(Outside::Network, _) => "waiting for the network",
+        Spent::Outside(Outside::Process(_), Some(name)) => {
+            return format!("waiting for a process that is not recorded: {}", text::escape(name));
+        }
+        Spent::Outside(Outside::Process(_), None) => "waiting for processes that are not recorded",
+        Spent::Outside(Outside::Stopped, _) => "stopped by a signal",
+        Spent::Outside(Outside::Recorder, _) => "the recorder, after the command's end",
+        Spent::Outside(Outside::Unknown, _) => "the recording does not say",
+    };
+    words.to_owned()
+}
+
+/// The section of the report.
+pub(super) fn where_the_wall_went(page: &mut Page, report: &Report) {
+    if report.where_the_wall_went.is_empty() {
+        return;
+    }
+    page.heading("Where the wall time goes: the critical path");
+    for (what, time) in &report.where_the_wall_went {
+        if (time.0 as f64) < LEAST_SHARE * report.wall.0 as f64 {
+            continue;
+        }
+        let figure = text::pad_left(&units::time(*time), 10);
+        let share = text::pad_left(&units::percent(*time, report.wall), 8);
+        let words = text::truncate(&words(what), page.width().saturating_sub(24).max(1));
+        page.line([plain(format!("  {figure}{share}   ")), styled(PLAIN, words)]);
+    }
+    page.sentence(2, QUIET, "each moment counts once, for what held up the end");
+}
