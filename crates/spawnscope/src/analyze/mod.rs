@@ -1,6 +1,7 @@
 //! From a recording to findings: pure functions of plain data, no I/O.
 //! `tree` joins the rows to a forest of launches; `report` sums them up. How findings look is `present`'s affair.
 
+pub mod causes;
 pub mod critical_path;
 pub mod drift;
 pub mod failures;
@@ -8,6 +9,7 @@ pub mod launch;
 pub mod outside;
 pub mod path_search;
 pub mod phases;
+pub mod replay;
 pub mod report;
 pub mod summary;
 pub mod timeline;
@@ -20,7 +22,9 @@ mod overlap;
 mod statistics;
 
 pub use crate::record::reader::{Origin, Scope};
+pub use causes::Causes;
 pub use critical_path::{CriticalPath, critical_path};
+pub use replay::Replay;
 pub use report::{GroupBy, Report, report, report_on};
 pub use timeline::SliceCollection;
 pub use tree::Forest;

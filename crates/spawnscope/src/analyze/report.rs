@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use super::causes::Causes;
 use super::critical_path::CriticalPath;
 use super::drift::{Drift, drifts};
 use super::failures::{Failure, failures};
@@ -55,6 +56,8 @@ pub struct Report {
     pub overlaps: bool,
     /// The wall by what it was spent on along the critical path, the longest first; empty when the path is not known.
     pub where_the_wall_went: Vec<(Spent, Nanos)>,
+    /// By how much the recording, played again unchanged, misses the wall, as a share of it; `None` when it was not played.
+    pub replay_error: Option<f64>,
     /// What `groups` are.
     pub group_by: GroupBy,
     /// One entry a program, the largest launch tax first.
@@ -113,9 +116,10 @@ pub fn report(recording: &Recording, group_by: GroupBy) -> Report {
     report_on(recording, &Forest::grow(recording), None, group_by)
 }
 
-/// Sums up a recording whose launches are joined, and whose critical path may have been followed.
+/// Sums up a recording whose launches are joined, and whose causes may have been found.
 #[must_use]
-pub fn report_on(recording: &Recording, forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupBy) -> Report {
+pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
+    let path = causes.map(|causes| &causes.path);
     let mut all = Summary::default();
     let mut groups: HashMap<Command<'_>, Summary> = HashMap::new();
     for (index, launch) in forest.launches.iter().enumerate() {
@@ -140,6 +144,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, path: Option<&Criti
         is_live: info.is_live,
         all,
         overlaps: tax_overlaps(forest),
+        replay_error: causes.map(|causes| causes.replay_error),
         where_the_wall_went: path
             .map(|path| where_the_wall_went(path, recording))
             .unwrap_or_default(),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::args::{Grouping, ReportArguments};
 use super::output;
-use crate::analyze::{self, CriticalPath, Forest, GroupBy, Report, SliceCollection};
+use crate::analyze::{self, Causes, Forest, GroupBy, Report, SliceCollection};
 use crate::present::{json, table};
 use crate::record::reader::{Recording, RecordingFile};
 
@@ -44,18 +44,14 @@ fn read(file: &Path, group_by: GroupBy) -> Result<Report> {
     let file = RecordingFile::open(file)?;
     let recording = file.read()?;
     let forest = Forest::grow(&recording);
-    let path = follow(&file, &recording, &forest)?;
-    Ok(analyze::report_on(&recording, &forest, path.as_ref(), group_by))
+    let causes = find_causes(&file, &recording, &forest)?;
+    Ok(analyze::report_on(&recording, &forest, causes.as_ref(), group_by))
 }
 
-/// The critical path of a recording that has ended.
-fn follow(file: &RecordingFile, recording: &Recording, forest: &Forest<'_>) -> Result<Option<CriticalPath>> {
-    let Some(wall) = recording.info.wall else {
-        return Ok(None);
-    };
+fn find_causes(file: &RecordingFile, recording: &Recording, forest: &Forest<'_>) -> Result<Option<Causes>> {
     let mut slices = SliceCollection::new(recording, forest, &file.threads()?);
     file.slices(&mut |slice| slices.push(slice))?;
-    Ok(analyze::critical_path(forest, &slices.finish(), wall))
+    Ok(Causes::find(recording, forest, &slices.finish()))
 }
 
 fn print(report: &Report, as_json: bool, options: table::Options, out: &mut dyn Write) -> Result<()> {

@@ -61,4 +61,11 @@ pub(super) fn where_the_wall_went(page: &mut Page, report: &Report) {
         page.line([plain(format!("  {figure}{share}   ")), styled(PLAIN, words)]);
     }
     page.sentence(2, QUIET, "each moment counts once, for what held up the end");
+    if let Some(error) = report.replay_error {
+        let error = format!(
+            "played again from the recording, the wall comes out {:+.1} % off",
+            100.0 * error
+        );
+        page.sentence(2, QUIET, &error);
+    }
 }

@@ -57,7 +57,7 @@ fn value(report: &Report) -> Value {
         "launch_tax_ns": nanos(all.tax),
         "critical_tax_ns": nanos(all.critical_tax),
         "critical_path": report.where_the_wall_went.iter().map(spent).collect::<Vec<_>>(),
-        "replay_error": null,
+        "replay_error": report.replay_error,
         "cpu_ns": nanos(all.cpu),
         "phases": phase_sums(&all.phases),
         "cpu_phases": phase_sums(&all.cpu_phases),

@@ -4,51 +4,16 @@ use proptest::prelude::*;
 use spawnscope::analyze::outside::Outside;
 use spawnscope::analyze::phases::Phase;
 use spawnscope::analyze::{CriticalPath, Forest, SliceCollection, critical_path};
-use spawnscope::event::{LaunchId, LeftCpu, Nanos, Pid, TaskId};
+use spawnscope::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
+use crate::slices::{any_slice, created, ended, slice};
 
 const WALL: u64 = 10_000_000;
 const WAIT4: u32 = 61;
 const NANOSLEEP: u32 = 35;
 const READ: u32 = 0;
-
-/// A stretch on a CPU until `off`, then blocked for `blocked` and without a CPU for `queued` more.
-fn slice(task: u64, on: u64, off: u64, [blocked, queued]: [u64; 2], syscall: u32, waker: Option<WakerRow>) -> SliceRow {
-    SliceRow {
-        task: TaskId(task),
-        off: Nanos(off),
-        on_span: Some(Nanos(off - on)),
-        off_span: Some(Nanos(blocked + queued)),
-        wake_span: Some(Nanos(blocked)),
-        reason: LeftCpu::Interruptible,
-        syscall: Some(syscall),
-        argument: None,
-        waker,
-    }
-}
-
-fn created(task: u64, at: u64, queue: u64) -> SliceRow {
-    SliceRow {
-        on_span: None,
-        off_span: Some(Nanos(queue)),
-        wake_span: None,
-        reason: LeftCpu::Created,
-        syscall: None,
-        ..slice(task, at, at, [0, 0], 0, None)
-    }
-}
-
-fn ended(task: u64, on: u64, off: u64) -> SliceRow {
-    SliceRow {
-        off_span: None,
-        wake_span: None,
-        reason: LeftCpu::Ended,
-        syscall: None,
-        ..slice(task, on, off, [0, 0], 0, None)
-    }
-}
 
 fn follow(recording: &Recording, slices: Vec<SliceRow>) -> CriticalPath {
     let forest = Forest::grow(recording);
@@ -176,34 +141,10 @@ fn without_any_slice_the_wall_is_still_charged_once() {
     assert_eq!(path.sum(), Nanos(WALL));
 }
 
-fn any_slice() -> impl Strategy<Value = SliceRow> {
-    let spans = (0..WALL, 0..2_000_000u64, 0..2_000_000u64, 0..500_000u64);
-    let waker = prop_oneof![
-        Just(None),
-        (1..5u64).prop_map(|task| Some(WakerRow::Task(TaskId(task)))),
-        Just(Some(WakerRow::Interrupt)),
-    ];
-    let reason = prop_oneof![
-        Just(LeftCpu::Created),
-        Just(LeftCpu::Preempted),
-        Just(LeftCpu::Interruptible),
-        Just(LeftCpu::Uninterruptible),
-        Just(LeftCpu::Stopped),
-        Just(LeftCpu::Ended),
-    ];
-    let calls = prop_oneof![Just(READ), Just(WAIT4), Just(NANOSLEEP), Just(56)];
-    (1..5u64, spans, waker, reason, calls).prop_map(|(task, (off, on, blocked, queued), waker, reason, call)| {
-        SliceRow {
-            reason,
-            ..slice(task, off.saturating_sub(on), off, [blocked, queued], call, waker)
-        }
-    })
-}
-
 proptest! {
     /// Lost events, clocks that differ, wakers that cannot have been: the sum stays the wall.
     #[test]
-    fn charges_sum_to_the_wall_whatever_the_slices_say(slices in proptest::collection::vec(any_slice(), 0..60)) {
+    fn charges_sum_to_the_wall_whatever_the_slices_say(slices in proptest::collection::vec(any_slice(WALL), 0..60)) {
         let mut builder = Builder::command("/bin/sh", &["sh"], WALL);
         let spans = &Spans::USUAL;
         let child = builder.launch(ROOT, 1_000_000, spans, Some(("/bin/true", &["true"])));

@@ -10,6 +10,8 @@ mod golden;
 mod hostile;
 mod path_search;
 mod phases;
+mod replay;
 mod report;
+mod slices;
 mod tree;
 mod waits;

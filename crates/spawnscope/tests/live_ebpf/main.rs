@@ -5,6 +5,7 @@
 mod support;
 
 mod arguments;
+mod causes;
 mod commands;
 mod counts;
 mod histories;
@@ -23,6 +24,7 @@ fn main() -> std::process::ExitCode {
         counts::tests(),
         commands::tests(),
         arguments::tests(),
+        causes::tests(),
         histories::tests(),
         reaping::tests(),
         interrupts::tests(),

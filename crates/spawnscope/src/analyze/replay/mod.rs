@@ -1,0 +1,53 @@
+//! The replay: what the recorded threads did, played again on simulated CPUs. Played unchanged it has to give the measured
+//! wall; the difference is the model's error. `program` turns slices into what each thread does, `simulate` plays it.
+
+mod contention;
+pub mod program;
+pub mod simulate;
+
+use super::timeline::{Timelines, root_of};
+use super::tree::Forest;
+use crate::event::Nanos;
+use program::Programs;
+use simulate::{Machine, simulate};
+
+/// A recording made ready to be played.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    programs: Programs,
+    machine: Machine,
+    measured: Nanos,
+}
+
+impl Replay {
+    /// Prepares a recording; `None` without a command, whose end is the wall's.
+    #[must_use]
+    pub fn new(forest: &Forest<'_>, timelines: &Timelines, cpus: u32, wall: Nanos) -> Option<Replay> {
+        let root = root_of(forest)?;
+        let start = forest.launches[root as usize].instants.created.unwrap_or_default();
+        Some(Replay {
+            programs: Programs::new(timelines, cpus, root, start, Nanos(start.0 + wall.0)),
+            machine: Machine::with_cpus(cpus),
+            measured: wall,
+        })
+    }
+
+    /// The wall that the unchanged replay gives.
+    #[must_use]
+    pub fn unchanged(&self) -> Nanos {
+        simulate(&self.programs, &self.machine)
+    }
+
+    /// The wall with another number of CPUs.
+    #[must_use]
+    pub fn with_cpus(&self, cpus: u32) -> Nanos {
+        simulate(&self.programs, &Machine::with_cpus(cpus))
+    }
+
+    /// By how much the unchanged replay misses the measured wall, as a share of it: 0.02 is 2 %, too long; negative is too short.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        let measured = self.measured.0.max(1) as f64;
+        (self.unchanged().0 as f64 - measured) / measured
+    }
+}

@@ -1,0 +1,73 @@
+//! Causes, on real recordings: the critical path charges the wall once, and the replay gives it back.
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::recording::report;
+use crate::support::run::Record;
+
+/// The replay's error on a workload may be this share of the wall.
+const MOST_ERROR: f64 = 0.03;
+const ATTEMPTS: usize = 4;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "one_launch_after_another_is_played_again_as_it_was",
+            needs: &[Need::Ebpf],
+            run: || played_again("for ((i = 0; i < 400; i++)); do /bin/true; done"),
+        },
+        LiveTest {
+            name: "parallel_launches_are_played_again_as_they_were",
+            needs: &[Need::Ebpf],
+            run: || played_again("seq 400 | xargs -P4 -n1 /bin/true"),
+        },
+        LiveTest {
+            name: "pipes_and_substitutions_are_played_again_as_they_were",
+            needs: &[Need::Ebpf],
+            run: || played_again("for i in {1..60}; do x=$(seq 2000 | sort -n | tail -n 1); done"),
+        },
+        LiveTest {
+            name: "busy_children_that_share_the_cpus_are_played_again_as_they_were",
+            needs: &[Need::Ebpf],
+            run: || {
+                played_again("for i in 1 2 3 4 5; do (for ((n = 0; n < 60000; n++)); do :; done) & done; wait");
+            },
+        },
+        LiveTest {
+            name: "a_sleep_on_the_critical_path_is_a_timer",
+            needs: &[Need::Ebpf],
+            run: sleeping,
+        },
+    ]
+}
+
+fn recorded(script: &str) -> serde_json::Value {
+    let record = Record::new();
+    record.run(["bash", "-c", script]).expect_code(0);
+    let report = report(&record.file());
+    let charged: i64 = report["critical_path"]
+        .as_array()
+        .expect("an array")
+        .iter()
+        .map(|part| part["ns"].as_i64().expect("nanoseconds"))
+        .sum();
+    assert_eq!(Some(charged), report["wall_ns"].as_i64(), "all charges of {script}");
+    report
+}
+
+/// What other processes take of the CPUs is known only while a recorded thread waits for one. On a machine that is busy with
+/// others the replay is off by more; a wrong model is off every time.
+fn played_again(script: &str) {
+    let error = || recorded(script)["replay_error"].as_f64().expect("a number");
+    let errors: Vec<f64> = std::iter::repeat_with(error).take(ATTEMPTS).collect();
+    let good = errors.iter().filter(|error| error.abs() <= MOST_ERROR).count();
+    assert!(good > 0, "off by these shares of the wall: {errors:?}: {script}");
+}
+
+fn sleeping() {
+    let report = recorded("sleep 0.3");
+    let parts = report["critical_path"].as_array().expect("an array");
+    let timer = parts.iter().find(|part| part["on"] == "timer").expect("a timer");
+    let slept = timer["ns"].as_i64().expect("nanoseconds");
+    assert!((300_000_000..310_000_000).contains(&slept), "{slept}");
+}
