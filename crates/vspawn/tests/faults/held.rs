@@ -64,8 +64,6 @@ fn stop_then_continue() -> Arc<AtomicU32> {
         }
         // Its wait for an answer is interrupted by the stop; the call begins anew when it goes on.
         kernel::kill(pid as i32, libc::SIGSTOP);
-        until(|| state_of(pid) == 'T');
-        drop(waiting);
     });
     stopped
 }

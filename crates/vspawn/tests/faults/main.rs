@@ -6,13 +6,18 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod cancelled;
 mod closed_streams;
 mod descriptors;
 mod exhausted;
 mod fallbacks;
 mod held;
+mod namespaces;
 mod programs;
+mod quiet;
 mod refused;
+mod signals;
+mod stress;
 
 fn main() -> std::process::ExitCode {
     let subjects = [
@@ -23,6 +28,11 @@ fn main() -> std::process::ExitCode {
         exhausted::tests(),
         fallbacks::tests(),
         held::tests(),
+        signals::tests(),
+        quiet::tests(),
+        namespaces::tests(),
+        cancelled::tests(),
+        stress::tests(),
     ];
     support::main(subjects.into_iter().flatten().collect())
 }

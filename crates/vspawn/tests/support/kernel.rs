@@ -136,3 +136,71 @@ pub fn in_fork(run: impl FnOnce() -> i32) -> i32 {
         status
     }
 }
+
+pub fn block_all_signals() {
+    // SAFETY: a set of our own.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut set);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+    }
+}
+
+pub fn block(signal: i32) {
+    change_mask(libc::SIG_BLOCK, signal);
+}
+
+pub fn unblock(signal: i32) {
+    change_mask(libc::SIG_UNBLOCK, signal);
+}
+
+fn change_mask(how: i32, signal: i32) {
+    // SAFETY: a set of our own.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&raw mut set, signal);
+        libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut());
+    }
+}
+
+/// Sends a signal to the first thread of a process.
+pub fn signal_thread(pid: i32, signal: i32) {
+    // SAFETY: integers.
+    unsafe { libc::syscall(libc::SYS_tgkill, pid, pid, signal) };
+}
+
+/// SIGALRM again and again; with 0, no more.
+pub fn interval_timer(every: std::time::Duration) {
+    let interval = libc::timeval {
+        tv_sec: 0,
+        tv_usec: every.subsec_micros().into(),
+    };
+    let timer = libc::itimerval {
+        it_interval: interval,
+        it_value: interval,
+    };
+    // SAFETY: reads a local (ITIMER_REAL is 0).
+    assert_eq!(unsafe { libc::syscall(libc::SYS_setitimer, 0, &raw const timer, 0) }, 0);
+}
+
+pub fn children_in_a_new_pid_namespace() {
+    // SAFETY: integers.
+    assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWPID) }, 0);
+}
+
+pub fn read_byte(fd: &OwnedFd) {
+    let mut byte = 0u8;
+    // SAFETY: one byte, into a local.
+    assert_eq!(
+        unsafe { libc::read(std::os::fd::AsRawFd::as_raw_fd(fd), (&raw mut byte).cast(), 1) },
+        1
+    );
+}
+
+pub fn write_byte(fd: &OwnedFd) {
+    // SAFETY: one byte of a constant.
+    assert_eq!(
+        unsafe { libc::write(std::os::fd::AsRawFd::as_raw_fd(fd), [0u8].as_ptr().cast(), 1) },
+        1
+    );
+}

@@ -22,7 +22,7 @@ use state::State;
 /// In this variable, the name of the one test that this process is for.
 const ALONE: &str = "VSPAWN_TEST_ALONE";
 /// A test that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(150);
 
 /// A test.
 pub struct Test {

@@ -9,9 +9,9 @@ const HIGHEST: i32 = 32_768;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct State {
-    files: BTreeMap<i32, String>,
+    pub files: BTreeMap<i32, String>,
     /// SigBlk, SigIgn, SigCgt of this thread.
-    signals: Vec<String>,
+    signals: Vec<u64>,
     dumpable: i32,
     has_children: bool,
 }
@@ -20,7 +20,7 @@ impl State {
     pub fn now() -> State {
         State {
             files: open_files(),
-            signals: ["SigBlk", "SigIgn", "SigCgt"].map(status_field).to_vec(),
+            signals: ["SigBlk", "SigIgn", "SigCgt"].map(signals).to_vec(),
             dumpable: kernel::dumpable(),
             has_children: kernel::has_children(),
         }
@@ -33,6 +33,12 @@ pub fn open_files() -> BTreeMap<i32, String> {
     let target = |fd: i32| Some((fd, std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?));
     let found = (0..HIGHEST).filter(|fd| kernel::is_open(*fd)).filter_map(target);
     found.map(|(fd, path)| (fd, path.display().to_string())).collect()
+}
+
+/// A set of signals, without the two that libc keeps for itself: it handles them from its first thread, or cancellation, on.
+fn signals(name: &str) -> u64 {
+    const LIBCS_OWN: u64 = 0b11 << 31;
+    u64::from_str_radix(&status_field(name), 16).unwrap() & !LIBCS_OWN
 }
 
 /// A line of this thread's `status` in `/proc`, without its name.
