@@ -3,10 +3,29 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[expect(dead_code, reason = "the faults need more of it")]
 #[path = "../support/mod.rs"]
 mod support;
 
+#[cfg(feature = "tokio")]
+mod asynchronous;
+mod attributes;
+mod capturing;
+mod identities;
+mod killing;
+mod pipelines;
+mod waiting;
+
 fn main() -> std::process::ExitCode {
-    let subjects = [];
+    let subjects = [
+        attributes::tests(),
+        identities::tests(),
+        waiting::tests(),
+        killing::tests(),
+        capturing::tests(),
+        pipelines::tests(),
+        #[cfg(feature = "tokio")]
+        asynchronous::tests(),
+    ];
     support::main(subjects.into_iter().flatten().collect())
 }
