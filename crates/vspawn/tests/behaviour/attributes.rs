@@ -26,7 +26,7 @@ pub fn tests() -> Vec<Test> {
         test("a_forked_child_runs_a_function_on_a_large_stack", pre_exec),
         test("a_function_that_gives_up_is_told", pre_exec_fails),
         test("a_child_is_born_into_its_cgroup", move || {
-            run_alone(in_mounts, "in_a_cgroup").unwrap()
+            run_alone(in_mounts, "in_a_cgroup").unwrap();
         })
         .needs(&[Need::Root, Need::Cgroup]),
         test("in_a_cgroup", cgroup).inner(),

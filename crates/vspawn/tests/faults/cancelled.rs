@@ -13,10 +13,10 @@ use crate::support::{Test, kernel, test};
 pub fn tests() -> Vec<Test> {
     vec![
         test("a_thread_cancelled_at_its_next_point_finishes_its_spawn", || {
-            cancelled(false)
+            cancelled(false);
         }),
         test("a_thread_cancelled_at_any_moment_finishes_its_spawn", || {
-            cancelled(true)
+            cancelled(true);
         }),
         test(
             "a_spawn_leaves_the_state_of_cancellation_as_it_was",

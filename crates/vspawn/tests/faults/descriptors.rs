@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
 use libc::{EINVAL, ENOMEM, ENOSYS, EPERM};
@@ -133,7 +133,7 @@ fn source_is_a_pipes_target() {
     let file = File::create(place.path().join("file")).unwrap();
     let kept = kernel::copy_above(1, 60).unwrap();
     let (log, wanted) = (path_of(1), path_of(file.as_raw_fd()));
-    drop(kernel::copy_to(file.as_raw_fd(), 1).into_raw_fd());
+    kernel::copy_to_inheritable(file.as_raw_fd(), 1);
     // 1 is the file, and a pipe in the child; 5 in the child is the parent's 1.
     for close_others in [false, true] {
         let mut command = Command::new(helper::path());
@@ -148,7 +148,7 @@ fn source_is_a_pipes_target() {
         assert!(found[&1].starts_with("pipe:") && found[&0].starts_with("pipe:") && found[&0] != found[&1]);
         assert_eq!(found.len(), 4, "{found:?}");
     }
-    drop(kernel::copy_to(kept.as_raw_fd(), 1).into_raw_fd());
+    kernel::copy_to_inheritable(kept.as_raw_fd(), 1);
     drop(kept);
     assert_eq!(path_of(1), log);
 }

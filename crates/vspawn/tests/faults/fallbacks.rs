@@ -12,7 +12,7 @@ pub fn tests() -> Vec<Test> {
     let refusals = [("enosys", ENOSYS), ("eperm", EPERM), ("einval", EINVAL)];
     let mut tests = vec![
         test("with_clone3_handlers_are_cleared_and_ignored_signals_stay", || {
-            dispositions(None)
+            dispositions(None);
         }),
         test("a_cgroup_without_clone3_is_told", cgroup_without_clone3),
     ];

@@ -12,11 +12,14 @@ use crate::support::{Test, test};
 /// A number for descriptors of the tests, which they know is free.
 const FREE: i32 = 40;
 
+/// A call's number, one of its arguments with the value it must have, and the errno.
+type Refusal = (libc::c_long, Option<(u32, u32)>, i32);
+
 /// What is asked for, which calls fail how, and what the error is to be.
 struct Row {
     name: &'static str,
     ask: fn(&mut Command),
-    refused: &'static [(libc::c_long, Option<(u32, u32)>, i32)],
+    refused: &'static [Refusal],
     stage: Stage,
     errno: i32,
     action: &'static str,
@@ -92,7 +95,7 @@ pub fn tests() -> Vec<Test> {
         .iter()
         .map(|row| {
             test(format!("a_refused_{}_is_told_and_leaves_nothing", row.name), || {
-                check(row)
+                check(row);
             })
         })
         .collect();
@@ -116,7 +119,7 @@ pub fn tests() -> Vec<Test> {
 }
 
 fn refuse_all(row: &Row) {
-    let rule = |(number, argument, errno): &(libc::c_long, Option<(u32, u32)>, i32)| {
+    let rule = |(number, argument, errno): &Refusal| {
         let call: Call = call(*number);
         (argument.map_or(call, |(index, value)| call.with(index, value)), *errno)
     };

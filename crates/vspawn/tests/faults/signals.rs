@@ -11,7 +11,7 @@ use crate::support::{Test, kernel, test};
 pub fn tests() -> Vec<Test> {
     let tests = vec![
         test("handlers_run_only_in_the_parent_during_ten_thousand_spawns", || {
-            rain(false)
+            rain(false);
         }),
         test("handlers_run_only_in_the_parent_without_clone3", || rain(true)),
         test("a_mask_of_the_callers_is_as_it_was", mask),

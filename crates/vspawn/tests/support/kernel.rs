@@ -1,6 +1,6 @@
 //! Calls of libc that tests need, each as a safe function.
 
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 pub fn kill(pid: i32, signal: i32) {
     // SAFETY: integers.
@@ -191,16 +191,12 @@ pub fn children_in_a_new_pid_namespace() {
 pub fn read_byte(fd: &OwnedFd) {
     let mut byte = 0u8;
     // SAFETY: one byte, into a local.
-    assert_eq!(
-        unsafe { libc::read(std::os::fd::AsRawFd::as_raw_fd(fd), (&raw mut byte).cast(), 1) },
-        1
-    );
+    let count = unsafe { libc::read(fd.as_raw_fd(), (&raw mut byte).cast(), 1) };
+    assert_eq!(count, 1);
 }
 
 pub fn write_byte(fd: &OwnedFd) {
     // SAFETY: one byte of a constant.
-    assert_eq!(
-        unsafe { libc::write(std::os::fd::AsRawFd::as_raw_fd(fd), [0u8].as_ptr().cast(), 1) },
-        1
-    );
+    let count = unsafe { libc::write(fd.as_raw_fd(), [0u8].as_ptr().cast(), 1) };
+    assert_eq!(count, 1);
 }
