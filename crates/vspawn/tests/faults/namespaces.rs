@@ -75,14 +75,17 @@ fn all_ways() {
     assert!(!child.wait().unwrap().success());
 }
 
-/// From there, the parent's pid is 0, as if it were gone.
+/// From there, the parent's pid is 0, as if it were gone. The namespace's first process could not be killed from within.
 fn parent_outside() {
     kernel::children_in_a_new_pid_namespace();
-    let mut child = Command::new("/bin/sh");
-    let child = child
+    let mut first = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
+    let mut second = Command::new("/bin/sh");
+    let status = second
         .args(["-c", "exit 9"])
         .parent_death_signal(libc::SIGKILL)
         .status()
         .unwrap();
-    assert_eq!(child.code(), Some(9));
+    assert_eq!(status.code(), Some(9));
+    first.kill().unwrap();
+    first.wait().unwrap();
 }
