@@ -24,6 +24,7 @@ if [ "$purpose" = tests ]; then
     need_command python3 python3
     need_command setpriv util-linux
     need_command unshare util-linux
+    need_command strace strace
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
 fi
 

@@ -1,0 +1,61 @@
+//! Waiting on tokio's reactor, and giving that up.
+
+use std::time::Duration;
+
+use vspawn::{Command, Stage, Stdio};
+
+use crate::support::{Test, test};
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test("an_async_wait_gives_the_status", || run(status())),
+        test("many_async_waits_go_on_at_once", || run(many())),
+        test("a_cancelled_async_wait_changes_nothing", || run(cancelled())),
+        test("an_async_wait_tells_a_failed_start", || run(failed_start())),
+    ]
+}
+
+fn run(future: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(future);
+}
+
+async fn status() {
+    let mut child = Command::new("/bin/sh").args(["-c", "exit 6"]).spawn().unwrap();
+    assert_eq!(child.wait_async().await.unwrap().code(), Some(6));
+    assert_eq!(child.wait_async().await.unwrap().code(), Some(6));
+}
+
+async fn many() {
+    let wait = |code: i32| async move {
+        let mut command = Command::new("/bin/sh");
+        let mut child = command
+            .args(["-c", &format!("sleep 0.0{code}; exit {code}")])
+            .spawn_nowait()
+            .unwrap();
+        assert_eq!(child.wait_async().await.unwrap().code(), Some(code));
+    };
+    let (a, b, c, d) = tokio::join!(wait(1), wait(5), wait(3), wait(4));
+    assert_eq!([a, b, c, d], [(); 4]);
+}
+
+async fn cancelled() {
+    let mut child = Command::new("/bin/sleep")
+        .arg("1000")
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    for _ in 0..20 {
+        let waited = tokio::time::timeout(Duration::from_millis(2), child.wait_async()).await;
+        assert!(waited.is_err());
+    }
+    assert_eq!(child.try_wait().unwrap(), None);
+    child.kill().unwrap();
+    assert!(!child.wait_async().await.unwrap().success());
+}
+
+async fn failed_start() {
+    let mut child = Command::new("/nowhere").spawn_nowait().unwrap();
+    let error = child.wait_async().await.unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+}

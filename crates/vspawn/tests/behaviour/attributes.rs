@@ -1,0 +1,217 @@
+//! What a child is given besides its descriptors: variables, directory, limits, groups of processes, a terminal, a cgroup.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use tempfile::TempDir;
+use vspawn::{Command, Mechanism, Stage, Stdio};
+
+use crate::support::needs::Need;
+use crate::support::{Test, run_alone, test};
+
+pub fn tests() -> Vec<Test> {
+    let in_mounts: &[&str] = &[
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        "mount -t cgroup2 none /mnt && exec \"$0\"",
+    ];
+    vec![
+        test("arguments_and_variables_arrive", arguments),
+        test("directory_and_umask_are_the_childs_alone", directory),
+        test("limits_and_niceness_are_the_childs_alone", limits),
+        test("a_child_has_the_group_or_session_asked_for", groups),
+        test("a_session_takes_its_controlling_terminal", terminal),
+        test("a_child_dies_with_its_parents_thread", parent_death),
+        test("a_forked_child_runs_a_function_on_a_large_stack", pre_exec),
+        test("a_function_that_gives_up_is_told", pre_exec_fails),
+        test("a_child_is_born_into_its_cgroup", move || {
+            run_alone(in_mounts, "in_a_cgroup").unwrap();
+        })
+        .needs(&[Need::Root, Need::Cgroup]),
+        test("in_a_cgroup", cgroup).inner(),
+    ]
+}
+
+fn said(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]);
+    command
+}
+
+fn arguments() {
+    let mut command = shell("printf '%s|' \"$0\" \"$@\" \"$A\" \"$B\" \"${HOME-none}\"");
+    command
+        .args(["zero", "", "two words", "\u{e4}"])
+        .env("A", "1")
+        .envs([("B", "x=y")])
+        .env_remove("HOME");
+    assert_eq!(said(&mut command), "zero||two words|\u{e4}|1|x=y|none|");
+    assert_eq!(
+        said(Command::new("/usr/bin/env").env_clear().env("ONLY", "this")),
+        "ONLY=this\n"
+    );
+    assert_eq!(
+        said(Command::new("/bin/sh").arg0("name").args(["-c", "echo $0"])),
+        "name\n"
+    );
+}
+
+fn directory() {
+    let place = TempDir::new().unwrap();
+    let ours = (std::env::current_dir().unwrap(), said(&mut shell("umask")));
+    let mut command = shell("pwd -P; umask");
+    let expected = format!("{}\n0137\n", place.path().canonicalize().unwrap().display());
+    assert_eq!(said(command.current_dir(place.path()).umask(0o137)), expected);
+    assert_eq!((std::env::current_dir().unwrap(), said(&mut shell("umask"))), ours);
+}
+
+fn limits() {
+    let ours = said(&mut shell("ulimit -n; ulimit -c; nice"));
+    let mut command = shell("ulimit -Sn; ulimit -Hn; ulimit -Sc; nice");
+    command
+        .resource_limit(libc::RLIMIT_NOFILE, 33, 44)
+        .resource_limit(libc::RLIMIT_CORE, 0, 0)
+        .nice(5);
+    let niceness: i32 = said(&mut shell("nice")).trim().parse().unwrap();
+    assert_eq!(said(&mut command), format!("33\n44\n0\n{}\n", niceness + 5));
+    assert_eq!(said(&mut shell("ulimit -n; ulimit -c; nice")), ours);
+    let error = shell("").resource_limit(1000, 1, 1).spawn().unwrap_err();
+    assert_eq!(
+        (error.stage(), error.raw_os_error()),
+        (Stage::ResourceLimit, libc::EINVAL)
+    );
+    let error = shell("").resource_limit(libc::RLIMIT_CORE, 2, 1).spawn().unwrap_err();
+    assert_eq!(
+        (error.stage(), error.raw_os_error()),
+        (Stage::ResourceLimit, libc::EINVAL)
+    );
+}
+
+/// Group and session, of the fields behind the name in parentheses.
+fn ids(command: &mut Command) -> (i32, i32, i32) {
+    let stat = said(command.args(["/proc/self/stat"]));
+    let pid = stat.split(' ').next().unwrap().parse().unwrap();
+    let fields: Vec<i32> = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .skip(2)
+        .map_while(|n| n.parse().ok())
+        .collect();
+    (pid, fields[0], fields[1])
+}
+
+fn groups() {
+    // SAFETY: integers.
+    let (group, session) = unsafe { (libc::getpgrp(), libc::getsid(0)) };
+    let cat = || Command::new("/bin/cat");
+    let (_, childs_group, childs_session) = ids(&mut cat());
+    assert_eq!((childs_group, childs_session), (group, session));
+    let (pid, childs_group, childs_session) = ids(cat().process_group(0));
+    assert_eq!((childs_group, childs_session), (pid, session));
+    let (pid, childs_group, childs_session) = ids(cat().new_session(true));
+    assert_eq!((childs_group, childs_session), (pid, pid));
+    let mut leader = Command::new("/bin/sleep").arg("1000").process_group(0).spawn().unwrap();
+    let (_, childs_group, _) = ids(cat().process_group(leader.id() as i32));
+    assert_eq!(childs_group, leader.id() as i32);
+    leader.kill().unwrap();
+    leader.wait().unwrap();
+}
+
+fn terminal() {
+    let (mut ours, mut theirs) = (0, 0);
+    // SAFETY: stores two new descriptors, which nobody else owns.
+    let (_ours, theirs) = unsafe {
+        let null = std::ptr::null_mut();
+        assert_eq!(
+            libc::openpty(&raw mut ours, &raw mut theirs, null, std::ptr::null(), std::ptr::null()),
+            0
+        );
+        (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs))
+    };
+    for close_others in [false, true] {
+        let mut command = shell("test -c /dev/tty && : < /dev/tty && ps -o tty= -p $$ || echo none");
+        command
+            .controlling_terminal(theirs.as_raw_fd())
+            .close_others(close_others);
+        assert!(said(&mut command).starts_with("pts/"), "{close_others}");
+    }
+    let error = shell("").controlling_terminal(0).spawn().unwrap_err();
+    assert_eq!(
+        (error.stage(), error.raw_os_error()),
+        (Stage::ControllingTerminal, libc::ENOTTY)
+    );
+}
+
+fn parent_death() {
+    let spawned = std::thread::spawn(|| {
+        let mut command = Command::new("/bin/sleep");
+        command.arg("1000").parent_death_signal(libc::SIGTERM).spawn().unwrap()
+    });
+    let mut child = spawned.join().unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&status),
+        Some(libc::SIGTERM)
+    );
+    let error = shell("").parent_death_signal(1000).spawn().unwrap_err();
+    assert_eq!(
+        (error.stage(), error.raw_os_error()),
+        (Stage::ParentDeath, libc::EINVAL)
+    );
+}
+
+/// More than the stack of a child that shares memory has.
+fn pre_exec() {
+    let hook = || {
+        let large = std::hint::black_box([1u8; 500_000]);
+        let sum: u32 = large.iter().map(|byte| u32::from(*byte)).sum();
+        if sum == 500_000 { Ok(()) } else { Err(libc::EIO) }
+    };
+    let mut command = Command::new("/bin/true");
+    // SAFETY: it touches its own stack only.
+    let command = unsafe { command.mechanism(Mechanism::Fork).pre_exec(hook) };
+    assert!(command.status().unwrap().success());
+    let captured = command.stdout(Stdio::piped()).output().unwrap();
+    assert!(captured.status.success());
+}
+
+fn pre_exec_fails() {
+    for (given, told) in [(libc::EXDEV, libc::EXDEV), (0, libc::ECANCELED)] {
+        let mut command = Command::new("/bin/true");
+        // SAFETY: it does nothing.
+        let command = unsafe { command.mechanism(Mechanism::Fork).pre_exec(move || Err(given)) };
+        let error = command.spawn().unwrap_err();
+        assert_eq!((error.stage(), error.raw_os_error()), (Stage::PreExec, told));
+        assert_eq!(error.action(), "run the pre_exec function");
+    }
+}
+
+fn cgroup() {
+    let group = TempDir::new_in("/mnt").unwrap();
+    let name = group.path().file_name().unwrap().to_str().unwrap().to_owned();
+    let mut command = Command::new("/bin/cat");
+    command
+        .arg("/proc/self/cgroup")
+        .cgroup(std::fs::File::open(group.path()).unwrap());
+    let said = said(&mut command);
+    let inside = said
+        .lines()
+        .any(|line| line.starts_with("0::") && line.ends_with(&name));
+    assert!(inside, "{said}");
+    let path = group.keep();
+    std::fs::remove_dir(&path).unwrap();
+    let error = Command::new("/bin/true")
+        .cgroup(std::fs::File::open("/tmp").unwrap())
+        .spawn()
+        .unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, libc::EBADF));
+}

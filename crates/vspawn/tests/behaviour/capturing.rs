@@ -1,0 +1,152 @@
+//! Running a command for its output: nothing blocks, nothing is lost, and what is too much or too long ends.
+
+use std::time::{Duration, Instant};
+
+use vspawn::{Command, Stage, Stdio};
+
+use crate::support::{Test, kernel, test};
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test("output_and_error_are_kept_apart", apart),
+        test("much_goes_both_ways_at_once", both_ways),
+        test("a_child_that_does_not_read_its_input_is_no_error", unread_input),
+        test(
+            "with_sigpipe_at_its_default_an_unread_input_kills_nobody",
+            sigpipe_default,
+        )
+        .changes_its_process(),
+        test("an_output_above_the_limit_is_cut_and_its_child_killed", limit),
+        test("a_time_that_is_over_ends_the_child", timeout),
+        test("a_grandchild_that_holds_the_pipe_does_not_hold_the_timeout", grandchild),
+        test(
+            "a_child_that_has_closed_its_streams_is_waited_for_in_time",
+            closed_streams,
+        ),
+        test("streams_said_otherwise_stay_so", said_otherwise),
+        test("without_input_a_child_reads_nothing", no_input),
+    ]
+}
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]);
+    command
+}
+
+fn apart() {
+    let output = shell("echo out; echo err >&2; exit 3").output().unwrap();
+    assert_eq!(
+        (output.stdout.as_slice(), output.stderr.as_slice()),
+        (&b"out\n"[..], &b"err\n"[..])
+    );
+    assert_eq!(output.status.code(), Some(3));
+}
+
+fn both_ways() {
+    let input: Vec<u8> = (0..5_000_000u32).map(|number| (number % 251) as u8).collect();
+    let output = shell("tee /dev/stderr").capture().input(&input).run().unwrap();
+    assert!(output.stdout == input && output.stderr == input);
+}
+
+fn unread_input() {
+    let input = vec![0; 2_000_000];
+    let output = shell("echo done; exit 5").capture().input(&input).run().unwrap();
+    assert_eq!(
+        (output.stdout.as_slice(), output.status.code()),
+        (&b"done\n"[..], Some(5))
+    );
+    // It reads a little, and leaves more than a pipe holds.
+    let output = shell("head -c 10 > /dev/null; exec 0<&-; sleep 0.05")
+        .capture()
+        .input(&input)
+        .run()
+        .unwrap();
+    assert!(output.status.success());
+    assert!(
+        Command::new("/bin/cat")
+            .capture()
+            .input(b"")
+            .run()
+            .unwrap()
+            .stdout
+            .is_empty()
+    );
+}
+
+fn sigpipe_default() {
+    kernel::set_handler(libc::SIGPIPE, libc::SIG_DFL);
+    (0..20).for_each(|_| unread_input());
+}
+
+fn limit() {
+    for script in ["cat /dev/zero", "cat /dev/zero >&2"] {
+        let begin = Instant::now();
+        let captured = shell(script).capture().limit(100_000).run_to_any_end().unwrap();
+        let cut = captured.cut.unwrap();
+        assert_eq!((cut.stage(), cut.raw_os_error()), (Stage::Limit, libc::EMSGSIZE));
+        assert_eq!(captured.stdout.len().max(captured.stderr.len()), 100_000);
+        assert!(!captured.status.success());
+        assert!(begin.elapsed() < Duration::from_secs(100));
+        let error = shell(script).process_group(0).capture().limit(0).run().unwrap_err();
+        assert_eq!(error.stage(), Stage::Limit);
+    }
+    let output = shell("echo 12345").capture().limit(6).run().unwrap();
+    assert_eq!(output.stdout, b"12345\n");
+}
+
+fn timeout() {
+    let command = shell("echo begun; exec sleep 1000");
+    let captured = command
+        .capture()
+        .timeout(Duration::from_millis(300))
+        .run_to_any_end()
+        .unwrap();
+    assert!(captured.timed_out());
+    assert_eq!(captured.stdout, b"begun\n");
+    let error = command.capture().timeout(Duration::ZERO).run().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Timeout, libc::ETIMEDOUT));
+    assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+    assert!(shell("echo in time").capture().timeout(Duration::MAX).run().is_ok());
+}
+
+fn grandchild() {
+    // It ends by itself in the end; with a group of its own it is killed along.
+    let script = "sleep 1000 & echo $!; exec sleep 1000";
+    let captured = shell(script)
+        .process_group(0)
+        .capture()
+        .timeout(Duration::from_millis(200))
+        .run_to_any_end();
+    assert!(captured.unwrap().timed_out());
+    let captured = shell(script)
+        .capture()
+        .timeout(Duration::from_millis(200))
+        .run_to_any_end()
+        .unwrap();
+    assert!(captured.timed_out());
+    let orphan: i32 = String::from_utf8(captured.stdout).unwrap().trim().parse().unwrap();
+    kernel::kill(orphan, libc::SIGKILL);
+}
+
+fn closed_streams() {
+    let command = shell("exec >&- 2>&-; exec sleep 1000");
+    let captured = command
+        .capture()
+        .timeout(Duration::from_millis(200))
+        .run_to_any_end()
+        .unwrap();
+    assert!(captured.timed_out() && !captured.status.success());
+}
+
+fn said_otherwise() {
+    let output = shell("echo out; echo err >&2").stderr(Stdio::null()).output().unwrap();
+    assert_eq!(
+        (output.stdout.as_slice(), output.stderr.as_slice()),
+        (&b"out\n"[..], &b""[..])
+    );
+}
+
+fn no_input() {
+    assert_eq!(Command::new("/bin/cat").output().unwrap().stdout, b"");
+}

@@ -1,0 +1,95 @@
+//! Children that become another user, or get another root. Needs root, as these requests do.
+
+use std::os::unix::fs::PermissionsExt;
+
+use tempfile::TempDir;
+use vspawn::{Command, Mechanism, Stage};
+
+use crate::support::needs::Need;
+use crate::support::state::field;
+use crate::support::{Test, test};
+
+pub fn tests() -> Vec<Test> {
+    let tests = vec![
+        test("a_child_becomes_user_and_group_and_loses_roots_groups", user),
+        test("groups_are_what_was_said", groups),
+        test("a_directory_is_entered_with_the_users_rights", directory),
+        test(
+            "a_signal_at_the_parents_death_outlives_the_change_of_user",
+            parent_death,
+        ),
+        test("a_child_with_another_root_begins_there", root),
+    ];
+    tests.into_iter().map(|test| test.needs(&[Need::Root])).collect()
+}
+
+/// Real, effective, saved and file system's ids, and groups.
+fn identity(command: &mut Command) -> [String; 3] {
+    let status = String::from_utf8(command.arg("/proc/self/status").output().unwrap().stdout).unwrap();
+    ["Uid", "Gid", "Groups"].map(|name| field(&status, name))
+}
+
+fn user() {
+    let ours = || identity(&mut Command::new("/bin/cat"));
+    let before = ours();
+    for mechanism in [Mechanism::Share, Mechanism::Fork] {
+        let found = identity(Command::new("/bin/cat").uid(61234).gid(61235).mechanism(mechanism));
+        assert_eq!(found, ["61234\t61234\t61234\t61234", "61235\t61235\t61235\t61235", ""]);
+    }
+    assert_eq!(ours(), before);
+}
+
+fn groups() {
+    let found = identity(Command::new("/bin/cat").uid(61234).groups(&[7, 8]));
+    assert_eq!(found[2], "7 8");
+    assert_eq!(identity(Command::new("/bin/cat").groups(&[9]))[2], "9");
+}
+
+fn directory() {
+    let place = TempDir::new().unwrap();
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let mut command = Command::new("/bin/true");
+    assert!(command.current_dir(place.path()).status().unwrap().success());
+    let error = command.uid(61234).spawn().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Chdir, libc::EACCES));
+    assert_eq!(error.action(), format!("chdir to {}", place.path().display()));
+}
+
+fn parent_death() {
+    let spawned = std::thread::spawn(|| {
+        let mut command = Command::new("/bin/sleep");
+        command
+            .arg("1000")
+            .uid(61234)
+            .parent_death_signal(libc::SIGTERM)
+            .spawn()
+            .unwrap()
+    });
+    let status = spawned.join().unwrap().wait().unwrap();
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&status),
+        Some(libc::SIGTERM)
+    );
+}
+
+fn root() {
+    let place = TempDir::new().unwrap();
+    std::fs::create_dir(place.path().join("inner")).unwrap();
+    // The directory is looked up in the new root.
+    let mut command = Command::new("/program");
+    let error = command.chroot(place.path()).current_dir("/inner").spawn().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    let error = command.current_dir("/tmp").spawn().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Chdir, libc::ENOENT));
+    let error = Command::new("/program").chroot("/nowhere").spawn().unwrap_err();
+    assert_eq!((error.stage(), error.action()), (Stage::Chroot, "chroot to /nowhere"));
+    // Nor does it keep the directory of the parent: `inner` is beside the program that a relative path names.
+    std::fs::copy("/bin/true", place.path().join("here")).unwrap();
+    std::env::set_current_dir(place.path().join("inner")).unwrap();
+    let error = Command::new("../here")
+        .chroot(place.path().join("inner"))
+        .spawn()
+        .unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    assert!(Command::new("bin/true").chroot("/").status().unwrap().success());
+}

@@ -1,0 +1,117 @@
+//! Signals to a child, to its group, and to all below it.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
+use vspawn::{Child, Command, Stage, Stdio};
+
+use crate::support::{Test, test};
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test("a_child_gets_the_signal_that_was_sent", signal),
+        test("a_killed_group_takes_grandchildren_along", group),
+        test(
+            "a_group_is_still_signalled_after_its_leader_was_waited_for",
+            group_after_leader,
+        ),
+        test("a_child_without_a_group_has_none_to_signal", no_group),
+        test("a_killed_tree_takes_all_that_hangs_below", tree),
+        test("a_tree_that_was_waited_for_is_nobodys", tree_after_wait),
+    ]
+}
+
+fn signal() {
+    for signal in [libc::SIGTERM, libc::SIGUSR2, libc::SIGKILL] {
+        let mut child = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
+        child.signal(signal).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(signal));
+    }
+    let mut child = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
+    let error = child.signal(1000).unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Kill, libc::EINVAL));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Starts a shell that says its descendants' pids, on a line each; they all hold its output.
+fn family(command: &mut Command, script: &str, count: usize) -> (Child, BufReader<vspawn::ChildStdout>, Vec<u32>) {
+    let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut pids = Vec::new();
+    for _ in 0..count {
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        pids.push(line.trim().parse().unwrap());
+    }
+    (child, lines, pids)
+}
+
+const FAMILY: &str = "sleep 1000 & echo $!; (sleep 1000 & echo $!; wait) & wait";
+
+/// The output ends when the last who held it has ended.
+fn all_ended(mut lines: BufReader<vspawn::ChildStdout>) {
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut lines, &mut rest).unwrap();
+    assert_eq!(rest, "");
+}
+
+fn group() {
+    for session in [false, true] {
+        let mut command = Command::new("/bin/sh");
+        if session {
+            command.new_session(true)
+        } else {
+            command.process_group(0)
+        };
+        let (mut child, lines, _) = family(&mut command, FAMILY, 2);
+        child.signal_group(libc::SIGKILL).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
+        all_ended(lines);
+    }
+    // With its only member waited for, a group has ended.
+    let mut child = Command::new("/bin/sleep").arg("1000").process_group(0).spawn().unwrap();
+    child.signal_group(libc::SIGKILL).unwrap();
+    child.wait().unwrap();
+    let error = child.signal_group(libc::SIGKILL).unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Kill, libc::ESRCH));
+}
+
+fn group_after_leader() {
+    let mut command = Command::new("/bin/sh");
+    let (mut child, lines, _) = family(command.process_group(0), "sleep 1000 & echo $!", 1);
+    assert!(child.wait().unwrap().success());
+    child.signal_group(libc::SIGTERM).unwrap();
+    all_ended(lines);
+}
+
+fn no_group() {
+    let mut child = Command::new("/bin/true").spawn().unwrap();
+    let error = child.signal_group(libc::SIGTERM).unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Kill, libc::EINVAL));
+    child.wait().unwrap();
+}
+
+fn tree() {
+    for _ in 0..10 {
+        let mut command = Command::new("/bin/sh");
+        // A grandchild in a session of its own, which no signal to a group would reach.
+        let script = "setsid sleep 1000 & (setsid sh -c 'sleep 1000 & echo $!; wait' & wait) & wait";
+        let (mut child, lines, pids) = family(&mut command, script, 1);
+        assert_eq!(pids.len(), 1);
+        // setsid itself, the subshell, the shell in it, and its sleep.
+        assert_eq!(child.kill_tree().unwrap(), 4);
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
+        all_ended(lines);
+    }
+    let mut alone = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
+    assert_eq!(alone.kill_tree().unwrap(), 0);
+    assert!(alone.wait_timeout(Duration::from_secs(100)).unwrap().is_some());
+}
+
+fn tree_after_wait() {
+    let mut child = Command::new("/bin/true").spawn().unwrap();
+    child.wait().unwrap();
+    assert_eq!(child.kill_tree().unwrap(), 0);
+}

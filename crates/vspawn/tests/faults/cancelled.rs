@@ -1,0 +1,167 @@
+//! Threads cancelled while they spawn: the cancellation acts before or after a spawn, never within it.
+
+use std::ffi::c_void;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+use vspawn::{Command, Mechanism, Prepared};
+
+use crate::support::state::status_field;
+use crate::support::{Test, kernel, test};
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test("a_thread_cancelled_at_its_next_point_finishes_its_spawn", || {
+            cancelled(false);
+        }),
+        test("a_thread_cancelled_at_any_moment_finishes_its_spawn", || {
+            cancelled(true);
+        }),
+        test(
+            "a_spawn_leaves_the_state_of_cancellation_as_it_was",
+            state_of_cancellation,
+        ),
+    ]
+}
+
+unsafe extern "C-unwind" {
+    fn pthread_testcancel();
+    fn pthread_setcanceltype(kind: libc::c_int, before: *mut libc::c_int) -> libc::c_int;
+    fn pthread_setcancelstate(state: libc::c_int, before: *mut libc::c_int) -> libc::c_int;
+}
+
+unsafe extern "C" {
+    fn pthread_cancel(thread: libc::pthread_t) -> libc::c_int;
+    fn pthread_key_create(key: *mut libc::pthread_key_t, end: Option<extern "C" fn(*mut c_void)>) -> libc::c_int;
+    fn pthread_setspecific(key: libc::pthread_key_t, value: *const c_void) -> libc::c_int;
+}
+
+const ASYNCHRONOUS: libc::c_int = 1;
+const DEFERRED: libc::c_int = 0;
+const ENABLED: libc::c_int = 0;
+const DISABLED: libc::c_int = 1;
+
+static SPAWNED: AtomicU32 = AtomicU32::new(0);
+static MASK_WAS_OPEN: AtomicBool = AtomicBool::new(false);
+
+struct Spawner {
+    prepared: Prepared,
+    asynchronous: bool,
+    key: libc::pthread_key_t,
+}
+
+/// Runs as the thread ends, with the mask that the cancellation has left.
+extern "C" fn at_end(_: *mut c_void) {
+    MASK_WAS_OPEN.store(status_field("SigBlk") == "0000000000000000", SeqCst);
+}
+
+/// Spawns until it is cancelled. "C-unwind", since glibc cancels by unwinding.
+extern "C-unwind" fn spawn_for_ever(spawner: *mut c_void) -> *mut c_void {
+    // SAFETY: the spawner outlives the thread, which is joined; the calls get valid arguments. Nothing but the spawn runs
+    // while the thread may be cancelled at any moment.
+    unsafe {
+        let spawner = &*spawner.cast::<Spawner>();
+        pthread_setspecific(spawner.key, std::ptr::from_ref(spawner).cast());
+        let mut before = 0;
+        loop {
+            if spawner.asynchronous {
+                pthread_setcanceltype(ASYNCHRONOUS, &raw mut before);
+            }
+            let child = spawner.prepared.spawn();
+            pthread_setcanceltype(DEFERRED, &raw mut before);
+            // To drop a handle is to call `close`, a cancellation point, which then leaves the file open.
+            pthread_setcancelstate(DISABLED, &raw mut before);
+            if let Ok(mut child) = child {
+                let _ = child.wait();
+            }
+            SPAWNED.fetch_add(1, SeqCst);
+            pthread_setcancelstate(ENABLED, &raw mut before);
+            pthread_testcancel();
+        }
+    }
+}
+
+/// Cancels the thread while a spawn of its is held in the child: a function there waits for a byte.
+fn cancelled(asynchronous: bool) {
+    let (reader, writer) = pipe();
+    let (at, reached) = pipe();
+    let hook = move || {
+        let mut byte = 0u8;
+        // SAFETY: one byte each, in the forked child.
+        unsafe {
+            libc::write(std::os::fd::AsRawFd::as_raw_fd(&reached), (&raw const byte).cast(), 1);
+            libc::read(std::os::fd::AsRawFd::as_raw_fd(&reader), (&raw mut byte).cast(), 1);
+        }
+        Ok(())
+    };
+    let mut command = Command::new("/bin/true");
+    // SAFETY: the hook only makes system calls.
+    let prepared = unsafe { command.mechanism(Mechanism::Fork).pre_exec(hook).prepare().unwrap() };
+    drop(command);
+    let mut key = 0;
+    // SAFETY: stores a key; the function stays.
+    assert_eq!(unsafe { pthread_key_create(&raw mut key, Some(at_end)) }, 0);
+    let mut spawner = Spawner {
+        prepared,
+        asynchronous,
+        key,
+    };
+    let byte = |fd: &OwnedFd| kernel::read_byte(fd);
+    for _ in 0..10 {
+        let files = crate::support::state::open_files();
+        let mut thread: libc::pthread_t = 0;
+        // SAFETY: the function's unwinding ends in glibc, which started it; the spawner outlives the thread.
+        unsafe {
+            let run: extern "C" fn(*mut c_void) -> *mut c_void =
+                std::mem::transmute(spawn_for_ever as extern "C-unwind" fn(*mut c_void) -> *mut c_void);
+            let argument = (&raw mut spawner).cast();
+            assert_eq!(
+                libc::pthread_create(&raw mut thread, std::ptr::null(), run, argument),
+                0
+            );
+        }
+        byte(&at);
+        // SAFETY: the thread was not joined yet.
+        assert_eq!(unsafe { pthread_cancel(thread) }, 0);
+        std::thread::sleep(Duration::from_millis(5));
+        kernel::write_byte(&writer);
+        let mut result = std::ptr::null_mut();
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::pthread_join(thread, &raw mut result) }, 0);
+        // The function never returns. Cancelled by pthread_setcancelstate, glibc 2.36 forgets to say PTHREAD_CANCELED.
+        assert!(result as isize == -1 || (asynchronous && result.is_null()));
+        assert!(MASK_WAS_OPEN.swap(false, SeqCst));
+        assert_eq!(files, crate::support::state::open_files());
+        // Cancelled within, the handle went with the thread, but the child is whole.
+        match asynchronous {
+            true => assert_eq!(kernel::reap_any().expect("the child").1, 0),
+            false => assert!(!kernel::has_children()),
+        }
+    }
+    assert_eq!(SPAWNED.load(SeqCst), if asynchronous { 0 } else { 10 });
+    assert!(Command::new("/bin/true").status().unwrap().success());
+}
+
+fn pipe() -> (OwnedFd, OwnedFd) {
+    let mut fds = [0; 2];
+    // SAFETY: stores two new descriptors, which nobody else owns.
+    unsafe {
+        assert_eq!(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC), 0);
+        (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1]))
+    }
+}
+
+fn state_of_cancellation() {
+    for state in [ENABLED, DISABLED] {
+        let (mut before, mut after) = (0, 0);
+        // SAFETY: stores the states in locals.
+        unsafe {
+            pthread_setcancelstate(state, &raw mut before);
+            assert!(Command::new("/bin/true").status().unwrap().success());
+            assert!(Command::new("/nowhere").spawn().is_err());
+            pthread_setcancelstate(before, &raw mut after);
+        }
+        assert_eq!(after, state);
+    }
+}

@@ -1,0 +1,126 @@
+//! A parent without some of its standard streams: pipes and other descriptors then get the numbers 0 to 2, which are also those
+//! that the child is to have.
+
+use std::io::{Read, Write};
+
+use tempfile::TempDir;
+use vspawn::{Command, Stdio};
+
+use crate::support::needs::Need;
+use crate::support::state::open_files;
+use crate::support::{Test, helper, kernel, test};
+
+pub fn tests() -> Vec<Test> {
+    (0..8u32)
+        .map(|closed| {
+            let names: String = (0..3)
+                .filter(|fd| closed & (1 << fd) != 0)
+                .map(|fd| format!("_{fd}"))
+                .collect();
+            let name = format!("with_closed{names}_each_stream_of_a_child_is_what_was_asked");
+            test(name, move || check(closed)).needs(&[Need::Cc])
+        })
+        .collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Wish {
+    Inherit,
+    Null,
+    Piped,
+}
+
+impl Wish {
+    fn stdio(self) -> Stdio {
+        match self {
+            Wish::Inherit => Stdio::inherit(),
+            Wish::Null => Stdio::null(),
+            Wish::Piped => Stdio::piped(),
+        }
+    }
+}
+
+fn check(closed: u32) {
+    let place = TempDir::new().unwrap();
+    // The original streams stay safe above, for the message of an assertion.
+    let copies = [0, 1, 2].map(|fd| kernel::copy_above(fd, 50).unwrap());
+    (0..3).filter(|fd| closed & (1 << fd) != 0).for_each(kernel::close);
+    let outcome = std::panic::catch_unwind(|| {
+        let wishes = [Wish::Inherit, Wish::Null, Wish::Piped];
+        for index in 0..27usize {
+            let wished = [wishes[index / 9], wishes[index / 3 % 3], wishes[index % 3]];
+            for close_others in [false, true] {
+                streams(wished, close_others, place.path());
+                contents(wished, close_others);
+            }
+        }
+    });
+    for (fd, copy) in copies.iter().enumerate() {
+        if closed & (1 << fd) != 0 {
+            std::mem::forget(kernel::copy_to(std::os::fd::AsRawFd::as_raw_fd(copy), fd as i32));
+        }
+    }
+    outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}
+
+/// The child's three descriptors lead where they should, and no other is open in it.
+fn streams(wished: [Wish; 3], close_others: bool, place: &std::path::Path) {
+    let before = open_files();
+    let inherited = |fd: i32| before.get(&fd).cloned();
+    let mut command = Command::new(helper::path());
+    let [stdin, stdout, stderr] = wished.map(Wish::stdio);
+    command
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr)
+        .close_others(close_others);
+    let found = helper::descriptors_of(&mut command, &place.join("report"));
+    for (fd, wish) in (0..).zip(wished) {
+        let found = found.get(&fd);
+        match wish {
+            Wish::Inherit => assert_eq!(found.cloned(), inherited(fd), "{fd} of {wished:?}"),
+            Wish::Null => assert_eq!(found.unwrap(), "/dev/null", "{fd} of {wished:?}"),
+            Wish::Piped => assert!(found.unwrap().starts_with("pipe:"), "{fd} of {wished:?}"),
+        }
+    }
+    let others: Vec<_> = found
+        .keys()
+        .filter(|fd| **fd > 2 && (close_others || **fd >= 50))
+        .collect();
+    assert!(others.is_empty(), "{others:?}");
+    assert_eq!(before, open_files());
+}
+
+/// What is written at one end comes out at the other, and not elsewhere.
+fn contents(wished: [Wish; 3], close_others: bool) {
+    if wished[0] == Wish::Inherit || wished[1] != Wish::Piped {
+        return;
+    }
+    let mut command = Command::new("/bin/sh");
+    command.args([
+        "-c",
+        "read line; echo \"out $line\"; [ ! -p /dev/fd/2 ] || echo \"err $line\" >&2",
+    ]);
+    let [stdin, stdout, stderr] = wished.map(Wish::stdio);
+    command
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr)
+        .close_others(close_others);
+    let mut child = command.spawn().unwrap();
+    let sent = if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(b"hello\n").unwrap();
+        "hello"
+    } else {
+        ""
+    };
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(text, format!("out {sent}\n"), "{wished:?}");
+    if let Some(mut stderr) = child.stderr.take() {
+        let mut text = String::new();
+        stderr.read_to_string(&mut text).unwrap();
+        assert_eq!(text, format!("err {sent}\n"), "{wished:?}");
+    }
+    child.wait().unwrap();
+}

@@ -1,0 +1,118 @@
+//! A parent at its limits: of open files, of memory, of processes.
+
+use std::os::fd::OwnedFd;
+
+use libc::{E2BIG, EAGAIN, EMFILE, ENOMEM};
+use vspawn::{Command, Stage, Stdio};
+
+use crate::support::needs::Need;
+use crate::support::state::{State, open_files};
+use crate::support::{Test, kernel, run_alone, test};
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test("a_full_table_of_descriptors_is_told_at_each_of_them", full_table),
+        test("no_memory_for_the_childs_stack_is_told", no_memory),
+        test("a_childs_own_limit_of_memory_meets_its_exec", childs_limit),
+        test("the_limit_of_processes_is_told_at_clone", process_limit).needs(&[Need::Setpriv]),
+        test("at_the_limit_of_processes", at_the_process_limit).inner(),
+    ]
+}
+
+/// Leaves exactly so many free numbers.
+fn fill_table(free: usize) -> Vec<OwnedFd> {
+    let mut held: Vec<OwnedFd> = std::iter::from_fn(|| kernel::copy_above(0, 3)).collect();
+    held.truncate(held.len() - free);
+    held
+}
+
+fn full_table() {
+    kernel::set_soft_limit(libc::RLIMIT_NOFILE, 100);
+    let mut command = Command::new("/bin/true");
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let prepared = command.prepare().unwrap();
+    // Three pipes and a pidfd are seven.
+    for free in 0..7 {
+        let held = fill_table(free);
+        let before = open_files();
+        let error = prepared.spawn().unwrap_err();
+        let stage = if free < 6 { Stage::Pipe } else { Stage::Clone };
+        assert_eq!((error.stage(), error.raw_os_error()), (stage, EMFILE), "{free} free");
+        assert_eq!(before, open_files(), "{free} free");
+        let error = prepared.spawn_nowait().unwrap_err();
+        assert_eq!((error.stage(), error.raw_os_error()), (stage, EMFILE), "{free} free");
+        assert_eq!(before, open_files(), "{free} free");
+        drop(held);
+    }
+    let held = fill_table(7);
+    let mut child = prepared.spawn().unwrap();
+    assert!(child.wait().unwrap().success());
+    drop(held);
+}
+
+fn no_memory() {
+    let prepared = Command::new("/bin/true").prepare().unwrap();
+    let before = State::now();
+    let unlimited = kernel::limit(libc::RLIMIT_AS).0;
+    kernel::set_soft_limit(libc::RLIMIT_AS, 1 << 20);
+    let results: Vec<_> = (0..3).map(|_| prepared.spawn()).collect();
+    let detached = prepared.spawn_nowait();
+    kernel::set_soft_limit(libc::RLIMIT_AS, unlimited);
+    for result in results.into_iter().chain([detached]) {
+        let error = result.unwrap_err();
+        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Stack, ENOMEM));
+    }
+    assert_eq!(before, State::now());
+    assert!(prepared.spawn().unwrap().wait().unwrap().success());
+    // The stack is kept now: a spawn needs no memory of the parent's, only the child some.
+    kernel::set_soft_limit(libc::RLIMIT_AS, 1 << 20);
+    let kept = prepared.spawn();
+    kernel::set_soft_limit(libc::RLIMIT_AS, unlimited);
+    kept.unwrap().wait().unwrap();
+}
+
+fn childs_limit() {
+    let error = Command::new("/bin/true")
+        .resource_limit(libc::RLIMIT_STACK, 0, 0)
+        .spawn();
+    // Either the arguments no longer fit, or the new image dies of it: never the parent.
+    match error {
+        Err(error) => {
+            assert_eq!(error.stage(), Stage::Exec);
+            assert!(matches!(error.raw_os_error(), E2BIG | ENOMEM), "{error}");
+        }
+        Ok(mut child) => assert!(!child.wait().unwrap().success()),
+    }
+    let mut child = Command::new("/bin/true")
+        .resource_limit(libc::RLIMIT_AS, 4096, 4096)
+        .spawn();
+    if let Ok(child) = &mut child {
+        assert!(!child.wait().unwrap().success());
+    }
+}
+
+/// Root is above that limit.
+fn process_limit() {
+    run_alone(
+        &["setpriv", "--reuid", "61234", "--clear-groups"],
+        "at_the_limit_of_processes",
+    )
+    .unwrap();
+}
+
+fn at_the_process_limit() {
+    let mut command = Command::new("/bin/true");
+    let prepared = command.stdout(Stdio::piped()).prepare().unwrap();
+    assert!(prepared.spawn().unwrap().wait().unwrap().success());
+    kernel::set_soft_limit(libc::RLIMIT_NPROC, 1);
+    for _ in 0..20 {
+        for result in [prepared.spawn(), prepared.spawn_nowait()] {
+            let error = result.unwrap_err();
+            assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, EAGAIN));
+            assert_eq!(error.action(), "create a process for /bin/true");
+        }
+    }
+}

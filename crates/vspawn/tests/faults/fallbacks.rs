@@ -1,0 +1,100 @@
+//! Kernels and filters without clone3: clone does the same, and the child clears its handlers by hand.
+
+use libc::{EINVAL, ENOSYS, EPERM};
+use tempfile::TempDir;
+use vspawn::{Command, Mechanism, Stage, Stdio};
+
+use crate::support::seccomp::{call, refuse};
+use crate::support::state::field;
+use crate::support::{Test, kernel, test};
+
+pub fn tests() -> Vec<Test> {
+    let refusals = [("enosys", ENOSYS), ("eperm", EPERM), ("einval", EINVAL)];
+    let mut tests = vec![
+        test("with_clone3_handlers_are_cleared_and_ignored_signals_stay", || {
+            dispositions(None);
+        }),
+        test("a_cgroup_without_clone3_is_told", cgroup_without_clone3),
+    ];
+    for (name, errno) in refusals {
+        let name = format!("with_clone3_refused_with_{name}_handlers_are_cleared_and_ignored_signals_stay");
+        tests.push(test(name, move || dispositions(Some(errno))));
+    }
+    tests.into_iter().map(Test::changes_its_process).collect()
+}
+
+extern "C" fn never(_: i32) {
+    std::process::abort();
+}
+
+/// The dispositions and mask that a program finds, as the kernel lists them.
+fn found(command: &mut Command) -> [u64; 3] {
+    let output = command.arg("/proc/self/status").output().unwrap();
+    let status = String::from_utf8(output.stdout).unwrap();
+    ["SigCgt", "SigIgn", "SigBlk"].map(|name| u64::from_str_radix(&field(&status, name), 16).unwrap())
+}
+
+fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+fn dispositions(clone3_refused: Option<i32>) {
+    let real_time = libc::SIGRTMIN() + 3;
+    for signal in [libc::SIGUSR1, libc::SIGTERM, real_time, 64] {
+        kernel::set_handler(signal, never as *const () as usize);
+    }
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, real_time + 1] {
+        kernel::set_handler(signal, libc::SIG_IGN);
+    }
+    let ours = bit(libc::SIGHUP) | bit(libc::SIGINT) | bit(libc::SIGQUIT) | bit(real_time + 1);
+    let pipe = bit(libc::SIGPIPE);
+    if let Some(errno) = clone3_refused {
+        refuse(&[(call(libc::SYS_clone3), errno)]);
+    }
+    for mechanism in [Mechanism::Share, Mechanism::Fork] {
+        let cat = || {
+            let mut command = Command::new("/bin/cat");
+            command.mechanism(mechanism);
+            command
+        };
+        let others = found(&mut cat())[1] & !ours & !pipe;
+        assert_eq!(found(&mut cat()), [0, ours | others, 0]);
+        assert_eq!(found(cat().inherit_sigpipe()), [0, ours | others | pipe, 0]);
+        let default = &[libc::SIGHUP, libc::SIGTERM];
+        assert_eq!(
+            found(cat().default_signals(default)),
+            [0, others | ours & !bit(libc::SIGHUP), 0]
+        );
+        let ignored = found(cat().ignored_signals(&[libc::SIGUSR1]));
+        assert_eq!(ignored, [0, ours | others | bit(libc::SIGUSR1), 0]);
+        let blocked = found(cat().blocked_signals(&[libc::SIGUSR2, 64]));
+        assert_eq!(blocked, [0, ours | others, bit(libc::SIGUSR2) | bit(64)]);
+    }
+    detached();
+}
+
+/// The same way without waiting, and its failure.
+fn detached() {
+    let mut command = Command::new("/bin/true");
+    let mut child = command.stdout(Stdio::null()).spawn_nowait().unwrap();
+    assert!(child.wait().unwrap().success());
+    let error = Command::new("/nowhere").spawn_nowait().unwrap().wait().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    let error = Command::new("/nowhere").spawn().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+}
+
+fn cgroup_without_clone3() {
+    let place = TempDir::new().unwrap();
+    for errno in [ENOSYS, EPERM] {
+        let mut command = Command::new("/bin/true");
+        command.cgroup(std::fs::File::open(place.path()).unwrap());
+        refuse(&[(call(libc::SYS_clone3), errno)]);
+        let error = command.spawn().unwrap_err();
+        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, errno));
+        assert_eq!(
+            error.action(),
+            "create a process in a cgroup: clone3 is refused, and clone cannot"
+        );
+    }
+}

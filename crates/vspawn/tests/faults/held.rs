@@ -1,0 +1,217 @@
+//! A child held between clone and exec: stopped, killed, or still there when its handle is dropped. A filter asks the test what is
+//! to become of the child's exec, so that the moment is certain.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use vspawn::{Command, Mechanism, Stage};
+
+use crate::support::seccomp::{Waiting, ask, call};
+use crate::support::state::{State, field, mappings};
+use crate::support::{Test, kernel, test};
+
+pub fn tests() -> Vec<Test> {
+    let tests = vec![
+        test("a_child_stopped_before_its_exec_goes_on_when_continued", stopped),
+        test(
+            "a_detached_child_stopped_before_its_exec_does_not_stop_the_parent",
+            stopped_detached,
+        ),
+        test("a_child_killed_before_its_exec_is_a_child_that_was_killed", killed),
+        test(
+            "a_detached_child_that_is_held_is_neither_started_nor_ended",
+            held_detached,
+        ),
+        test(
+            "children_dropped_before_their_exec_keep_their_memory_until_then",
+            dropped,
+        ),
+        test(
+            "a_process_forked_meanwhile_does_not_wait_for_ever_for_a_childs_exec",
+            forked_meanwhile,
+        ),
+        test("a_group_is_signalled_after_it_has_begun", group_in_flight),
+    ];
+    tests.into_iter().map(Test::changes_its_process).collect()
+}
+
+const EXEC: libc::c_long = libc::SYS_execve;
+
+/// State letter of a process.
+fn state_of(pid: u32) -> char {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    field(&status, "State").chars().next().unwrap()
+}
+
+fn until(mut condition: impl FnMut() -> bool) {
+    let mut tries = 0;
+    while !condition() {
+        tries += 1;
+        assert!(tries < 20_000, "it never came to be");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The first exec finds its process stopped, and is tried again once it was continued.
+fn stop_then_continue() -> Arc<AtomicU32> {
+    let stopped = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&stopped);
+    ask(&[call(EXEC)], move |waiting| {
+        let pid = waiting.pid;
+        if seen.swap(pid, SeqCst) != 0 {
+            return waiting.go_on();
+        }
+        // Its wait for an answer is interrupted by the stop; the call begins anew when it goes on.
+        kernel::kill(pid as i32, libc::SIGSTOP);
+    });
+    stopped
+}
+
+fn stopped() {
+    let stopped = stop_then_continue();
+    let before = State::now();
+    let continuing = std::thread::spawn(move || {
+        until(|| stopped.load(SeqCst) != 0);
+        let pid = stopped.load(SeqCst);
+        until(|| state_of(pid) == 'T');
+        kernel::kill(pid as i32, libc::SIGCONT);
+    });
+    let mut child = Command::new("/bin/true").spawn().unwrap();
+    assert!(child.wait().unwrap().success());
+    continuing.join().unwrap();
+    drop(child);
+    assert_eq!(before, State::now());
+}
+
+fn stopped_detached() {
+    let stopped = stop_then_continue();
+    let mut child = Command::new("/bin/true").spawn_nowait().unwrap();
+    until(|| stopped.load(SeqCst) != 0 && state_of(child.id()) == 'T');
+    assert_eq!(child.try_wait().unwrap(), None);
+    assert_eq!(child.wait_timeout(Duration::from_millis(30)).unwrap(), None);
+    // Another one does not mind.
+    assert!(Command::new("/bin/true").status().unwrap().success());
+    child.signal(libc::SIGCONT).unwrap();
+    child.started().unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+/// For both ways to start: a killed child did not fail in its own doing.
+fn killed() {
+    ask(&[call(EXEC)], |waiting| kernel::kill(waiting.pid as i32, libc::SIGKILL));
+    let before = State::now();
+    for mechanism in [Mechanism::Share, Mechanism::Fork] {
+        let mut child = Command::new("/bin/true").mechanism(mechanism).spawn().unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&status),
+            Some(libc::SIGKILL)
+        );
+    }
+    let mut child = Command::new("/bin/true").spawn_nowait().unwrap();
+    child.started().unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&status),
+        Some(libc::SIGKILL)
+    );
+    drop(child);
+    assert_eq!(before, State::now());
+}
+
+/// Lets execs go on only once the returned flag is set.
+fn gate() -> Arc<AtomicBool> {
+    let open = Arc::new(AtomicBool::new(false));
+    let is_open = Arc::clone(&open);
+    ask(&[call(EXEC)], move |waiting: Waiting<'_>| {
+        until(|| is_open.load(SeqCst));
+        waiting.go_on();
+    });
+    open
+}
+
+fn held_detached() {
+    let open = gate();
+    let mut child = Command::new("/bin/true").spawn_nowait().unwrap();
+    assert_eq!(child.try_wait().unwrap(), None);
+    assert_eq!(child.wait_timeout(Duration::from_millis(20)).unwrap(), None);
+    let opener = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(20));
+        open.store(true, SeqCst);
+    });
+    child.started().unwrap();
+    assert!(child.wait().unwrap().success());
+    opener.join().unwrap();
+    // Killed while it is held.
+    let mut child = Command::new("/bin/true").spawn_nowait().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Their strings and stacks must not be given to others: each child writes its own number, or fails for a broken string.
+fn dropped() {
+    let place = tempfile::TempDir::new().unwrap();
+    let open = gate();
+    let numbers = 0..200u32;
+    for number in numbers.clone() {
+        let file = place.path().join(number.to_string());
+        drop(Command::new("/usr/bin/touch").arg(file).spawn_nowait().unwrap());
+    }
+    let while_held = mappings();
+    assert!(while_held > 200, "each has a stack of its own: {while_held}");
+    open.store(true, SeqCst);
+    for _ in numbers.clone() {
+        assert_eq!(kernel::reap_any().unwrap().1, 0);
+    }
+    assert!(
+        numbers
+            .clone()
+            .all(|number| place.path().join(number.to_string()).exists())
+    );
+    // The next spawn takes the memory back, but for a stock.
+    assert!(Command::new("/bin/true").status().unwrap().success());
+    assert!(mappings() < while_held / 2 + 100, "{} after {while_held}", mappings());
+}
+
+/// There the kernel never clears the word that says the child has left: its end says so.
+fn forked_meanwhile() {
+    let open = gate();
+    let mut child = Command::new("/bin/true").spawn_nowait().unwrap();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    // SAFETY: the forked process only makes raw calls, waits and ends.
+    let forked = unsafe { libc::fork() };
+    if forked == 0 {
+        drop(writer);
+        let _ = std::io::Read::read(&mut reader, &mut [0]);
+        let error = child.wait().map(drop).unwrap_err();
+        let is_right = (error.stage(), error.raw_os_error()) == (Stage::Wait, libc::ECHILD);
+        // SAFETY: ends.
+        unsafe { libc::_exit(if is_right { 0 } else { 1 }) };
+    }
+    open.store(true, SeqCst);
+    assert!(child.wait().unwrap().success());
+    drop((reader, writer));
+    assert_eq!(kernel::reap_any(), Some((forked, 0)));
+}
+
+fn group_in_flight() {
+    let (sender, receiver) = mpsc::channel();
+    ask(&[call(libc::SYS_setpgid)], move |waiting| {
+        std::thread::sleep(Duration::from_millis(50));
+        sender.send(()).unwrap();
+        waiting.go_on();
+    });
+    let mut child = Command::new("/bin/sleep")
+        .arg("1000")
+        .process_group(0)
+        .spawn_nowait()
+        .unwrap();
+    child.signal_group(libc::SIGTERM).unwrap();
+    receiver.recv().unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&status),
+        Some(libc::SIGTERM)
+    );
+}

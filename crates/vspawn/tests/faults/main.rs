@@ -1,0 +1,38 @@
+//! Bad input and faults: what a spawn says, and that it leaves its process as it was. Each file is one subject, each test a
+//! process of its own (`support`); tests that cannot run here say why.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cancelled;
+mod closed_streams;
+mod descriptors;
+mod exhausted;
+mod fallbacks;
+mod held;
+mod namespaces;
+mod programs;
+mod quiet;
+mod refused;
+mod signals;
+mod stress;
+
+fn main() -> std::process::ExitCode {
+    let subjects = [
+        refused::tests(),
+        programs::tests(),
+        closed_streams::tests(),
+        descriptors::tests(),
+        exhausted::tests(),
+        fallbacks::tests(),
+        held::tests(),
+        signals::tests(),
+        quiet::tests(),
+        namespaces::tests(),
+        cancelled::tests(),
+        stress::tests(),
+    ];
+    support::main(subjects.into_iter().flatten().collect())
+}

@@ -1,0 +1,261 @@
+//! Programs that cannot be executed, the search in PATH, and strings that no program can be given.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use libc::{E2BIG, EACCES, EINVAL, ELOOP, ENOENT, ENOEXEC, ENOTDIR};
+use tempfile::TempDir;
+use vspawn::{Command, Error, Stage};
+
+use crate::support::needs::Need;
+use crate::support::{Test, test};
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test("a_missing_program_is_told_with_its_path", missing),
+        test("a_file_that_may_not_be_executed_is_eacces", not_executable),
+        test(
+            "a_text_without_an_interpreter_line_is_enoexec_and_no_shell_runs_it",
+            wrong_format,
+        ),
+        test("a_missing_interpreter_is_enoent", missing_interpreter),
+        test("a_directory_and_a_path_through_a_file_are_told", directory),
+        test("a_loop_of_links_ends_the_search", loop_of_links),
+        test("the_search_goes_on_after_eacces", search_past_eacces),
+        test("the_search_says_eacces_if_it_finds_nothing_else", search_only_eacces),
+        test("the_search_says_the_name_if_nothing_is_there", search_nothing),
+        test("an_empty_directory_of_path_is_the_current_one", empty_directory),
+        test("an_overlong_directory_of_path_is_passed_by", overlong_directory),
+        test("the_childs_own_path_is_searched", own_path),
+        test("arguments_larger_than_the_kernel_takes_are_e2big", too_big),
+        test("a_nul_byte_is_refused_before_anything_starts", nul),
+        test("an_empty_program_is_refused", empty),
+        test("names_of_variables_that_are_none_are_refused", bad_names),
+        test("a_signal_that_does_not_exist_is_refused", bad_signal),
+        test("requests_that_exclude_each_other_are_refused", contradictions),
+        test("a_user_without_rights_on_the_program_is_told", other_user).needs(&[Need::Root]),
+    ]
+}
+
+fn file(directory: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
+    let path = directory.join(name);
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    path
+}
+
+/// Fails at exec in the same way whether waited for or not.
+fn fails(command: &mut Command, errno: i32) -> Error {
+    let error = command.spawn().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, errno), "{error}");
+    let mut child = command.spawn_nowait().unwrap();
+    assert_eq!(child.wait().unwrap_err(), error);
+    error
+}
+
+fn missing() {
+    let error = fails(&mut Command::new("/nowhere/x"), ENOENT);
+    assert_eq!(
+        error.to_string(),
+        "exec /nowhere/x: No such file or directory (os error 2)"
+    );
+}
+
+fn not_executable() {
+    let place = TempDir::new().unwrap();
+    let path = file(place.path(), "text", "#!/bin/sh\n", 0o644);
+    let error = fails(&mut Command::new(&path), EACCES);
+    assert_eq!(error.action(), format!("exec {}", path.display()));
+}
+
+fn wrong_format() {
+    let place = TempDir::new().unwrap();
+    let trace = place.path().join("ran");
+    let script = file(
+        place.path(),
+        "script",
+        &format!("echo ran > {}\n", trace.display()),
+        0o755,
+    );
+    fails(&mut Command::new(&script), ENOEXEC);
+    // Nor if it was found by a search, where execvp would try a shell.
+    fails(Command::new("script").env("PATH", place.path()), ENOEXEC);
+    fails(&mut Command::new(file(place.path(), "empty", "", 0o755)), ENOEXEC);
+    assert!(!trace.exists());
+}
+
+fn missing_interpreter() {
+    let place = TempDir::new().unwrap();
+    fails(
+        &mut Command::new(file(place.path(), "script", "#!/nowhere/sh\n", 0o755)),
+        ENOENT,
+    );
+}
+
+fn directory() {
+    fails(&mut Command::new("/tmp"), EACCES);
+    fails(&mut Command::new("/etc/passwd/x"), ENOTDIR);
+}
+
+fn loop_of_links() {
+    let place = TempDir::new().unwrap();
+    std::os::unix::fs::symlink("true", place.path().join("true")).unwrap();
+    fails(
+        Command::new("true").env("PATH", format!("{}:/bin", place.path().display())),
+        ELOOP,
+    );
+}
+
+fn search_past_eacces() {
+    let place = TempDir::new().unwrap();
+    file(place.path(), "true", "", 0o644);
+    let path = format!("/nowhere:/etc/passwd:{}:/usr/bin:/bin", place.path().display());
+    assert!(Command::new("true").env("PATH", path).status().unwrap().success());
+}
+
+fn search_only_eacces() {
+    let place = TempDir::new().unwrap();
+    let denied = file(place.path(), "program", "", 0o644);
+    let path = format!("/nowhere:{}:/nowhere/else", place.path().display());
+    let error = fails(Command::new("program").env("PATH", path), EACCES);
+    assert_eq!(error.action(), format!("exec {}", denied.display()));
+}
+
+fn search_nothing() {
+    let error = fails(Command::new("no-such-program").env("PATH", "/bin:/nowhere"), ENOENT);
+    assert_eq!(error.action(), "exec no-such-program, which is in no directory of PATH");
+}
+
+fn empty_directory() {
+    let place = TempDir::new().unwrap();
+    file(place.path(), "here", "#!/bin/sh\nexit 5\n", 0o755);
+    for path in ["", ":/nowhere", "/nowhere:", "/nowhere::/bin"] {
+        let status = Command::new("here")
+            .env("PATH", path)
+            .current_dir(place.path())
+            .status();
+        assert_eq!(status.unwrap().code(), Some(5), "PATH={path}");
+    }
+}
+
+fn overlong_directory() {
+    let path = format!("/{}:/usr/bin:/bin", "x/".repeat(3000));
+    assert!(Command::new("true").env("PATH", path).status().unwrap().success());
+}
+
+fn own_path() {
+    let place = TempDir::new().unwrap();
+    file(place.path(), "mine", "#!/bin/sh\nexit 6\n", 0o755);
+    assert_eq!(
+        Command::new("mine").env("PATH", place.path()).status().unwrap().code(),
+        Some(6)
+    );
+    // Without any, as glibc's execvp.
+    assert!(Command::new("true").env_clear().status().unwrap().success());
+    assert!(Command::new("true").env_remove("PATH").status().unwrap().success());
+}
+
+fn too_big() {
+    // One string of more than 128 KiB, and all together more than a quarter of the stack's limit may be.
+    fails(Command::new("/bin/true").arg("x".repeat(200_000)), E2BIG);
+    fails(Command::new("/bin/true").args(vec!["x".repeat(100_000); 100]), E2BIG);
+    fails(Command::new("/bin/true").env("LARGE", "x".repeat(200_000)), E2BIG);
+}
+
+/// Refused by `prepare`, and by all that begins with it.
+fn refused(command: &mut Command, action: &str) {
+    let error = command.spawn().unwrap_err();
+    let found = (error.stage(), error.raw_os_error(), error.action());
+    assert_eq!(found, (Stage::Prepare, EINVAL, action));
+    assert_eq!(command.prepare().unwrap_err(), error);
+    assert_eq!(command.spawn_nowait().unwrap_err(), error);
+    assert_eq!(command.output().unwrap_err(), error);
+}
+
+fn nul() {
+    let nul = OsStr::from_bytes(b"a\0b");
+    let end = "it contains a NUL byte";
+    refused(
+        Command::new("/bin/true").arg("fine").arg(nul),
+        &format!("pass argument 2: {end}"),
+    );
+    refused(Command::new("/bin/true").arg0(nul), &format!("pass argv[0]: {end}"));
+    refused(&mut Command::new(nul), &format!("pass argv[0]: {end}"));
+    refused(Command::new(nul).arg0("x"), &format!("pass the program: {end}"));
+    refused(
+        Command::new("/bin/true").env("A", nul),
+        &format!("pass variable A: {end}"),
+    );
+    refused(
+        Command::new("/bin/true").env(nul, "x"),
+        &format!("pass variable a\0b: {end}"),
+    );
+    refused(
+        Command::new("/bin/true").current_dir(nul),
+        &format!("pass the working directory: {end}"),
+    );
+    refused(
+        Command::new("/bin/true").chroot(nul),
+        &format!("pass the root directory: {end}"),
+    );
+}
+
+fn empty() {
+    refused(&mut Command::new(""), "run a program without a name");
+}
+
+fn bad_names() {
+    refused(
+        Command::new("/bin/true").env("", "x"),
+        "pass variable : that is no name",
+    );
+    refused(
+        Command::new("/bin/true").env("A=B", "x"),
+        "pass variable A=B: that is no name",
+    );
+}
+
+fn bad_signal() {
+    for signal in [0, -1, 65] {
+        let action = format!("set signal {signal}, which does not exist");
+        refused(Command::new("/bin/true").blocked_signals(&[signal]), &action);
+        refused(Command::new("/bin/true").ignored_signals(&[signal]), &action);
+        refused(Command::new("/bin/true").default_signals(&[signal]), &action);
+    }
+}
+
+fn contradictions() {
+    let mut command = Command::new("/bin/true");
+    refused(
+        command.new_session(true).process_group(0),
+        "join a process group and begin a session: a session's leader has its own group",
+    );
+    let stdin = std::io::stdin();
+    let copy = || std::os::fd::AsFd::as_fd(&stdin).try_clone_to_owned().unwrap();
+    refused(Command::new("/bin/true").fd(-1, copy()), "give the child descriptor -1");
+    let mut many = Command::new("/bin/true");
+    let file = std::sync::Arc::new(copy());
+    drop(file);
+    for target in 3..3000 {
+        many.fd(target, crate::support::kernel::copy_above(0, 3).unwrap());
+        if target > 2000 {
+            break;
+        }
+    }
+    let error = many.spawn().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Prepare, EINVAL));
+    // SAFETY: it is never called.
+    let hooked = unsafe { Command::new("/bin/true").pre_exec(|| Ok(())).prepare() };
+    assert!(hooked.unwrap_err().action().contains("Mechanism::Fork"));
+}
+
+fn other_user() {
+    let place = TempDir::new().unwrap();
+    let program = file(place.path(), "private", "#!/bin/sh\n", 0o700);
+    let mut command = Command::new(&program);
+    let error = command.uid(65534).gid(65534).spawn().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, EACCES));
+}

@@ -1,0 +1,206 @@
+//! What a spawn must not do behind the back of its caller: write errno, flush buffers, allocate, clear the dumpable flag, lose
+//! memory.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs::File;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use tempfile::TempDir;
+use vspawn::{Command, Stage, Stdio};
+
+use crate::support::needs::Need;
+use crate::support::state::{State, mappings};
+use crate::support::{Test, kernel, test};
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test("errno_is_untouched_by_children_that_fail", errno),
+        test("a_prepared_command_is_spawned_without_allocation", allocations),
+        test("buffered_output_of_the_parent_stays_its_own", buffered_output),
+        test("the_dumpable_flag_is_kept_when_a_child_changes_its_user", dumpable).needs(&[Need::Root]),
+        test("the_dumpable_flag_is_kept_with_eight_threads_at_once", dumpable_threads).needs(&[Need::Root]),
+        test("a_change_of_user_is_refused_to_a_detached_child", detached_user),
+        test("children_dropped_before_their_exec_cost_no_memory", dropped),
+        test("many_detached_children_are_in_flight_at_once", in_flight),
+        test("a_failed_start_is_told_by_each_that_asks", failed_start),
+    ]
+}
+
+/// Counts allocations of the whole process.
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: the system's allocator, with a count.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(address, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The child runs beside its parent, with the parent's thread-local memory: a call of libc's there would write its errno.
+fn errno() {
+    const UNTOUCHED: i32 = 12345;
+    let missing = Command::new("/nowhere/x").prepare().unwrap();
+    let searched = Command::new("nowhere").env("PATH", "/a:/b:/c:/bin").prepare().unwrap();
+    let mut elsewhere = Command::new("/bin/true");
+    let elsewhere = elsewhere.current_dir("/nowhere").close_others(true).prepare().unwrap();
+    kernel::set_errno(UNTOUCHED);
+    for _ in 0..2000 {
+        for prepared in [&missing, &searched, &elsewhere] {
+            let mut child = prepared.spawn_nowait().unwrap();
+            assert_eq!(kernel::errno(), UNTOUCHED);
+            assert!(child.started().is_err());
+            assert_eq!(kernel::errno(), UNTOUCHED);
+        }
+        assert!(missing.spawn().is_err());
+        assert_eq!(kernel::errno(), UNTOUCHED);
+    }
+}
+
+fn allocations() {
+    let mut command = Command::new("true");
+    command
+        .env("A", "b")
+        .current_dir("/")
+        .close_others(true)
+        .umask(0o22)
+        .process_group(0);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let prepared = command.prepare().unwrap();
+    prepared.spawn().unwrap().wait().unwrap();
+    let before = ALLOCATIONS.load(Relaxed);
+    for _ in 0..100 {
+        let mut child = prepared.spawn().unwrap();
+        child.wait().unwrap();
+        let mut child = prepared.spawn_nowait().unwrap();
+        child.started().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(ALLOCATIONS.load(Relaxed) - before, 0);
+}
+
+/// popen_noshell's failing child called exit functions of libc, and what the parent had printed went into the pipe.
+fn buffered_output() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("childs");
+    // SAFETY: a constant format.
+    unsafe { libc::printf(c"printed before the spawn".as_ptr()) };
+    for program in ["/nowhere", "/bin/true"] {
+        let stdout = || Stdio::from(File::options().append(true).create(true).open(&path).unwrap());
+        let _ = Command::new(program)
+            .stdout(stdout())
+            .spawn()
+            .map(|mut child| child.wait());
+        let _ = Command::new(program)
+            .stdout(stdout())
+            .spawn_nowait()
+            .map(|mut child| child.wait());
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), b"");
+}
+
+fn dumpable() {
+    let mut as_nobody = Command::new("/bin/true");
+    let as_nobody = as_nobody.uid(65534).gid(65534).prepare().unwrap();
+    let mut fails_later = Command::new("/bin/true");
+    let fails_later = fails_later.uid(65534).current_dir("/nowhere").prepare().unwrap();
+    let mut fails_at_exec = Command::new("/nowhere");
+    let fails_at_exec = fails_at_exec.gid(65534).prepare().unwrap();
+    for flag in [1, 0, 1] {
+        kernel::set_dumpable(flag);
+        assert!(as_nobody.spawn().unwrap().wait().unwrap().success());
+        assert_eq!(kernel::dumpable(), flag);
+        assert_eq!(fails_later.spawn().unwrap_err().stage(), Stage::Chdir);
+        assert_eq!(kernel::dumpable(), flag);
+        assert_eq!(fails_at_exec.spawn().unwrap_err().stage(), Stage::Exec);
+        assert_eq!(kernel::dumpable(), flag);
+    }
+}
+
+fn dumpable_threads() {
+    let mut command = Command::new("/bin/true");
+    let prepared = command.uid(65534).prepare().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    assert!(prepared.spawn().unwrap().wait().unwrap().success());
+                }
+            });
+        }
+    });
+    assert_eq!(kernel::dumpable(), 1);
+}
+
+fn detached_user() {
+    let mut command = Command::new("/bin/true");
+    let error = command.uid(65534).spawn_nowait().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Prepare, libc::EINVAL));
+    assert_eq!(
+        error.action(),
+        "change the user or group without waiting for exec: use spawn, not spawn_nowait"
+    );
+}
+
+fn dropped() {
+    let works = Command::new("/bin/true").prepare().unwrap();
+    let fails = Command::new("/nowhere").prepare().unwrap();
+    let before = mappings();
+    for _ in 0..100 {
+        for _ in 0..25 {
+            drop(works.spawn_nowait().unwrap());
+            drop(fails.spawn_nowait().unwrap());
+        }
+        (0..50).for_each(|_| assert!(kernel::reap_any().is_some()));
+    }
+    assert!(!kernel::has_children());
+    assert!(works.spawn().unwrap().wait().unwrap().success());
+    // Two for each stack, of which 64 are kept.
+    assert!(
+        mappings() <= before + 2 * 64 + 2,
+        "{} mappings, {before} before",
+        mappings()
+    );
+}
+
+fn in_flight() {
+    let before = State::now();
+    let mut command = Command::new("/bin/sh");
+    let prepared = command.args(["-c", "exit 7"]).prepare().unwrap();
+    for _ in 0..20 {
+        let mut children: Vec<_> = (0..64).map(|_| prepared.spawn_nowait().unwrap()).collect();
+        for child in &mut children {
+            assert_eq!(child.wait().unwrap().code(), Some(7));
+        }
+    }
+    assert_eq!(before, State::now());
+}
+
+fn failed_start() {
+    let mut child = Command::new("/nowhere").spawn_nowait().unwrap();
+    let error = child.started().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    assert_eq!(child.started().unwrap_err(), error);
+    assert_eq!(child.wait().unwrap_err(), error);
+    assert_eq!(child.try_wait().unwrap_err(), error);
+    assert_eq!(child.wait_timeout(std::time::Duration::ZERO).unwrap_err(), error);
+    child.kill().unwrap();
+    let mut child = Command::new("/bin/true").spawn().unwrap();
+    child.started().unwrap();
+    child.wait().unwrap();
+    child.started().unwrap();
+}

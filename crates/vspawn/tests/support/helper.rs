@@ -1,0 +1,35 @@
+//! The helper program in C that writes down what it was given: built once by the process that runs all tests.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub fn path() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(concat!("vspawn-helper-", env!("CARGO_CRATE_NAME")))
+}
+
+/// Without a compiler the tests that need it are not run.
+pub fn build() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/helper.c");
+    if let Ok(status) = Command::new("cc")
+        .args(["-O1", "-Wall", "-Werror", "-o"])
+        .arg(path())
+        .arg(source)
+        .status()
+    {
+        assert!(status.success(), "cc helper.c");
+    }
+}
+
+/// The descriptors of a child that runs the helper: as the parent's, by number, with what they lead to.
+pub fn descriptors_of(command: &mut vspawn::Command, report: &Path) -> BTreeMap<i32, String> {
+    let mut child = command.arg(report).spawn().unwrap();
+    drop((child.stdin.take(), child.stdout.take(), child.stderr.take()));
+    assert!(child.wait().unwrap().success());
+    let lines = std::fs::read_to_string(report).unwrap();
+    let parse = |line: &str| {
+        line.split_once(' ')
+            .map(|(fd, to)| (fd.parse().unwrap(), to.to_owned()))
+    };
+    lines.lines().filter_map(parse).collect()
+}

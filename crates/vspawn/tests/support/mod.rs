@@ -1,0 +1,142 @@
+//! A harness that runs each test in a process of its own: this binary, started again with the test's name in a variable. What a
+//! test changes for its process (filters, limits, closed streams) then ends with it, and what it must not change is
+//! compared before and after. Owns no test.
+
+pub mod helper;
+pub mod kernel;
+pub mod needs;
+pub mod seccomp;
+pub mod state;
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use needs::{Need, required};
+use state::State;
+
+/// In this variable, the name of the one test that this process is for.
+const ALONE: &str = "VSPAWN_TEST_ALONE";
+/// A test that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+/// A test.
+pub struct Test {
+    name: String,
+    needs: Vec<Need>,
+    /// Whether what a spawn must not change is compared; not for tests that change it themselves.
+    compared: bool,
+    /// Started by other tests only.
+    inner: bool,
+    run: Box<dyn Fn()>,
+}
+
+pub fn test(name: impl Into<String>, run: impl Fn() + 'static) -> Test {
+    Test {
+        name: name.into(),
+        needs: Vec::new(),
+        compared: true,
+        inner: false,
+        run: Box::new(run),
+    }
+}
+
+impl Test {
+    pub fn needs(mut self, needs: &[Need]) -> Test {
+        self.needs.extend(needs);
+        self
+    }
+
+    pub fn changes_its_process(mut self) -> Test {
+        self.compared = false;
+        self
+    }
+
+    pub fn inner(mut self) -> Test {
+        self.inner = true;
+        self
+    }
+}
+
+/// Runs the one test that this process is for, or all, each in its process.
+pub fn main(tests: Vec<Test>) -> ExitCode {
+    if let Ok(name) = std::env::var(ALONE) {
+        // SAFETY: this process has one thread.
+        unsafe { std::env::remove_var(ALONE) };
+        run_here(
+            tests
+                .iter()
+                .find(|test| test.name == name)
+                .expect("a test of that name"),
+        );
+        return ExitCode::SUCCESS;
+    }
+    helper::build();
+    let trials = tests.into_iter().filter(|test| !test.inner).map(trial).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn run_here(test: &Test) {
+    // Whoever started the tests may have left open files behind.
+    kernel::close_all_above(2);
+    let before = State::now();
+    (test.run)();
+    if test.compared {
+        assert_eq!(before, State::now(), "what a spawn must leave as it was");
+    }
+}
+
+fn trial(test: Test) -> Trial {
+    let missing = test.needs.iter().find_map(|need| Some((*need, need.check().err()?)));
+    let name = test.name;
+    let Some((need, why)) = missing else {
+        return Trial::test(name.clone(), move || run_alone(&[], &name).map_err(Failed::from));
+    };
+    match required(need) {
+        Ok(false) => Trial::test(name, || Ok(()))
+            .with_kind(why.clone())
+            .with_ignored_flag(true),
+        Ok(true) => Trial::test(name, move || Err(Failed::from(format!("needs {}: {why}", need.name())))),
+        Err(mistake) => Trial::test(name, move || Err(Failed::from(mistake.as_str()))),
+    }
+}
+
+/// Runs a test in a process of its own, started by `wrapper`, a command line before its own.
+pub fn run_alone(wrapper: &[&str], name: &str) -> Result<(), String> {
+    let said = tempfile::NamedTempFile::new().unwrap();
+    let log = || Stdio::from(File::options().append(true).open(said.path()).unwrap());
+    let this = std::env::current_exe().unwrap();
+    let line: Vec<PathBuf> = wrapper.iter().map(PathBuf::from).chain([this]).collect();
+    let mut child = Command::new(&line[0])
+        .args(&line[1..])
+        .env(ALONE, name)
+        .stdin(Stdio::null())
+        .stdout(log())
+        .stderr(log())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("{}: {error}", line[0].display()))?;
+    let begin = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status.to_string();
+        }
+        if begin.elapsed() > PATIENCE {
+            kernel::kill(-(child.id() as i32), libc::SIGKILL);
+            child.wait().unwrap();
+            break format!("hung for {PATIENCE:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    if status == "exit status: 0" {
+        return Ok(());
+    }
+    Err(format!(
+        "{name}: {status}\n{}",
+        std::fs::read_to_string(said.path()).unwrap()
+    ))
+}

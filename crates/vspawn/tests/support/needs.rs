@@ -1,0 +1,94 @@
+//! What a test may need of the machine, how to find out, and whether it may be missing: the rules of `CONTRIBUTING.md`.
+
+use std::process::Command;
+
+/// Names the needs that must be met, separated by commas: a test that lacks one of them fails.
+const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
+/// Needs of the other crates' tests, which the variable may name too.
+const OF_OTHERS: [&str; 7] = ["ebpf", "mountns", "pty", "setpriv", "realtime", "fanotify", "perfetto"];
+
+/// Something that not every machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A C compiler, for the helper program.
+    Cc,
+    /// User id 0 with the usual capabilities.
+    Root,
+    /// Pid namespaces, by `unshare`.
+    PidNs,
+    /// A cgroup (v2) hierarchy that can be written.
+    Cgroup,
+    /// `strace`.
+    Strace,
+    /// `setpriv`, to become somebody without privileges.
+    Setpriv,
+}
+
+impl Need {
+    const ALL: [Need; 6] = [
+        Need::Cc,
+        Need::Root,
+        Need::PidNs,
+        Need::Cgroup,
+        Need::Strace,
+        Need::Setpriv,
+    ];
+
+    /// The name in `SPAWNSCOPE_TEST_REQUIRE`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Need::Cc => "cc",
+            Need::Root => "root",
+            Need::PidNs => "pidns",
+            Need::Cgroup => "cgroup",
+            Need::Strace => "strace",
+            Need::Setpriv => "setpriv",
+        }
+    }
+
+    /// Why this machine does not have it.
+    pub fn check(self) -> Result<(), String> {
+        match self {
+            Need::Cc => succeeds(&["cc", "--version"]),
+            Need::Root => succeeds(&["chroot", "/", "true"]).map_err(|why| format!("not root ({why})")),
+            Need::PidNs => succeeds(&["unshare", "--pid", "--fork", "--mount-proc", "true"]),
+            Need::Cgroup => cgroup(),
+            Need::Strace => succeeds(&["strace", "-f", "-o", "/dev/null", "true"]),
+            Need::Setpriv => succeeds(&["setpriv", "--reuid", "65534", "--clear-groups", "true"]),
+        }
+    }
+}
+
+/// Whether the need must be met. A name that is no need is an error: a typing mistake would quietly require nothing.
+pub fn required(need: Need) -> Result<bool, String> {
+    let names = std::env::var(REQUIRE).unwrap_or_default();
+    let names: Vec<&str> = names
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect();
+    let known = |name: &str| OF_OTHERS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name);
+    match names.iter().find(|name| !known(name)) {
+        Some(unknown) => Err(format!("{REQUIRE} names `{unknown}`, which is no need of any test")),
+        None => Ok(names.contains(&need.name())),
+    }
+}
+
+/// Mounts the hierarchy in a mount namespace of its own and makes a group there; the group goes with it.
+fn cgroup() -> Result<(), String> {
+    let script = "mount -t cgroup2 none /mnt && d=$(mktemp -d /mnt/vspawn.XXXXXX) && rmdir $d";
+    succeeds(&["unshare", "--mount", "sh", "-c", script])
+}
+
+fn succeeds(line: &[&str]) -> Result<(), String> {
+    let output = Command::new(line[0])
+        .args(&line[1..])
+        .output()
+        .map_err(|error| format!("{}: {error}", line[0]))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let reason = said.lines().last().unwrap_or("no reason given");
+    Err(format!("{}: {} ({reason})", line[0], output.status))
+}

@@ -1,0 +1,141 @@
+//! Filters that make a system call fail, or that ask a thread of the test what is to become of it. Both for this thread and
+//! all that it starts from now on, and for ever: only for a test in a process of its own.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::mpsc;
+
+const OFFSET_OF_ARGUMENTS: u32 = 16;
+
+/// A system call, with the low half of one of its arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    number: libc::c_long,
+    argument: Option<(u32, u32)>,
+}
+
+pub fn call(number: libc::c_long) -> Call {
+    Call { number, argument: None }
+}
+
+impl Call {
+    /// Only with this value as its argument `index` (from 0).
+    pub fn with(mut self, index: u32, value: u32) -> Call {
+        self.argument = Some((index, value));
+        self
+    }
+}
+
+/// What a filter does with the calls it names.
+fn program(rules: &[(Call, u32)]) -> Vec<libc::sock_filter> {
+    let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
+    let unless = |k, skip| libc::sock_filter {
+        code: 0x15,
+        jt: 0,
+        jf: skip,
+        k,
+    };
+    let load = |offset| statement(0x20, offset);
+    let give = |value| statement(0x06, value);
+    let mut program = Vec::new();
+    for (call, action) in rules {
+        let number = call.number as u32;
+        match call.argument {
+            None => program.extend([load(0), unless(number, 1)]),
+            Some((index, value)) => program.extend([
+                load(0),
+                unless(number, 3),
+                load(OFFSET_OF_ARGUMENTS + 8 * index),
+                unless(value, 1),
+            ]),
+        }
+        program.push(give(*action));
+    }
+    program.push(give(libc::SECCOMP_RET_ALLOW));
+    program
+}
+
+fn install(rules: &[(Call, u32)], flags: libc::c_ulong) -> i32 {
+    let mut filter = program(rules);
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: a filter with its length.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        let mode = libc::SECCOMP_SET_MODE_FILTER;
+        let result = libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program);
+        assert!(result >= 0, "seccomp: {}", std::io::Error::last_os_error());
+        result as i32
+    }
+}
+
+/// Makes calls fail with an errno.
+pub fn refuse(rules: &[(Call, i32)]) {
+    let rules: Vec<_> = rules
+        .iter()
+        .map(|(call, errno)| (*call, libc::SECCOMP_RET_ERRNO | *errno as u32))
+        .collect();
+    install(&rules, 0);
+}
+
+/// A call that waits for an answer.
+pub struct Waiting<'a> {
+    listener: &'a OwnedFd,
+    id: u64,
+    pub pid: u32,
+}
+
+impl Waiting<'_> {
+    pub fn go_on(self) {
+        self.answer(0, 1);
+    }
+
+    pub fn fail(self, errno: i32) {
+        self.answer(-errno, 0);
+    }
+
+    /// The caller may have been killed meanwhile: then there is nobody to tell.
+    fn answer(self, error: i32, flags: u32) {
+        let response = libc::seccomp_notif_resp {
+            id: self.id,
+            val: 0,
+            error,
+            flags,
+        };
+        // SAFETY: the kernel's struct for this request (SECCOMP_IOCTL_NOTIF_SEND).
+        unsafe { libc::ioctl(self.listener.as_raw_fd(), 0xc018_2101, &raw const response) };
+    }
+}
+
+/// Asks `decide` for each of the calls, in a thread which the filter does not cover, until nobody is left that it covers.
+pub fn ask(calls: &[Call], mut decide: impl FnMut(Waiting<'_>) + Send + 'static) {
+    let (sender, receiver) = mpsc::channel::<OwnedFd>();
+    std::thread::spawn(move || {
+        let listener = receiver.recv().expect("the filter was installed");
+        loop {
+            // SAFETY: the kernel's struct, which must be zeros (SECCOMP_IOCTL_NOTIF_RECV).
+            let (result, request) = unsafe {
+                let mut request: libc::seccomp_notif = std::mem::zeroed();
+                (
+                    libc::ioctl(listener.as_raw_fd(), 0xc050_2100, &raw mut request),
+                    request,
+                )
+            };
+            if result == 0 {
+                let (id, pid) = (request.id, request.pid);
+                decide(Waiting {
+                    listener: &listener,
+                    id,
+                    pid,
+                });
+            }
+        }
+    });
+    let rules: Vec<_> = calls.iter().map(|call| (*call, libc::SECCOMP_RET_USER_NOTIF)).collect();
+    let listener = install(&rules, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER);
+    // SAFETY: a new descriptor, which nobody else owns.
+    sender
+        .send(unsafe { OwnedFd::from_raw_fd(listener) })
+        .expect("the thread listens");
+}

@@ -1,0 +1,60 @@
+//! What a spawn must leave as it was in the process that calls it: open files, signals, the dumpable flag, no child left.
+
+use std::collections::BTreeMap;
+
+use super::kernel;
+
+/// Above the descriptors of these tests.
+const HIGHEST: i32 = 32_768;
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct State {
+    pub files: BTreeMap<i32, String>,
+    /// SigBlk, SigIgn, SigCgt of this thread.
+    signals: Vec<u64>,
+    dumpable: i32,
+    has_children: bool,
+}
+
+impl State {
+    pub fn now() -> State {
+        State {
+            files: open_files(),
+            signals: ["SigBlk", "SigIgn", "SigCgt"].map(signals).to_vec(),
+            dumpable: kernel::dumpable(),
+            has_children: kernel::has_children(),
+        }
+    }
+}
+
+/// This process's descriptors and what they lead to.
+pub fn open_files() -> BTreeMap<i32, String> {
+    // Each number tried and not the directory listed: a filter may refuse that.
+    let target = |fd: i32| Some((fd, std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?));
+    let found = (0..HIGHEST).filter(|fd| kernel::is_open(*fd)).filter_map(target);
+    found.map(|(fd, path)| (fd, path.display().to_string())).collect()
+}
+
+/// A set of signals, without the two that libc keeps for itself: it handles them from its first thread, or cancellation, on.
+fn signals(name: &str) -> u64 {
+    const LIBCS_OWN: u64 = 0b11 << 31;
+    u64::from_str_radix(&status_field(name), 16).unwrap() & !LIBCS_OWN
+}
+
+/// A line of this thread's `status` in `/proc`, without its name.
+pub fn status_field(name: &str) -> String {
+    field(&std::fs::read_to_string("/proc/thread-self/status").unwrap(), name)
+}
+
+/// A line of a `status` file, without its name.
+pub fn field(status: &str, name: &str) -> String {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.expect("the field is there").trim().to_owned()
+}
+
+/// Mappings of this process, to see that none is lost.
+pub fn mappings() -> usize {
+    std::fs::read_to_string("/proc/self/maps").unwrap().lines().count()
+}
