@@ -132,7 +132,10 @@ fn arguments(command: &Command) -> Result<StringArray, Error> {
     let name = command.name.as_ref().unwrap_or(&command.program);
     for (index, arg) in std::iter::once(name).chain(&command.args).enumerate() {
         if !strings.push(&[arg]) {
-            return Err(has_nul(&format!("argument {index}")));
+            return Err(match index {
+                0 => has_nul("argv[0]"),
+                _ => has_nul(&format!("argument {index}")),
+            });
         }
     }
     Ok(strings.finish())
@@ -144,7 +147,8 @@ fn environment(command: &Command) -> Result<StringArray, Error> {
     let mut push = |key: &OsStr, value: &OsStr| {
         let is_name = !key.is_empty() && !key.as_bytes()[1..].contains(&b'=');
         if !is_name {
-            return Err(Error::invalid(format!("set variable {key:?}: that is no name")));
+            let name = key.to_string_lossy();
+            return Err(Error::invalid(format!("pass variable {name}: that is no name")));
         }
         match strings.push(&[key, OsStr::new("="), value]) {
             true => Ok(()),

@@ -183,7 +183,7 @@ fn nul() {
         &format!("pass argument 2: {end}"),
     );
     refused(Command::new("/bin/true").arg0(nul), &format!("pass argv[0]: {end}"));
-    refused(&mut Command::new(nul), &format!("pass argv[0]: {end}"));
+    refused(&mut Command::new(nul), &format!("pass the program: {end}"));
     refused(Command::new(nul).arg0("x"), &format!("pass the program: {end}"));
     refused(
         Command::new("/bin/true").env("A", nul),
