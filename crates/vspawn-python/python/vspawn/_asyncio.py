@@ -117,11 +117,14 @@ class AsyncProcess:
     async def _abort(self) -> None:
         """Leaves neither a process nor a pipe behind."""
         self.kill()
-        if self.stdin is not None:
+        # One that is closed has no loop any more, and cannot be aborted.
+        if self.stdin is not None and not self.stdin.transport.is_closing():
             self.stdin.transport.abort()
         for transport in self._readers:
             transport.close()
         await self.wait()
+        # Transports close their files in the loop's next turn.
+        await asyncio.sleep(0)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: pid {self.pid} returncode: {self.returncode} args: {self.args!r}>"

@@ -6,6 +6,8 @@ from typing_extensions import Unpack
 
 from ._options import Args, File, Options, Path
 
+__all__ = ["Child", "Exchange", "run", "spawn"]
+
 class _Options(Options, total=False):
     executable: Path | None
 

@@ -1,0 +1,92 @@
+"""Signals while `run` and `Popen` wait: Python's handlers run, and what they raise leaves no child behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from types import FrameType, ModuleType
+from typing import Any
+
+import pytest
+
+import vspawn
+
+
+class Rung(Exception):
+    """What the test's handler raises."""
+
+
+def ring(number: int, frame: FrameType | None) -> None:
+    raise Rung
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[list[int]]:
+    """SIGINT interrupts, SIGUSR1 raises, SIGUSR2 is only noted."""
+    heard: list[int] = []
+    wanted: dict[int, Any] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGUSR1: ring,
+        signal.SIGUSR2: lambda number, frame: heard.append(number),
+    }
+    before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+    yield heard
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def kicks(name: str, then: str) -> list[str]:
+    """A child that sends us a signal once we wait, or nearly: nothing is lost if it is early."""
+    return ["/bin/sh", "-c", f"kill -{name} {os.getpid()}; {then}"]
+
+
+STREAMS: list[dict[str, Any]] = [{}, {"stdout": -1}, {"stdout": -1, "stderr": -1}, {"timeout": 1000}]
+
+
+@pytest.mark.parametrize("options", STREAMS)
+def test_ctrl_c_ends_run_and_its_child(options: dict[str, Any]) -> None:
+    """`subprocess` kills it too, but does not wait for its end."""
+    with pytest.raises(KeyboardInterrupt):
+        vspawn.run(kicks("INT", "exec sleep 1000"), **options)
+
+
+@pytest.mark.parametrize("options", STREAMS)
+def test_an_exception_of_a_handler_ends_run_and_its_child(api: ModuleType, options: dict[str, Any]) -> None:
+    with pytest.raises(Rung):
+        api.run(kicks("USR1", "exec sleep 1000"), **options)
+
+
+@pytest.mark.parametrize("options", STREAMS)
+def test_a_handler_that_returns_disturbs_nothing(api: ModuleType, handlers: list[int], options: dict[str, Any]) -> None:
+    result = api.run(kicks("USR2", "sleep 0.1; echo out >&1; exit 3"), **{"stdout": api.DEVNULL, **options})
+    assert (result.returncode, handlers) == (3, [signal.SIGUSR2])
+    assert result.stdout == (b"out\n" if "stdout" in options else None)
+
+
+def test_ctrl_c_ends_wait_but_not_the_child(api: ModuleType) -> None:
+    child = api.Popen(kicks("INT", "exec sleep 1000"))
+    with pytest.raises(KeyboardInterrupt):
+        child.wait()
+    assert child.poll() is None
+    child.kill()
+    assert child.wait() == -signal.SIGKILL
+
+
+def test_ctrl_c_ends_communicate_but_not_the_child(api: ModuleType) -> None:
+    child = api.Popen(kicks("INT", "cat; echo end"), stdin=api.PIPE, stdout=api.PIPE, stderr=api.PIPE)
+    with pytest.raises(KeyboardInterrupt):
+        # The child does not read so much before it has sent the signal.
+        child.communicate(b"x" * 200_000)
+    child.kill()
+    child.wait()
+    for file in (child.stdin, child.stdout, child.stderr):
+        try:
+            file.close()
+        except BrokenPipeError:
+            pass
+
+
+def test_a_handler_of_the_parents_does_not_run_in_the_child(api: ModuleType, handlers: list[int]) -> None:
+    result = api.run(["/bin/sh", "-c", "kill -USR2 $$"])
+    assert (result.returncode, handlers) == (-signal.SIGUSR2, [])
