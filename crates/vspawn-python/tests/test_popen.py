@@ -81,14 +81,15 @@ def test_communicate_in_text(api: ModuleType) -> None:
     assert child.communicate("\u00e9\r\n", timeout=1000) == ("\u00e9\n", "")
 
 
-def test_communicate_after_a_timeout_goes_on(api: ModuleType) -> None:
+def test_communicate_after_a_timeout_goes_on() -> None:
+    """Older versions of `subprocess` forget the rest of the input here."""
     reader, writer = os.pipe()
     script = ["/bin/sh", "-c", f"echo before; read line </proc/self/fd/{reader}; cat; echo after"]
-    child = api.Popen(script, stdin=api.PIPE, stdout=api.PIPE, pass_fds=[reader])
+    child = vspawn.Popen(script, stdin=vspawn.PIPE, stdout=vspawn.PIPE, pass_fds=[reader])
     try:
         # It cannot end before the line is written.
-        with pytest.raises(api.TimeoutExpired) as raised:
-            child.communicate(LARGE, timeout=0.5)
+        with pytest.raises(vspawn.TimeoutExpired) as raised:
+            child.communicate(LARGE, timeout=1)
         assert raised.value.output == b"before\n"
         with pytest.raises(ValueError, match="Cannot send input after"):
             child.communicate(b"more", timeout=0.01)

@@ -105,12 +105,12 @@ def test_check_raises_with_all_that_is_known(api: ModuleType) -> None:
 
 
 def test_a_timeout_kills_and_gives_what_was_read(api: ModuleType) -> None:
-    # The half second is for the shell to get that far; nothing else depends on it.
+    # The second is for the shell to get that far; nothing else depends on it.
     with pytest.raises(subprocess.TimeoutExpired) as raised:
-        api.run(sh("echo early; exec sleep 1000"), stdout=api.PIPE, timeout=0.5)
+        api.run(sh("echo early; exec sleep 1000"), stdout=api.PIPE, timeout=1)
     error = raised.value
     assert type(error) is api.TimeoutExpired
-    assert (error.timeout, error.stdout, error.stderr) == (0.5, b"early\n", None)
+    assert (error.timeout, error.stdout, error.stderr) == (1, b"early\n", None)
 
 
 def test_a_timeout_without_capture(api: ModuleType) -> None:
@@ -126,7 +126,7 @@ def test_a_timeout_that_is_not_reached(api: ModuleType) -> None:
 
 def test_a_timeout_after_the_streams_have_ended(api: ModuleType) -> None:
     with pytest.raises(api.TimeoutExpired) as raised:
-        api.run(sh("echo out; exec >&-; exec sleep 1000"), stdout=api.PIPE, timeout=0.5)
+        api.run(sh("echo out; exec >&-; exec sleep 1000"), stdout=api.PIPE, timeout=1)
     # What was read is known, but subprocess does not say it here.
     assert raised.value.stdout == (b"out\n" if api is vspawn else None)
 
