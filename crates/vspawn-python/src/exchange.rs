@@ -142,7 +142,8 @@ impl Streams {
         Ok(None)
     }
 
-    /// Whether all is written. A child that does not want its input (EPIPE) is no error: its status says what it thinks.
+    /// Whether all is written. A child that does not want its input (EPIPE) is no error: its status says what it
+    /// thinks.
     fn write(&mut self) -> Result<bool, i32> {
         let Some(stdin) = self.stdin else { return Ok(true) };
         let input = self.input.as_deref().unwrap_or_default();
@@ -166,7 +167,7 @@ impl Streams {
     }
 }
 
-/// The parent's end only: the child's has flags of its own. If it fails, writes block, and are short enough not to matter.
+/// The parent's end only: the child's has flags of its own.
 fn set_nonblocking(fd: RawFd) {
     // SAFETY: integers.
     unsafe {
