@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -144,3 +145,15 @@ def test_a_timeout_after_the_streams_have_ended(api: ModuleType) -> None:
 def test_arguments_that_cannot_be(api: ModuleType, arguments: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         api.run(["true"], **arguments)
+
+
+def test_threads_do_not_mix_their_children(api: ModuleType) -> None:
+    def work(number: int) -> list[bytes]:
+        script = "cat; echo $1 >&2; exit $1"
+        results = [api.run(sh(script, str(number)), input=b"%d" % turn, capture_output=True) for turn in range(20)]
+        assert {result.returncode for result in results} == {number}
+        assert {result.stderr for result in results} == {b"%d\n" % number}
+        return [result.stdout for result in results]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(8))) == [[b"%d" % turn for turn in range(20)]] * 8

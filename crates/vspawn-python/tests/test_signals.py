@@ -99,3 +99,13 @@ def test_ctrl_c_ends_communicate_but_not_the_child(api: ModuleType) -> None:
 def test_a_handler_of_the_parents_does_not_run_in_the_child(api: ModuleType, handlers: list[int]) -> None:
     result = api.run(["/bin/sh", "-c", "kill -USR2 $$"])
     assert (result.returncode, handlers) == (-signal.SIGUSR2, [])
+
+
+def test_a_parent_that_ignores_the_end_of_children(api: ModuleType) -> None:
+    """The kernel then keeps no status: it counts as 0."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        result = api.run(["/bin/sh", "-c", "echo out; exit 3"], stdout=api.PIPE)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert (result.returncode, result.stdout) == (0, b"out\n")
