@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every test this machine allows, then lists those it could not run and why.
-# Arguments go to `cargo test`. SPAWNSCOPE_TEST_REQUIRE turns "could not run" into a failure (see CONTRIBUTING.md).
+# Arguments go to `cargo test`, and then nothing else is run. SPAWNSCOPE_TEST_REQUIRE turns "could not run" into a failure (see CONTRIBUTING.md).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,12 +13,29 @@ trap 'rm -f "$log"' EXIT
 status=0
 cargo test --workspace --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
 
+# Whether the need is named, which the tests of the wheel look at too.
+required() { [[ ",${SPAWNSCOPE_TEST_REQUIRE:-}," == *",$1,"* ]]; }
+
+if [ $# -eq 0 ]; then
+    echo
+    if scripts/python-wheel.sh >&2; then
+        target/venv/bin/python -m pytest crates/vspawn-python 2>&1 | tee -a "$log" || status=$?
+    elif required python; then
+        echo "the Python wheel could not be built, and SPAWNSCOPE_TEST_REQUIRE names \`python\`" >&2
+        status=1
+    else
+        # As libtest says it, for the list below.
+        echo "test vspawn-python ... ignored, the wheel could not be built: see above" | tee -a "$log"
+    fi
+fi
+
 echo
-if grep -q '^test .* \.\.\. ignored' "$log"; then
+if grep -qE '^test .* \.\.\. ignored|^SKIPPED ' "$log"; then
     echo "could not run here:"
-    # Three ways to give the reason: `NAME ... ignored, REASON` (libtest), `NAME ... ignored (REASON)` and
-    # `[REASON] NAME ... ignored` (libtest-mimic).
+    # Four ways to give the reason: `NAME ... ignored, REASON` (libtest), `NAME ... ignored (REASON)` and
+    # `[REASON] NAME ... ignored` (libtest-mimic), `SKIPPED [COUNT] PLACE: REASON` (pytest).
     sed -nE \
+        -e 's/^SKIPPED (\[[0-9]+\]) ([^ ]*): (.*)$/  \2 \1: \3/p' -e t \
         -e 's/^test \[(.*)\] (.*[^ ]) *\.\.\. ignored$/  \2: \1/p' -e t \
         -e 's/^test (.*[^ ]) *\.\.\. ignored \((.*)\)$/  \1: \2/p' -e t \
         -e 's/^test (.*[^ ]) *\.\.\. ignored,? ?(.*)$/  \1: \2/p' "$log"

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
 use std::sync::Arc;
@@ -176,6 +176,12 @@ impl Command {
     /// Gives the child a file at a descriptor of its own numbering. Sources may be each other's targets.
     pub fn fd(&mut self, target: i32, file: impl Into<OwnedFd>) -> &mut Command {
         self.place(target, Source::Fd(Arc::new(file.into())))
+    }
+
+    /// Lets the child keep what the parent has at this number, close-on-exec or not, also with
+    /// [`Command::close_others`]. As with [`Stdio::number`], it is not kept open.
+    pub fn keep(&mut self, number: RawFd) -> &mut Command {
+        self.place(number, Source::Number(number))
     }
 
     pub(crate) fn place(&mut self, target: i32, source: Source) -> &mut Command {

@@ -127,9 +127,8 @@ impl Plan {
         for (index, placement) in self.placements.iter().enumerate() {
             let target = placement.target;
             let source = match &placement.source {
-                Source::Fd(fd) => fd.as_raw_fd(),
-                Source::Piped => pipe_end(target),
-                Source::Null | Source::Inherit => NULL_DEVICE,
+                Source::Stdout => self.stdout(&pipe_end),
+                source => number(source, target, &pipe_end),
             };
             let taken = targets.binary_search_by_key(&source, |other| other.target).is_ok();
             // SAFETY: the caller's promise.
@@ -141,6 +140,12 @@ impl Plan {
                 });
             }
         }
+    }
+
+    /// What the child's standard output is made from; if from nothing, it is the parent's.
+    fn stdout(&self, pipe_end: &impl Fn(i32) -> i32) -> i32 {
+        let stdout = self.placements.iter().find(|placement| placement.target == 1);
+        stdout.map_or(1, |stdout| number(&stdout.source, 1, pipe_end))
     }
 
     /// The highest descriptor that must still be there once the child has a table of its own.
@@ -204,13 +209,27 @@ impl Plan {
     fn source(&self, job: &Job, index: usize) -> String {
         match self.placements.get(index).map(|placement| &placement.source) {
             Some(Source::Fd(fd)) => fd.as_raw_fd().to_string(),
+            Some(Source::Number(fd)) => fd.to_string(),
             Some(Source::Piped) => "a pipe".to_owned(),
+            Some(Source::Stdout) => "standard output".to_owned(),
             _ => format!("descriptor {index} of {}", job.move_count),
         }
     }
 
     fn identity_number(&self, of: impl Fn(&Identity) -> Option<u32>) -> u32 {
         self.identity.as_ref().and_then(of).unwrap_or_default()
+    }
+}
+
+/// The parent's descriptor that goes to `target`.
+fn number(source: &Source, target: i32, pipe_end: &impl Fn(i32) -> i32) -> i32 {
+    match source {
+        Source::Fd(fd) => fd.as_raw_fd(),
+        Source::Number(fd) => *fd,
+        Source::Piped => pipe_end(target),
+        // Standard output as standard output: the parent's.
+        Source::Stdout => 1,
+        Source::Null | Source::Inherit => NULL_DEVICE,
     }
 }
 

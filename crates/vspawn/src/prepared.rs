@@ -105,6 +105,13 @@ fn check(command: &Command) -> Result<(), Error> {
     if let Some((target, _)) = command.fds.iter().find(|(target, _)| **target < 0) {
         return Err(Error::invalid(format!("give the child descriptor {target}")));
     }
+    let negative = |source: &Source| match source {
+        Source::Number(fd) if *fd < 0 => Some(*fd),
+        _ => None,
+    };
+    if let Some(fd) = command.fds.values().find_map(negative) {
+        return Err(Error::invalid(format!("give the child the parent's descriptor {fd}")));
+    }
     if command.fds.len() > MOST_MOVES {
         let count = command.fds.len();
         return Err(Error::invalid(format!(

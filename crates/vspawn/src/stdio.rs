@@ -18,6 +18,10 @@ pub(crate) enum Source {
     Null,
     Piped,
     Fd(Arc<OwnedFd>),
+    /// Whatever has this number in the parent when it spawns.
+    Number(RawFd),
+    /// What the child's standard output is.
+    Stdout,
 }
 
 impl Stdio {
@@ -31,6 +35,19 @@ impl Stdio {
     #[must_use]
     pub fn null() -> Stdio {
         Stdio(Source::Null)
+    }
+
+    /// What the parent has at this number at the time of the spawn. It is not kept open: if nothing is there by then, the
+    /// spawn fails with `EBADF` at [`Stage::Dup`].
+    #[must_use]
+    pub fn number(fd: RawFd) -> Stdio {
+        Stdio(Source::Number(fd))
+    }
+
+    /// The same as the child's standard output, whatever that is: for its standard error, `2>&1`.
+    #[must_use]
+    pub fn stdout() -> Stdio {
+        Stdio(Source::Stdout)
     }
 
     /// A new pipe, whose other end is in the [`Child`](crate::Child).

@@ -11,8 +11,8 @@ use super::workloads;
 /// Names the needs that must be met, separated by commas: a test that lacks one of them fails.
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 
-/// Needs of the other crates' tests, which the variable may name too.
-const OF_OTHERS: [&str; 3] = ["root", "cgroup", "strace"];
+/// Needs of the other crates' tests, and of those in Python, which the variable may name too.
+const OF_OTHERS: [&str; 4] = ["root", "cgroup", "strace", "python"];
 
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;

@@ -1,0 +1,49 @@
+"""subprocess's `run` and `Popen` for Linux, at a cost that does not depend on the parent's memory, threads or open files.
+
+The names and meanings are those of `subprocess`, whose constants, results and exceptions these are. `run_async` and
+`create_process` are for asyncio, which is imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from subprocess import (
+    DEVNULL,
+    PIPE,
+    STDOUT,
+    CalledProcessError,
+    CompletedProcess,
+    SubprocessError,
+    TimeoutExpired,
+)
+
+from ._popen import Popen
+from ._run import run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._asyncio import AsyncProcess, create_process, run_async
+
+__all__ = [
+    "DEVNULL",
+    "PIPE",
+    "STDOUT",
+    "AsyncProcess",
+    "CalledProcessError",
+    "CompletedProcess",
+    "Popen",
+    "SubprocessError",
+    "TimeoutExpired",
+    "create_process",
+    "run",
+    "run_async",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in ("AsyncProcess", "create_process", "run_async"):
+        from . import _asyncio
+
+        value = getattr(_asyncio, name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,207 @@
+"""For asyncio: the end of a child is its pidfd's becoming readable. No child watcher, no thread, no SIGCHLD."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from subprocess import PIPE, CalledProcessError, CompletedProcess, TimeoutExpired
+from typing import IO, TYPE_CHECKING, Any
+
+from . import _core, _text
+from ._run import input_bytes
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._core import _Options
+    from ._options import Args, File, Input
+
+_STREAM_LIMIT = 2**16
+
+
+class AsyncProcess:
+    """A started process in an event loop, in the shape of `asyncio.subprocess.Process`."""
+
+    def __init__(self, args: Args, child: _core.Child) -> None:
+        self.args = args
+        self.pid = child.pid
+        self.returncode: int | None = None
+        self.stdin: asyncio.StreamWriter | None = None
+        self.stdout: asyncio.StreamReader | None = None
+        self.stderr: asyncio.StreamReader | None = None
+        self._child = child
+        self._loop = asyncio.get_running_loop()
+        self._waiters: list[asyncio.Future[None]] = []
+        self._readers: list[asyncio.BaseTransport] = []
+        self._loop.add_reader(child.fileno(), self._ended)
+
+    async def _connect(self, limit: int) -> None:
+        # Files at once: whatever fails below, they are closed with them.
+        pipes = zip(self._child.take_pipes(), ("wb", "rb", "rb"))
+        stdin, stdout, stderr = (None if fd is None else open(fd, mode, buffering=0) for fd, mode in pipes)
+        if stdin is not None:
+            protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader(loop=self._loop), loop=self._loop)
+            transport, _ = await self._loop.connect_write_pipe(lambda: protocol, stdin)
+            self.stdin = asyncio.StreamWriter(transport, protocol, None, self._loop)
+        self.stdout = await self._reader(stdout, limit)
+        self.stderr = await self._reader(stderr, limit)
+
+    async def _reader(self, file: IO[bytes] | None, limit: int) -> asyncio.StreamReader | None:
+        if file is None:
+            return None
+        reader = asyncio.StreamReader(limit=limit, loop=self._loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=self._loop)
+        transport, _ = await self._loop.connect_read_pipe(lambda: protocol, file)
+        self._readers.append(transport)
+        return reader
+
+    def _ended(self) -> None:
+        code = self._child.poll()
+        if code is None:
+            return
+        self._loop.remove_reader(self._child.fileno())
+        self.returncode = code
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    def fileno(self) -> int:
+        """The pidfd, which the event loop watches."""
+        return self._child.fileno()
+
+    async def wait(self) -> int:
+        """The return code, when the child has ended."""
+        while self.returncode is None:
+            waiter = self._loop.create_future()
+            self._waiters.append(waiter)
+            await waiter
+        return self.returncode
+
+    async def communicate(self, input: Input | None = None) -> tuple[bytes | None, bytes | None]:
+        """Write `input`, read both outputs to their ends, wait."""
+        outputs = bytearray(), bytearray()
+        await self._communicate(input, outputs)
+        out, err = (bytes(output) for output in outputs)
+        return out if self.stdout else None, err if self.stderr else None
+
+    async def _communicate(self, input: Input | None, outputs: tuple[bytearray, bytearray]) -> None:
+        out, err = outputs
+        await asyncio.gather(self._feed(input), _read(self.stdout, out), _read(self.stderr, err))
+        await self.wait()
+
+    async def _feed(self, input: Input | None) -> None:
+        if self.stdin is None:
+            return
+        try:
+            if input:
+                self.stdin.write(input)
+                await self.stdin.drain()
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # a child that does not want its input: its status says what it thinks of it
+        self.stdin.close()
+
+    def send_signal(self, signal: int) -> None:
+        """Send a signal through the pidfd; nothing happens when the child has ended."""
+        if self.returncode is None:
+            self._child.send_signal(signal)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    async def _abort(self) -> None:
+        """Leaves neither a process nor a pipe behind."""
+        self.kill()
+        # One that is closed has no loop any more, and cannot be aborted.
+        if self.stdin is not None and not self.stdin.transport.is_closing():
+            self.stdin.transport.abort()
+        for transport in self._readers:
+            transport.close()
+        await self.wait()
+        # Transports close their files in the loop's next turn.
+        await asyncio.sleep(0)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: pid {self.pid} returncode: {self.returncode} args: {self.args!r}>"
+
+
+async def _read(stream: asyncio.StreamReader | None, into: bytearray) -> None:
+    while stream is not None:
+        chunk = await stream.read(_STREAM_LIMIT)
+        if not chunk:
+            return
+        into += chunk
+
+
+async def create_process(
+    args: Args,
+    *,
+    stdin: File = None,
+    stdout: File = None,
+    stderr: File = None,
+    limit: int = _STREAM_LIMIT,
+    **options: Unpack[_Options],
+) -> AsyncProcess:
+    """Start a process whose pipes and end the running event loop watches. Options as for `vspawn.Popen`; bytes only."""
+    process = AsyncProcess(args, _core.spawn(args, stdin, stdout, stderr, **options))
+    try:
+        await process._connect(limit)
+    except BaseException:
+        await process._abort()
+        raise
+    return process
+
+
+async def run_async(
+    args: Args,
+    *,
+    stdin: File = None,
+    input: str | Input | None = None,
+    stdout: File = None,
+    stderr: File = None,
+    capture_output: bool = False,
+    timeout: float | None = None,
+    check: bool = False,
+    text: bool | None = None,
+    encoding: str | None = None,
+    errors: str | None = None,
+    universal_newlines: bool | None = None,
+    **options: Unpack[_Options],
+) -> CompletedProcess[Any]:
+    """`vspawn.run` for asyncio. The child is killed when its time is over and when the task is cancelled."""
+    in_text = _text.is_wanted(text, encoding, errors, universal_newlines)
+    if capture_output:
+        if stdout is not None or stderr is not None:
+            raise ValueError("stdout and stderr arguments may not be used with capture_output.")
+        stdout = stderr = PIPE
+    data = None
+    if input is not None:
+        if stdin is not None:
+            raise ValueError("stdin and input arguments may not both be used.")
+        stdin = PIPE
+        data = input_bytes(input, in_text, encoding, errors)
+    process = await create_process(args, stdin=stdin, stdout=stdout, stderr=stderr, **options)
+    outputs = bytearray(), bytearray()
+    try:
+        await asyncio.wait_for(process._communicate(data, outputs), timeout)
+    except BaseException as raised:
+        await process._abort()
+        if isinstance(raised, asyncio.TimeoutError) and timeout is not None:
+            out, err = (bytes(output) or None for output in outputs)
+            raise TimeoutExpired(args, timeout, output=out, stderr=err) from None
+        raise
+    code = await process.wait()
+    streams = zip((process.stdout, process.stderr), outputs)
+    out, err = (_result(bytes(data), in_text, encoding, errors) if stream else None for stream, data in streams)
+    if check and code:
+        raise CalledProcessError(code, args, output=out, stderr=err)
+    return CompletedProcess(args, code, out, err)
+
+
+def _result(data: bytes, in_text: bool, encoding: str | None, errors: str | None) -> Any:
+    return _text.decode(data, encoding, errors) if in_text else data

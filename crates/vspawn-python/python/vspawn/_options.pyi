@@ -1,0 +1,32 @@
+# The types of arguments. Only for type checkers: at run time `_core` reads and checks the options.
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from typing import IO, Any, Literal, Protocol, TypedDict, Union
+
+class HasFileno(Protocol):
+    def fileno(self) -> int: ...
+
+StrOrBytes = Union[str, bytes]
+Path = Union[str, bytes, PathLike[str], PathLike[bytes]]
+Args = Union[Path, Sequence[Path]]
+File = Union[None, int, HasFileno, IO[Any]]
+Env = Union[Mapping[str, Path], Mapping[bytes, Path]]
+User = Union[str, int]
+Input = Union[bytes, bytearray, memoryview]
+
+class Options(TypedDict, total=False):
+    cwd: Path | None
+    env: Env | None
+    close_fds: bool
+    pass_fds: Iterable[int]
+    restore_signals: bool
+    start_new_session: bool
+    process_group: int | None
+    umask: int
+    user: User | None
+    group: User | None
+    extra_groups: Iterable[User] | None
+    # Refused, with the reason, if they are anything else.
+    shell: Literal[False]
+    preexec_fn: None

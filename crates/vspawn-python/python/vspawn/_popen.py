@@ -1,0 +1,267 @@
+"""`Popen`: a started process with its pipes as files."""
+
+from __future__ import annotations
+
+import io
+import signal
+from subprocess import TimeoutExpired
+from time import monotonic
+
+from . import _core, _text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import IO, Any
+
+    from typing_extensions import Self, Unpack
+
+    from ._options import Args, File, Input, Options, Path
+
+# Ctrl-C at a terminal reaches the child too: so many seconds it may end by itself, as with subprocess.
+_GRACE = 0.25
+
+# Children that were running when their Popen was collected: reaped when they have ended, at a later Popen.
+_abandoned: list[_core.Child] = []
+
+
+def _reap_abandoned() -> None:
+    for child in _abandoned[:]:
+        if child.poll() is not None and child in _abandoned:
+            _abandoned.remove(child)
+
+
+class Popen:
+    """A child process, as `subprocess.Popen`; `fileno()` is its pidfd, readable when it has ended.
+
+    Further options: cwd, env, close_fds, pass_fds, restore_signals, start_new_session, process_group, umask, user, group,
+    extra_groups. There is no shell, and no preexec_fn.
+
+    Exceptions of a failed start have attributes `stage` ("exec", "chdir", "user", ...) and `action`.
+    """
+
+    def __init__(
+        self,
+        args: Args,
+        bufsize: int = -1,
+        executable: Path | None = None,
+        stdin: File = None,
+        stdout: File = None,
+        stderr: File = None,
+        *,
+        text: bool | None = None,
+        encoding: str | None = None,
+        errors: str | None = None,
+        universal_newlines: bool | None = None,
+        pipesize: int = -1,
+        **options: Unpack[Options],
+    ) -> None:
+        self.returncode: int | None = None
+        self.stdin: IO[Any] | None = None
+        self.stdout: IO[Any] | None = None
+        self.stderr: IO[Any] | None = None
+        self.args = args
+        self._exchange: _core.Exchange | None = None
+        self._text = _text.is_wanted(text, encoding, errors, universal_newlines)
+        if not isinstance(bufsize, int):
+            raise TypeError("bufsize must be an integer")
+        if _abandoned:
+            _reap_abandoned()
+        self._child = _core.spawn(args, stdin, stdout, stderr, executable=executable, **options)
+        self.pid = self._child.pid
+        self._open_pipes(bufsize, encoding, errors, pipesize)
+
+    def _open_pipes(self, bufsize: int, encoding: str | None, errors: str | None, pipesize: int) -> None:
+        line_buffering = self._text and bufsize == 1
+        # A binary file cannot be buffered by lines.
+        bufsize = -1 if bufsize == 1 else bufsize
+        files: list[IO[Any] | None] = []
+        for fd, mode in zip(self._child.take_pipes(), ("wb", "rb", "rb")):
+            if fd is None:
+                files.append(None)
+                continue
+            if pipesize > 0:
+                _set_pipe_size(fd, pipesize)
+            file: Any = open(fd, mode, bufsize)
+            if self._text:
+                is_input = mode == "wb"
+                file = io.TextIOWrapper(
+                    file,
+                    encoding=encoding,
+                    errors=errors,
+                    line_buffering=is_input and line_buffering,
+                    write_through=is_input,
+                )
+            files.append(file)
+        self.stdin, self.stdout, self.stderr = files
+
+    def fileno(self) -> int:
+        """The pidfd: readable when the child has ended. It is this object's, and closed with it."""
+        return self._child.fileno()
+
+    def poll(self) -> int | None:
+        """The return code if the child has ended: negative for the signal that killed it."""
+        if self.returncode is None:
+            self.returncode = self._child.poll()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the child's end; `TimeoutExpired` after so many seconds."""
+        if self.returncode is None:
+            self.returncode = self._child.wait(timeout)
+            if self.returncode is None:
+                assert timeout is not None
+                raise TimeoutExpired(self.args, timeout)
+        return self.returncode
+
+    def communicate(self, input: str | Input | None = None, timeout: float | None = None) -> tuple[Any, Any]:
+        """Write `input`, read both outputs to their ends, wait. After `TimeoutExpired` it can be called again."""
+        if self._exchange is not None and input:
+            raise ValueError("Cannot send input after starting communication")
+        alone = [self.stdin, self.stdout, self.stderr].count(None) >= 2
+        try:
+            if timeout is None and self._exchange is None and alone:
+                return self._communicate_alone(input)
+            return self._communicate(input, timeout)
+        except KeyboardInterrupt:
+            self._child.wait(_GRACE if timeout is None else min(timeout, _GRACE))
+            raise
+
+    def _communicate_alone(self, input: str | Input | None) -> tuple[Any, Any]:
+        """One pipe cannot get into another's way; what its file has already buffered is not lost."""
+        out = err = None
+        if self.stdin:
+            _write_and_close(self.stdin, input)
+        elif self.stdout:
+            out = self.stdout.read()
+            self.stdout.close()
+        elif self.stderr:
+            err = self.stderr.read()
+            self.stderr.close()
+        self.wait()
+        return out, err
+
+    def _communicate(self, input: str | Input | None, timeout: float | None) -> tuple[Any, Any]:
+        end = None if timeout is None else monotonic() + timeout
+        exchange = self._exchange
+        if exchange is None:
+            exchange = self._exchange = self._begin(input)
+        while True:
+            progress = exchange.advance(None if end is None else max(end - monotonic(), 0))
+            if progress == "done":
+                break
+            if progress == "input done":
+                _close(self.stdin)
+                continue
+            assert timeout is not None
+            out, err = exchange.outputs()
+            raise TimeoutExpired(self.args, timeout, output=out or None, stderr=err or None)
+        out, err = exchange.outputs()
+        if self._child.wait(None if end is None else max(end - monotonic(), 0)) is None:
+            assert timeout is not None
+            raise TimeoutExpired(self.args, timeout, output=out or None, stderr=err or None)
+        self.wait()
+        result = self._translated(out, self.stdout), self._translated(err, self.stderr)
+        _close(self.stdout)
+        _close(self.stderr)
+        return result
+
+    def _begin(self, input: str | Input | None) -> _core.Exchange:
+        data = None
+        if self.stdin:
+            _flush(self.stdin)
+            if not input:
+                _close(self.stdin)
+            elif self._text:
+                data = _text.encode(input, self.stdin.encoding, self.stdin.errors)  # type: ignore
+            else:
+                data = bytes(memoryview(input))  # type: ignore[arg-type]  # a str is refused by memoryview
+        files = (self.stdin, self.stdout, self.stderr)
+        stdin, stdout, stderr = (file.fileno() if file and not file.closed else None for file in files)
+        return _core.Exchange(stdin, data, stdout, stderr)
+
+    def _translated(self, data: bytes | None, file: Any) -> Any:
+        if data is None or file is None or not self._text:
+            return data
+        return _text.decode(data, file.encoding, file.errors)
+
+    def send_signal(self, sig: int) -> None:
+        """Send a signal through the pidfd; nothing happens when the child has ended."""
+        if self.poll() is None:
+            self._child.send_signal(sig)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for file in (self.stdout, self.stderr):
+            if file:
+                file.close()
+        try:
+            # A failed flush of what was written is not hidden.
+            if self.stdin:
+                self.stdin.close()
+        finally:
+            if kind is not None and issubclass(kind, KeyboardInterrupt):
+                self._child.wait(_GRACE)
+            else:
+                self.wait()
+
+    def __del__(self) -> None:
+        child = getattr(self, "_child", None)
+        if child is None or self.returncode is not None:
+            return
+        import warnings
+
+        warnings.warn(f"subprocess {child.pid} is still running", ResourceWarning, source=self)
+        if self.poll() is None:
+            _abandoned.append(child)
+
+    def __repr__(self) -> str:
+        args = list(self.args) if isinstance(self.args, (list, tuple)) else self.args
+        return f"<{type(self).__name__}: returncode: {self.returncode} args: {args!r}>"
+
+
+def _set_pipe_size(fd: int, size: int) -> None:
+    import fcntl
+
+    F_SETPIPE_SZ = 1031  # fcntl has the name since Python 3.10
+    fcntl.fcntl(fd, F_SETPIPE_SZ, size)
+
+
+def _flush(stdin: IO[Any]) -> None:
+    try:
+        stdin.flush()
+    except BrokenPipeError:
+        pass
+    except ValueError:
+        # Closed is as good as flushed.
+        if not stdin.closed:
+            raise
+
+
+def _close(file: IO[Any] | None) -> None:
+    if file:
+        try:
+            file.close()
+        except BrokenPipeError:
+            pass
+
+
+def _write_and_close(stdin: IO[Any], input: str | Input | None) -> None:
+    try:
+        if input:
+            stdin.write(input)
+    except BrokenPipeError:
+        pass
+    _close(stdin)

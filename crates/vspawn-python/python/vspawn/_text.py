@@ -1,0 +1,31 @@
+"""Text mode: what `text`, `encoding`, `errors` and `universal_newlines` say, and the translation both ways."""
+
+from __future__ import annotations
+
+import io
+from subprocess import SubprocessError
+
+
+def is_wanted(text: bool | None, encoding: str | None, errors: str | None, universal_newlines: bool | None) -> bool:
+    """Whether the streams are of text; raises where the arguments contradict each other."""
+    if text is not None and universal_newlines is not None and bool(universal_newlines) != bool(text):
+        raise SubprocessError(
+            "Cannot disambiguate when both text and universal_newlines are supplied but different. "
+            "Pass one or the other."
+        )
+    return bool(encoding or errors or text or universal_newlines)
+
+
+def decode(data: bytes, encoding: str | None, errors: str | None) -> str:
+    """What a text stream would have read: `\\r\\n` and `\\r` are newlines."""
+    return io.TextIOWrapper(io.BytesIO(data), encoding=encoding, errors=errors).read()
+
+
+def encode(text: str, encoding: str | None, errors: str | None) -> bytes:
+    """Newlines stay as they are, as `subprocess` leaves them in `input`."""
+    if not isinstance(text, str):
+        raise TypeError(f"input must be str in text mode, not {type(text).__name__}")
+    if encoding is None:
+        # The locale's, as open() chooses it.
+        encoding = io.TextIOWrapper(io.BytesIO()).encoding
+    return text.encode(encoding, errors or "strict")

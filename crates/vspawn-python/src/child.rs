@@ -1,0 +1,96 @@
+//! A started child, for `Popen` and asyncio: its pidfd, its end, signals to it.
+
+use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::failure::{Named, exception, os_error};
+use crate::request::Request;
+use crate::values::deadline;
+use crate::waiting::{Waited, pidfd, returncode, wait_for_end};
+
+/// Starts a process. Returns after its exec, or raises the reason why there is none.
+#[pyfunction]
+#[pyo3(signature = (args, stdin, stdout, stderr, **options))]
+pub(crate) fn spawn(
+    args: &Bound<'_, PyAny>,
+    stdin: &Bound<'_, PyAny>,
+    stdout: &Bound<'_, PyAny>,
+    stderr: &Bound<'_, PyAny>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Child> {
+    let Request { mut command, named } = Request::new(args, [stdin, stdout, stderr], options)?;
+    let py = args.py();
+    let child = py.detach(|| command.spawn());
+    let child = child.map_err(|error| exception(py, &error, &named))?;
+    Ok(Child {
+        pid: child.id(),
+        pidfd: pidfd(&child),
+        child: Mutex::new(child),
+    })
+}
+
+/// The lock is never held while something is waited for.
+#[pyclass(frozen, module = "vspawn._core")]
+pub(crate) struct Child {
+    #[pyo3(get)]
+    pid: u32,
+    pidfd: RawFd,
+    child: Mutex<vspawn::Child>,
+}
+
+impl Child {
+    fn lock(&self) -> MutexGuard<'_, vspawn::Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Child {
+    /// The pidfd's number. It stays open as long as this object lives.
+    fn fileno(&self) -> RawFd {
+        self.pidfd
+    }
+
+    /// The parent's ends of the pipes for stdin, stdout, stderr: they are the caller's from now on.
+    fn take_pipes(&self) -> [Option<RawFd>; 3] {
+        let mut child = self.lock();
+        let number = |fd: OwnedFd| fd.into_raw_fd();
+        [
+            child.stdin.take().map(OwnedFd::from).map(number),
+            child.stdout.take().map(OwnedFd::from).map(number),
+            child.stderr.take().map(OwnedFd::from).map(number),
+        ]
+    }
+
+    /// The return code if it has ended.
+    fn poll(&self, py: Python<'_>) -> PyResult<Option<i32>> {
+        returncode(&mut self.lock()).map_err(|error| exception(py, &error, &Named::default()))
+    }
+
+    /// Its return code when it has ended; None if it has not in this time.
+    #[pyo3(signature = (timeout = None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<i32>> {
+        let deadline = deadline(timeout)?;
+        loop {
+            if let Some(code) = self.poll(py)? {
+                return Ok(Some(code));
+            }
+            match py.detach(|| wait_for_end(self.pidfd, deadline)).map_err(os_error)? {
+                Waited::Ready => {}
+                Waited::OutOfTime => return self.poll(py),
+                Waited::Interrupted => py.check_signals()?,
+            }
+        }
+    }
+
+    /// Does nothing when it has ended and was waited for, by whomever.
+    fn send_signal(&self, py: Python<'_>, signal: i32) -> PyResult<()> {
+        match self.lock().signal(signal) {
+            Err(error) if error.raw_os_error() != libc::ESRCH => Err(exception(py, &error, &Named::default())),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Writing a child's input and reading its outputs at once, so that no pipe can fill up and block.
+
+use std::os::fd::RawFd;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+
+use crate::failure::os_error;
+use crate::values::deadline;
+use crate::waiting::{Waited, errno, pollfd, wait_for_any};
+
+const LEAST_ROOM_BYTES: usize = 4096;
+const MOST_READ_BYTES: usize = 1024 * 1024;
+
+/// Where an exchange stands when it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// All streams have ended.
+    Done,
+    /// The input is written, or nobody reads it: whoever owns its descriptor closes it, and calls again.
+    InputDone,
+    OutOfTime,
+    /// See `Waited::Interrupted`.
+    Interrupted,
+}
+
+/// The streams of one child. The descriptors are borrowed: their owner keeps them open.
+pub(crate) struct Streams {
+    stdin: Option<RawFd>,
+    input: Option<PyBackedBytes>,
+    written: usize,
+    outputs: [Output; 2],
+}
+
+pub(crate) struct Output {
+    /// Until its end.
+    fd: Option<RawFd>,
+    /// Its reads do not wait: somebody has made it so.
+    nonblocking: bool,
+    /// None if it was never to be read.
+    pub(crate) bytes: Option<Vec<u8>>,
+}
+
+impl Output {
+    fn new(fd: Option<RawFd>) -> Output {
+        let bytes = fd.map(|_| Vec::new());
+        Output {
+            fd,
+            nonblocking: false,
+            bytes,
+        }
+    }
+
+    /// One read. `false` for a signal.
+    fn read(&mut self) -> Result<bool, i32> {
+        let (Some(fd), Some(bytes)) = (self.fd, &mut self.bytes) else {
+            return Ok(true);
+        };
+        bytes.reserve(bytes.len().clamp(LEAST_ROOM_BYTES, MOST_READ_BYTES));
+        let room = bytes.spare_capacity_mut();
+        // SAFETY: the room is ours, with its length.
+        let count = unsafe { libc::read(fd, room.as_mut_ptr().cast(), room.len()) };
+        match usize::try_from(count) {
+            Ok(0) => self.fd = None,
+            // SAFETY: the kernel has written so many bytes behind the present ones.
+            Ok(count) => unsafe { bytes.set_len(bytes.len() + count) },
+            Err(_) => match errno() {
+                libc::EINTR => return Ok(false),
+                libc::EAGAIN => self.nonblocking = true,
+                errno => return Err(errno),
+            },
+        }
+        Ok(true)
+    }
+}
+
+impl Streams {
+    pub(crate) fn new(
+        stdin: Option<RawFd>,
+        input: Option<PyBackedBytes>,
+        stdout: Option<RawFd>,
+        stderr: Option<RawFd>,
+    ) -> Streams {
+        if let Some(stdin) = stdin {
+            set_nonblocking(stdin);
+        }
+        Streams {
+            stdin,
+            input,
+            written: 0,
+            outputs: [Output::new(stdout), Output::new(stderr)],
+        }
+    }
+
+    pub(crate) fn outputs(&self) -> [&Output; 2] {
+        self.outputs.each_ref()
+    }
+
+    /// Goes on until something must be told. To be called without the GIL.
+    pub(crate) fn advance(&mut self, deadline: Option<Instant>) -> Result<Progress, i32> {
+        loop {
+            let [stdout, stderr] = self.outputs.each_ref().map(|output| output.fd);
+            let open = [self.stdin, stdout, stderr].into_iter().flatten().count();
+            if open == 0 {
+                return Ok(Progress::Done);
+            }
+            let mut polls = [
+                pollfd(self.stdin, libc::POLLOUT),
+                pollfd(stdout, libc::POLLIN),
+                pollfd(stderr, libc::POLLIN),
+            ];
+            // A single output without a time limit needs no poll: a read waits just as well.
+            let nonblocking = self.outputs.iter().any(|output| output.nonblocking);
+            if open > 1 || deadline.is_some() || self.stdin.is_some() || nonblocking {
+                match wait_for_any(&mut polls, deadline)? {
+                    Waited::Ready => {}
+                    Waited::OutOfTime => return Ok(Progress::OutOfTime),
+                    Waited::Interrupted => return Ok(Progress::Interrupted),
+                }
+            } else {
+                polls.iter_mut().for_each(|poll| poll.revents = poll.events);
+            }
+            if let Some(progress) = self.exchange(polls.map(|poll| poll.fd >= 0 && poll.revents != 0))? {
+                return Ok(progress);
+            }
+        }
+    }
+
+    fn exchange(&mut self, ready: [bool; 3]) -> Result<Option<Progress>, i32> {
+        for (output, ready) in self.outputs.iter_mut().zip([ready[1], ready[2]]) {
+            if ready && !output.read()? {
+                return Ok(Some(Progress::Interrupted));
+            }
+        }
+        if ready[0] && self.write()? {
+            self.stdin = None;
+            return Ok(Some(Progress::InputDone));
+        }
+        Ok(None)
+    }
+
+    /// Whether all is written. A child that does not want its input (EPIPE) is no error: its status says what it
+    /// thinks.
+    fn write(&mut self) -> Result<bool, i32> {
+        let Some(stdin) = self.stdin else { return Ok(true) };
+        let input = self.input.as_deref().unwrap_or_default();
+        let rest = input.get(self.written..).unwrap_or_default();
+        if rest.is_empty() {
+            return Ok(true);
+        }
+        // SAFETY: the bytes are borrowed, with their length.
+        let count = unsafe { libc::write(stdin, rest.as_ptr().cast(), rest.len()) };
+        match usize::try_from(count) {
+            Ok(count) => {
+                self.written += count;
+                Ok(count == rest.len())
+            }
+            Err(_) => match errno() {
+                libc::EPIPE => Ok(true),
+                libc::EAGAIN | libc::EINTR => Ok(false),
+                errno => Err(errno),
+            },
+        }
+    }
+}
+
+/// The parent's end only: the child's has flags of its own.
+fn set_nonblocking(fd: RawFd) {
+    // SAFETY: integers.
+    unsafe {
+        let flags = libc::fcntl(fd, libc::F_GETFL);
+        if flags != -1 {
+            libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK);
+        }
+    }
+}
+
+/// For `Popen.communicate`, which may be interrupted and called again.
+#[pyclass(frozen, module = "vspawn._core")]
+pub(crate) struct Exchange(Mutex<Streams>);
+
+#[pymethods]
+impl Exchange {
+    #[new]
+    #[pyo3(signature = (stdin, input, stdout, stderr))]
+    fn new(
+        stdin: Option<RawFd>,
+        input: Option<PyBackedBytes>,
+        stdout: Option<RawFd>,
+        stderr: Option<RawFd>,
+    ) -> Exchange {
+        Exchange(Mutex::new(Streams::new(stdin, input, stdout, stderr)))
+    }
+
+    /// `"done"`, `"input done"`: close the child's standard input and call again, or `"out of time"`.
+    #[pyo3(signature = (timeout))]
+    fn advance(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<&'static str> {
+        let deadline = deadline(timeout)?;
+        loop {
+            let progress = py.detach(|| {
+                let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                streams.advance(deadline)
+            });
+            match progress.map_err(os_error)? {
+                Progress::Done => return Ok("done"),
+                Progress::InputDone => return Ok("input done"),
+                Progress::OutOfTime => return Ok("out of time"),
+                Progress::Interrupted => py.check_signals()?,
+            }
+        }
+    }
+
+    /// What was read so far of standard output and standard error.
+    fn outputs<'py>(&self, py: Python<'py>) -> [Option<Bound<'py, PyBytes>>; 2] {
+        let streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.outputs().map(|output| {
+            let bytes = output.bytes.as_ref();
+            bytes.map(|bytes| PyBytes::new(py, bytes))
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! The core's errors as Python's exceptions, in the shape that `subprocess` gives them.
+
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use vspawn::{Error, Stage};
+
+/// What an exception names: the objects as the caller gave them.
+#[derive(Default)]
+pub(crate) struct Named {
+    pub(crate) program: Option<Py<PyAny>>,
+    pub(crate) cwd: Option<Py<PyAny>>,
+}
+
+/// A command that cannot be is a ValueError. All else is an OSError (of the class for its errno: FileNotFoundError,
+/// PermissionError, ...) with attributes `stage` and `action`; its `filename` is the program or the directory where the
+/// failure was about these, and its text says what was being done otherwise.
+pub(crate) fn exception(py: Python<'_>, error: &Error, named: &Named) -> PyErr {
+    if error.stage() == Stage::Prepare {
+        return PyValueError::new_err(format!("cannot {}", error.action()));
+    }
+    build(py, error, named).unwrap_or_else(|failed| failed)
+}
+
+fn build(py: Python<'_>, error: &Error, named: &Named) -> PyResult<PyErr> {
+    let errno = error.raw_os_error();
+    let text: String = py.import("os")?.call_method1("strerror", (errno,))?.extract()?;
+    let filename = match error.stage() {
+        Stage::Exec => named.program.as_ref(),
+        Stage::Chdir => named.cwd.as_ref(),
+        _ => None,
+    };
+    // OSError itself picks the class for the errno.
+    let class = py.get_type::<PyOSError>();
+    let exception = match filename {
+        Some(filename) => class.call1((errno, text, filename))?,
+        None => class.call1((errno, format!("{text} (failed to {})", error.action())))?,
+    };
+    exception.setattr("stage", stage_name(error.stage()))?;
+    exception.setattr("action", error.action())?;
+    Ok(PyErr::from_value(exception))
+}
+
+/// `CloseOthers` as `close_others`.
+fn stage_name(stage: Stage) -> String {
+    let mut name = String::new();
+    for letter in format!("{stage:?}").chars() {
+        if letter.is_ascii_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+/// A system call of this crate's own that failed.
+pub(crate) fn os_error(errno: i32) -> PyErr {
+    std::io::Error::from_raw_os_error(errno).into()
+}

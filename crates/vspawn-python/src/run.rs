@@ -1,0 +1,134 @@
+//! `run` in one call: started, fed, read and waited for without the GIL.
+
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict};
+use vspawn::Command;
+
+use crate::exchange::{Progress, Streams};
+use crate::failure::{exception, os_error};
+use crate::request::Request;
+use crate::values::deadline;
+use crate::waiting::{Waited, pidfd, returncode, wait_for_end};
+
+/// Ctrl-C at a terminal reaches the child too: so long it may end by itself, as with `subprocess`.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// Return code, standard output, standard error, and whether the child was killed because its time was over.
+type Completed<'py> = (i32, Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>, bool);
+
+/// Runs a process to its end. It is killed when its time is over, and when a signal's handler raises.
+#[pyfunction]
+#[pyo3(signature = (args, input, timeout, stdin, stdout, stderr, **options))]
+pub(crate) fn run<'py>(
+    args: &Bound<'py, PyAny>,
+    input: Option<PyBackedBytes>,
+    timeout: Option<f64>,
+    stdin: &Bound<'py, PyAny>,
+    stdout: &Bound<'py, PyAny>,
+    stderr: &Bound<'py, PyAny>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Completed<'py>> {
+    let Request { mut command, named } = Request::new(args, [stdin, stdout, stderr], options)?;
+    let py = args.py();
+    // A timeout that is none is told before anything is started.
+    deadline(timeout)?;
+    let started = py.detach(|| Running::start(&mut command, input));
+    let mut running = started.map_err(|error| exception(py, &error, &named))?;
+    let deadline = deadline(timeout)?;
+    // A signal may have come while the child was started.
+    let mut pause = Ok(Pause::Interrupted);
+    loop {
+        match pause {
+            Ok(Pause::Ended(code)) => return Ok(running.completed(py, code, false)),
+            Ok(Pause::OutOfTime) => {
+                let code = py.detach(|| running.kill());
+                return Ok(running.completed(py, code, true));
+            }
+            Ok(Pause::Interrupted) => {
+                if let Err(raised) = py.check_signals() {
+                    let grace = raised.is_instance_of::<PyKeyboardInterrupt>(py);
+                    py.detach(|| running.give_up(grace));
+                    return Err(raised);
+                }
+                pause = py.detach(|| running.advance(deadline));
+            }
+            Err(errno) => {
+                py.detach(|| running.kill());
+                return Err(os_error(errno));
+            }
+        }
+    }
+}
+
+/// Why the wait for a child paused.
+enum Pause {
+    Ended(i32),
+    OutOfTime,
+    Interrupted,
+}
+
+struct Running {
+    child: vspawn::Child,
+    streams: Streams,
+}
+
+impl Running {
+    fn start(command: &mut Command, input: Option<PyBackedBytes>) -> Result<Running, vspawn::Error> {
+        let mut child = command.spawn()?;
+        if input.as_ref().is_none_or(|input| input.is_empty()) {
+            child.stdin = None;
+        }
+        let streams = Streams::new(
+            child.stdin.as_ref().map(AsRawFd::as_raw_fd),
+            input,
+            child.stdout.as_ref().map(AsRawFd::as_raw_fd),
+            child.stderr.as_ref().map(AsRawFd::as_raw_fd),
+        );
+        Ok(Running { child, streams })
+    }
+
+    fn advance(&mut self, deadline: Option<Instant>) -> Result<Pause, i32> {
+        loop {
+            match self.streams.advance(deadline)? {
+                Progress::Done => break,
+                Progress::InputDone => self.child.stdin = None,
+                Progress::OutOfTime => return Ok(Pause::OutOfTime),
+                Progress::Interrupted => return Ok(Pause::Interrupted),
+            }
+        }
+        match wait_for_end(pidfd(&self.child), deadline)? {
+            Waited::OutOfTime => return Ok(Pause::OutOfTime),
+            Waited::Interrupted => return Ok(Pause::Interrupted),
+            Waited::Ready => {}
+        }
+        let code = returncode(&mut self.child).map_err(|error| error.raw_os_error())?;
+        Ok(code.map_or(Pause::Interrupted, Pause::Ended))
+    }
+
+    fn give_up(&mut self, grace: bool) {
+        if grace {
+            let _ = wait_for_end(pidfd(&self.child), Instant::now().checked_add(GRACE));
+        }
+        self.kill();
+    }
+
+    /// Kills and reaps it.
+    fn kill(&mut self) -> i32 {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        returncode(&mut self.child).ok().flatten().unwrap_or_default()
+    }
+
+    fn completed<'py>(&self, py: Python<'py>, code: i32, out_of_time: bool) -> Completed<'py> {
+        let [stdout, stderr] = self.streams.outputs().map(|output| {
+            let bytes = output.bytes.as_ref();
+            bytes.map(|bytes| PyBytes::new(py, bytes))
+        });
+        (code, stdout, stderr, out_of_time)
+    }
+}

@@ -1,0 +1,130 @@
+//! Python's objects as this side takes them: paths and words, descriptors, users, times.
+
+use std::ffi::OsString;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStringExt;
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use vspawn::Stdio;
+
+/// The numbers of `subprocess`.
+const PIPE: RawFd = -1;
+const STDOUT: RawFd = -2;
+const DEVNULL: RawFd = -3;
+
+/// What `os.fsencode` takes, as it gives it.
+pub(crate) fn fs_string(object: &Bound<'_, PyAny>) -> PyResult<OsString> {
+    if object.is_instance_of::<PyString>() {
+        return object.extract();
+    }
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(OsString::from_vec(bytes.as_bytes().to_vec()));
+    }
+    let bytes = object.py().import("os")?.call_method1("fsencode", (object,))?;
+    Ok(OsString::from_vec(bytes.extract()?))
+}
+
+/// The words of a command line. One string is one word: there is no shell that would split it.
+pub(crate) fn words<'py>(args: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    if !args.is_instance_of::<PyList>() && !args.is_instance_of::<PyTuple>() {
+        let is_one = args.is_instance_of::<PyString>() || args.is_instance_of::<PyBytes>();
+        if is_one || args.hasattr("__fspath__")? {
+            return Ok(vec![args.clone()]);
+        }
+    }
+    let words: Vec<_> = args.try_iter()?.collect::<PyResult<_>>()?;
+    if words.is_empty() {
+        return Err(PyValueError::new_err("args is empty: it must begin with a program"));
+    }
+    Ok(words)
+}
+
+/// Which of the three standard streams.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Input,
+    Output,
+    Error,
+}
+
+/// What was given as `stdin`, `stdout` or `stderr`: None, a constant of `subprocess`, a number, or anything with a
+/// `fileno()`.
+pub(crate) fn stdio(object: &Bound<'_, PyAny>, stream: Stream) -> PyResult<Stdio> {
+    if object.is_none() {
+        return Ok(Stdio::inherit());
+    }
+    let number = match object.extract::<RawFd>() {
+        Ok(number) => number,
+        Err(_) => return Ok(Stdio::number(open_number(&object.call_method0("fileno")?)?)),
+    };
+    match number {
+        PIPE => Ok(Stdio::piped()),
+        DEVNULL => Ok(Stdio::null()),
+        STDOUT if stream == Stream::Error => Ok(Stdio::stdout()),
+        STDOUT => Err(PyValueError::new_err("STDOUT can only be used for stderr")),
+        _ => Ok(Stdio::number(open_number(object)?)),
+    }
+}
+
+/// A descriptor's number.
+pub(crate) fn open_number(object: &Bound<'_, PyAny>) -> PyResult<RawFd> {
+    let number: RawFd = object.extract()?;
+    if number < 0 {
+        let text = format!("a file descriptor cannot be negative ({number})");
+        return Err(PyValueError::new_err(text));
+    }
+    Ok(number)
+}
+
+/// Where the ids of names are.
+pub(crate) struct Names {
+    pub(crate) module: &'static str,
+    pub(crate) function: &'static str,
+    pub(crate) field: &'static str,
+}
+
+pub(crate) const USERS: Names = Names {
+    module: "pwd",
+    function: "getpwnam",
+    field: "pw_uid",
+};
+pub(crate) const GROUPS: Names = Names {
+    module: "grp",
+    function: "getgrnam",
+    field: "gr_gid",
+};
+
+/// A user's or group's id, given as such or by name. An unknown name is a KeyError.
+pub(crate) fn id(object: &Bound<'_, PyAny>, names: &Names) -> PyResult<u32> {
+    let number: i64 = if object.is_instance_of::<PyString>() {
+        let module = object.py().import(names.module)?;
+        module
+            .call_method1(names.function, (object,))?
+            .getattr(names.field)?
+            .extract()?
+    } else {
+        object.extract()?
+    };
+    let out_of_range = |_| PyValueError::new_err(format!("{number} is not an id of a user or group"));
+    // The highest means "no change" to the kernel.
+    let id = u32::try_from(number).map_err(out_of_range)?;
+    if id == u32::MAX {
+        return Err(PyValueError::new_err(format!("{id} is not an id of a user or group")));
+    }
+    Ok(id)
+}
+
+/// When a timeout that begins now ends; None: never. One too long to be told is never over.
+pub(crate) fn deadline(seconds: Option<f64>) -> PyResult<Option<Instant>> {
+    match seconds {
+        None => Ok(None),
+        Some(seconds) if seconds.is_nan() => Err(PyValueError::new_err("timeout is not a number")),
+        Some(seconds) => {
+            let timeout = Duration::try_from_secs_f64(seconds.max(0.0)).ok();
+            Ok(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
+        }
+    }
+}

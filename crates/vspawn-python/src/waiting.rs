@@ -1,0 +1,75 @@
+//! Waiting for descriptors, so that a signal's arrival ends the wait: Python's handlers run between two waits.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Instant;
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    Ready,
+    OutOfTime,
+    /// A signal came: `Python::check_signals`, then wait again.
+    Interrupted,
+}
+
+/// A descriptor to wait for; -1 for none.
+pub(crate) fn pollfd(fd: Option<RawFd>, events: i16) -> libc::pollfd {
+    libc::pollfd {
+        fd: fd.unwrap_or(-1),
+        events,
+        revents: 0,
+    }
+}
+
+/// Waits until one of them is ready. To be called without the GIL.
+pub(crate) fn wait_for_any(polls: &mut [libc::pollfd], deadline: Option<Instant>) -> Result<Waited, i32> {
+    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let limit = left.map(|left| libc::timespec {
+        tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: left.subsec_nanos().into(),
+    });
+    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the pollfds with their number, a timespec or NULL, no mask.
+    let ready = unsafe { libc::ppoll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, limit, std::ptr::null()) };
+    match ready {
+        0 => Ok(Waited::OutOfTime),
+        -1 => match errno() {
+            libc::EINTR => Ok(Waited::Interrupted),
+            errno => Err(errno),
+        },
+        _ => Ok(Waited::Ready),
+    }
+}
+
+/// Waits until the process behind a pidfd has ended.
+pub(crate) fn wait_for_end(pidfd: RawFd, deadline: Option<Instant>) -> Result<Waited, i32> {
+    wait_for_any(&mut [pollfd(Some(pidfd), libc::POLLIN)], deadline)
+}
+
+/// A child's end as `returncode`, if it has ended. One whose status the kernel did not keep (the parent ignores SIGCHLD) or
+/// gave to somebody else counts as 0, as with `subprocess`.
+pub(crate) fn returncode(child: &mut vspawn::Child) -> Result<Option<i32>, vspawn::Error> {
+    match child.try_wait() {
+        Ok(status) => Ok(status.map(code)),
+        Err(error) if error.raw_os_error() == libc::ECHILD => Ok(Some(0)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Negative for a signal.
+fn code(status: ExitStatus) -> i32 {
+    let by_signal = || status.signal().map_or(0, |signal| -signal);
+    status.code().unwrap_or_else(by_signal)
+}
+
+/// The number of a child's pidfd.
+pub(crate) fn pidfd(child: &vspawn::Child) -> RawFd {
+    std::os::fd::AsFd::as_fd(child).as_raw_fd()
+}
+
+/// The calling thread's errno.
+pub(crate) fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}

@@ -1,0 +1,74 @@
+"""What all tests share: both modules as `api`, a watch over descriptors and children, and what the machine must have."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import vspawn
+
+# With `python` among the needs that must be met, a test that cannot run here is a failure.
+REQUIRED = "python" in os.environ.get("SPAWNSCOPE_TEST_REQUIRE", "").split(",")
+
+
+@pytest.fixture(params=[subprocess, vspawn], ids=["subprocess", "vspawn"])
+def api(request: pytest.FixtureRequest) -> ModuleType:
+    """Assertions that take this hold for both modules."""
+    module: ModuleType = request.param
+    return module
+
+
+@pytest.fixture
+def as_root() -> None:
+    """For tests that become somebody else."""
+    if os.geteuid() == 0:
+        return
+    reason = "not root: cannot become another user"
+    if REQUIRED:
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def open_descriptors() -> list[str]:
+    """Those of this process, with what they are."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found.append(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")
+        except FileNotFoundError:
+            pass  # that of the listing itself
+    return sorted(found)
+
+
+def children() -> list[int]:
+    """Pids of this process's children, running or not yet waited for."""
+    pids: list[int] = []
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            pids += map(int, (task / "children").read_text().split())
+        except FileNotFoundError:
+            pass  # a thread that has just ended
+    return pids
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """No test leaves a descriptor or a child."""
+    gc.collect()
+    before = open_descriptors()
+    yield
+    gc.collect()
+    assert open_descriptors() == before
+    left = children()
+    for pid in left:
+        # Or the next test would be blamed for it too.
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    assert left == []

@@ -1,0 +1,111 @@
+"""Signals while `run` and `Popen` wait: Python's handlers run, and what they raise leaves no child behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from types import FrameType, ModuleType
+from typing import Any
+
+import pytest
+
+import vspawn
+
+
+class Rung(Exception):
+    """What the test's handler raises."""
+
+
+def ring(number: int, frame: FrameType | None) -> None:
+    raise Rung
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[list[int]]:
+    """SIGINT interrupts, SIGUSR1 raises, SIGUSR2 is only noted."""
+    heard: list[int] = []
+    wanted: dict[int, Any] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGUSR1: ring,
+        signal.SIGUSR2: lambda number, frame: heard.append(number),
+    }
+    before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+    yield heard
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def kicks(name: str, then: str) -> list[str]:
+    """A child that sends us a signal once we wait, or nearly: nothing is lost if it is early."""
+    return ["/bin/sh", "-c", f"kill -{name} {os.getpid()}; {then}"]
+
+
+def when_told(words: list[str]) -> list[str]:
+    """It reads a line first, so that whoever writes it is ready for the signal."""
+    return [*words[:-1], f"read line; {words[-1]}"]
+
+
+STREAMS: list[dict[str, Any]] = [{}, {"stdout": -1}, {"stdout": -1, "stderr": -1}, {"timeout": 1000}]
+
+
+@pytest.mark.parametrize("options", STREAMS)
+def test_ctrl_c_ends_run_and_its_child(options: dict[str, Any]) -> None:
+    """`subprocess` kills it too, but does not wait for its end."""
+    with pytest.raises(KeyboardInterrupt):
+        vspawn.run(kicks("INT", "exec sleep 1000"), **options)
+
+
+@pytest.mark.parametrize("options", STREAMS)
+def test_an_exception_of_a_handler_ends_run_and_its_child(options: dict[str, Any]) -> None:
+    """In `subprocess` it may come while the child is started, which is then left alone."""
+    with pytest.raises(Rung):
+        vspawn.run(kicks("USR1", "exec sleep 1000"), **options)
+
+
+@pytest.mark.parametrize("options", STREAMS)
+def test_a_handler_that_returns_disturbs_nothing(api: ModuleType, handlers: list[int], options: dict[str, Any]) -> None:
+    result = api.run(kicks("USR2", "sleep 0.1; echo out >&1; exit 3"), **{"stdout": api.DEVNULL, **options})
+    assert (result.returncode, handlers) == (3, [signal.SIGUSR2])
+    assert result.stdout == (b"out\n" if "stdout" in options else None)
+
+
+def test_ctrl_c_ends_wait_but_not_the_child(api: ModuleType) -> None:
+    child = api.Popen(when_told(kicks("INT", "exec sleep 1000")), stdin=api.PIPE, bufsize=0)
+    with pytest.raises(KeyboardInterrupt):
+        child.stdin.write(b"now\n")
+        child.wait()
+    assert child.poll() is None
+    child.kill()
+    assert child.wait() == -signal.SIGKILL
+    child.stdin.close()
+
+
+def test_ctrl_c_ends_communicate_but_not_the_child(api: ModuleType) -> None:
+    words = when_told(kicks("INT", "exec sleep 1000"))
+    child = api.Popen(words, stdin=api.PIPE, stdout=api.PIPE, stderr=api.PIPE)
+    with pytest.raises(KeyboardInterrupt):
+        child.communicate(b"now\n" + b"x" * 200_000)
+    assert child.poll() is None
+    child.kill()
+    child.wait()
+    for file in (child.stdin, child.stdout, child.stderr):
+        try:
+            file.close()
+        except BrokenPipeError:
+            pass
+
+
+def test_a_handler_of_the_parents_does_not_run_in_the_child(api: ModuleType, handlers: list[int]) -> None:
+    result = api.run(["/bin/sh", "-c", "kill -USR2 $$"])
+    assert (result.returncode, handlers) == (-signal.SIGUSR2, [])
+
+
+def test_a_parent_that_ignores_the_end_of_children(api: ModuleType) -> None:
+    """The kernel then keeps no status: it counts as 0."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        result = api.run(["/bin/sh", "-c", "echo out; exit 3"], stdout=api.PIPE)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert (result.returncode, result.stdout) == (0, b"out\n")

@@ -1,0 +1,38 @@
+"""A user's code, for `mypy --strict`: the types that `run` and `Popen` give. Lines that must be errors say so."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import IO, Any
+
+from typing_extensions import assert_type
+
+import vspawn
+
+
+def results() -> None:
+    assert_type(vspawn.run(["true"]), subprocess.CompletedProcess[bytes])
+    assert_type(vspawn.run(["true"], text=True), subprocess.CompletedProcess[str])
+    assert_type(vspawn.run(["true"], encoding="utf-8", input="x"), subprocess.CompletedProcess[str])
+    vspawn.run([Path("x"), "y"], cwd=Path("/"), env={"A": "b"}, user="nobody", extra_groups=[1, "x"], pass_fds=[3])
+    vspawn.run("true", stdin=vspawn.DEVNULL, stderr=vspawn.STDOUT, process_group=0, umask=0o22)
+    vspawn.run(["true"], shell=True)  # type: ignore[call-overload]
+    vspawn.run(["true"], cwd=1)  # type: ignore[call-overload]
+    vspawn.run([1])  # type: ignore[list-item]
+
+
+def children() -> None:
+    with vspawn.Popen(["true"], stdout=vspawn.PIPE) as child:
+        assert_type(child.stdout, IO[Any] | None)
+        assert_type(child.returncode, int | None)
+        assert_type(child.wait(timeout=1), int)
+    vspawn.Popen(["true"], preexec_fn=print)  # type: ignore[arg-type]
+
+
+async def asynchronous() -> None:
+    process = await vspawn.create_process(["true"])
+    assert_type(process, vspawn.AsyncProcess)
+    assert_type(await process.wait(), int)
+    assert_type(await process.communicate(b""), tuple[bytes | None, bytes | None])
+    await vspawn.run_async(["true"], text=True, timeout=1)

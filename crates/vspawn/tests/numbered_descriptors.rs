@@ -1,0 +1,68 @@
+//! Descriptors given by the parent's number, without being owned, and standard error as standard output.
+
+use std::fs;
+use std::os::fd::{AsRawFd, RawFd};
+
+use vspawn::{Command, Stage, Stdio};
+
+/// A number at which nothing is open: above any table's limit.
+const NOT_OPEN: RawFd = i32::MAX;
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]);
+    command
+}
+
+#[test]
+fn a_number_is_what_the_parent_has_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    let file = fs::File::create(&path).unwrap();
+    let mut command = shell("echo heard; echo failed >&2");
+    command.stdout(Stdio::number(file.as_raw_fd())).stderr(Stdio::stdout());
+    assert!(command.status().unwrap().success());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "heard\nfailed\n");
+}
+
+#[test]
+fn standard_error_shares_the_pipe_of_standard_output() {
+    let mut command = shell("echo one; echo two >&2; echo three");
+    let output = command.stderr(Stdio::stdout()).output().unwrap();
+    assert_eq!(output.stdout, b"one\ntwo\nthree\n");
+    assert_eq!(output.stderr, b"");
+}
+
+#[test]
+fn standard_error_follows_standard_output_to_nothing() {
+    let mut command = shell("readlink /proc/self/fd/2 >&9");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    let file = fs::File::create(&path).unwrap();
+    command.stdout(Stdio::null()).stderr(Stdio::stdout()).fd(9, file);
+    assert!(command.status().unwrap().success());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "/dev/null\n");
+}
+
+#[test]
+fn a_kept_descriptor_survives_the_closing_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let (kept, other) = (
+        fs::File::create(folder.path().join("kept")).unwrap(),
+        fs::File::create(folder.path().join("other")).unwrap(),
+    );
+    let open = format!("test -e /proc/self/fd/{}", kept.as_raw_fd());
+    let closed = format!("test ! -e /proc/self/fd/{}", other.as_raw_fd());
+    let mut command = shell(&format!("{open} && {closed}"));
+    command.close_others(true).keep(kept.as_raw_fd());
+    assert!(command.status().unwrap().success());
+}
+
+#[test]
+fn a_number_without_a_file_is_said() {
+    let error = shell(":").stdin(Stdio::number(NOT_OPEN)).spawn().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Dup, libc::EBADF));
+    assert_eq!(error.action(), "dup of 2147483647 to 0");
+    let error = shell(":").stdin(Stdio::number(-1)).spawn().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Prepare, libc::EINVAL));
+}
