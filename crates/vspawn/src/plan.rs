@@ -104,6 +104,7 @@ impl Plan {
             let target = placement.target;
             let source = match &placement.source {
                 Source::Fd(fd) => fd.as_raw_fd(),
+                Source::Number(fd) => *fd,
                 Source::Piped => pipe_end(target),
                 Source::Null | Source::Inherit => NULL_DEVICE,
             };
@@ -180,6 +181,7 @@ impl Plan {
     fn source(&self, job: &Job, index: usize) -> String {
         match self.placements.get(index).map(|placement| &placement.source) {
             Some(Source::Fd(fd)) => fd.as_raw_fd().to_string(),
+            Some(Source::Number(fd)) => fd.to_string(),
             Some(Source::Piped) => "a pipe".to_owned(),
             _ => format!("descriptor {index} of {}", job.move_count),
         }

@@ -108,6 +108,15 @@ fn check(command: &Command) -> Result<(), Error> {
     if let Some((target, _)) = command.fds.iter().find(|(target, _)| **target < 0) {
         return Err(Error::invalid(format!("give the child descriptor {target}")));
     }
+    let negative = command
+        .fds
+        .values()
+        .find(|source| matches!(source, Source::Number(..0)));
+    if let Some(Source::Number(source)) = negative {
+        return Err(Error::invalid(format!(
+            "give the child the parent's descriptor {source}"
+        )));
+    }
     if command.fds.len() > MOST_MOVES {
         let count = command.fds.len();
         return Err(Error::invalid(format!(

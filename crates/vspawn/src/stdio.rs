@@ -18,6 +18,8 @@ pub(crate) enum Source {
     Null,
     Piped,
     Fd(Arc<OwnedFd>),
+    /// The parent's descriptor of this number, which somebody else owns.
+    Number(RawFd),
 }
 
 impl Stdio {
@@ -37,6 +39,13 @@ impl Stdio {
     #[must_use]
     pub fn piped() -> Stdio {
         Stdio(Source::Piped)
+    }
+
+    /// The parent's descriptor of this number, which stays somebody else's: it is looked at when the child is spawned, and
+    /// must be open then. For callers whose files are numbers, such as C and Python.
+    #[must_use]
+    pub fn number(fd: RawFd) -> Stdio {
+        Stdio(Source::Number(fd))
     }
 }
 
