@@ -272,21 +272,21 @@ pub unsafe extern "C" fn vspawn_command_nice(command: *mut Command, increment: c
     unsafe { change(command, |command| Ok(command.nice(increment))) }
 }
 
-/// Blocks these signals in the child; all others are not blocked. signals: copied.
+/// Blocks these signals in the child; all others are not blocked. set: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_blocked_signals(command: *mut Command, set: *const sigset_t) -> c_int {
     // SAFETY: a handle or NULL; a signal set or NULL.
     unsafe { change(command, |command| signals(set).map(|set| command.blocked_signals(&set))) }
 }
 
-/// Signals that have their default effect in the child even if the parent ignores them. signals: copied.
+/// Signals that have their default effect in the child even if the parent ignores them. set: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_default_signals(command: *mut Command, set: *const sigset_t) -> c_int {
     // SAFETY: a handle or NULL; a signal set or NULL.
     unsafe { change(command, |command| signals(set).map(|set| command.default_signals(&set))) }
 }
 
-/// Signals that the child ignores. signals: copied.
+/// Signals that the child ignores. set: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_ignored_signals(command: *mut Command, set: *const sigset_t) -> c_int {
     // SAFETY: a handle or NULL; a signal set or NULL.
