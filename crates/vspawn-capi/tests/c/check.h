@@ -3,6 +3,8 @@
 #define CHECK_H
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +32,16 @@
 /* A shell's own descriptors, which a glob or a pipeline would add to. */
 #define LIST_DESCRIPTORS \
 	"for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do test -e /proc/$$/fd/$i && printf \"$i \"; done; true"
+
+/* Signals as in a program that was started without any ado, whoever started this one. */
+static inline void usual_signals(void)
+{
+	sigset_t none;
+	for (int number = 1; number < 32; number++)
+		signal(number, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
 
 /* How many descriptors are open. */
 static inline int open_descriptors(void)

@@ -216,6 +216,7 @@ static void capturing(void)
 int main(void)
 {
 	int before = open_descriptors();
+	usual_signals();
 	pipes_of_a_child();
 	waiting();
 	signals_and_killing();

@@ -210,6 +210,7 @@ static void mechanisms_and_preparation(void)
 int main(void)
 {
 	int before = open_descriptors();
+	usual_signals();
 	arguments_and_environment();
 	places_and_limits();
 	groups_of_processes();

@@ -157,6 +157,7 @@ static void compat_refuses_an_environment_that_tells_a_shell_something(void)
 int main(void)
 {
 	int before = open_descriptors();
+	usual_signals();
 	streams();
 	failures();
 	compat_is_the_shells_meaning();

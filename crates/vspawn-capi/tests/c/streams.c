@@ -71,12 +71,16 @@ static void failures(void)
 /* POSIX: a child has none of the streams of earlier calls. */
 static void streams_are_not_inherited(void)
 {
-	const char *cat[] = { "cat", NULL }, *list[] = { "sh", "-c", LIST_DESCRIPTORS, NULL };
+	const char *cat[] = { "cat", NULL };
+	const char *script = "for fd do test -e /proc/$$/fd/$fd && echo $fd; done; echo end";
 	FILE *first = vspawn_popen(cat, "w"), *second = vspawn_popen(cat, "w");
-	char open[64] = "";
-	CHECK(first && second && fileno(second) <= 16);
-	FILE *stream = vspawn_popen(list, "r");
-	CHECK(stream && fgets(open, sizeof open, stream) && strcmp(open, "0 1 2 ") == 0);
+	char numbers[2][16], line[16] = "";
+	CHECK(first && second);
+	snprintf(numbers[0], sizeof *numbers, "%d", fileno(first));
+	snprintf(numbers[1], sizeof *numbers, "%d", fileno(second));
+	const char *look[] = { "sh", "-c", script, "sh", numbers[0], numbers[1], NULL };
+	FILE *stream = vspawn_popen(look, "r");
+	CHECK(stream && fgets(line, sizeof line, stream) && strcmp(line, "end\n") == 0);
 	CHECK(vspawn_pclose(stream) == 0);
 	/* Would wait for ever if the second cat had the first one's input. */
 	CHECK(vspawn_pclose(first) == 0 && vspawn_pclose(second) == 0);
@@ -106,7 +110,14 @@ static void *many(void *argument)
 	return argument;
 }
 
-/* Whatever the other threads do to the table, a forked child finds it free. */
+/* Whatever the other threads do to the table, a forked child finds it free. Not so the allocator of AddressSanitizer (GCC 12), in
+ * which such a child would wait for ever. */
+#ifdef __SANITIZE_ADDRESS__
+#define FORKING 0
+#else
+#define FORKING 1
+#endif
+
 static void *forks(void *argument)
 {
 	for (int i = 0; i < 40; i++) {
@@ -125,15 +136,16 @@ static void *forks(void *argument)
 static void threads_at_once(void)
 {
 	pthread_t threads[9];
-	for (int i = 0; i < 9; i++)
+	for (int i = 0; i < 8 + FORKING; i++)
 		CHECK(pthread_create(&threads[i], NULL, i < 8 ? many : forks, NULL) == 0);
-	for (int i = 0; i < 9; i++)
+	for (int i = 0; i < 8 + FORKING; i++)
 		CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
 int main(int argc, char **argv)
 {
 	int before = open_descriptors();
+	usual_signals();
 	if (argc > 1) {
 		for (int i = 0; i < atoi(argv[1]); i++)
 			read_once();

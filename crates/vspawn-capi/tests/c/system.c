@@ -122,6 +122,7 @@ static void cancellation(void)
 int main(void)
 {
 	int before = open_descriptors();
+	usual_signals();
 	statuses();
 	callers_signals();
 	childs_signals();
