@@ -70,6 +70,12 @@ static void failures(void)
 	FAILS(popen_noshell("true", argv, "r", &arg, -1), NULL, EINVAL);
 	FAILS(pclose_noshell(&foreign), -1, EINVAL);
 	FAILS(popen_noshell_compat("no-such-program-anywhere", "r", &arg), NULL, ENOENT);
+	/* A struct whose pid is not the stream's closes nothing. */
+	const char *silent[] = { "true", NULL };
+	CHECK(popen_noshell("true", silent, "r", &arg, 0));
+	foreign = (struct popen_noshell_pass_to_pclose){ .fp = arg.fp, .pid = arg.pid + 1 };
+	FAILS(pclose_noshell(&foreign), -1, EINVAL);
+	CHECK(pclose_noshell(&arg) == 0);
 	CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 }
 
