@@ -6,6 +6,8 @@
  * returns 0 or a positive errno, unless its comment says otherwise. After a failure of any function, vspawn_last_error has its
  * stage and text. Strings and arrays are copied or used during the call only; descriptors stay the caller's unless a
  * comment says otherwise. Handles are used by one thread at a time, struct vspawn_prepared by any number.
+ *
+ * With a strict -std=c99 or c11, define _POSIX_C_SOURCE as 200809L: the types of signal.h are needed.
  */
 
 #ifndef VSPAWN_H
