@@ -9,8 +9,13 @@ MAN_DIR = $(DESTDIR)$(PREFIX)/share/man/man1
 BASH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+# The library for C. The last number of its SONAME is in crates/vspawn-capi/build.rs too.
+LIBRARY_FROM ?= target/release
+VERSION = $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
+SONAME := libvspawn.so.0
+LIBRARIES = $(DESTDIR)$(PREFIX)/lib
 
-.PHONY: build run test lint bench man install
+.PHONY: build run test lint bench man install install-profiler install-library
 
 build:
 	@scripts/install-dependencies.sh
@@ -35,7 +40,9 @@ man: build
 	$(BINARY) man docs/man
 
 # Does not build: `sudo make install` must not leave root's files in target/.
-install:
+install: install-profiler install-library
+
+install-profiler:
 	@test -x $(BINARY) || { echo "nothing to install: run \`make build\` first" >&2; exit 1; }
 	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/spawnscope
 	install -d $(MAN_DIR) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
@@ -43,3 +50,14 @@ install:
 	$(BINARY) completions bash > $(BASH_COMPLETIONS)/spawnscope
 	$(BINARY) completions zsh > $(ZSH_COMPLETIONS)/_spawnscope
 	$(BINARY) completions fish > $(FISH_COMPLETIONS)/spawnscope.fish
+
+install-library:
+	@test -f $(LIBRARY_FROM)/libvspawn.so || { echo "nothing to install: run \`make build\` first" >&2; exit 1; }
+	install -d $(LIBRARIES)/pkgconfig
+	install -m 755 $(LIBRARY_FROM)/libvspawn.so $(LIBRARIES)/libvspawn.so.$(VERSION)
+	ln -sf libvspawn.so.$(VERSION) $(LIBRARIES)/$(SONAME)
+	ln -sf $(SONAME) $(LIBRARIES)/libvspawn.so
+	install -m 644 $(LIBRARY_FROM)/libvspawn.a $(LIBRARIES)/libvspawn.a
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' crates/vspawn-capi/vspawn.pc.in > $(LIBRARIES)/pkgconfig/vspawn.pc
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include crates/vspawn-capi/include/vspawn.h crates/vspawn-capi/include/popen_noshell.h
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man3 docs/man/vspawn.3

@@ -184,6 +184,11 @@ impl Command {
         self.place(number, Source::Number(number))
     }
 
+    /// As [`Command::fd`], for the parent's descriptor of a number that stays somebody else's (see [`Stdio::number`]).
+    pub fn fd_number(&mut self, target: i32, source: i32) -> &mut Command {
+        self.place(target, Source::Number(source))
+    }
+
     pub(crate) fn place(&mut self, target: i32, source: Source) -> &mut Command {
         self.fds.insert(target, source);
         self

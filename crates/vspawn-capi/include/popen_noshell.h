@@ -1,0 +1,71 @@
+/* The interface of the popen_noshell library (Ivan Zahariev, https://github.com/famzah/popen-noshell), on vspawn: the same
+ * names, types and constants, so that its users compile as they are and link with -lvspawn. Written anew; no code of that
+ * library is in here or behind it.
+ *
+ * What is different:
+ * - A program that cannot be executed is an error of popen_noshell itself: NULL with errno. There is no child then, nothing is
+ *   printed, and no status 255. The same for an unknown stderr_mode (EINVAL).
+ * - NULL where something must be is EINVAL, not a crash.
+ * - popen_noshell_compat refuses all that a shell would read otherwise (see there).
+ * - No step of a failed call leaves memory or a descriptor behind. pclose_noshell reaps the child also when the last write to
+ *   it failed.
+ * - The child is not reachable by signal handlers of the parent before its exec, and signal masks are as with popen.
+ * - popen_noshell_vmfork, which ran a caller's function in shared memory, is not here: nothing could make that safe.
+ *
+ * Linking with -lvspawn replaces popen_noshell.c, which is then no longer compiled into the program.
+ */
+#ifndef POPEN_NOSHELL_H
+#define POPEN_NOSHELL_H
+
+#include <stdio.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* For popen_noshell_set_fork_mode. The first and the last mean the same here: the child shares the parent's memory. */
+#define POPEN_NOSHELL_MODE_CLONE 0
+#define POPEN_NOSHELL_MODE_FORK 1
+#define POPEN_NOSHELL_MODE_POSIX_SPAWN 2
+
+struct popen_noshell_clone_arg;
+
+/* The caller's; need not be initialised. popen_noshell fills it, pclose_noshell reads it. */
+struct popen_noshell_pass_to_pclose {
+	FILE *fp;
+	pid_t pid;
+	/* Always zero; kept so that programs compiled with the original header have the same struct. */
+	int free_clone_mem;
+	void *stack;
+	struct popen_noshell_clone_arg *func_args;
+};
+
+/* Starts a program with a stream to its standard input (type "w") or from its standard output ("r"). The other one of the
+ * two is /dev/null.
+ *
+ * file: the program, searched for in PATH when it has no slash. argv: its arguments with its name, ended by NULL. Both are
+ * borrowed for the call. pclose_arg: filled. stderr_mode: its standard error is 0 the caller's, 1 /dev/null, 2 the same as
+ * its standard output. Returns a stream that pclose_noshell closes; NULL with errno on failure. */
+FILE *popen_noshell(const char *file, const char *const *argv, const char *type,
+		    struct popen_noshell_pass_to_pclose *pclose_arg, int stderr_mode);
+
+/* popen_noshell for a command as popen takes it, with stderr_mode 0. The command must be a program with plain words and
+ * simple quotes, so that it means exactly what `sh -c` means by it; with anything else (variables, globs, redirections,
+ * backslashes, builtins such as echo, an unknown shell at /bin/sh ...) the call is refused: NULL with errno EINVAL. */
+FILE *popen_noshell_compat(const char *command, const char *type, struct popen_noshell_pass_to_pclose *pclose_arg);
+
+/* Closes the stream and waits for the program. Returns what waitpid would store; -1 with errno on failure, and EINVAL when arg
+ * is of no open stream, for instance because it was closed already. */
+int pclose_noshell(struct popen_noshell_pass_to_pclose *arg);
+
+/* How later children are created, in all threads: POPEN_NOSHELL_MODE_*. */
+void popen_noshell_set_fork_mode(int mode);
+int popen_noshell_get_fork_mode(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

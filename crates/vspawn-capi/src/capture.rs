@@ -1,0 +1,140 @@
+//! Running a command for its output.
+
+use std::ffi::{c_int, c_uchar, c_void};
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
+use crate::command::Command;
+use crate::entry::{entry, entry_or};
+use crate::error::Failure;
+use crate::pointers::{array, borrow, free, null, options};
+
+/// How a command is run for its output. All zero but size: no input, no limit, no timeout.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CaptureOptions {
+    /// Set to sizeof(struct vspawn_capture_options) by the caller.
+    pub size: usize,
+    /// Bytes for the child's standard input, which is then closed; borrowed for the call. NULL: its standard input is
+    /// empty, unless the command says otherwise.
+    pub input: *const c_void,
+    /// How many bytes.
+    pub input_length: usize,
+    /// Most bytes of output and error each; a child that writes more is killed. 0: no limit.
+    pub limit: usize,
+    /// Longest time in milliseconds; then the child is killed. 0: no limit.
+    pub timeout_ms: u32,
+    /// Must be 0.
+    pub reserved: [u32; 5],
+}
+
+/// What a command wrote. Never changes.
+pub struct Output {
+    status: c_int,
+    /// Each ended by a NUL that does not count.
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+/// Runs a command, reads its output and error to their ends, and waits for it.
+///
+/// command: borrowed for the call. options: borrowed for the call; NULL is as all zero. output: receives a handle that the
+/// caller owns and gives to vspawn_output_free. With ETIMEDOUT and EMSGSIZE (limits of the options) it is filled too,
+/// with what was read before the child was killed; with any other failure it is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_output(
+    command: *const Command,
+    options: *const CaptureOptions,
+    output: *mut *mut Output,
+) -> c_int {
+    entry(|| {
+        // SAFETY: a place for a pointer, or NULL.
+        let place = unsafe { output.as_mut() }.ok_or_else(|| null("output"))?;
+        *place = std::ptr::null_mut();
+        // SAFETY: a handle or NULL; options that begin with their size, or NULL.
+        let (command, options) = unsafe { (borrow(command, "command")?, read(options)?) };
+        // SAFETY: the options' input has its length.
+        let input = unsafe { array(options.input.cast::<u8>(), options.input_length, "input") }?;
+        let mut capture = command.0.capture();
+        if !options.input.is_null() {
+            capture = capture.input(input);
+        }
+        if options.limit != 0 {
+            capture = capture.limit(options.limit);
+        }
+        if options.timeout_ms != 0 {
+            capture = capture.timeout(Duration::from_millis(options.timeout_ms.into()));
+        }
+        let captured = capture.run_to_any_end()?;
+        *place = Box::into_raw(Box::new(Output {
+            status: captured.status.into_raw(),
+            stdout: ended(captured.stdout),
+            stderr: ended(captured.stderr),
+        }));
+        captured.cut.map_or(Ok(()), |error| Err(error.into()))
+    })
+}
+
+/// # Safety
+/// NULL, or options that begin with their size.
+unsafe fn read(given: *const CaptureOptions) -> Result<CaptureOptions, Failure> {
+    if given.is_null() {
+        // SAFETY: valid when all zero.
+        return Ok(unsafe { std::mem::zeroed() });
+    }
+    // SAFETY: the caller's promise; valid when all zero.
+    let read = unsafe { options(given) }?;
+    if read.reserved != [0; 5] {
+        return Err(Failure::invalid("use reserved options"));
+    }
+    Ok(read)
+}
+
+fn ended(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.push(0);
+    bytes
+}
+
+/// How the command ended, as waitpid would store it; -1 with errno EINVAL for NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_output_status(output: *const Output) -> c_int {
+    // SAFETY: a handle or NULL.
+    entry_or(-1, || Ok(unsafe { borrow(output, "output") }?.status))
+}
+
+/// # Safety
+/// `length` is NULL or a place for a number.
+unsafe fn bytes(bytes: &[u8], length: *mut usize) -> *const c_uchar {
+    // SAFETY: the caller's promise.
+    if let Some(place) = unsafe { length.as_mut() } {
+        *place = bytes.len() - 1;
+    }
+    bytes.as_ptr()
+}
+
+/// What the command wrote to its standard output, with a NUL behind it. It belongs to the handle. NULL with errno EINVAL for NULL.
+///
+/// length: receives the number of bytes, without that NUL; may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_output_stdout(output: *const Output, length: *mut usize) -> *const c_uchar {
+    // SAFETY: a handle or NULL; a place for a number or NULL.
+    entry_or(std::ptr::null(), || unsafe {
+        Ok(bytes(&borrow(output, "output")?.stdout, length))
+    })
+}
+
+/// What it wrote to its standard error: see vspawn_output_stdout.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_output_stderr(output: *const Output, length: *mut usize) -> *const c_uchar {
+    // SAFETY: a handle or NULL; a place for a number or NULL.
+    entry_or(std::ptr::null(), || unsafe {
+        Ok(bytes(&borrow(output, "output")?.stderr, length))
+    })
+}
+
+/// Frees output. output: given up; NULL does nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_output_free(output: *mut Output) {
+    // SAFETY: a handle that the caller gives up, or NULL.
+    unsafe { free(output) };
+}

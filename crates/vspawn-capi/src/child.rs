@@ -1,0 +1,202 @@
+//! The child handle: waiting, signals, and the parent's ends of its pipes.
+
+use std::ffi::c_int;
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use libc::pid_t;
+
+use crate::entry::{entry, entry_or};
+use crate::error::{Failure, Stage};
+use crate::pointers::{borrow, free, null};
+
+/// A child process. Used by one thread at a time; to wait in one thread and signal in another, use the pidfd.
+pub struct Child(pub(crate) vspawn_core::Child);
+
+/// Starts something and gives its handle away.
+///
+/// # Safety
+/// `child` is NULL or a place for a pointer.
+pub(crate) unsafe fn give(
+    child: *mut *mut Child,
+    spawn: impl FnOnce() -> Result<vspawn_core::Child, Failure>,
+) -> c_int {
+    entry(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { child.as_mut() }.ok_or_else(|| null("child"))?;
+        *place = std::ptr::null_mut();
+        *place = Box::into_raw(Box::new(Child(spawn()?)));
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `child` is NULL or a live handle that no other thread uses.
+unsafe fn borrow_mut<'a>(child: *mut Child) -> Result<&'a mut vspawn_core::Child, Failure> {
+    // SAFETY: the caller's promise.
+    let child = unsafe { child.as_mut() }.ok_or_else(|| null("child"))?;
+    Ok(&mut child.0)
+}
+
+/// # Safety
+/// As for `borrow_mut`.
+unsafe fn with(child: *mut Child, body: impl FnOnce(&mut vspawn_core::Child) -> Result<(), Failure>) -> c_int {
+    // SAFETY: the caller's promise.
+    entry(|| body(unsafe { borrow_mut(child) }?))
+}
+
+/// # Safety
+/// `status` is NULL or a place for an int.
+unsafe fn store(status: *mut c_int, value: ExitStatus) -> Result<(), Failure> {
+    // SAFETY: the caller's promise.
+    if let Some(place) = unsafe { status.as_mut() } {
+        *place = value.into_raw();
+    }
+    Ok(())
+}
+
+/// The process id, which stays the child's own until it was waited for; -1 with errno EINVAL for NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_child_pid(child: *const Child) -> pid_t {
+    // SAFETY: a handle or NULL.
+    entry_or(-1, || Ok(unsafe { borrow(child, "child") }?.0.id() as pid_t))
+}
+
+/// The pidfd, readable for poll when the child has ended; -1 with errno EINVAL for NULL. It belongs to the handle: the
+/// caller does not close it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_child_pidfd(child: *const Child) -> c_int {
+    // SAFETY: a handle or NULL.
+    entry_or(-1, || Ok(unsafe { borrow(child, "child") }?.0.as_fd().as_raw_fd()))
+}
+
+fn give_end(end: Option<OwnedFd>) -> Result<c_int, Failure> {
+    let missing = || Failure::new(Stage::Prepare, libc::EBADF, "take an end of a pipe that is not there");
+    end.map(IntoRawFd::into_raw_fd).ok_or_else(missing)
+}
+
+/// Takes the other end of the child's piped standard input: a descriptor, close-on-exec, that the caller then owns. -1 with
+/// errno EBADF when it was not piped or was already taken.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_child_take_stdin(child: *mut Child) -> c_int {
+    entry_or(-1, || {
+        // SAFETY: a handle or NULL.
+        let child = unsafe { borrow_mut(child) }?;
+        give_end(child.stdin.take().map(OwnedFd::from))
+    })
+}
+
+/// Takes the other end of its standard output: see vspawn_child_take_stdin.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_child_take_stdout(child: *mut Child) -> c_int {
+    entry_or(-1, || {
+        // SAFETY: a handle or NULL.
+        let child = unsafe { borrow_mut(child) }?;
+        give_end(child.stdout.take().map(OwnedFd::from))
+    })
+}
+
+/// Takes the other end of its standard error: see vspawn_child_take_stdin.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_child_take_stderr(child: *mut Child) -> c_int {
+    entry_or(-1, || {
+        // SAFETY: a handle or NULL.
+        let child = unsafe { borrow_mut(child) }?;
+        give_end(child.stderr.take().map(OwnedFd::from))
+    })
+}
+
+/// After vspawn_command_spawn_nowait: waits for the exec. Returns 0, or the errno of what failed before or at exec; the
+/// child has then been waited for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_child_started(child: *mut Child) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { with(child, |child| Ok(child.started()?)) }
+}
+
+/// Waits for the child's end. An end of its standard input that was not taken is closed first.
+///
+/// status: receives what waitpid would store (WIFEXITED and the like); may be NULL.
+/// ECHILD when the parent ignores SIGCHLD or something else has waited for the child.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_child_wait(child: *mut Child, status: *mut c_int) -> c_int {
+    // SAFETY: a handle or NULL; a place for the status or NULL.
+    unsafe { with(child, |child| store(status, child.wait()?)) }
+}
+
+/// EAGAIN while the child runs; else as vspawn_child_wait.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_child_try_wait(child: *mut Child, status: *mut c_int) -> c_int {
+    let running = || Failure::new(Stage::Wait, libc::EAGAIN, "wait for a child that runs");
+    // SAFETY: as above.
+    unsafe { with(child, |child| store(status, child.try_wait()?.ok_or_else(running)?)) }
+}
+
+/// Waits at most so long: ETIMEDOUT then, and the child runs on. Else as vspawn_child_wait, but standard input stays open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_child_wait_timeout(child: *mut Child, milliseconds: u32, status: *mut c_int) -> c_int {
+    let timeout = Duration::from_millis(milliseconds.into());
+    let running = || {
+        Failure::new(
+            Stage::Timeout,
+            libc::ETIMEDOUT,
+            &format!("see the child end within {timeout:?}"),
+        )
+    };
+    // SAFETY: as above.
+    unsafe {
+        with(child, |child| {
+            store(status, child.wait_timeout(timeout)?.ok_or_else(running)?)
+        })
+    }
+}
+
+/// Kills the child with SIGKILL. Does nothing when it was waited for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_child_kill(child: *mut Child) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { with(child, |child| Ok(child.kill()?)) }
+}
+
+/// Sends the child a signal. Does nothing when it was waited for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_child_signal(child: *mut Child, signal: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { with(child, |child| Ok(child.signal(signal)?)) }
+}
+
+/// Sends a signal to the child's process group. EINVAL unless it was started with a group or session of its own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_child_signal_group(child: *mut Child, signal: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { with(child, |child| Ok(child.signal_group(signal)?)) }
+}
+
+/// Kills the child and all processes that hang below it.
+///
+/// descendants: receives how many those were; may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_child_kill_tree(child: *mut Child, descendants: *mut usize) -> c_int {
+    // SAFETY: a handle or NULL; a place for a number or NULL.
+    unsafe {
+        with(child, |child| {
+            let killed = child.kill_tree()?;
+            if let Some(place) = descendants.as_mut() {
+                *place = killed;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Frees a handle, its pidfd and what was not taken of its pipes. It neither kills nor waits: a child that was not waited
+/// for stays a zombie after its end.
+///
+/// child: given up; NULL does nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_child_free(child: *mut Child) {
+    // SAFETY: a handle that the caller gives up, or NULL.
+    unsafe { free(child) };
+}

@@ -1,0 +1,343 @@
+//! The command handle: what to start and how, one function a property. Starting it: `start`.
+
+use std::ffi::{c_char, c_int};
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use libc::{gid_t, mode_t, pid_t, rlim_t, sigset_t, uid_t};
+use vspawn_core::{Mechanism, Stdio};
+
+use crate::entry::{entry, entry_or};
+use crate::error::{Failure, Stage};
+use crate::pointers::{array, free, null, signals, string, string_array};
+
+/// A process to start. Used by one thread at a time.
+pub struct Command(pub(crate) vspawn_core::Command);
+
+/// What a standard stream of a child is to be.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub enum StdioKind {
+    /// The parent's own stream.
+    Inherit = 0,
+    /// /dev/null.
+    Null = 1,
+    /// A new pipe, whose other end vspawn_child_take_stdin and its siblings give.
+    Piped = 2,
+    /// A descriptor of the parent's.
+    Fd = 3,
+}
+
+/// How the child is created.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub enum MechanismKind {
+    /// It shares the parent's memory until its exec.
+    Share = 0,
+    /// It gets a copy of the parent's page tables. Never used unless asked for.
+    Fork = 1,
+}
+
+pub(crate) fn stdio(kind: c_int, fd: c_int) -> Result<Stdio, Failure> {
+    match kind {
+        kind if kind == StdioKind::Inherit as c_int => Ok(Stdio::inherit()),
+        kind if kind == StdioKind::Null as c_int => Ok(Stdio::null()),
+        kind if kind == StdioKind::Piped as c_int => Ok(Stdio::piped()),
+        kind if kind == StdioKind::Fd as c_int => Ok(Stdio::number(fd)),
+        _ => Err(Failure::invalid(&format!("make a standard stream of kind {kind}"))),
+    }
+}
+
+pub(crate) fn place(
+    command: &mut vspawn_core::Command,
+    stream: c_int,
+    stdio: Stdio,
+) -> Result<&mut vspawn_core::Command, Failure> {
+    match stream {
+        0 => Ok(command.stdin(stdio)),
+        1 => Ok(command.stdout(stdio)),
+        2 => Ok(command.stderr(stdio)),
+        _ => Err(Failure::invalid(&format!(
+            "use descriptor {stream} as a standard stream"
+        ))),
+    }
+}
+
+/// # Safety
+/// `command` is NULL or a live handle that no other thread uses.
+unsafe fn change(
+    command: *mut Command,
+    change: impl FnOnce(&mut vspawn_core::Command) -> Result<&mut vspawn_core::Command, Failure>,
+) -> c_int {
+    entry(|| {
+        // SAFETY: the caller's promise.
+        let command = unsafe { command.as_mut() }.ok_or_else(|| null("command"))?;
+        change(&mut command.0).map(|_| ())
+    })
+}
+
+/// Makes a command that inherits environment, directory and standard streams. No signal is blocked in its child, and
+/// SIGPIPE has its default there, unless said otherwise.
+///
+/// program: copied; a path, or a name that is searched for in PATH as execvp does.
+/// Returns a handle that the caller owns and gives to vspawn_command_free; NULL with errno on failure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_new(program: *const c_char) -> *mut Command {
+    entry_or(std::ptr::null_mut(), || {
+        // SAFETY: the caller passes a string or NULL.
+        let program = unsafe { string(program, "program") }?;
+        Ok(Box::into_raw(Box::new(Command(vspawn_core::Command::new(program)))))
+    })
+}
+
+/// Frees a command. Its children and what was prepared from it live on.
+///
+/// command: given up; NULL does nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_free(command: *mut Command) {
+    // SAFETY: a handle that the caller gives up, or NULL.
+    unsafe { free(command) };
+}
+
+/// Adds an argument. arg: copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_arg(command: *mut Command, arg: *const c_char) -> c_int {
+    // SAFETY: a handle or NULL; a string or NULL.
+    unsafe { change(command, |command| string(arg, "arg").map(|arg| command.arg(arg))) }
+}
+
+/// Adds arguments. args: an array ended by NULL, copied with its strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_args(command: *mut Command, args: *const *const c_char) -> c_int {
+    // SAFETY: a handle or NULL; an array of strings or NULL.
+    unsafe {
+        change(command, |command| {
+            string_array(args, "args").map(|args| command.args(args))
+        })
+    }
+}
+
+/// Sets argv[0], which is otherwise the program as given. name: copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_arg0(command: *mut Command, name: *const c_char) -> c_int {
+    // SAFETY: a handle or NULL; a string or NULL.
+    unsafe { change(command, |command| string(name, "name").map(|name| command.arg0(name))) }
+}
+
+/// Sets or removes a variable of the child's environment. key: copied. value: copied; NULL removes the variable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_env(command: *mut Command, key: *const c_char, value: *const c_char) -> c_int {
+    // SAFETY: a handle or NULL; strings or NULL.
+    unsafe {
+        change(command, |command| {
+            let key = string(key, "key")?;
+            Ok(match value.is_null() {
+                true => command.env_remove(key),
+                false => command.env(key, string(value, "value")?),
+            })
+        })
+    }
+}
+
+/// Inherits no variable, and forgets those set so far.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_env_clear(command: *mut Command) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.env_clear())) }
+}
+
+/// The child's working directory, entered after chroot and with the rights of the child's user. directory: copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_cwd(command: *mut Command, directory: *const c_char) -> c_int {
+    // SAFETY: a handle or NULL; a string or NULL.
+    unsafe {
+        change(command, |command| {
+            string(directory, "directory").map(|path| command.current_dir(path))
+        })
+    }
+}
+
+/// The child's root directory. Programs and directories are then looked up in it. directory: copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_chroot(command: *mut Command, directory: *const c_char) -> c_int {
+    // SAFETY: a handle or NULL; a string or NULL.
+    unsafe {
+        change(command, |command| {
+            string(directory, "directory").map(|path| command.chroot(path))
+        })
+    }
+}
+
+/// Sets a standard stream of the child.
+///
+/// stream: 0, 1 or 2. kind: an enum vspawn_stdio. fd: used by VSPAWN_STDIO_FD only; borrowed, and must be open whenever
+/// the command is spawned.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_stdio(command: *mut Command, stream: c_int, kind: c_int, fd: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| place(command, stream, stdio(kind, fd)?)) }
+}
+
+/// Gives the child the parent's descriptor source at its own number target. Sources may be each other's targets.
+///
+/// source: borrowed, and must be open whenever the command is spawned.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_fd(command: *mut Command, target: c_int, source: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.fd_number(target, source))) }
+}
+
+/// With close not 0: closes, in the child, all descriptors but the standard streams and those of vspawn_command_fd.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_close_others(command: *mut Command, close: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.close_others(close != 0))) }
+}
+
+/// The child's file mode creation mask.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_umask(command: *mut Command, mask: mode_t) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.umask(mask))) }
+}
+
+/// Puts the child into a process group; 0 begins one with the child's pid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_process_group(command: *mut Command, group: pid_t) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.process_group(group))) }
+}
+
+/// With begin not 0: begins a session, and with it a process group.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_new_session(command: *mut Command, begin: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.new_session(begin != 0))) }
+}
+
+/// Begins a session whose controlling terminal is a descriptor of the parent's.
+///
+/// terminal: borrowed, and must be open whenever the command is spawned.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_controlling_terminal(command: *mut Command, terminal: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.controlling_terminal(terminal))) }
+}
+
+/// Real, effective and saved user id. A parent with user id 0 also gives up its supplementary groups, unless
+/// vspawn_command_groups says otherwise.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_uid(command: *mut Command, uid: uid_t) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.uid(uid))) }
+}
+
+/// Real, effective and saved group id.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_gid(command: *mut Command, gid: gid_t) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.gid(gid))) }
+}
+
+/// Supplementary groups. groups: count ids, copied; may be NULL when count is 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_groups(command: *mut Command, groups: *const gid_t, count: usize) -> c_int {
+    // SAFETY: a handle or NULL; an array of `count` or NULL.
+    unsafe {
+        change(command, |command| {
+            array(groups, count, "groups").map(|groups| command.groups(groups))
+        })
+    }
+}
+
+/// Sets a resource limit (RLIMIT_*) to soft and hard values.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_resource_limit(
+    command: *mut Command,
+    resource: c_int,
+    soft: rlim_t,
+    hard: rlim_t,
+) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe {
+        change(command, |command| {
+            Ok(command.resource_limit(resource as u32, soft, hard))
+        })
+    }
+}
+
+/// Adds to the child's niceness.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_nice(command: *mut Command, increment: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.nice(increment))) }
+}
+
+/// Blocks these signals in the child; all others are not blocked. set: copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_blocked_signals(command: *mut Command, set: *const sigset_t) -> c_int {
+    // SAFETY: a handle or NULL; a signal set or NULL.
+    unsafe { change(command, |command| signals(set).map(|set| command.blocked_signals(&set))) }
+}
+
+/// Signals that have their default effect in the child even if the parent ignores them. set: copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_default_signals(command: *mut Command, set: *const sigset_t) -> c_int {
+    // SAFETY: a handle or NULL; a signal set or NULL.
+    unsafe { change(command, |command| signals(set).map(|set| command.default_signals(&set))) }
+}
+
+/// Signals that the child ignores. set: copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_ignored_signals(command: *mut Command, set: *const sigset_t) -> c_int {
+    // SAFETY: a handle or NULL; a signal set or NULL.
+    unsafe { change(command, |command| signals(set).map(|set| command.ignored_signals(&set))) }
+}
+
+/// Leaves SIGPIPE as the parent has it, as posix_spawn does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_inherit_sigpipe(command: *mut Command) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.inherit_sigpipe())) }
+}
+
+/// The cgroup (v2) that the child is born into. Needs clone3 (Linux 5.7).
+///
+/// directory: its open directory; duplicated, so that the caller may close it at once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_cgroup(command: *mut Command, directory: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| duplicate(directory).map(|fd| command.cgroup(fd))) }
+}
+
+fn duplicate(fd: c_int) -> Result<OwnedFd, Failure> {
+    let action = format!("duplicate descriptor {fd}");
+    if fd < 0 {
+        return Err(Failure::new(Stage::Prepare, libc::EBADF, &action));
+    }
+    // SAFETY: not -1; borrowed for this call, in which the caller keeps it open.
+    let duplicate = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned();
+    duplicate.map_err(|error| Failure::new(Stage::Prepare, error.raw_os_error().unwrap_or(libc::EBADF), &action))
+}
+
+/// The signal that the child gets when the thread that spawned it ends.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_parent_death_signal(command: *mut Command, signal: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.parent_death_signal(signal))) }
+}
+
+/// How the child is created. mechanism: an enum vspawn_mechanism.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_mechanism(command: *mut Command, mechanism: c_int) -> c_int {
+    let by_name = || match mechanism {
+        kind if kind == MechanismKind::Share as c_int => Ok(Mechanism::Share),
+        kind if kind == MechanismKind::Fork as c_int => Ok(Mechanism::Fork),
+        _ => Err(Failure::invalid(&format!("create a process by mechanism {mechanism}"))),
+    };
+    // SAFETY: a handle or NULL.
+    unsafe {
+        change(command, |command| {
+            by_name().map(|mechanism| command.mechanism(mechanism))
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! What surrounds every call from C: panics are caught, cancellation waits, failures become codes.
+
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::error::{Failure, Stage};
+
+/// What is returned for a panic, which is a bug of this library's.
+pub(crate) const PANICKED: c_int = libc::ENOTRECOVERABLE;
+
+/// For functions that return 0 or an errno.
+pub(crate) fn entry(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
+    match run(body) {
+        Ok(()) => 0,
+        Err(errno) => errno,
+    }
+}
+
+/// For functions that return something else, and set errno when they fail.
+pub(crate) fn entry_or<T>(on_failure: T, body: impl FnOnce() -> Result<T, Failure>) -> T {
+    run(body).unwrap_or_else(|errno| {
+        set_errno(errno);
+        on_failure
+    })
+}
+
+fn run<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, c_int> {
+    let _not_cancelled = CancellationDisabled::new();
+    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Err(Failure::new(Stage::None, PANICKED, text.unwrap_or("panic")))
+    });
+    result.map_err(|failure| {
+        failure.record();
+        failure.errno
+    })
+}
+
+pub(crate) fn set_errno(errno: c_int) {
+    // SAFETY: the thread's own errno.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+unsafe extern "C" {
+    /// pthread.h; the libc crate lacks it for glibc.
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
+/// A cancellation unwinds the stack, which frames of Rust do not allow.
+struct CancellationDisabled {
+    before: c_int,
+}
+
+impl CancellationDisabled {
+    fn new() -> CancellationDisabled {
+        let mut before = 0;
+        // SAFETY: stores into a local.
+        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
+        CancellationDisabled { before }
+    }
+}
+
+impl Drop for CancellationDisabled {
+    fn drop(&mut self) {
+        // SAFETY: a state that was set before; with NULL nothing is stored.
+        unsafe { pthread_setcancelstate(self.before, std::ptr::null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_errno() {
+        assert_eq!(entry(|| panic!("on purpose")), PANICKED);
+        let pointer: *mut u8 = entry_or(std::ptr::null_mut(), || panic!("{}", "on purpose"));
+        assert!(pointer.is_null());
+        let errno = std::io::Error::last_os_error().raw_os_error();
+        assert_eq!(errno, Some(PANICKED));
+    }
+
+    #[test]
+    fn cancellation_is_as_before_after_a_call() {
+        let state = || {
+            let mut before = 7;
+            // SAFETY: stores into a local, then puts it back.
+            unsafe {
+                pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before);
+                pthread_setcancelstate(before, std::ptr::null_mut());
+            }
+            before
+        };
+        let outside = state();
+        let mut inside = 7;
+        entry(|| {
+            inside = state();
+            Ok(())
+        });
+        assert_eq!(inside, PTHREAD_CANCEL_DISABLE);
+        assert_ne!(outside, inside);
+        assert_eq!(state(), outside);
+    }
+}

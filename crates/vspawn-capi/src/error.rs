@@ -1,0 +1,237 @@
+//! What went wrong, for C: the last failure of each thread, with its stage and text.
+
+use std::cell::RefCell;
+use std::ffi::{c_char, c_int};
+
+use crate::entry::entry;
+use crate::pointers::{null, output_size};
+
+/// Bytes of an error's text, with the NUL that ends it.
+pub const ERROR_TEXT_BYTES: usize = 240;
+
+/// The step that failed.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the core makes most of them, as numbers; C has the names")
+)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// No failure yet, or one that belongs to no step.
+    None = 0,
+    /// The request itself was wrong: nothing was started.
+    Prepare = 1,
+    /// Making a pipe.
+    Pipe = 2,
+    /// Mapping the child's stack.
+    Stack = 3,
+    /// Blocking or restoring the caller's signals, or setting the child's.
+    Signals = 4,
+    /// Creating the process.
+    Clone = 5,
+    /// Getting a file table of its own.
+    UnshareFiles = 6,
+    /// setsid.
+    Session = 7,
+    /// Taking a controlling terminal.
+    ControllingTerminal = 8,
+    /// setpgid.
+    ProcessGroup = 9,
+    /// Opening /dev/null.
+    OpenNull = 10,
+    /// Putting a descriptor where the child is to have it.
+    Dup = 11,
+    /// Changing the niceness.
+    Nice = 12,
+    /// Setting a resource limit.
+    ResourceLimit = 13,
+    /// chroot.
+    Chroot = 14,
+    /// setgroups.
+    Groups = 15,
+    /// setresgid.
+    Group = 16,
+    /// setresuid.
+    User = 17,
+    /// chdir.
+    Chdir = 18,
+    /// Closing all other descriptors.
+    CloseOthers = 19,
+    /// Asking for a signal at the parent's death.
+    ParentDeath = 20,
+    /// A function of the caller's in the child (not reachable from C).
+    PreExec = 21,
+    /// execve.
+    Exec = 22,
+    /// Waiting for the process.
+    Wait = 23,
+    /// Sending it a signal.
+    Kill = 24,
+    /// Reading its output or writing its input.
+    Communicate = 25,
+    /// The time given was over.
+    Timeout = 26,
+    /// The output was larger than allowed.
+    Limit = 27,
+}
+
+/// The last failure of the calling thread.
+#[repr(C)]
+pub struct LastError {
+    /// Set to sizeof(struct vspawn_error) by the caller. The library stores how much of it it has filled.
+    pub size: usize,
+    /// The errno.
+    pub error: c_int,
+    /// The step that failed: an enum vspawn_stage, of which a later library may know more.
+    pub stage: c_int,
+    /// What failed, on what and why: a fragment that fits after "failed to", cut to fit, ended by NUL.
+    pub text: [c_char; ERROR_TEXT_BYTES],
+}
+
+/// A failure on its way out.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) errno: c_int,
+    stage: u32,
+    text: String,
+}
+
+impl Failure {
+    pub(crate) fn new(stage: Stage, errno: c_int, action: &str) -> Failure {
+        let why = std::io::Error::from_raw_os_error(errno);
+        let text = format!("{action}: {why}");
+        let stage = stage as u32;
+        Failure { errno, stage, text }
+    }
+
+    /// A request that cannot be.
+    pub(crate) fn invalid(action: &str) -> Failure {
+        Failure::new(Stage::Prepare, libc::EINVAL, action)
+    }
+
+    /// The errno that a libc function has just set.
+    pub(crate) fn last_os_error(stage: Stage, action: &str) -> Failure {
+        let errno = std::io::Error::last_os_error().raw_os_error();
+        Failure::new(stage, errno.unwrap_or(libc::EIO), action)
+    }
+
+    /// Makes it the thread's last error.
+    pub(crate) fn record(&self) {
+        LAST.with_borrow_mut(|last| {
+            last.errno = self.errno;
+            last.stage = self.stage;
+            last.length = fitting(&self.text);
+            last.text[..last.length].copy_from_slice(&self.text.as_bytes()[..last.length]);
+        });
+    }
+}
+
+/// The part that fits with its NUL, cut between characters.
+fn fitting(text: &str) -> usize {
+    let text = text.split('\0').next().unwrap_or_default();
+    let most = text.len().min(ERROR_TEXT_BYTES - 1);
+    (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+impl From<vspawn_core::Error> for Failure {
+    fn from(error: vspawn_core::Error) -> Failure {
+        Failure {
+            errno: error.raw_os_error(),
+            stage: error.stage() as u32,
+            text: error.to_string(),
+        }
+    }
+}
+
+/// Without a destructor: a thread that ends has nothing to free.
+struct Last {
+    errno: c_int,
+    stage: u32,
+    length: usize,
+    text: [u8; ERROR_TEXT_BYTES],
+}
+
+thread_local! {
+    static LAST: RefCell<Last> = const {
+        RefCell::new(Last { errno: 0, stage: 0, length: 0, text: [0; ERROR_TEXT_BYTES] })
+    };
+}
+
+/// Stores the calling thread's last failure: error 0 and stage VSPAWN_STAGE_NONE when there was none. A success leaves it as it was.
+///
+/// error: filled; its size must be set. Returns 0, or EINVAL (which is not itself stored as the last failure).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_last_error(error: *mut LastError) -> c_int {
+    let kept = LAST.with_borrow(|last| (last.errno, last.stage, last.length, last.text));
+    let (errno, stage, length, text) = kept;
+    let code = entry(|| {
+        if error.is_null() {
+            return Err(null("error"));
+        }
+        let mut filled = LastError {
+            size: size_of::<LastError>(),
+            error: errno,
+            stage: stage as c_int,
+            text: [0; ERROR_TEXT_BYTES],
+        };
+        for (to, from) in filled.text.iter_mut().zip(&text[..length]) {
+            *to = *from as c_char;
+        }
+        // SAFETY: not NULL; the caller's struct begins with its size.
+        let size = unsafe { output_size(error.cast(), size_of::<LastError>(), size_of::<LastError>()) }?;
+        filled.size = size;
+        // SAFETY: the caller's struct has at least this size.
+        unsafe { std::ptr::copy_nonoverlapping((&raw const filled).cast::<u8>(), error.cast(), size) };
+        Ok(())
+    });
+    LAST.with_borrow_mut(|last| (last.errno, last.stage, last.length, last.text) = kept);
+    code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_have_the_numbers_of_the_core() {
+        use vspawn_core::Stage as Core;
+        let pairs = [
+            (Core::Prepare, Stage::Prepare),
+            (Core::Pipe, Stage::Pipe),
+            (Core::Stack, Stage::Stack),
+            (Core::Signals, Stage::Signals),
+            (Core::Clone, Stage::Clone),
+            (Core::UnshareFiles, Stage::UnshareFiles),
+            (Core::Session, Stage::Session),
+            (Core::ControllingTerminal, Stage::ControllingTerminal),
+            (Core::ProcessGroup, Stage::ProcessGroup),
+            (Core::OpenNull, Stage::OpenNull),
+            (Core::Dup, Stage::Dup),
+            (Core::Nice, Stage::Nice),
+            (Core::ResourceLimit, Stage::ResourceLimit),
+            (Core::Chroot, Stage::Chroot),
+            (Core::Groups, Stage::Groups),
+            (Core::Group, Stage::Group),
+            (Core::User, Stage::User),
+            (Core::Chdir, Stage::Chdir),
+            (Core::CloseOthers, Stage::CloseOthers),
+            (Core::ParentDeath, Stage::ParentDeath),
+            (Core::PreExec, Stage::PreExec),
+            (Core::Exec, Stage::Exec),
+            (Core::Wait, Stage::Wait),
+            (Core::Kill, Stage::Kill),
+            (Core::Communicate, Stage::Communicate),
+            (Core::Timeout, Stage::Timeout),
+            (Core::Limit, Stage::Limit),
+        ];
+        for (core, ours) in pairs {
+            assert_eq!(core as u32, ours as u32, "{core:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(fitting(&"ä".repeat(200)), ERROR_TEXT_BYTES - 2);
+        assert_eq!(fitting("chdir to /x"), 11);
+    }
+}

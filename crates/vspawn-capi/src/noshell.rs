@@ -1,0 +1,138 @@
+//! The functions of `popen_noshell.h`, the interface of Ivan Zahariev's popen_noshell library, on this one's streams.
+//! The header is written by hand; nothing here is from that library's code.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use libc::{FILE, pid_t};
+use vspawn_core::{Command, Mechanism, Stdio};
+
+use crate::entry::entry_or;
+use crate::error::Failure;
+use crate::options::command_of;
+use crate::pointers::{null, string};
+use crate::shell_words::shell_words;
+use crate::stream::{Direction, close, direction, open};
+
+/// `struct popen_noshell_pass_to_pclose`. A program compiled with the original header has the same struct.
+#[repr(C)]
+pub struct NoshellStream {
+    fp: *mut FILE,
+    pid: pid_t,
+    free_clone_mem: c_int,
+    stack: *mut c_void,
+    func_args: *mut c_void,
+}
+
+const MODE_FORK: c_int = 1;
+/// Every other mode, known or not, shares memory.
+static MODE: AtomicI32 = AtomicI32::new(0);
+
+/// POPEN_NOSHELL_MODE_FORK asks for a fork by name.
+#[unsafe(no_mangle)]
+pub extern "C" fn popen_noshell_set_fork_mode(mode: c_int) {
+    MODE.store(mode, Ordering::Relaxed);
+}
+
+/// What was set.
+#[unsafe(no_mangle)]
+pub extern "C" fn popen_noshell_get_fork_mode() -> c_int {
+    MODE.load(Ordering::Relaxed)
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn popen_noshell(
+    file: *const c_char,
+    argv: *const *const c_char,
+    r#type: *const c_char,
+    pclose_arg: *mut NoshellStream,
+    stderr_mode: c_int,
+) -> *mut FILE {
+    entry_or(null_mut(), || {
+        // SAFETY: a struct of the caller's or NULL; strings as documented or NULL.
+        unsafe {
+            let place = emptied(pclose_arg)?;
+            string(file, "file")?;
+            let command = command_of(file, argv)?;
+            start(command, direction(r#type)?, stderr_mode, place)
+        }
+    })
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn popen_noshell_compat(
+    command: *const c_char,
+    r#type: *const c_char,
+    pclose_arg: *mut NoshellStream,
+) -> *mut FILE {
+    entry_or(null_mut(), || {
+        // SAFETY: a struct of the caller's or NULL; strings or NULL.
+        let (place, text, direction) =
+            unsafe { (emptied(pclose_arg)?, string(command, "command")?, direction(r#type)?) };
+        let words = shell_words(text.as_encoded_bytes())?;
+        let mut words = words
+            .iter()
+            .map(|word| <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(word));
+        let program = words.next().ok_or_else(|| Failure::invalid("run an empty command"))?;
+        let mut command = Command::new(program);
+        command.args(words);
+        start(command, direction, 0, place)
+    })
+}
+
+/// # Safety
+/// `place` is NULL or the caller's struct, filled or not.
+unsafe fn emptied<'a>(place: *mut NoshellStream) -> Result<&'a mut NoshellStream, Failure> {
+    if place.is_null() {
+        return Err(null("pclose_arg"));
+    }
+    // SAFETY: the caller's promise; all zero is valid.
+    unsafe {
+        place.write(std::mem::zeroed());
+        Ok(&mut *place)
+    }
+}
+
+/// What the original does with the streams: the one that is not asked for is `/dev/null`.
+fn start(
+    mut command: Command,
+    direction: Direction,
+    stderr_mode: c_int,
+    place: &mut NoshellStream,
+) -> Result<*mut FILE, Failure> {
+    if !(0..=2).contains(&stderr_mode) {
+        return Err(Failure::invalid(&format!("use stderr_mode {stderr_mode}")));
+    }
+    if MODE.load(Ordering::Relaxed) == MODE_FORK {
+        command.mechanism(Mechanism::Fork);
+    }
+    let (file, pid) = open(command, direction, |command, end| {
+        let (input, output) = match direction {
+            Direction::Read => (Stdio::null(), Stdio::number(end)),
+            Direction::Write => (Stdio::number(end), Stdio::null()),
+        };
+        match stderr_mode {
+            1 => command.stderr(Stdio::null()),
+            2 => command.stderr(output.clone()),
+            _ => command,
+        }
+        .stdin(input)
+        .stdout(output);
+    })?;
+    place.fp = file;
+    place.pid = pid;
+    Ok(file)
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pclose_noshell(arg: *mut NoshellStream) -> c_int {
+    entry_or(-1, || {
+        // SAFETY: the caller's struct, or NULL.
+        let stream = unsafe { arg.as_ref() }.ok_or_else(|| null("arg"))?;
+        close(stream.fp, Some(stream.pid))
+    })
+}

@@ -1,0 +1,190 @@
+//! Starting a process with one call: `vspawn`.
+
+use std::ffi::{c_char, c_int};
+
+use libc::{mode_t, pid_t};
+use vspawn_core::{Command, Mechanism};
+
+use crate::child::{Child, give};
+use crate::command::{place, stdio};
+use crate::error::Failure;
+use crate::pointers::{array, options, string, string_array};
+
+/// Close all descriptors in the child but the standard streams and those given.
+pub const FLAG_CLOSE_OTHERS: u64 = 1;
+/// Begin a session.
+pub const FLAG_NEW_SESSION: u64 = 2;
+/// Return at once, as vspawn_command_spawn_nowait.
+pub const FLAG_NOWAIT: u64 = 4;
+/// Use the field umask.
+pub const FLAG_UMASK: u64 = 8;
+/// Use the field process_group.
+pub const FLAG_PROCESS_GROUP: u64 = 16;
+/// Create the process by fork.
+pub const FLAG_FORK: u64 = 32;
+const ALL_FLAGS: u64 = 63;
+
+/// A standard stream of a child. All zero: the parent's.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Stream {
+    /// An enum vspawn_stdio.
+    pub kind: c_int,
+    /// The parent's descriptor for VSPAWN_STDIO_FD; borrowed for the call.
+    pub fd: c_int,
+}
+
+/// A descriptor for a child.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct FdPair {
+    /// The child's number.
+    pub target: c_int,
+    /// The parent's descriptor; borrowed for the call.
+    pub source: c_int,
+}
+
+/// How a process is started. All zero but size: as vspawn_command_new describes. All that it points to is borrowed for the call.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Options {
+    /// Set to sizeof(struct vspawn_options) by the caller.
+    pub size: usize,
+    /// VSPAWN_FLAG_*, joined by |.
+    pub flags: u64,
+    /// What is executed; NULL: argv[0].
+    pub program: *const c_char,
+    /// The whole environment, as "NAME=value", ended by NULL; NULL: the parent's.
+    pub env: *const *const c_char,
+    /// The working directory; NULL: the parent's.
+    pub cwd: *const c_char,
+    /// Standard input.
+    pub input: Stream,
+    /// Standard output.
+    pub output: Stream,
+    /// Standard error.
+    pub error: Stream,
+    /// Further descriptors; NULL when there are none.
+    pub fds: *const FdPair,
+    /// How many.
+    pub fd_count: usize,
+    /// With VSPAWN_FLAG_UMASK.
+    pub umask: mode_t,
+    /// With VSPAWN_FLAG_PROCESS_GROUP; 0 begins one.
+    pub process_group: pid_t,
+    /// Must be 0.
+    pub reserved: [u64; 4],
+}
+
+/// Starts a process.
+///
+/// argv: its arguments, the first of which is also the program (searched for in PATH when it has no slash), ended by
+/// NULL; borrowed for the call. options: borrowed for the call; NULL is as all zero. child: receives a handle that the
+/// caller owns and gives to vspawn_child_free; NULL on failure.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn(argv: *const *const c_char, options: *const Options, child: *mut *mut Child) -> c_int {
+    // SAFETY: what the caller passes, as documented, or NULL.
+    unsafe {
+        give(child, || {
+            if options.is_null() {
+                return Ok(command_of(std::ptr::null(), argv)?.spawn()?);
+            }
+            let options = read(options)?;
+            let mut command = command_of(options.program, argv)?;
+            apply(&options, &mut command)?;
+            Ok(match options.flags & FLAG_NOWAIT {
+                0 => command.spawn()?,
+                _ => command.spawn_nowait()?,
+            })
+        })
+    }
+}
+
+/// # Safety
+/// NULL, or options that begin with their size.
+unsafe fn read(given: *const Options) -> Result<Options, Failure> {
+    // SAFETY: the caller's promise; valid when all zero.
+    let read = unsafe { options(given) }?;
+    if read.flags & !ALL_FLAGS != 0 || read.reserved != [0; 4] {
+        return Err(Failure::invalid(
+            "use flags or reserved options that this version does not know",
+        ));
+    }
+    Ok(read)
+}
+
+/// # Safety
+/// The pointers are as documented.
+unsafe fn apply(options: &Options, command: &mut Command) -> Result<(), Failure> {
+    let has = |flag: u64| options.flags & flag != 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        set_environment(options, command)?;
+        if !options.cwd.is_null() {
+            command.current_dir(string(options.cwd, "cwd")?);
+        }
+        for pair in array(options.fds, options.fd_count, "fds")? {
+            command.fd_number(pair.target, pair.source);
+        }
+    }
+    for (number, stream) in (0..).zip([options.input, options.output, options.error]) {
+        if stream.kind != 0 {
+            place(command, number, stdio(stream.kind, stream.fd)?)?;
+        }
+    }
+    if has(FLAG_UMASK) {
+        command.umask(options.umask);
+    }
+    if has(FLAG_PROCESS_GROUP) {
+        command.process_group(options.process_group);
+    }
+    if has(FLAG_FORK) {
+        command.mechanism(Mechanism::Fork);
+    }
+    command.close_others(has(FLAG_CLOSE_OTHERS));
+    command.new_session(has(FLAG_NEW_SESSION));
+    Ok(())
+}
+
+/// # Safety
+/// The pointers are as documented.
+unsafe fn set_environment(options: &Options, command: &mut Command) -> Result<(), Failure> {
+    if options.env.is_null() {
+        return Ok(());
+    }
+    command.env_clear();
+    // SAFETY: the caller's promise.
+    for variable in unsafe { string_array(options.env, "env") }? {
+        let bytes = variable.as_encoded_bytes();
+        let Some(equals) = bytes.iter().position(|byte| *byte == b'=') else {
+            return Err(Failure::invalid("pass a variable without ="));
+        };
+        let (name, value) = (&bytes[..equals], &bytes[equals + 1..]);
+        command.env(os(name), os(value));
+    }
+    Ok(())
+}
+
+fn os(bytes: &[u8]) -> &std::ffi::OsStr {
+    std::os::unix::ffi::OsStrExt::from_bytes(bytes)
+}
+
+/// A command for these arguments, the first of which is its name, and the program too unless that is given.
+///
+/// # Safety
+/// `program` is NULL or a string, `argv` NULL or an array of strings ended by NULL.
+pub(crate) unsafe fn command_of(program: *const c_char, argv: *const *const c_char) -> Result<Command, Failure> {
+    // SAFETY: the caller's promise.
+    let argv = unsafe { string_array(argv, "argv") }?;
+    let Some((name, args)) = argv.split_first() else {
+        return Err(Failure::invalid("use an empty argv"));
+    };
+    let program = match program.is_null() {
+        true => name,
+        // SAFETY: the caller's promise.
+        false => unsafe { string(program, "program") }?,
+    };
+    let mut command = Command::new(program);
+    command.arg0(name).args(args);
+    Ok(command)
+}

@@ -1,0 +1,175 @@
+//! What C passes, as Rust's types: strings, arrays, signal sets, and structs that begin with their size.
+
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+
+use crate::entry::entry;
+use crate::error::Failure;
+
+/// A parameter that must not be NULL was.
+pub(crate) fn null(parameter: &str) -> Failure {
+    Failure::invalid(&format!("use NULL as {parameter}"))
+}
+
+/// # Safety
+/// `text` is NULL or a string.
+pub(crate) unsafe fn string<'a>(text: *const c_char, parameter: &str) -> Result<&'a OsStr, Failure> {
+    if text.is_null() {
+        return Err(null(parameter));
+    }
+    // SAFETY: the caller's promise.
+    Ok(OsStr::from_bytes(unsafe { CStr::from_ptr(text) }.to_bytes()))
+}
+
+/// # Safety
+/// `strings` is NULL or an array of strings ended by NULL.
+pub(crate) unsafe fn string_array<'a>(
+    strings: *const *const c_char,
+    parameter: &str,
+) -> Result<Vec<&'a OsStr>, Failure> {
+    if strings.is_null() {
+        return Err(null(parameter));
+    }
+    let mut all = Vec::new();
+    let mut next = strings;
+    // SAFETY: the caller's promise; the loop ends at the NULL.
+    unsafe {
+        while !(*next).is_null() {
+            all.push(string(*next, parameter)?);
+            next = next.add(1);
+        }
+    }
+    Ok(all)
+}
+
+/// An array that may be NULL when it has no elements.
+///
+/// # Safety
+/// `elements` is NULL or has `count` of them.
+pub(crate) unsafe fn array<'a, T>(elements: *const T, count: usize, parameter: &str) -> Result<&'a [T], Failure> {
+    match (elements.is_null(), count) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(null(parameter)),
+        // SAFETY: the caller's promise.
+        _ => Ok(unsafe { std::slice::from_raw_parts(elements, count) }),
+    }
+}
+
+/// # Safety
+/// `handle` is NULL or live.
+pub(crate) unsafe fn borrow<'a, T>(handle: *const T, name: &str) -> Result<&'a T, Failure> {
+    // SAFETY: the caller's promise.
+    unsafe { handle.as_ref() }.ok_or_else(|| null(name))
+}
+
+/// # Safety
+/// `handle` is NULL or came from `Box::into_raw`, and nobody uses it any more.
+pub(crate) unsafe fn free<T>(handle: *mut T) {
+    entry(|| {
+        if !handle.is_null() {
+            // SAFETY: the caller's promise.
+            drop(unsafe { Box::from_raw(handle) });
+        }
+        Ok(())
+    });
+}
+
+/// The numbers of a set's signals.
+///
+/// # Safety
+/// `set` is NULL or a signal set.
+pub(crate) unsafe fn signals(set: *const libc::sigset_t) -> Result<Vec<c_int>, Failure> {
+    if set.is_null() {
+        return Err(null("signals"));
+    }
+    // SAFETY: the caller's promise.
+    let has = |signal: &c_int| unsafe { libc::sigismember(set, *signal) } == 1;
+    Ok((1..=64).filter(has).collect())
+}
+
+/// No version's options will be larger: a size above is one that was never set.
+const MOST_OPTION_BYTES: usize = 4096;
+
+/// A struct of options as this library knows it, from the caller's, whose size stands first: what an older caller does
+/// not have is zero, and what a newer one has and sets is refused.
+///
+/// # Safety
+/// `options` points to as many bytes as its first field says, and `T` is `repr(C)` and valid when all zero.
+pub(crate) unsafe fn options<T: Copy>(options: *const T) -> Result<T, Failure> {
+    let (bytes, known) = (options.cast::<u8>(), size_of::<T>());
+    // SAFETY: the caller's promise.
+    let size = unsafe { bytes.cast::<usize>().read() };
+    if !(size_of::<usize>()..=MOST_OPTION_BYTES).contains(&size) {
+        return Err(Failure::invalid("use options whose size is not set"));
+    }
+    // SAFETY: the struct has `size` bytes.
+    let beyond = (known..size).any(|at| unsafe { *bytes.add(at) } != 0);
+    if beyond {
+        return Err(Failure::invalid("use options that this version does not know"));
+    }
+    // SAFETY: valid when all zero, and no more than both have is copied.
+    unsafe {
+        let mut copy: T = std::mem::zeroed();
+        std::ptr::copy_nonoverlapping(bytes, (&raw mut copy).cast(), size.min(known));
+        Ok(copy)
+    }
+}
+
+/// How much of the caller's struct is to be filled: it begins with its size, which is at least that of the first version.
+///
+/// # Safety
+/// `out` points to a size.
+pub(crate) unsafe fn output_size(out: *const c_void, first_version: usize, known: usize) -> Result<usize, Failure> {
+    // SAFETY: the caller's promise.
+    let size = unsafe { out.cast::<usize>().read() };
+    if size < first_version {
+        return Err(Failure::invalid("fill a struct whose size is not set"));
+    }
+    Ok(size.min(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct Two {
+        size: usize,
+        first: u64,
+        second: u64,
+    }
+
+    #[repr(C)]
+    struct Three {
+        size: usize,
+        fields: [u64; 3],
+    }
+
+    fn read(size: usize, fields: [u64; 3]) -> Result<(u64, u64), c_int> {
+        let given = Three { size, fields };
+        // SAFETY: 32 bytes, which no test's valid size exceeds.
+        let two = unsafe { options((&raw const given).cast::<Two>()) };
+        two.map(|two| (two.first, two.second)).map_err(|failure| failure.errno)
+    }
+
+    #[test]
+    fn an_older_callers_options_are_completed_with_zeros() {
+        assert_eq!(read(16, [1, 2, 3]), Ok((1, 0)));
+        assert_eq!(read(8, [1, 2, 3]), Ok((0, 0)));
+        assert_eq!(read(24, [1, 2, 3]), Ok((1, 2)));
+    }
+
+    #[test]
+    fn a_newer_callers_options_are_taken_when_what_is_not_known_is_zero() {
+        assert_eq!(read(32, [1, 2, 0]), Ok((1, 2)));
+        assert_eq!(read(32, [1, 2, 1 << 60]), Err(libc::EINVAL));
+    }
+
+    #[test]
+    fn a_size_that_was_not_set_is_refused() {
+        for size in [0, 7, usize::MAX] {
+            assert_eq!(read(size, [0; 3]), Err(libc::EINVAL));
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! A command for `sh -c`, as words, if it has nothing that only a shell can do; else refused.
+//!
+//! Accepted is a program with arguments: plain words and simple quoting, separated by blanks. Everything that any of the known
+//! shells would expand, interpret, or run itself is refused, and so is what may be: what is not listed here as plain.
+//! What stays different from a shell: variables that shells set (PWD, SHLVL, _), and that a program which cannot be executed is
+//! an error of the call (the shell's is the status 126 or 127).
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::error::Failure;
+
+/// The kernel takes no longer string, so that the shell could not be given it either.
+const MOST_BYTES: usize = 128 * 1024;
+
+/// A shell whose own commands are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shell {
+    Dash,
+    Bash,
+    Mksh,
+    /// Any name may be an applet of its own.
+    Busybox,
+}
+
+/// Words that dash, bash or both run themselves: reserved words, and built-in commands of any kind.
+#[rustfmt::skip]
+const OWN_WORDS: &[&str] = &[
+    "if", "then", "else", "elif", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "in",
+    "function", "time", "coproc", "namespace",
+    ".", ":", "alias", "autoload", "bg", "bind", "break", "builtin", "caller", "cd", "chdir", "command", "compgen",
+    "complete", "compopt", "continue", "declare", "dirs", "disown", "echo", "enable", "eval", "exec", "exit", "export",
+    "false", "fc", "fg", "functions", "getopts", "global", "hash", "help", "hist", "history", "integer", "jobs", "kill",
+    "let", "local", "login", "logout", "mapfile", "nameref", "newgrp", "nohup", "popd", "print", "printf", "pushd",
+    "pwd", "r", "read", "readarray", "readonly", "return", "set", "shift", "shopt", "source", "stop", "suspend",
+    "test", "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait", "whence",
+];
+/// What mksh adds.
+const MKSH_WORDS: &[&str] = &["cat", "mknod", "realpath", "rename", "sleep"];
+/// Variables by which bash (as `sh` too) is told to behave otherwise, or files that a shell would read first.
+const TELLING_VARIABLES: &[&str] = &["BASHOPTS", "BASH_COMPAT", "BASH_ENV", "ENV", "SHELLOPTS"];
+
+/// The words of a command, of which there is at least one.
+pub(crate) fn shell_words(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
+    let refuse = |why: &str| Failure::invalid(&format!("run without a shell what {why}"));
+    let words = split(text).ok_or_else(|| refuse("has more than plain words and quotes"))?;
+    let shell = shell_at(Path::new("/bin/sh")).ok_or_else(|| refuse("an unknown shell at /bin/sh would run"))?;
+    if !is_program(&words[0], shell) {
+        return Err(refuse("the shell may run itself"));
+    }
+    if !environment_is_plain(std::env::vars_os().map(|(name, _)| name)) {
+        return Err(refuse("a variable of the environment may change for a shell"));
+    }
+    if !words[0].contains(&b'/') && !path_is_plain(std::env::var_os("PATH").as_deref()) {
+        return Err(refuse("the shell may search for elsewhere, by this PATH"));
+    }
+    Ok(words)
+}
+
+/// Words and quotes, or `None`.
+fn split(text: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let plain_text = text.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control());
+    if text.len() >= MOST_BYTES || !plain_text || std::str::from_utf8(text).is_err() {
+        return None;
+    }
+    let mut words = Vec::new();
+    // Not `None`: within a word, even one that is empty so far.
+    let mut word: Option<Vec<u8>> = None;
+    let mut bytes = text.iter().copied();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b' ' | b'\t' => words.extend(word.take()),
+            b'\'' | b'"' => quoted(byte, &mut bytes, word.get_or_insert_default())?,
+            _ if is_plain(byte) => word.get_or_insert_default().push(byte),
+            _ => return None,
+        }
+    }
+    words.extend(word);
+    // zsh would look up an argument `=name`; no shell that is known here, but nobody means that literally either.
+    (!words.is_empty() && !words.iter().any(|word| word.starts_with(b"="))).then_some(words)
+}
+
+/// What no shell gives a meaning to, within a word.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_./:,+@%-=".contains(&byte)
+}
+
+/// Up to the closing quote, which must be there.
+fn quoted(quote: u8, bytes: &mut impl Iterator<Item = u8>, word: &mut Vec<u8>) -> Option<()> {
+    loop {
+        match bytes.next()? {
+            byte if byte == quote => return Some(()),
+            b'$' | b'`' | b'\\' | b'!' if quote == b'"' => return None,
+            // dash's echo aside, a backslash in single quotes is literal; refused with all others, to be of one rule.
+            b'\\' => return None,
+            byte => word.push(byte),
+        }
+    }
+}
+
+/// Whether the first word is a program, and not something of the shell's own.
+fn is_program(word: &[u8], shell: Shell) -> bool {
+    let first = word.first().copied().unwrap_or(b'-');
+    if b"-+%".contains(&first) || word.contains(&b'=') || word.contains(&b'%') {
+        return false;
+    }
+    if word.contains(&b'/') {
+        return true;
+    }
+    let of_its_own = |words: &[&str]| words.iter().any(|own| own.as_bytes() == word);
+    let plain = word
+        .iter()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(byte));
+    let mksh = shell == Shell::Mksh && of_its_own(MKSH_WORDS);
+    plain && shell != Shell::Busybox && !of_its_own(OWN_WORDS) && !mksh
+}
+
+/// Which shell a path leads to, by the name of the file at its end.
+fn shell_at(path: &Path) -> Option<Shell> {
+    let file = path.canonicalize().ok()?;
+    match file.file_name()?.as_bytes() {
+        b"dash" => Some(Shell::Dash),
+        b"bash" => Some(Shell::Bash),
+        b"mksh" | b"lksh" | b"mksh-static" => Some(Shell::Mksh),
+        b"busybox" | b"busybox.static" => Some(Shell::Busybox),
+        _ => None,
+    }
+}
+
+/// No functions for bash, and nothing that changes a shell's options.
+fn environment_is_plain(names: impl Iterator<Item = OsString>) -> bool {
+    let mut names = names;
+    names.all(|name| {
+        let telling = TELLING_VARIABLES.iter().any(|known| name == *known);
+        !telling && !name.as_bytes().starts_with(b"BASH_FUNC_")
+    })
+}
+
+/// Without PATH each shell has its own; a tilde is expanded by bash, and a percent sign means something to dash.
+fn path_is_plain(path: Option<&OsStr>) -> bool {
+    path.is_some_and(|path| !path.as_bytes().iter().any(|byte| b"~%".contains(byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Option<Vec<String>> {
+        let words = split(text.as_bytes())?;
+        Some(words.into_iter().map(|word| String::from_utf8(word).unwrap()).collect())
+    }
+
+    #[test]
+    fn plain_words_and_quotes_are_split_as_a_shell_does() {
+        let table: &[(&str, &[&str])] = &[
+            ("ls", &["ls"]),
+            (" \tls  -la\t/tmp ", &["ls", "-la", "/tmp"]),
+            ("dd if=/dev/null bs=1", &["dd", "if=/dev/null", "bs=1"]),
+            ("x 'a  b'\"c d\"e", &["x", "a  bc de"]),
+            ("x '' \"\"", &["x", "", ""]),
+            (
+                "x '$HOME;|&<>(){}*?[]~#!`' \"'*?\"",
+                &["x", "$HOME;|&<>(){}*?[]~#!`", "'*?"],
+            ),
+            ("x 'größe'", &["x", "größe"]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(
+                words(text).as_deref(),
+                Some(expected.iter().map(ToString::to_string).collect::<Vec<_>>().as_slice()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn whatever_a_shell_would_interpret_is_refused() {
+        for text in [
+            "",
+            "  ",
+            "x $HOME",
+            "x `y`",
+            "x;y",
+            "x&y",
+            "x|y",
+            "x>y",
+            "x<y",
+            "x (y)",
+            "x *",
+            "x ?",
+            "x [a]",
+            "x {a,b}",
+            "x ~",
+            "x #y",
+            "x !y",
+            "x ^y",
+            "x a\\b",
+            "x \"$y\"",
+            "x \"a\\b\"",
+            "x \"`y`\"",
+            "x \"a!\"",
+            "x 'a\\b'",
+            "x 'y",
+            "x \"y",
+            "x\ny",
+            "x 'a\nb'",
+            "x\ry",
+            "x größe",
+            "x =y",
+            "x \u{a0}y",
+            "x 'a\u{1}b'",
+        ] {
+            assert_eq!(words(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_shell_runs_itself_is_no_program() {
+        for shell in [Shell::Dash, Shell::Bash, Shell::Mksh, Shell::Busybox] {
+            for word in [
+                "", "-x", "+x", "a=b", "./a=b", "%1", "echo", "if", "[", "!", "{", ":", ".", "kill", "nohup", "a:b",
+            ] {
+                assert!(!is_program(word.as_bytes(), shell), "{shell:?}: {word}");
+            }
+            assert!(is_program(b"/bin/echo", shell));
+        }
+        assert!(is_program(b"cat", Shell::Dash) && is_program(b"cat", Shell::Bash));
+        assert!(!is_program(b"cat", Shell::Mksh) && !is_program(b"cat", Shell::Busybox));
+    }
+
+    #[test]
+    fn every_builtin_and_reserved_word_of_the_bash_here_is_known() {
+        let listed = std::process::Command::new("bash")
+            .args(["-c", "compgen -b; compgen -k"])
+            .output()
+            .unwrap();
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        assert!(listed.lines().count() > 60, "{listed}");
+        for word in listed.lines() {
+            assert!(!is_program(word.as_bytes(), Shell::Bash), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_variable_that_tells_a_shell_something_is_seen() {
+        let plain = |name: &str| environment_is_plain([OsString::from("HOME"), OsString::from(name)].into_iter());
+        assert!(plain("PATH"));
+        for name in ["BASH_FUNC_ls%%", "ENV", "SHELLOPTS"] {
+            assert!(!plain(name), "{name}");
+        }
+        assert!(path_is_plain(Some(OsStr::new("/bin:/usr/bin"))));
+        assert!(!path_is_plain(None) && !path_is_plain(Some(OsStr::new("~/bin:/bin"))));
+    }
+
+    #[test]
+    fn shells_are_known_by_where_their_name_leads() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("bash"), folder.path().join("sh"));
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink("bash", &link).unwrap();
+        assert_eq!(shell_at(&link), Some(Shell::Bash));
+        std::fs::rename(&file, folder.path().join("fish")).unwrap();
+        assert_eq!(shell_at(&folder.path().join("fish")), None);
+        assert_eq!(shell_at(&link), None);
+    }
+}

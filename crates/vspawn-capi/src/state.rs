@@ -1,0 +1,72 @@
+//! What all threads of a process share: the streams of popen, and the signals that `vspawn_system` holds.
+//!
+//! A lock of the standard library would stay locked for ever in a process forked by another thread; this one is taken for
+//! the duration of each fork (`pthread_atfork`), so that both sides find it free and what it guards whole.
+
+use std::cell::UnsafeCell;
+
+use vspawn_core::Child;
+
+use crate::system::HeldSignals;
+
+/// Guarded by the lock.
+pub(crate) struct State {
+    /// Open streams by their address.
+    pub(crate) streams: Vec<(usize, Child)>,
+    pub(crate) held: Option<HeldSignals>,
+}
+
+struct Shared {
+    lock: UnsafeCell<libc::pthread_mutex_t>,
+    state: UnsafeCell<State>,
+}
+
+// SAFETY: the state is only reached with the lock held.
+unsafe impl Sync for Shared {}
+
+static SHARED: Shared = Shared {
+    lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
+    state: UnsafeCell::new(State {
+        streams: Vec::new(),
+        held: None,
+    }),
+};
+
+extern "C" fn lock() {
+    // SAFETY: a mutex that stays where it is. Locking a default mutex that the thread does not hold cannot fail.
+    unsafe { libc::pthread_mutex_lock(SHARED.lock.get()) };
+}
+
+extern "C" fn unlock() {
+    // SAFETY: as above; this thread holds it.
+    unsafe { libc::pthread_mutex_unlock(SHARED.lock.get()) };
+}
+
+extern "C" fn register() {
+    // SAFETY: functions that stay as long as this library is loaded: glibc forgets them when it is unloaded. If there
+    // is no memory for it, forks are as they are without.
+    unsafe { libc::pthread_atfork(Some(lock), Some(unlock), Some(unlock)) };
+}
+
+/// Called when the library is loaded, before any thread can be in it.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static REGISTER: extern "C" fn() = register;
+
+struct Locked;
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        unlock();
+    }
+}
+
+/// Uses the state. The function must be short, must not come here again, and must not fork.
+pub(crate) fn with<T>(use_state: impl FnOnce(&mut State) -> T) -> T {
+    // Named here so that a static link that takes this function takes the constructor too.
+    std::hint::black_box(&raw const REGISTER);
+    lock();
+    let _locked = Locked;
+    // SAFETY: the lock is held, and not taken twice by one thread.
+    use_state(unsafe { &mut *SHARED.state.get() })
+}

@@ -1,0 +1,177 @@
+//! `vspawn_popen` and `vspawn_pclose`: a child with one stream to or from it. `noshell` opens its streams here too.
+
+use std::ffi::{c_char, c_int};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use libc::{FILE, pid_t};
+use vspawn_core::{Child, Command, Stdio};
+
+use crate::entry::entry_or;
+use crate::error::{Failure, Stage};
+use crate::options::command_of;
+use crate::pointers::string;
+use crate::state;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// The caller reads what the child writes.
+    Read,
+    /// The caller writes what the child reads.
+    Write,
+}
+
+/// A child and a stream that is not in the table yet; dropped, it is closed.
+pub(crate) struct Opened {
+    file: *mut FILE,
+}
+
+impl Opened {
+    fn new(fd: OwnedFd, direction: Direction) -> Result<Opened, Failure> {
+        let mode = match direction {
+            Direction::Read => c"r",
+            Direction::Write => c"w",
+        };
+        // SAFETY: an open descriptor and a constant string.
+        let file = unsafe { libc::fdopen(fd.as_raw_fd(), mode.as_ptr()) };
+        if file.is_null() {
+            return Err(Failure::last_os_error(Stage::Pipe, "make a stream of a pipe"));
+        }
+        // The stream has it now.
+        let _ = fd.into_raw_fd();
+        Ok(Opened { file })
+    }
+
+    /// Puts it into the table; it is closed by `close` from now on.
+    fn keep(self, child: Child) -> *mut FILE {
+        let file = self.file;
+        std::mem::forget(self);
+        let address = file as usize;
+        // An entry of this address is of a stream that the caller has closed with fclose, which he must not.
+        let stale = state::with(|state| {
+            let stale = state.streams.iter().position(|(other, _)| *other == address);
+            let stale = stale.map(|at| state.streams.swap_remove(at));
+            state.streams.push((address, child));
+            stale
+        });
+        drop(stale);
+        file
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // SAFETY: an open stream that nobody else knows.
+        unsafe { libc::fclose(self.file) };
+    }
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), Failure> {
+    let (reader, writer) = std::io::pipe().map_err(|error| {
+        let errno = error.raw_os_error().unwrap_or(libc::EMFILE);
+        Failure::new(Stage::Pipe, errno, "make a pipe")
+    })?;
+    Ok((reader.into(), writer.into()))
+}
+
+/// Starts a command with a stream. `connect` gives the child its end of the pipe.
+pub(crate) fn open(
+    mut command: Command,
+    direction: Direction,
+    connect: impl FnOnce(&mut Command, c_int),
+) -> Result<(*mut FILE, pid_t), Failure> {
+    let (reader, writer) = pipe()?;
+    let (ours, childs) = match direction {
+        Direction::Read => (reader, writer),
+        Direction::Write => (writer, reader),
+    };
+    let opened = Opened::new(ours, direction)?;
+    as_c_does(&mut command);
+    connect(&mut command, childs.as_raw_fd());
+    let child = command.spawn()?;
+    let pid = child.id() as pid_t;
+    Ok((opened.keep(child), pid))
+}
+
+/// Signals as a child of popen and system has them: the mask is the caller's, and SIGPIPE too.
+pub(crate) fn as_c_does(command: &mut Command) {
+    // SAFETY: an empty set is valid, and the mask is stored into it.
+    let blocked = unsafe {
+        let mut mask: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask);
+        crate::pointers::signals(&raw const mask)
+    };
+    command.inherit_sigpipe();
+    if let Ok(blocked) = blocked {
+        command.blocked_signals(&blocked);
+    }
+}
+
+/// Closes a stream and waits for its child. `of`: the pid that it must have.
+pub(crate) fn close(file: *mut FILE, of: Option<pid_t>) -> Result<c_int, Failure> {
+    let taken = state::with(|state| {
+        let fits = |child: &Child| of.is_none_or(|pid| child.id() as pid_t == pid);
+        let at = state
+            .streams
+            .iter()
+            .position(|(address, child)| *address == file as usize && fits(child))?;
+        Some(state.streams.swap_remove(at).1)
+    });
+    let mut child = taken.ok_or_else(|| Failure::invalid("close a stream that is not an open one of vspawn_popen"))?;
+    // SAFETY: it was in the table, so that it is open and now ours.
+    let closed = match unsafe { libc::fclose(file) } {
+        0 => Ok(()),
+        _ => Err(Failure::last_os_error(
+            Stage::Communicate,
+            "write the rest of the stream",
+        )),
+    };
+    match child.wait().map(ExitStatus::into_raw)? {
+        // As pclose of glibc: a child that failed says more than a stream that did.
+        0 => closed.map(|()| 0),
+        status => Ok(status),
+    }
+}
+
+/// # Safety
+/// `type` is NULL or a string.
+pub(crate) unsafe fn direction(r#type: *const c_char) -> Result<Direction, Failure> {
+    // SAFETY: the caller's promise.
+    match unsafe { string(r#type, "type") }?.as_encoded_bytes() {
+        b"r" | b"re" | b"er" => Ok(Direction::Read),
+        b"w" | b"we" | b"ew" => Ok(Direction::Write),
+        _ => Err(Failure::invalid("open a stream of a type that is neither r nor w")),
+    }
+}
+
+/// Starts a program with a stream: popen without a shell.
+///
+/// argv: as for vspawn; borrowed for the call. type: "r" to read what the program writes to its standard output, "w" to write
+/// what it reads from its standard input; an added "e" changes nothing, since the stream is close-on-exec in any case, so
+/// that no other child inherits it. Returns a stream that the caller owns and gives to vspawn_pclose; NULL with errno on
+/// failure, also when the program cannot be executed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_popen(argv: *const *const c_char, r#type: *const c_char) -> *mut FILE {
+    entry_or(std::ptr::null_mut(), || {
+        // SAFETY: strings as documented, or NULL.
+        let (command, direction) = unsafe { (command_of(std::ptr::null(), argv)?, direction(r#type)?) };
+        let connect = |command: &mut Command, end: c_int| {
+            match direction {
+                Direction::Read => command.stdout(Stdio::number(end)),
+                Direction::Write => command.stdin(Stdio::number(end)),
+            };
+        };
+        open(command, direction, connect).map(|(file, _)| file)
+    })
+}
+
+/// Closes a stream of vspawn_popen and waits for its program. Any thread may do it.
+///
+/// stream: given up. Returns what waitpid would store, or -1 with errno: EINVAL for NULL or what is no open stream of
+/// vspawn_popen (which is then not touched), ECHILD when something else has waited for the child, and the errno of what
+/// could not be written when the program itself ended with 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_pclose(stream: *mut FILE) -> c_int {
+    entry_or(-1, || close(stream, None))
+}

@@ -1,0 +1,55 @@
+/* What every C test needs: a check that says what failed and ends the test, and expectations of errors. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define CHECK(condition)                                                             \
+	do {                                                                         \
+		if (!(condition)) {                                                  \
+			fprintf(stderr, "%s:%d: %s (errno %d: %s)\n", __FILE__, __LINE__, #condition, errno, \
+				strerror(errno));                                    \
+			exit(1);                                                     \
+		}                                                                    \
+	} while (0)
+
+/* A call that gives -1 or NULL, with this errno. */
+#define FAILS(call, failure, code)                  \
+	do {                                        \
+		errno = 0;                          \
+		CHECK((call) == (failure));         \
+		CHECK(errno == (code));             \
+	} while (0)
+
+#define EXITED(status, code) (WIFEXITED(status) && WEXITSTATUS(status) == (code))
+
+/* A shell's own descriptors, which a glob or a pipeline would add to. */
+#define LIST_DESCRIPTORS \
+	"for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do test -e /proc/$$/fd/$i && printf \"$i \"; done; true"
+
+/* Signals as in a program that was started without any ado, whoever started this one. */
+static inline void usual_signals(void)
+{
+	sigset_t none;
+	for (int number = 1; number < 32; number++)
+		signal(number, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* How many descriptors are open. */
+static inline int open_descriptors(void)
+{
+	int count = 0;
+	for (int fd = 0; fd < 4096; fd++)
+		count += fcntl(fd, F_GETFD) != -1;
+	return count;
+}
+
+#endif

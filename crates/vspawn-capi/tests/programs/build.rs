@@ -1,0 +1,103 @@
+//! Builds the libraries, and C programs against them, in a folder of the test's own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+pub const CRATE: &str = env!("CARGO_MANIFEST_DIR");
+
+/// The folder with libvspawn.so and libvspawn.a, built as they are for users: cargo builds them for no test by itself.
+pub fn libraries() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .args(["build", "--locked", "--offline", "--lib", "--manifest-path"])
+            .arg(Path::new(CRATE).join("Cargo.toml"));
+        if !cfg!(debug_assertions) {
+            cargo.arg("--release");
+        }
+        run(&mut cargo);
+        // This program lies in PROFILE/deps.
+        let own = std::env::current_exe().expect("a program has a path");
+        let profile = own.ancestors().nth(2).expect("cargo's folders").to_owned();
+        assert!(
+            profile.join("libvspawn.so").exists() && profile.join("libvspawn.a").exists(),
+            "{profile:?}"
+        );
+        profile
+    })
+}
+
+/// Runs a command to its end, which must be a success; what it printed otherwise.
+pub fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = [&output.stdout[..], &output.stderr[..]].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}",
+        output.status,
+        text.concat()
+    );
+    output
+}
+
+/// How a program is linked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    Shared,
+    Static,
+    /// Shared, and the program itself with AddressSanitizer and LeakSanitizer.
+    Sanitized,
+}
+
+/// A compiled C program with a folder for it and for the library by its SONAME.
+pub struct Program {
+    folder: TempDir,
+}
+
+impl Program {
+    pub fn build(name: &str, link: Link) -> Program {
+        let folder = tempfile::tempdir().expect("a folder");
+        let libraries = libraries();
+        for link in ["libvspawn.so", "libvspawn.so.0"] {
+            std::os::unix::fs::symlink(libraries.join("libvspawn.so"), folder.path().join(link)).expect("a link");
+        }
+        let mut cc = Command::new("cc");
+        cc.args(["-std=c11", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]);
+        cc.arg("-I").arg(Path::new(CRATE).join("include"));
+        cc.arg(Path::new(CRATE).join(format!("tests/c/{name}.c")));
+        cc.arg("-o").arg(folder.path().join("program"));
+        match link {
+            Link::Static => cc
+                .arg(libraries.join("libvspawn.a"))
+                .args(["-lgcc_s", "-lutil", "-lrt", "-lm", "-ldl"]),
+            Link::Shared => cc.arg("-L").arg(folder.path()).arg("-lvspawn"),
+            Link::Sanitized => cc
+                .args(["-fsanitize=address", "-fno-omit-frame-pointer", "-L"])
+                .arg(folder.path())
+                .arg("-lvspawn"),
+        };
+        run(&mut cc);
+        Program { folder }
+    }
+
+    /// The program, run by another one if there is one, such as valgrind.
+    pub fn command(&self, runner: &[&str]) -> Command {
+        let program = self.folder.path().join("program");
+        let mut command = match runner {
+            [] => Command::new(&program),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(&program);
+                command
+            }
+        };
+        command
+            .env("LD_LIBRARY_PATH", self.folder.path())
+            .stdin(std::process::Stdio::null());
+        command
+    }
+}

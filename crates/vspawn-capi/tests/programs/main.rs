@@ -1,0 +1,132 @@
+//! C programs against the libraries: each in `tests/c` checks itself, and is run with the shared library, the static one, and
+//! under AddressSanitizer with LeakSanitizer; some under valgrind. And what `make install` puts where.
+
+mod build;
+
+use std::path::Path;
+use std::process::Command;
+
+use build::{CRATE, Link, Program, libraries, run};
+
+/// A program is run in all three ways of linking.
+fn holds(name: &str) {
+    for link in [Link::Shared, Link::Static, Link::Sanitized] {
+        run(&mut Program::build(name, link).command(&[]));
+    }
+}
+
+#[test]
+fn every_property_of_a_command_arrives_in_its_child() {
+    holds("commands");
+}
+
+#[test]
+fn children_are_waited_for_signalled_and_captured() {
+    holds("children");
+}
+
+#[test]
+fn popen_reads_writes_and_keeps_streams_apart() {
+    holds("streams");
+}
+
+#[test]
+fn system_holds_signals_as_posix_says() {
+    holds("system");
+}
+
+#[test]
+fn null_is_an_error_everywhere() {
+    holds("nulls");
+}
+
+#[test]
+fn popen_noshell_means_what_the_shell_means_or_refuses() {
+    holds("noshell");
+}
+
+const VALGRIND: [&str; 4] = [
+    "valgrind",
+    "--leak-check=full",
+    "--show-leak-kinds=definite,possible,indirect",
+    "--error-exitcode=99",
+];
+
+/// valgrind refuses clone3 and makes a fork of clone(VM, VFORK): the child runs on its copy of our memory, so that what is seen is
+/// the parent's side and the child's code, and a failed exec could not be told. Hence only spawns that succeed.
+#[test]
+fn twenty_popens_lose_no_memory_under_valgrind() {
+    let program = Program::build("streams", Link::Shared);
+    let output = run(program.command(&VALGRIND).arg("20"));
+    let report = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(report.contains("ERROR SUMMARY: 0 errors"), "{report}");
+}
+
+#[test]
+fn refusals_touch_no_memory_they_should_not_under_valgrind() {
+    run(&mut Program::build("nulls", Link::Shared).command(&VALGRIND));
+}
+
+#[test]
+fn the_headers_are_cpp_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = folder.path().join("both.cpp");
+    std::fs::write(
+        &source,
+        "#include <vspawn.h>\n#include <popen_noshell.h>\nint main() { return vspawn_pclose(stdin) != -1; }\n",
+    )
+    .expect("a file");
+    let include = Path::new(CRATE).join("include");
+    run(Command::new("cc")
+        .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"])
+        .arg(include)
+        .arg(source));
+}
+
+#[test]
+fn an_installed_library_is_found_by_pkg_config_and_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (prefix, program) = (folder.path().join("usr"), folder.path().join("program"));
+    let mut make = Command::new("make");
+    make.arg("-C")
+        .arg(Path::new(CRATE).join("../.."))
+        .arg("install-library");
+    make.arg(format!("PREFIX={}", prefix.display()))
+        .arg(format!("LIBRARY_FROM={}", libraries().display()));
+    run(make.env_remove("MAKEFLAGS").env_remove("DESTDIR"));
+    let flags = |extra: &[&str]| {
+        let mut pkg_config = Command::new("pkg-config");
+        pkg_config.args(["--cflags", "--libs"]).args(extra).arg("vspawn");
+        let output = run(pkg_config.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")));
+        let flags = String::from_utf8(output.stdout).expect("flags");
+        flags.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let source = Path::new(CRATE).join("tests/c/streams.c");
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-pthread", "-Wno-unused"])
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .args(flags(&[]));
+    run(&mut cc);
+    let mut installed = Command::new(&program);
+    run(installed.arg("3").env("LD_LIBRARY_PATH", prefix.join("lib")));
+    assert!(prefix.join("share/man/man3/vspawn.3").exists());
+    // Without the shared library, what pkg-config says of a static link is enough.
+    std::fs::remove_file(prefix.join("lib/libvspawn.so")).expect("it was installed");
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-pthread"])
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .args(flags(&["--static"]));
+    run(&mut cc);
+    run(Command::new(&program).arg("3").env_remove("LD_LIBRARY_PATH"));
+}
+
+#[test]
+fn the_manual_page_is_well_formed() {
+    let page = Path::new(CRATE).join("../../docs/man/vspawn.3");
+    let output = run(Command::new("groff").args(["-man", "-Tutf8", "-ww", "-z"]).arg(page));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
