@@ -104,6 +104,7 @@ fn man_pages_are_up_to_date() {
             .read_dir()
             .unwrap()
             .map(|entry| entry.unwrap().file_name())
+            .filter(|name| name.as_encoded_bytes().ends_with(b".1")) // vspawn's page is written by hand
             .collect();
         names.sort();
         names

@@ -195,7 +195,7 @@ static void capturing(void)
 
 	options.limit = 1000;
 	CHECK(vspawn_command_output(command, &options, &output) == EMSGSIZE && output);
-	CHECK(vspawn_output_stdout(output, &length) && length > 1000 && WTERMSIG(vspawn_output_status(output)) == SIGKILL);
+	CHECK(vspawn_output_stdout(output, &length) && length == 1000 && WTERMSIG(vspawn_output_status(output)) == SIGKILL);
 	vspawn_output_free(output);
 	vspawn_command_free(command);
 	free(input);
