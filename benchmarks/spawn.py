@@ -30,6 +30,7 @@ POPEN_NOSHELL = {  # "slower with" of its published table, against vfork + exec;
 def main():
     options = parse()
     work = Path(tempfile.mkdtemp(prefix="vspawn-bench."))
+    work.chmod(0o755)  # another user runs what lies there
     try:
         options.child = work / "tiny"
         command = ["cc", "-O1", "-static", "-nostdlib", "-fno-stack-protector", "-o", options.child, TINY]

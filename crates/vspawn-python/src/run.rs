@@ -13,7 +13,7 @@ use crate::exchange::{Progress, Streams};
 use crate::failure::{exception, os_error};
 use crate::request::Request;
 use crate::values::deadline;
-use crate::waiting::{Waited, pidfd, returncode, wait_for_end};
+use crate::waiting::{Waited, pidfd, returncode, returncode_when_ended, wait_for_end};
 
 /// Ctrl-C at a terminal reaches the child too: so long it may end by itself, as with `subprocess`.
 const GRACE: Duration = Duration::from_millis(250);
@@ -100,6 +100,10 @@ impl Running {
                 Progress::OutOfTime => return Ok(Pause::OutOfTime),
                 Progress::Interrupted => return Ok(Pause::Interrupted),
             }
+        }
+        if deadline.is_none() {
+            let code = returncode_when_ended(&mut self.child).map_err(|error| error.raw_os_error())?;
+            return Ok(code.map_or(Pause::Interrupted, Pause::Ended));
         }
         match wait_for_end(pidfd(&self.child), deadline)? {
             Waited::OutOfTime => return Ok(Pause::OutOfTime),

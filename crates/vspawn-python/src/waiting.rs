@@ -51,7 +51,16 @@ pub(crate) fn wait_for_end(pidfd: RawFd, deadline: Option<Instant>) -> Result<Wa
 /// A child's end as `returncode`, if it has ended. One whose status the kernel did not keep (the parent ignores SIGCHLD) or
 /// gave to somebody else counts as 0, as with `subprocess`.
 pub(crate) fn returncode(child: &mut vspawn::Child) -> Result<Option<i32>, vspawn::Error> {
-    match child.try_wait() {
+    as_returncode(child.try_wait())
+}
+
+/// The same, but waits for it; None for a signal. To be called without the GIL.
+pub(crate) fn returncode_when_ended(child: &mut vspawn::Child) -> Result<Option<i32>, vspawn::Error> {
+    as_returncode(child.wait_interruptible())
+}
+
+fn as_returncode(ended: Result<Option<ExitStatus>, vspawn::Error>) -> Result<Option<i32>, vspawn::Error> {
+    match ended {
         Ok(status) => Ok(status.map(code)),
         Err(error) if error.raw_os_error() == libc::ECHILD => Ok(Some(0)),
         Err(error) => Err(error),

@@ -96,7 +96,7 @@ unsafe fn prepare(job: &Job, plan: &Plan) -> Step {
         place_descriptors(job, plan)?;
         // Before the limits and the new root: without close_range it needs a descriptor and /proc.
         if plan.close_others {
-            close_others(plan)?;
+            close_others(job, plan)?;
         }
         if let Some(mask) = plan.umask {
             let _ = syscall!(SYS_umask, mask);

@@ -85,8 +85,10 @@ unsafe fn open_null(target: i32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Closes the gaps between the descriptors that stay, then all above.
-pub(crate) unsafe fn close_others(plan: &Plan) -> Step {
+/// Closes the gaps between the descriptors that stay, then all above. A table of our own was made without what lies above
+/// all that is needed: what has been put there since closes on exec.
+pub(crate) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
+    let last = job.unshare_above.map_or(u32::MAX, |above| above as u32);
     let mut next = 0u32;
     for &kept in &plan.kept {
         let kept = kept as u32;
@@ -96,8 +98,11 @@ pub(crate) unsafe fn close_others(plan: &Plan) -> Step {
         }
         next = kept.wrapping_add(1);
     }
+    if next > last {
+        return Ok(());
+    }
     // SAFETY: integers.
-    unsafe { close_range(next, u32::MAX) }.map_err(at(Stage::CloseOthers))
+    unsafe { close_range(next, last) }.map_err(at(Stage::CloseOthers))
 }
 
 /// `close_range`, and without it (before Linux 5.9, or under an old seccomp filter) what `/proc/self/fd` lists.

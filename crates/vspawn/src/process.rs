@@ -118,6 +118,21 @@ impl Child {
         }
     }
 
+    /// Waits as [`Child::wait`] does, but no longer than until a signal's handler has run in this thread: `None` then. For
+    /// callers who handle signals between two waits, as interpreters do. Leaves the child's standard input open.
+    ///
+    /// # Errors
+    /// As [`Child::wait`].
+    pub fn wait_interruptible(&mut self) -> Result<Option<ExitStatus>, Error> {
+        if self.status.is_none() {
+            match wait_once(self.pidfd.as_fd(), 0) {
+                Err(libc::EINTR) => return Ok(None),
+                result => self.status = result.map_err(|errno| wait_error(self.pid, errno))?,
+            }
+        }
+        self.wait_in_order(libc::WNOHANG)
+    }
+
     /// First for the end, which comes once, then whether there was an exec: the other way round the parent would sleep
     /// twice.
     fn wait_in_order(&mut self, options: i32) -> Result<Option<ExitStatus>, Error> {
@@ -264,16 +279,20 @@ fn wait_error(pid: u32, errno: Errno) -> Error {
 /// Waits for the process behind a pidfd, and only for it.
 fn wait_on(pidfd: BorrowedFd<'_>, options: i32) -> Result<Option<ExitStatus>, Errno> {
     loop {
-        // SAFETY: a `siginfo_t` of zeros is valid.
-        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        let options = options | libc::WEXITED;
-        // SAFETY: the kernel writes one `siginfo_t`.
-        match unsafe { syscall!(SYS_waitid, libc::P_PIDFD, pidfd.as_raw_fd(), &raw mut info, options, 0) } {
+        match wait_once(pidfd, options) {
             Err(libc::EINTR) => {}
-            Err(errno) => return Err(errno),
-            Ok(_) => return Ok(status_in(&info)),
+            result => return result,
         }
     }
+}
+
+fn wait_once(pidfd: BorrowedFd<'_>, options: i32) -> Result<Option<ExitStatus>, Errno> {
+    // SAFETY: a `siginfo_t` of zeros is valid.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let options = options | libc::WEXITED;
+    // SAFETY: the kernel writes one `siginfo_t`.
+    unsafe { syscall!(SYS_waitid, libc::P_PIDFD, pidfd.as_raw_fd(), &raw mut info, options, 0) }?;
+    Ok(status_in(&info))
 }
 
 /// `None` when nobody had ended.
