@@ -72,11 +72,14 @@ def bench(options, rounds, *flags):
 
 
 def mechanisms(options, work):
-    """All mechanisms of one process, and Go's, in five alternating parts."""
+    """All mechanisms of one process, fork in a process of its own (it slows down what comes after it), and Go's, in five
+    alternating parts."""
     go = build_go(work)
     rows, parts = {}, 5
     for _ in range(parts):
-        for name, row in bench(options, options.rounds // parts).items():
+        shared = bench(options, options.rounds // parts)
+        apart = bench(options, options.rounds // parts, "--only", "fork_exec")
+        for name, row in (shared | apart).items():
             into = rows.setdefault(name, {"total_ns": [], "call_ns": [], "user_s": 0, "system_s": 0})
             for key in row:
                 into[key] += row[key]
@@ -106,6 +109,12 @@ def build_go(work):
         return None
     subprocess.run(["go", "build", "-o", work / "spawn-go", "."], cwd=HERE / "spawn-go", check=True)
     return str(work / "spawn-go")
+
+
+def nowait(options, _work):
+    """How long the parent is inside the call that starts a child: nothing else runs between the three."""
+    rows = bench(options, 2 * options.rounds, "--only", "raw_clone,raw_clone_nowait,vspawn_nowait")
+    return {name: {"call_us": order(row["call_ns"]), "total_us": order(row["total_ns"])} for name, row in rows.items()}
 
 
 def large_parent(options, _work):
@@ -160,6 +169,7 @@ def python(options, _work):
 
 MEASUREMENTS = {
     "mechanisms": mechanisms,
+    "nowait": nowait,
     "large_parent": large_parent,
     "many_files": many_files,
     "in_flight": in_flight,
@@ -185,11 +195,18 @@ def print_mechanisms(rows):
         ("vspawn", "raw_clone3", "total_us"),
         ("vspawn", "raw_clone", "total_us"),
         ("vspawn_pipe", "raw_clone_pipe", "total_us"),
-        ("vspawn_nowait", "raw_clone", "call_us"),
-        ("raw_clone_nowait", "raw_clone", "call_us"),
     ):
-        p10, median = (rows[above][part][key] / rows[below][part][key] for key in ("p10", "median"))
-        print(f"{above} / {below}, {part[:-3]}: p10 {p10:.3f}, median {median:.3f}")
+        print_ratio(rows, above, below, part)
+
+
+def print_nowait(rows):
+    for above in ("vspawn_nowait", "raw_clone_nowait"):
+        print_ratio(rows, above, "raw_clone", "call_us")
+
+
+def print_ratio(rows, above, below, part):
+    p10, median = (rows[above][part][key] / rows[below][part][key] for key in ("p10", "median"))
+    print(f"{above} / {below}, {part[:-3]}: p10 {p10:.3f}, median {median:.3f}")
 
 
 def print_contrast(rows):
@@ -212,6 +229,7 @@ def print_python(rows):
 
 PRINT = {
     "mechanisms": print_mechanisms,
+    "nowait": print_nowait,
     "large_parent": print_contrast,
     "many_files": print_contrast,
     "in_flight": print_in_flight,

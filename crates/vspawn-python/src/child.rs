@@ -21,9 +21,10 @@ pub(crate) fn spawn(
     stderr: &Bound<'_, PyAny>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Child> {
-    let Request { mut command, named } = Request::new(args, [stdin, stdout, stderr], options)?;
+    let Request { command, named } = Request::new(args, [stdin, stdout, stderr], options)?;
     let py = args.py();
-    let child = py.detach(|| command.spawn());
+    let prepared = command.prepare().map_err(|error| exception(py, &error, &named))?;
+    let child = py.detach(|| prepared.spawn());
     let child = child.map_err(|error| exception(py, &error, &named))?;
     Ok(Child {
         pid: child.id(),

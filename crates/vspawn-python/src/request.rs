@@ -41,6 +41,9 @@ impl Request {
             request.set(&name, &value, &mut combined)?;
         }
         request.combine(args.py(), &combined)?;
+        // SAFETY: the command is prepared with the GIL held, as Python's own changes of the environment are made. `subprocess`
+        // reads it likewise.
+        unsafe { request.command.env_unlocked() };
         let [stdin, stdout, stderr] = streams;
         request
             .command

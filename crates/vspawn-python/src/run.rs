@@ -7,7 +7,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
-use vspawn::Command;
+use vspawn::Prepared;
 
 use crate::exchange::{Progress, Streams};
 use crate::failure::{exception, os_error};
@@ -33,11 +33,12 @@ pub(crate) fn run<'py>(
     stderr: &Bound<'py, PyAny>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Completed<'py>> {
-    let Request { mut command, named } = Request::new(args, [stdin, stdout, stderr], options)?;
+    let Request { command, named } = Request::new(args, [stdin, stdout, stderr], options)?;
     let py = args.py();
+    let prepared = command.prepare().map_err(|error| exception(py, &error, &named))?;
     // A timeout that is none is told before anything is started.
     deadline(timeout)?;
-    let started = py.detach(|| Running::start(&mut command, input));
+    let started = py.detach(|| Running::start(&prepared, input));
     let mut running = started.map_err(|error| exception(py, &error, &named))?;
     let deadline = deadline(timeout)?;
     // A signal may have come while the child was started.
@@ -78,7 +79,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(command: &mut Command, input: Option<PyBackedBytes>) -> Result<Running, vspawn::Error> {
+    fn start(command: &Prepared, input: Option<PyBackedBytes>) -> Result<Running, vspawn::Error> {
         let mut child = command.spawn()?;
         if input.as_ref().is_none_or(|input| input.is_empty()) {
             child.stdin = None;

@@ -35,6 +35,7 @@ pub struct Command {
     /// argv[0] if it is not the program.
     pub(crate) name: Option<OsString>,
     pub(crate) clear_env: bool,
+    pub(crate) env_unlocked: bool,
     /// Changes to the inherited environment; `None` removes.
     pub(crate) env: BTreeMap<OsString, Option<OsString>>,
     pub(crate) cwd: Option<PathBuf>,
@@ -76,6 +77,7 @@ impl Command {
             args: Vec::new(),
             name: None,
             clear_env: false,
+            env_unlocked: false,
             env: BTreeMap::new(),
             cwd: None,
             chroot: None,
@@ -142,6 +144,16 @@ impl Command {
     pub fn env_clear(&mut self) -> &mut Command {
         self.clear_env = true;
         self.env.clear();
+        self
+    }
+
+    /// Takes the inherited variables from C's `environ` as it is, without the lock that std holds over it and without std's
+    /// copies: half of what [`Command::prepare`] takes. Without effect on a command that sets or removes variables.
+    ///
+    /// # Safety
+    /// Nobody may change the environment while the command is prepared: for an interpreter whose own lock sees to that.
+    pub unsafe fn env_unlocked(&mut self) -> &mut Command {
+        self.env_unlocked = true;
         self
     }
 

@@ -1,6 +1,6 @@
 //! From what was asked to a plan: strings for the kernel, the PATH search, checks. All allocation is here.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -151,6 +151,11 @@ fn arguments(command: &Command) -> Result<StringArray, Error> {
 /// The child's variables: the parent's without those that change, then these.
 fn environment(command: &Command) -> Result<StringArray, Error> {
     let mut strings = Strings::default();
+    if command.env_unlocked && !command.clear_env && command.env.is_empty() {
+        // SAFETY: whoever asked for this promised that nobody changes it now.
+        unsafe { push_environ(&mut strings) };
+        return Ok(strings.finish());
+    }
     let mut push = |key: &OsStr, value: &OsStr| {
         let is_name = !key.is_empty() && !key.as_bytes()[1..].contains(&b'=');
         if !is_name {
@@ -172,6 +177,25 @@ fn environment(command: &Command) -> Result<StringArray, Error> {
         .filter_map(|(key, value)| Some((key, value.as_ref()?)));
     set.into_iter().try_for_each(|(key, value)| push(key, value))?;
     Ok(strings.finish())
+}
+
+/// The variables as C has them.
+///
+/// # Safety
+/// Nobody changes the environment meanwhile.
+unsafe fn push_environ(strings: &mut Strings) {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    // SAFETY: an array of strings, ended by NULL; NULL itself after clearenv.
+    unsafe {
+        let mut next = environ;
+        while !next.is_null() && !(*next).is_null() {
+            let variable = OsStr::from_bytes(CStr::from_ptr(*next).to_bytes());
+            let _has_no_nul = strings.push(&[variable]);
+            next = next.add(1);
+        }
+    }
 }
 
 /// What execve is to try, in order: the program itself if it has a slash, else it in each directory of the child's

@@ -85,11 +85,10 @@ struct Samples {
 }
 
 fn interleaved(ground: &mut Ground, options: &Options) {
-    let wanted = |name: &str| {
-        options
-            .only
-            .as_ref()
-            .is_none_or(|only| only.iter().any(|other| other == name))
+    // After a fork the parent copies each page that it writes: a cost of the fork that others would be charged with.
+    let wanted = |name: &str| match &options.only {
+        Some(only) => only.iter().any(|other| other == name),
+        None => name != "fork_exec",
     };
     let chosen: Vec<(&str, Mechanism)> = ALL.iter().copied().filter(|(name, _)| wanted(name)).collect();
     let mut samples: Vec<Samples> = chosen.iter().map(|_| Samples::default()).collect();
