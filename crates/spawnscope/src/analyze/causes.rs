@@ -1,5 +1,7 @@
 //! What the slices of a recording say beyond its launches: the critical path, and whether the replay can be trusted.
 
+use std::thread;
+
 use super::critical_path::{CriticalPath, critical_path};
 use super::replay::Replay;
 use super::timeline::Timelines;
@@ -20,10 +22,16 @@ impl Causes {
     #[must_use]
     pub fn find(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Option<Causes> {
         let wall = recording.info.wall?;
-        let replay = Replay::new(forest, timelines, recording.info.cpus, wall)?;
+        // Neither needs the other, and for 100,000 launches each takes a good part of a second.
+        let (path, replay_error) = thread::scope(|scope| {
+            let replay = || Replay::new(forest, timelines, recording.info.cpus, wall).map(|replay| replay.error());
+            let replay = scope.spawn(replay);
+            let path = critical_path(forest, timelines, wall);
+            (path, replay.join().ok().flatten())
+        });
         Some(Causes {
-            path: critical_path(forest, timelines, wall)?,
-            replay_error: replay.error(),
+            path: path?,
+            replay_error: replay_error?,
         })
     }
 }

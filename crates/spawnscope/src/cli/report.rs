@@ -2,14 +2,15 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use super::args::{Grouping, ReportArguments};
 use super::output;
 use crate::analyze::{self, Causes, Forest, GroupBy, Report, SliceCollection};
 use crate::present::{json, table};
-use crate::record::reader::{Recording, RecordingFile};
+use crate::record::reader::{RecordingFile, SliceRow};
 
 /// Runs the verb.
 ///
@@ -40,18 +41,25 @@ pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) ->
     print(&report, as_json, options, out)
 }
 
-fn read(file: &Path, group_by: GroupBy) -> Result<Report> {
-    let file = RecordingFile::open(file)?;
-    let recording = file.read()?;
-    let forest = Forest::grow(&recording);
-    let causes = find_causes(&file, &recording, &forest)?;
-    Ok(analyze::report_on(&recording, &forest, causes.as_ref(), group_by))
+/// Slices are most of a recording: they are read, through a connection of their own, while the launches are joined.
+fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
+    let file = RecordingFile::open(path)?;
+    thread::scope(|scope| {
+        let slices = scope.spawn(|| read_slices(path));
+        let recording = file.read()?;
+        let forest = Forest::grow(&recording);
+        let slices = slices.join().map_err(|_| anyhow!("failed to read the slices"))??;
+        let mut collection = SliceCollection::new(&recording, &forest, &file.threads()?);
+        slices.into_iter().for_each(|slice| collection.push(slice));
+        let causes = Causes::find(&recording, &forest, &collection.finish());
+        Ok(analyze::report_on(&recording, &forest, causes.as_ref(), group_by))
+    })
 }
 
-fn find_causes(file: &RecordingFile, recording: &Recording, forest: &Forest<'_>) -> Result<Option<Causes>> {
-    let mut slices = SliceCollection::new(recording, forest, &file.threads()?);
-    file.slices(&mut |slice| slices.push(slice))?;
-    Ok(Causes::find(recording, forest, &slices.finish()))
+fn read_slices(path: &Path) -> Result<Vec<SliceRow>> {
+    let mut slices = Vec::new();
+    RecordingFile::open(path)?.slices(&mut |slice| slices.push(slice))?;
+    Ok(slices)
 }
 
 fn print(report: &Report, as_json: bool, options: table::Options, out: &mut dyn Write) -> Result<()> {

@@ -27,12 +27,18 @@ impl Contention {
         events.sort_unstable();
         let (mut running, mut waiting) = (0i64, 0i64);
         let mut changes: Vec<Change> = Vec::new();
-        for (at, more_running, more_waiting) in events {
-            running += i64::from(more_running);
-            waiting += i64::from(more_waiting);
+        for event in events {
+            let at = Nanos(event >> KIND_BITS);
+            match event & KIND_MASK {
+                STOPS_RUNNING => running -= 1,
+                STARTS_RUNNING => running += 1,
+                STOPS_WAITING => waiting -= 1,
+                _ => waiting += 1,
+            }
             let free = (i64::from(cpus) - running).clamp(0, waiting);
             let rate = if waiting > 0 { free as f64 / waiting as f64 } else { 0.0 };
             match changes.last_mut() {
+                Some(last) if last.rate == rate => {}
                 Some(last) if last.at == at => last.rate = rate,
                 Some(last) => {
                     let sum = last.sum + last.rate * at.since(last.at).0 as f64;
@@ -56,17 +62,27 @@ impl Contention {
     }
 }
 
+/// An instant with what begins or ends there in its last bits: two million of them are sorted twice as fast as structs.
+type Event = u64;
+const KIND_BITS: u32 = 2;
+const KIND_MASK: u64 = 0b11;
+const STOPS_RUNNING: u64 = 0;
+const STARTS_RUNNING: u64 = 1;
+const STOPS_WAITING: u64 = 2;
+const STARTS_WAITING: u64 = 3;
+
 /// Every begin and end of running, and of being able to run without a CPU.
-fn events(timelines: &Timelines) -> Vec<(Nanos, i8, i8)> {
+fn events(timelines: &Timelines) -> Vec<Event> {
     let mut events = Vec::new();
+    let mut push = |at: Nanos, kind: u64| events.push(at.0 << KIND_BITS | kind);
     for slice in (0..timelines.threads.len() as ThreadIndex).flat_map(|thread| timelines.slices(thread)) {
         if let Some(span) = slice.on_span.filter(|span| span.0 > 0) {
-            events.push((Nanos(slice.off.0.saturating_sub(span.0)), 1, 0));
-            events.push((slice.off, -1, 0));
+            push(Nanos(slice.off.0.saturating_sub(span.0)), STARTS_RUNNING);
+            push(slice.off, STOPS_RUNNING);
         }
         if let Some((from, to)) = runnable(slice).filter(|(from, to)| from < to) {
-            events.push((from, 0, 1));
-            events.push((to, 0, -1));
+            push(from, STARTS_WAITING);
+            push(to, STOPS_WAITING);
         }
     }
     events
