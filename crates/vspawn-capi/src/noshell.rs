@@ -1,7 +1,9 @@
 //! The functions of `popen_noshell.h`, the interface of Ivan Zahariev's popen_noshell library, on this one's streams.
 //! The header is written by hand; nothing here is from that library's code.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CString, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -77,10 +79,36 @@ pub unsafe extern "C" fn popen_noshell_compat(
             .iter()
             .map(|word| <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(word));
         let program = words.next().ok_or_else(|| Failure::invalid("run an empty command"))?;
-        let mut command = Command::new(program);
+        let mut command = match first_executable(program) {
+            Some(found) => {
+                let mut command = Command::new(found);
+                command.arg0(program);
+                command
+            }
+            None => Command::new(program),
+        };
         command.args(words);
         start(command, direction, 0, place)
     })
+}
+
+/// The first executable file of this name along PATH. Shells decide by that, and do not go on to the next directory when its
+/// interpreter is missing, as a search by execve would.
+fn first_executable(name: &OsStr) -> Option<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return None;
+    }
+    let path = std::env::var_os("PATH")?;
+    let candidates = std::env::split_paths(&path).map(|directory| directory.join(name));
+    let is_executable = |file: &PathBuf| {
+        let Ok(text) = CString::new(file.as_os_str().as_bytes()) else {
+            return false;
+        };
+        // SAFETY: a string.
+        let executable = unsafe { libc::access(text.as_ptr(), libc::X_OK) } == 0;
+        executable && file.is_file()
+    };
+    candidates.into_iter().find(is_executable)
 }
 
 /// # Safety
@@ -135,4 +163,17 @@ pub unsafe extern "C" fn pclose_noshell(arg: *mut NoshellStream) -> c_int {
         let stream = unsafe { arg.as_ref() }.ok_or_else(|| null("arg"))?;
         close(stream.fp, Some(stream.pid))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_executable_along_path_is_the_one_that_sh_runs() {
+        let sh = first_executable(OsStr::new("sh")).expect("there is a shell");
+        assert!(sh.ends_with("sh") && sh.is_absolute());
+        assert_eq!(first_executable(OsStr::new("/bin/sh")), None, "a path is no name");
+        assert_eq!(first_executable(OsStr::new("no-such-program-anywhere")), None);
+    }
 }

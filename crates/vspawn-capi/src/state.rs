@@ -42,10 +42,20 @@ extern "C" fn unlock() {
     unsafe { libc::pthread_mutex_unlock(SHARED.lock.get()) };
 }
 
+/// In a process forked while another thread was in `vspawn_system`, nobody will end that call: it is undone.
+extern "C" fn unlock_in_child() {
+    // SAFETY: the lock is held across the fork, and no other thread is there.
+    let held = unsafe { (*SHARED.state.get()).held.take() };
+    if let Some(held) = held {
+        held.put_back();
+    }
+    unlock();
+}
+
 extern "C" fn register() {
     // SAFETY: functions that stay as long as this library is loaded: glibc forgets them when it is unloaded. If there
     // is no memory for it, forks are as they are without.
-    unsafe { libc::pthread_atfork(Some(lock), Some(unlock), Some(unlock)) };
+    unsafe { libc::pthread_atfork(Some(lock), Some(unlock), Some(unlock_in_child)) };
 }
 
 /// Called when the library is loaded, before any thread can be in it.

@@ -50,6 +50,16 @@ impl Held {
     }
 }
 
+impl HeldSignals {
+    /// Only makes system calls: also called in a process that was just forked.
+    pub(crate) fn put_back(&self) {
+        for (signal, before) in INTERRUPTS.into_iter().zip(&self.before) {
+            // SAFETY: the action that was there before.
+            unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };
+        }
+    }
+}
+
 fn ignore_interrupts() -> HeldSignals {
     let before = INTERRUPTS.map(|signal| {
         // SAFETY: an action of zeros has an empty mask; both are locals.
@@ -71,10 +81,7 @@ impl Drop for Held {
             if held.calls > 0 {
                 return;
             }
-            for (signal, before) in INTERRUPTS.into_iter().zip(&held.before) {
-                // SAFETY: the action that was there before.
-                unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };
-            }
+            held.put_back();
             state.held = None;
         });
         // SAFETY: the mask that was there before.

@@ -68,7 +68,8 @@ impl Child {
 
     /// The return code if it has ended.
     fn poll(&self, py: Python<'_>) -> PyResult<Option<i32>> {
-        returncode(&mut self.lock()).map_err(|error| exception(py, &error, &Named::default()))
+        let ended = returncode(&mut self.lock());
+        ended.map_err(|error| exception(py, &error, &Named::default()))
     }
 
     /// Its return code when it has ended; None if it has not in this time.
@@ -89,7 +90,8 @@ impl Child {
 
     /// Does nothing when it has ended and was waited for, by whomever.
     fn send_signal(&self, py: Python<'_>, signal: i32) -> PyResult<()> {
-        match self.lock().signal(signal) {
+        let sent = self.lock().signal(signal);
+        match sent {
             Err(error) if error.raw_os_error() != libc::ESRCH => Err(exception(py, &error, &Named::default())),
             _ => Ok(()),
         }

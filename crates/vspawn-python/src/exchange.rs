@@ -126,7 +126,15 @@ impl Streams {
             if let Some(progress) = self.exchange(polls.map(|poll| poll.fd >= 0 && poll.revents != 0))? {
                 return Ok(progress);
             }
+            // Asked after a round: what was there is taken, but one that never stops writing is not waited for.
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) && !self.has_ended() {
+                return Ok(Progress::OutOfTime);
+            }
         }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.stdin.is_none() && self.outputs.iter().all(|output| output.fd.is_none())
     }
 
     fn exchange(&mut self, ready: [bool; 3]) -> Result<Option<Progress>, i32> {
@@ -215,10 +223,11 @@ impl Exchange {
 
     /// What was read so far of standard output and standard error.
     fn outputs<'py>(&self, py: Python<'py>) -> [Option<Bound<'py, PyBytes>>; 2] {
-        let streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        streams.outputs().map(|output| {
-            let bytes = output.bytes.as_ref();
-            bytes.map(|bytes| PyBytes::new(py, bytes))
-        })
+        // Another thread may hold it for long, and needs the GIL to go on: copied without the GIL.
+        let outputs = py.detach(|| {
+            let streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            streams.outputs().map(|output| output.bytes.clone())
+        });
+        outputs.map(|bytes| bytes.map(|bytes| PyBytes::new(py, &bytes)))
     }
 }

@@ -114,6 +114,21 @@ def test_a_timeout_kills_and_gives_what_was_read(api: ModuleType) -> None:
     assert (error.timeout, error.stdout, error.stderr) == (1, b"early\n", None)
 
 
+def test_a_timeout_ends_one_that_never_stops_writing(api: ModuleType) -> None:
+    # Bounded by itself, should the timeout fail.
+    endless = sh("ulimit -t 5; exec yes")
+    with pytest.raises(api.TimeoutExpired) as raised:
+        api.run(endless, stdout=api.PIPE, timeout=0.2)
+    assert raised.value.output.startswith(b"y\ny\n")
+
+
+def test_a_wrong_encoding_is_told_before_anything_is_started(tmp_path: Path) -> None:
+    mark = tmp_path / "started"
+    with pytest.raises(LookupError):
+        vspawn.Popen(["touch", str(mark)], stdout=vspawn.PIPE, encoding="nope")
+    assert not mark.exists()
+
+
 def test_a_timeout_without_capture(api: ModuleType) -> None:
     with pytest.raises(api.TimeoutExpired) as raised:
         api.run(["sleep", "1000"], timeout=0.01)

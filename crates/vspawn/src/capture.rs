@@ -143,14 +143,14 @@ impl<'a> Exchange<'a> {
         let cut = match self.exchange() {
             Ok(cut) => cut,
             Err(errno) => {
-                self.stop();
+                self.stop()?;
                 let _ = self.child.wait();
                 return Err(Error::new(Stage::Communicate, errno, "exchange data with the child"));
             }
         };
         let cut = cut.map(Ok).or_else(|| self.wait_in_time().transpose()).transpose()?;
         if cut.is_some() {
-            self.stop();
+            self.stop()?;
         }
         let status = self.child.wait()?;
         let [stdout, stderr] = self.outputs.map(|mut stream| {
@@ -239,11 +239,12 @@ impl<'a> Exchange<'a> {
         Ok(ended.is_none().then(|| self.timed_out()))
     }
 
-    fn stop(&mut self) {
+    /// One that may not be killed (it has become another user) is not waited for: that could take for ever.
+    fn stop(&mut self) -> Result<(), Error> {
         if self.child.has_own_group() {
             let _ = self.child.signal_group(libc::SIGKILL);
         }
-        let _ = self.child.kill();
+        self.child.kill()
     }
 
     fn timed_out(&self) -> Error {

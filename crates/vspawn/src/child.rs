@@ -5,7 +5,7 @@
 //!    those of `set*id` and `setrlimit` signal the parent's threads.
 //! 2. No allocation, no lock, no thread-local, no panic: no indexing, no arithmetic that can overflow, no formatting.
 //! 3. Nothing of the parent's is written but the `Report` and the `Job`'s own moves.
-//! 4. All signals are blocked until the last step, so that no handler of the parent's runs here.
+//! 4. No handler of the parent's may run here: all signals are blocked until the last step, or CLONE_CLEAR_SIGHAND has left none.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 

@@ -46,6 +46,7 @@ pub(crate) fn launch(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
 }
 
 fn launch_uncancelled(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
+    check_numbers(plan)?;
     let pipes = make_pipes(plan)?;
     match launch_with(plan, start, &pipes, !NO_UNSHARE.load(Ordering::Relaxed)) {
         Err(error) if error.stage() == Stage::UnshareFiles => {
@@ -58,6 +59,20 @@ fn launch_uncancelled(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
         result => result,
     }
     .map(|parts| Child::new(parts, pipes))
+}
+
+/// A number given as a source that is not open would be the next pipe's or the pidfd's.
+fn check_numbers(plan: &Plan) -> Result<(), Error> {
+    for placement in &plan.placements {
+        if let Source::Number(number) = placement.source {
+            // SAFETY: integers.
+            unsafe { syscall!(SYS_fcntl, number, libc::F_GETFD) }.map_err(|errno| {
+                let action = format!("dup of {number} to {}", placement.target);
+                Error::new(Stage::Dup, errno, action)
+            })?;
+        }
+    }
+    Ok(())
 }
 
 fn make_pipes(plan: &Plan) -> Result<Pipes, Error> {
@@ -86,9 +101,10 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
     let job = unsafe { write_job(plan, &workspace, &report, pipes, start, may_share_files) };
     let created = {
         // Signals first, so that no handler of this thread's runs while it holds the lock on the dumpable flag. A detached
-        // child does without: CLONE_CLEAR_SIGHAND alone keeps our handlers out of it, and two system calls are a tenth
-        // of this start's time.
-        let _blocked = (start == Start::Waited).then(SignalsBlocked::new).transpose()?;
+        // child does without, unless it is to ignore or block some: CLONE_CLEAR_SIGHAND alone keeps our handlers out of it,
+        // and two system calls are a tenth of this start's time.
+        let must_block = start == Start::Waited || plan.ignored_signals | plan.signal_mask != 0;
+        let _blocked = must_block.then(SignalsBlocked::new).transpose()?;
         let _dumpable = plan.identity.is_some().then(DumpableKept::new);
         // SAFETY: the job is complete; plan and workspace stay until the child has left this memory.
         unsafe { create(plan, job, &workspace, start) }

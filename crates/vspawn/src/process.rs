@@ -102,7 +102,7 @@ impl Child {
 
     fn has_ended(&self) -> bool {
         let mut ended = [readable(self.pidfd.as_fd())];
-        poll_any(&mut ended, Some(Duration::ZERO)).is_ok() && ended[0].revents != 0
+        poll_any(&mut ended, Some(Duration::ZERO)).is_ok() && ended[0].revents & libc::POLLIN != 0
     }
 
     /// Waits for the child's end. Its standard input is closed first, as with [`std::process::Child::wait`].
@@ -127,7 +127,8 @@ impl Child {
         if self.status.is_none() {
             match wait_once(self.pidfd.as_fd(), 0) {
                 Err(libc::EINTR) => return Ok(None),
-                result => self.status = result.map_err(|errno| wait_error(self.pid, errno))?,
+                Ok(status) => self.status = status,
+                Err(_) => {} // said below, after what is worth more: why there was no exec
             }
         }
         self.wait_in_order(libc::WNOHANG)

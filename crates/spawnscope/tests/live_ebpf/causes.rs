@@ -5,8 +5,10 @@ use crate::support::needs::Need;
 use crate::support::recording::report;
 use crate::support::run::Record;
 
-/// The replay's error on a workload may be this share of the wall.
+/// The replay's error may be this share of the wall where one thing happens after the other.
 const MOST_ERROR: f64 = 0.03;
+/// And where threads compete for CPUs, also with what else runs on this machine (docs/design/causes.md).
+const MOST_ERROR_IN_PARALLEL: f64 = 0.08;
 const ATTEMPTS: usize = 4;
 
 pub fn tests() -> Vec<LiveTest> {
@@ -14,23 +16,27 @@ pub fn tests() -> Vec<LiveTest> {
         LiveTest {
             name: "one_launch_after_another_is_played_again_as_it_was",
             needs: &[Need::Ebpf],
-            run: || played_again("for ((i = 0; i < 400; i++)); do /bin/true; done"),
+            run: || played_again("for ((i = 0; i < 400; i++)); do /bin/true; done", MOST_ERROR),
         },
         LiveTest {
             name: "parallel_launches_are_played_again_as_they_were",
             needs: &[Need::Ebpf],
-            run: || played_again("seq 400 | xargs -P4 -n1 /bin/true"),
+            run: || played_again("seq 400 | xargs -P4 -n1 /bin/true", MOST_ERROR_IN_PARALLEL),
         },
         LiveTest {
             name: "pipes_and_substitutions_are_played_again_as_they_were",
             needs: &[Need::Ebpf],
-            run: || played_again("for i in {1..60}; do x=$(seq 2000 | sort -n | tail -n 1); done"),
+            run: || {
+                let pipes = "for i in {1..60}; do x=$(seq 2000 | sort -n | tail -n 1); done";
+                played_again(pipes, MOST_ERROR_IN_PARALLEL);
+            },
         },
         LiveTest {
             name: "busy_children_that_share_the_cpus_are_played_again_as_they_were",
             needs: &[Need::Ebpf],
             run: || {
-                played_again("for i in 1 2 3 4 5; do (for ((n = 0; n < 60000; n++)); do :; done) & done; wait");
+                let busy = "for i in 1 2 3 4 5; do (for ((n = 0; n < 60000; n++)); do :; done) & done; wait";
+                played_again(busy, MOST_ERROR_IN_PARALLEL);
             },
         },
         LiveTest {
@@ -57,10 +63,10 @@ fn recorded(script: &str) -> serde_json::Value {
 
 /// What other processes take of the CPUs is known only while a recorded thread waits for one. On a machine that is busy with
 /// others the replay is off by more; a wrong model is off every time.
-fn played_again(script: &str) {
+fn played_again(script: &str, most_error: f64) {
     let error = || recorded(script)["replay_error"].as_f64().expect("a number");
     let errors: Vec<f64> = std::iter::repeat_with(error).take(ATTEMPTS).collect();
-    let good = errors.iter().filter(|error| error.abs() <= MOST_ERROR).count();
+    let good = errors.iter().filter(|error| error.abs() <= most_error).count();
     assert!(good > 0, "off by these shares of the wall: {errors:?}: {script}");
 }
 

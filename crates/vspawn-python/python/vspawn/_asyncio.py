@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from subprocess import PIPE, CalledProcessError, CompletedProcess, TimeoutExpired
 from typing import IO, TYPE_CHECKING, Any
@@ -116,12 +117,15 @@ class AsyncProcess:
 
     async def _abort(self) -> None:
         """Leaves neither a process nor a pipe behind."""
-        self.kill()
-        # One that is closed has no loop any more, and cannot be aborted.
-        if self.stdin is not None and not self.stdin.transport.is_closing():
-            self.stdin.transport.abort()
-        for transport in self._readers:
-            transport.close()
+        try:
+            self.kill()
+        finally:
+            # One that is closed has no loop any more, and cannot be aborted; one that is closing may still have data.
+            if self.stdin is not None:
+                with contextlib.suppress(AttributeError):
+                    self.stdin.transport.abort()
+            for transport in self._readers:
+                transport.close()
         await self.wait()
         # Transports close their files in the loop's next turn.
         await asyncio.sleep(0)

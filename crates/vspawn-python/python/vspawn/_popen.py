@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import signal
 from subprocess import TimeoutExpired
@@ -27,8 +28,9 @@ _abandoned: list[_core.Child] = []
 
 def _reap_abandoned() -> None:
     for child in _abandoned[:]:
-        if child.poll() is not None and child in _abandoned:
-            _abandoned.remove(child)
+        if child.poll() is not None:
+            with contextlib.suppress(ValueError):  # another thread was faster
+                _abandoned.remove(child)
 
 
 class Popen:
@@ -65,6 +67,8 @@ class Popen:
         self._text = _text.is_wanted(text, encoding, errors, universal_newlines)
         if not isinstance(bufsize, int):
             raise TypeError("bufsize must be an integer")
+        if self._text:
+            io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=errors)  # raises before anything is started
         if _abandoned:
             _reap_abandoned()
         self._child = _core.spawn(args, stdin, stdout, stderr, executable=executable, **options)
@@ -75,14 +79,17 @@ class Popen:
         line_buffering = self._text and bufsize == 1
         # A binary file cannot be buffered by lines.
         bufsize = -1 if bufsize == 1 else bufsize
+        # All are files, which close themselves, before anything can go wrong with one.
+        pipes = zip(self._child.take_pipes(), ("wb", "rb", "rb"))
+        opened = [None if fd is None else open(fd, mode, bufsize) for fd, mode in pipes]
         files: list[IO[Any] | None] = []
-        for fd, mode in zip(self._child.take_pipes(), ("wb", "rb", "rb")):
-            if fd is None:
+        for pipe, mode in zip(opened, ("wb", "rb", "rb")):
+            if pipe is None:
                 files.append(None)
                 continue
             if pipesize > 0:
-                _set_pipe_size(fd, pipesize)
-            file: Any = open(fd, mode, bufsize)
+                _set_pipe_size(pipe.fileno(), pipesize)
+            file: Any = pipe
             if self._text:
                 is_input = mode == "wb"
                 file = io.TextIOWrapper(
