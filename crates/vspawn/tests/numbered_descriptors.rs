@@ -25,18 +25,6 @@ fn a_number_is_what_the_parent_has_there() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "heard\nfailed\n");
 }
 
-/// The lowest free numbers are the next pipe's and the pidfd's.
-#[test]
-fn a_number_that_was_closed_is_not_filled_by_the_spawn_itself() {
-    for distance in 0..4 {
-        let free = fs::File::open("/dev/null").unwrap().as_raw_fd() + distance;
-        let mut command = Command::new("/bin/true");
-        command.fd_number(5, free).stdin(Stdio::piped()).close_others(true);
-        let error = command.spawn().unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Dup, libc::EBADF));
-    }
-}
-
 #[test]
 fn standard_error_shares_the_pipe_of_standard_output() {
     let mut command = shell("echo one; echo two >&2; echo three");

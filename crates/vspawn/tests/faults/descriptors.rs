@@ -22,6 +22,7 @@ pub fn tests() -> Vec<Test> {
     let mut tests = vec![
         with_helper("swaps_cycles_and_chains_of_descriptors_come_out_right", shapes),
         with_helper("a_source_may_be_a_pipes_target", source_is_a_pipes_target),
+        test("a_closed_number_is_not_filled_by_the_spawn_itself", closed_number),
         with_helper("targets_far_above_are_reached", far_above),
         with_helper("a_swap_up_to_the_limit_of_open_files_uses_the_gaps", swap_at_the_limit),
         with_helper("maps_at_random_give_what_they_say", random),
@@ -288,4 +289,15 @@ fn inherited() {
     let found = helper::descriptors_of(&mut Command::new(helper::path()), &place.path().join("report"));
     assert_eq!(found.keys().copied().collect::<Vec<_>>(), [0, 1, 2, 5, 20]);
     inheritable.into_iter().for_each(kernel::close);
+}
+
+/// The lowest free numbers are the next pipe's and the pidfd's.
+fn closed_number() {
+    for distance in 0..4 {
+        let free = File::open("/dev/null").unwrap().as_raw_fd() + distance;
+        let mut command = Command::new("/bin/true");
+        command.fd_number(5, free).stdin(Stdio::piped()).close_others(true);
+        let error = command.spawn().unwrap_err();
+        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Dup, libc::EBADF));
+    }
 }
