@@ -50,6 +50,7 @@ install-profiler:
 	$(BINARY) completions bash > $(BASH_COMPLETIONS)/spawnscope
 	$(BINARY) completions zsh > $(ZSH_COMPLETIONS)/_spawnscope
 	$(BINARY) completions fish > $(FISH_COMPLETIONS)/spawnscope.fish
+	chmod 644 $(BASH_COMPLETIONS)/spawnscope $(ZSH_COMPLETIONS)/_spawnscope $(FISH_COMPLETIONS)/spawnscope.fish
 
 install-library:
 	@test -f $(LIBRARY_FROM)/libvspawn.so || { echo "nothing to install: run \`make build\` first" >&2; exit 1; }
@@ -59,5 +60,6 @@ install-library:
 	ln -sf $(SONAME) $(LIBRARIES)/libvspawn.so
 	install -m 644 $(LIBRARY_FROM)/libvspawn.a $(LIBRARIES)/libvspawn.a
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' crates/vspawn-capi/vspawn.pc.in > $(LIBRARIES)/pkgconfig/vspawn.pc
+	chmod 644 $(LIBRARIES)/pkgconfig/vspawn.pc
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include crates/vspawn-capi/include/vspawn.h crates/vspawn-capi/include/popen_noshell.h
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man3 docs/man/vspawn.3
