@@ -47,7 +47,7 @@ pub(crate) fn run<'py>(
         match pause {
             Ok(Pause::Ended(code)) => return Ok(running.completed(py, code, false)),
             Ok(Pause::OutOfTime) => {
-                let code = py.detach(|| running.kill());
+                let code = py.detach(|| running.kill()).map_err(os_error)?;
                 return Ok(running.completed(py, code, true));
             }
             Ok(Pause::Interrupted) => {
@@ -59,7 +59,7 @@ pub(crate) fn run<'py>(
                 pause = py.detach(|| running.advance(deadline));
             }
             Err(errno) => {
-                py.detach(|| running.kill());
+                let _ = py.detach(|| running.kill());
                 return Err(os_error(errno));
             }
         }
@@ -119,14 +119,14 @@ impl Running {
         if grace {
             let _ = wait_for_end(pidfd(&self.child), Instant::now().checked_add(GRACE));
         }
-        self.kill();
+        let _ = self.kill();
     }
 
-    /// Kills and reaps it.
-    fn kill(&mut self) -> i32 {
-        let _ = self.child.kill();
+    /// Kills and reaps it. One that may not be killed (it has become another user) is not waited for.
+    fn kill(&mut self) -> Result<i32, i32> {
+        self.child.kill().map_err(|error| error.raw_os_error())?;
         let _ = self.child.wait();
-        returncode(&mut self.child).ok().flatten().unwrap_or_default()
+        Ok(returncode(&mut self.child).ok().flatten().unwrap_or_default())
     }
 
     fn completed<'py>(&self, py: Python<'py>, code: i32, out_of_time: bool) -> Completed<'py> {
