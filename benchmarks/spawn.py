@@ -17,7 +17,7 @@ from results import HERE, new, say, spread, store, tenth
 
 # Ends at once: what is measured is the start.
 TINY = HERE.parent / "crates/spawnscope/tests/workloads/tiny.c"
-POPEN_NOSHELL = {  # "slower with" of its published table, against vfork + exec; see docs/design/vspawn.md
+POPEN_NOSHELL = {  # "slower with" of the table its author published, in CPU time against vfork + exec
     "popen_noshell + pipe": 0.08,
     "posix_spawn": 0.27,
     "posix_spawn + pipe": 0.36,

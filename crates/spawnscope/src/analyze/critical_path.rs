@@ -2,7 +2,7 @@
 //! Every nanosecond of the wall is charged once, to a phase of a launch or to something outside, so that the charges sum
 //! to the wall exactly.
 
-use super::outside::{Outside, OutsideTimes, outside_of, waker_is_cause};
+use super::outside::{Outside, OutsideTimes, outside_of};
 use super::phases::{Phase, Piece, pieces};
 use super::timeline::{Moment, State, ThreadIndex, Timelines, last_thread, root_of};
 use super::tree::Forest;
@@ -128,7 +128,7 @@ impl Walk<'_, '_> {
             State::Running => self.charge_running(since),
             State::Unknown => self.charge_outside(since, Outside::Unknown),
             State::Created => self.leave_through_birth(since),
-            State::Runnable(None) => self.charge_runnable(since),
+            State::Runnable(None) => self.charge(since, Time::Runnable),
             State::Runnable(Some(slice)) => self.charge_woken(since, slice),
             State::Blocked(slice) => self.leave_through_waker(since, slice),
         }
@@ -149,16 +149,15 @@ impl Walk<'_, '_> {
                 let span = self.take(woken);
                 self.path.launches[child as usize].phases[Phase::Reap as usize].0 += span;
             }
-            None => self.charge_runnable(woken),
+            None => self.charge(woken, Time::Runnable),
         }
         self.leave_through_waker(slice.off, slice);
     }
 
     /// Blocked until the cursor: goes on with who ended that, or charges it to something outside.
     fn leave_through_waker(&mut self, since: Nanos, slice: &SliceRow) {
-        let waker = self.timelines.waker(slice).filter(|waker| *waker != self.thread);
-        let cause = waker.filter(|_| waker_is_cause(slice) && self.jumps < MOST_JUMPS);
-        match cause {
+        let cause = self.timelines.cause(self.thread, slice);
+        match cause.filter(|_| self.jumps < MOST_JUMPS) {
             Some(waker) => {
                 self.jumps += 1;
                 self.thread = waker;
@@ -179,10 +178,6 @@ impl Walk<'_, '_> {
             }
             None => self.charge_outside(self.start, Outside::Unknown),
         }
-    }
-
-    fn charge_runnable(&mut self, since: Nanos) {
-        self.charge(since, Time::Runnable);
     }
 
     fn charge_outside(&mut self, since: Nanos, what: Outside) {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::Origin;
 use super::grouped::Grouped;
+use super::outside::waker_is_cause;
 use super::tree::Forest;
 use crate::event::{LeftCpu, Nanos, TaskId};
 use crate::record::reader::{Recording, SliceRow, ThreadRow, WakerRow};
@@ -129,7 +130,14 @@ impl Timelines {
         self.index_of.get(&task).copied()
     }
 
-    /// The followed thread that ended a wait.
+    /// The followed thread whose doing it was that another one's wait ended.
+    #[must_use]
+    pub fn cause(&self, waiting: ThreadIndex, slice: &SliceRow) -> Option<ThreadIndex> {
+        let waker = self.waker(slice).filter(|waker| *waker != waiting)?;
+        waker_is_cause(slice).then_some(waker)
+    }
+
+    /// The followed thread that woke another one.
     #[must_use]
     pub fn waker(&self, slice: &SliceRow) -> Option<ThreadIndex> {
         match slice.waker {
@@ -171,17 +179,10 @@ impl Timelines {
             _ => moment(left, State::Blocked(slice)),
         }
     }
-
-    /// Whether a thread was on a CPU in the time that ends at `at`.
-    #[must_use]
-    pub fn is_running(&self, thread: ThreadIndex, at: Nanos) -> bool {
-        self.before(thread, at)
-            .is_some_and(|moment| moment.state == State::Running)
-    }
 }
 
 /// Where a slice's time on the CPU begins.
-fn beginning(slice: &SliceRow) -> Nanos {
+pub(super) fn beginning(slice: &SliceRow) -> Nanos {
     Nanos(slice.off.0.saturating_sub(slice.on_span.unwrap_or_default().0))
 }
 

@@ -2,7 +2,7 @@
 //! lost none: such waits the replay finds out by itself. While one was free of them, somebody else had it, or it was on its way
 //! out of idle, or the scheduler had not thought of it: then that CPU was lost, to all the threads that could have had it together.
 
-use crate::analyze::timeline::{ThreadIndex, Timelines};
+use crate::analyze::timeline::{ThreadIndex, Timelines, beginning};
 use crate::event::{LeftCpu, Nanos};
 use crate::record::reader::SliceRow;
 
@@ -76,8 +76,8 @@ fn events(timelines: &Timelines) -> Vec<Event> {
     let mut events = Vec::new();
     let mut push = |at: Nanos, kind: u64| events.push(at.0 << KIND_BITS | kind);
     for slice in (0..timelines.threads.len() as ThreadIndex).flat_map(|thread| timelines.slices(thread)) {
-        if let Some(span) = slice.on_span.filter(|span| span.0 > 0) {
-            push(Nanos(slice.off.0.saturating_sub(span.0)), STARTS_RUNNING);
+        if slice.on_span.is_some_and(|span| span.0 > 0) {
+            push(beginning(slice), STARTS_RUNNING);
             push(slice.off, STOPS_RUNNING);
         }
         if let Some((from, to)) = runnable(slice).filter(|(from, to)| from < to) {

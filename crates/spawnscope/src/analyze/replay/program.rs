@@ -1,8 +1,7 @@
 //! What each recorded thread does, free of when it did it: so much CPU, then wake that one, then wait for this.
 
 use super::contention::{Contention, runnable};
-use crate::analyze::outside::waker_is_cause;
-use crate::analyze::timeline::{ThreadIndex, Timelines, last_thread};
+use crate::analyze::timeline::{ThreadIndex, Timelines, beginning, last_thread};
 use crate::event::{LeftCpu, Nanos};
 use crate::record::reader::SliceRow;
 
@@ -92,7 +91,7 @@ fn collect_wakes(timelines: &Timelines, start: Nanos, actions: &mut [Vec<Action>
             let Some(woken) = woken_at(slice).filter(|woken| *woken > start) else {
                 continue;
             };
-            let Some(waker) = cause(timelines, thread, slice) else {
+            let Some(waker) = timelines.cause(thread, slice) else {
                 continue;
             };
             let step = Step::Wake(tokens.count);
@@ -106,12 +105,6 @@ fn collect_wakes(timelines: &Timelines, start: Nanos, actions: &mut [Vec<Action>
 
 fn woken_at(slice: &SliceRow) -> Option<Nanos> {
     Some(Nanos(slice.off.0 + slice.wake_span?.0))
-}
-
-/// The recorded thread that ended a wait.
-fn cause(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> Option<ThreadIndex> {
-    let waker = timelines.waker(slice).filter(|waker| *waker != thread)?;
-    waker_is_cause(slice).then_some(waker)
 }
 
 fn collect_spawns(timelines: &Timelines, actions: &mut [Vec<Action>]) {
@@ -142,8 +135,7 @@ impl Writer<'_> {
                 back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
                 continue;
             }
-            let on = Nanos(slice.off.0.saturating_sub(slice.on_span.unwrap_or_default().0));
-            self.run(on.max(start), slice.off.min(end));
+            self.run(beginning(slice).max(start), slice.off.min(end));
             let token = own.binary_search_by_key(&place, |(place, _)| *place).ok();
             self.leave(slice, token.map(|found| own[found].1));
             back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
