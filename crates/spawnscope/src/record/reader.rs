@@ -7,23 +7,27 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::event::{LeftCpu, Loss, Mechanism, Missing, Pid, TaskId};
+use crate::event::{LeftCpu, Loss, Mechanism, Missing, ObjectKind, Pid, TaskId};
 
 use super::claim;
 use super::error::{self, RecordError};
-use super::fields::{BadValue, Fields, FromColumn, TextIndex};
+use super::fields::{BadValue, Fields, FromColumn, Ids, Index};
 use super::store::{self, LOCK_PATIENCE};
-use super::tables::{EXEC, FAILED_EXEC, LAUNCH, LOST, MISSING, RECORDING, SLICE, TEXT, THREAD, Table};
+use super::tables::{
+    EXEC, FAILED_EXEC, LAUNCH, LOST, MISSING, OBJECT, RECORDING, SLICE, SLICE_WITHOUT_OBJECT, TEXT, THREAD, Table,
+};
 use super::version::{self, Identity};
 
 pub use super::rows::{
-    ExecRow, FailedExecRow, Info, LaunchRow, Origin, Recording, Scope, SliceRow, TextId, Texts, ThreadRow, WakerRow,
+    ExecRow, FailedExecRow, Info, LaunchRow, ObjectRef, ObjectRow, Origin, Recording, Scope, SliceRow, TextId, Texts,
+    ThreadRow, WakerRow,
 };
 
 /// A recording that is open for reading. It may still be growing: each read gives what is complete by then.
 pub struct RecordingFile {
     connection: Connection,
     path: PathBuf,
+    version: i32,
     is_live: bool,
 }
 
@@ -60,6 +64,7 @@ impl RecordingFile {
             Identity::Readable => Ok(RecordingFile {
                 connection,
                 path,
+                version: user_version,
                 is_live,
             }),
             Identity::Newer(found) => Err(RecordError::NewerVersion {
@@ -82,11 +87,13 @@ impl RecordingFile {
             .unchecked_transaction()
             .map_err(|source| self.failed(source))?;
         let (texts, index) = self.texts()?;
+        let (objects, _) = self.objects(&index)?;
         Ok(Recording {
             info: self.info()?,
             launches: self.rows(&LAUNCH, &index, launch)?,
             execs: self.rows(&EXEC, &index, exec)?,
             failed_execs: self.rows(&FAILED_EXEC, &index, failed_exec)?,
+            objects,
             texts,
         })
     }
@@ -96,11 +103,11 @@ impl RecordingFile {
     /// # Errors
     /// As `read`.
     pub fn threads(&self) -> Result<Vec<ThreadRow>, RecordError> {
-        self.rows(&THREAD, &TextIndex::default(), thread)
+        self.rows(&THREAD, &Index::default(), thread)
     }
 
-    /// Calls `take` with each slice in the order they were recorded, which is nearly that of time. Their texts are
-    /// those of `read`.
+    /// Calls `take` with each slice in the order they were recorded, which is nearly that of time. Their texts and
+    /// objects are those of `read`.
     ///
     /// # Errors
     /// As `read`.
@@ -109,12 +116,22 @@ impl RecordingFile {
             .connection
             .unchecked_transaction()
             .map_err(|source| self.failed(source))?;
-        let (_, index) = self.texts()?;
-        self.each(&SLICE, &index, |fields| slice(fields).map(&mut *take))
+        let (_, mut index) = self.texts()?;
+        (_, index.objects) = self.objects(&index)?;
+        let has_object = self.version >= version::WITH_OBJECTS;
+        let table = if has_object { &SLICE } else { &SLICE_WITHOUT_OBJECT };
+        self.each(table, &index, |fields| {
+            let mut row = slice(fields)?;
+            if has_object {
+                row.object = fields.optional()?;
+            }
+            take(row);
+            Ok(())
+        })
     }
 
     fn info(&self) -> Result<Info, RecordError> {
-        let no_texts = TextIndex::default();
+        let no_texts = Index::default();
         let mut rows = self.rows(&RECORDING, &no_texts, info)?;
         let only = rows.pop().filter(|_| rows.is_empty());
         let info = only.ok_or_else(|| self.corrupt("table recording does not hold exactly one row"))?;
@@ -126,32 +143,51 @@ impl RecordingFile {
         })
     }
 
-    fn texts(&self) -> Result<(Texts, TextIndex), RecordError> {
+    fn texts(&self) -> Result<(Texts, Index), RecordError> {
         let mut texts = Texts::default();
         let mut ids = Vec::new();
-        self.each(&TEXT, &TextIndex::default(), |fields| {
+        self.each(&TEXT, &Index::default(), |fields| {
             ids.push(fields.required()?);
             texts.push(fields.bytes()?);
             Ok(())
         })?;
-        Ok((texts, TextIndex::new(ids)))
+        let texts_index = Index {
+            texts: Ids::new(ids),
+            ..Index::default()
+        };
+        Ok((texts, texts_index))
+    }
+
+    /// Objects, whose texts `index` knows, with their own index.
+    fn objects(&self, index: &Index) -> Result<(Vec<ObjectRow>, (Ids, Vec<ObjectRef>)), RecordError> {
+        let (mut ids, mut rows, mut references) = (Vec::new(), Vec::new(), Vec::new());
+        if self.version >= version::WITH_OBJECTS {
+            self.each(&OBJECT, index, |fields| {
+                ids.push(fields.required()?);
+                let row = object(fields)?;
+                references.extend(ObjectRef::new(row.kind, rows.len()));
+                rows.push(row);
+                Ok(())
+            })?;
+        }
+        Ok((rows, (Ids::new(ids), references)))
     }
 
     fn rows<T>(
         &self,
         table: &'static Table,
-        texts: &TextIndex,
+        index: &Index,
         row: impl Fn(&mut Fields) -> Result<T, BadValue>,
     ) -> Result<Vec<T>, RecordError> {
         let mut rows = Vec::new();
-        self.each(table, texts, |fields| row(fields).map(|row| rows.push(row)))?;
+        self.each(table, index, |fields| row(fields).map(|row| rows.push(row)))?;
         Ok(rows)
     }
 
     fn each(
         &self,
         table: &'static Table,
-        texts: &TextIndex,
+        index: &Index,
         mut take: impl FnMut(&mut Fields) -> Result<(), BadValue>,
     ) -> Result<(), RecordError> {
         let mut statement = self
@@ -160,7 +196,7 @@ impl RecordingFile {
             .map_err(|source| self.failed(source))?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next().map_err(|source| self.failed(source))? {
-            take(&mut Fields::new(row, table, texts)).map_err(|bad| self.bad_value(bad))?;
+            take(&mut Fields::new(row, table, index)).map_err(|bad| self.bad_value(bad))?;
         }
         Ok(())
     }
@@ -308,6 +344,16 @@ fn thread(fields: &mut Fields) -> Result<ThreadRow, BadValue> {
     })
 }
 
+fn object(fields: &mut Fields) -> Result<ObjectRow, BadValue> {
+    Ok(ObjectRow {
+        kind: fields.one_of(&ObjectKind::ALL)?,
+        device: fields.required()?,
+        inode: fields.required::<i64>()?.cast_unsigned(),
+        path: fields.optional()?,
+    })
+}
+
+/// All but the object, which older recordings do not have.
 fn slice(fields: &mut Fields) -> Result<SliceRow, BadValue> {
     Ok(SliceRow {
         task: fields.required()?,
@@ -319,6 +365,7 @@ fn slice(fields: &mut Fields) -> Result<SliceRow, BadValue> {
         syscall: fields.optional()?,
         argument: fields.optional::<i64>()?.map(i64::cast_unsigned),
         waker: waker(fields)?,
+        object: None,
     })
 }
 
@@ -341,11 +388,11 @@ enum Waking {
 }
 
 impl FromColumn for Waking {
-    fn from_column(value: i64, texts: &TextIndex) -> Option<Self> {
+    fn from_column(value: i64, index: &Index) -> Option<Self> {
         match value {
             0 => Some(Waking::Interrupt),
-            1.. => TaskId::from_column(value, texts).map(Waking::Task),
-            _ => Pid::from_column(value.checked_neg()?, texts).map(Waking::Other),
+            1.. => TaskId::from_column(value, index).map(Waking::Task),
+            _ => Pid::from_column(value.checked_neg()?, index).map(Waking::Other),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Events and headers for the tests of this stage: a valid life of a process, which tests then bend.
 
 use crate::event::{
-    Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Mechanism, Nanos, ParentMemory,
-    Pid, Slice, Syscall, TaskId, Wake, Waker,
+    Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Mechanism, Nanos, Object,
+    ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId, Wake, Waker,
 };
 
 use super::rows::Scope;
@@ -143,11 +143,26 @@ pub(super) fn slice(at: u64, launch: LaunchId, left: LeftCpu) -> Event {
             number: 61,
             argument: u64::MAX,
         }),
+        object: Some(Object {
+            kind: ObjectKind::Fifo,
+            device: 42,
+            inode: 4_242,
+        }),
         wake: Some(Wake {
             at: instant(at - 3),
             by: Waker::Task(TaskId(ROOT.0)),
         }),
     });
+    event(at, launch, kind)
+}
+
+/// The path of what `slice` waits for.
+pub(super) fn fifo_named(at: u64, launch: LaunchId) -> Event {
+    let kind = EventKind::FileNamed {
+        device: 42,
+        inode: 4_242,
+        path: b"/tmp/fifo".to_vec(),
+    };
     event(at, launch, kind)
 }
 
@@ -163,6 +178,7 @@ pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
     };
     let mut life = vec![
         launched(start + 100, ROOT, id, pid),
+        fifo_named(start + 150, id),
         slice(start + 200, id, LeftCpu::Created),
         failed(start + 250, "/usr/local/sbin/dirname"),
         failed(start + 260, "/usr/local/bin/dirname"),
@@ -220,7 +236,8 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
         EventKind::Adopted { .. }
         | EventKind::Released { .. }
         | EventKind::ThreadStarted { .. }
-        | EventKind::Reaped { .. } => {}
+        | EventKind::Reaped { .. }
+        | EventKind::FileNamed { .. } => {}
     }
     event
 }

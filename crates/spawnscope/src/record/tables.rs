@@ -108,7 +108,19 @@ pub(super) const SLICE: Table = Table {
         "argument",
         "waker",
         "waker_text",
+        "object",
     ],
+};
+
+/// The same before `version::WITH_OBJECTS`.
+pub(super) const SLICE_WITHOUT_OBJECT: Table = Table {
+    name: "slice",
+    columns: SLICE.columns.split_last().expect("a table has columns").1,
+};
+
+pub(super) const OBJECT: Table = Table {
+    name: "object",
+    columns: &["id", "kind", "device", "inode", "path_text"],
 };
 
 impl Table {
@@ -151,7 +163,7 @@ mod tests {
     fn the_columns_are_those_of_the_schema() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         connection.execute_batch(include_str!("schema.sql")).unwrap();
-        for table in [MISSING, LOST, TEXT, LAUNCH, EXEC, FAILED_EXEC, THREAD, SLICE] {
+        for table in [MISSING, LOST, TEXT, LAUNCH, EXEC, FAILED_EXEC, THREAD, SLICE, OBJECT] {
             let statement = connection.prepare(&format!("SELECT * FROM {}", table.name)).unwrap();
             assert_eq!(
                 statement.column_names().collect::<Vec<_>>(),

@@ -4,10 +4,14 @@
 pub(super) const APPLICATION_ID: i32 = 0x5350_4e53;
 
 /// The version this program writes, as in `schema.sql`, and the newest that it reads.
-pub(super) const CURRENT: i32 = 1;
+pub(super) const CURRENT: i32 = 2;
 
 /// The oldest version this program reads: all of them, so far.
 const OLDEST_READABLE: i32 = 1;
+
+/// The version from which on a slice says what it waited for (table `object`). A program that knows version 1 only
+/// refuses these.
+pub(super) const WITH_OBJECTS: i32 = 2;
 
 /// What the two numbers in an SQLite header say about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +54,7 @@ mod tests {
     #[test]
     fn only_our_own_known_versions_are_readable() {
         assert_eq!(identify(APPLICATION_ID, CURRENT), Identity::Readable);
+        assert_eq!(identify(APPLICATION_ID, 1), Identity::Readable);
         assert_eq!(identify(APPLICATION_ID, CURRENT + 1), Identity::Newer(CURRENT + 1));
         assert_eq!(identify(APPLICATION_ID, 0), Identity::Foreign);
         assert_eq!(identify(0, CURRENT), Identity::Foreign);

@@ -189,6 +189,7 @@ fn launches_as_ndjson() {
         syscall: Some(61),
         argument: Some(u64::MAX),
         waker: Some(WakerRow::Task(TaskId(2))),
+        object: None,
     };
     let outside = SliceRow {
         off: Nanos(5_000_000),

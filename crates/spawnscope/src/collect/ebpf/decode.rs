@@ -4,8 +4,8 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use super::wire::*;
 use crate::event::{
-    Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Mechanism, Nanos, ParentMemory,
-    Pid, Slice, Syscall, TaskId, Wake, Waker,
+    Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Mechanism, Nanos, Object,
+    ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId, Wake, Waker,
 };
 
 const CLONE_VM: u64 = 0x100;
@@ -43,6 +43,10 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, events: &mut Vec<Event>) -> 
             pid: pid(read::<WireReaped>(bytes)?.0.pid),
         },
         KIND_SLICE => EventKind::Slice(slice(&read(bytes)?.0)?),
+        KIND_FILE_NAMED => {
+            let (named, rest) = read(bytes)?;
+            file_named(&named, rest)?
+        }
         _ => return None,
     };
     events.push(event(&header, kind));
@@ -196,8 +200,47 @@ fn last_slice(gone: &WireGone) -> EventKind {
         off,
         left: LeftCpu::Ended,
         syscall: None,
+        object: None,
         wake: None,
     })
+}
+
+/// A path whose root was not reached is that of a file elsewhere: its end is known, which is better than nothing.
+fn file_named(named: &WireFileNamed, rest: &[u8]) -> Option<EventKind> {
+    let mut path = join_components(rest.get(..named.path_bytes as usize)?);
+    if named.complete == 0 {
+        path.splice(..1, *b".../");
+    }
+    Some(EventKind::FileNamed {
+        device: named.device,
+        inode: named.inode,
+        path,
+    })
+}
+
+/// What a thread waited for; `None` where that is not known.
+fn object(slice: &WireSlice) -> Option<Object> {
+    let (kind, inode) = match slice.object_kind {
+        OBJECT_ANONYMOUS => (anonymous(slice.object_inode.to_ne_bytes()), 0),
+        kind => (*ObjectKind::ALL.get(kind.checked_sub(1)? as usize)?, slice.object_inode),
+    };
+    Some(Object {
+        kind,
+        device: slice.object_device,
+        inode,
+    })
+}
+
+/// By the first eight bytes of the name that the kernel gives to an anonymous inode.
+fn anonymous(name: [u8; 8]) -> ObjectKind {
+    match &name {
+        b"[eventpo" => ObjectKind::Epoll,
+        b"[eventfd" => ObjectKind::Eventfd,
+        b"[signalf" => ObjectKind::Signalfd,
+        b"[timerfd" => ObjectKind::Timerfd,
+        b"[pidfd]\0" => ObjectKind::Pidfd,
+        _ => ObjectKind::Anonymous,
+    }
 }
 
 fn slice(slice: &WireSlice) -> Option<Slice> {
@@ -226,6 +269,7 @@ fn slice(slice: &WireSlice) -> Option<Slice> {
             number,
             argument: slice.argument,
         }),
+        object: object(slice),
         wake: by.and_then(|by| {
             Some(Wake {
                 at: seen(slice.woken)?,
@@ -347,6 +391,7 @@ mod tests {
             off: Nanos(1000),
             left: LeftCpu::Ended,
             syscall: None,
+            object: None,
             wake: None,
         };
         let gone = EventKind::Gone {
@@ -355,6 +400,52 @@ mod tests {
             cpu: Nanos(70),
         };
         assert_eq!(decoded(record.as_bytes()), Some(vec![EventKind::Slice(last), gone]));
+    }
+
+    fn waited_for(kind: u32, inode: u64) -> Option<Object> {
+        let mut record = WireSlice::new_zeroed();
+        (record.header, record.left) = (header(KIND_SLICE), LEFT_INTERRUPTIBLE);
+        (record.object_kind, record.object_device, record.object_inode) = (kind, 5, inode);
+        match decoded(record.as_bytes()).unwrap().remove(0) {
+            EventKind::Slice(slice) => slice.object,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_a_thread_waits_for_is_told_by_number_or_by_name() {
+        let of_kind = |kind, inode| Some(Object { kind, device: 5, inode });
+        assert_eq!(waited_for(OBJECT_UNKNOWN, 7), None);
+        for (number, kind) in [
+            (OBJECT_PIPE, ObjectKind::Pipe),
+            (OBJECT_DIRECTORY, ObjectKind::Directory),
+            (OBJECT_PIDFD, ObjectKind::Pidfd),
+            (OBJECT_PERMISSION, ObjectKind::Permission),
+        ] {
+            assert_eq!(waited_for(number, 7), of_kind(kind, 7));
+        }
+        let named = |name: &[u8; 8]| waited_for(OBJECT_ANONYMOUS, u64::from_ne_bytes(*name));
+        assert_eq!(named(b"[eventpo"), of_kind(ObjectKind::Epoll, 0));
+        assert_eq!(named(b"[timerfd"), of_kind(ObjectKind::Timerfd, 0));
+        assert_eq!(named(b"inotify\0"), of_kind(ObjectKind::Anonymous, 0));
+        assert_eq!(waited_for(99, 7), None);
+    }
+
+    #[test]
+    fn a_file_that_is_waited_for_is_named_by_its_path() {
+        let named = |components: &[u8], complete: u32| {
+            let mut record = WireFileNamed::new_zeroed();
+            (record.header, record.inode, record.device) = (header(KIND_FILE_NAMED), 9, 5);
+            (record.path_bytes, record.complete) = (components.len() as u32, complete);
+            decoded(&[record.as_bytes(), components].concat()).unwrap().remove(0)
+        };
+        let path = |path: &[u8]| EventKind::FileNamed {
+            device: 5,
+            inode: 9,
+            path: path.to_vec(),
+        };
+        assert_eq!(named(b"fifo\0tmp\0", 1), path(b"/tmp/fifo"));
+        assert_eq!(named(b"fifo\0tmp\0", 0), path(b".../tmp/fifo"));
     }
 
     #[test]
