@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow};
 
 use super::args::{Grouping, ReportArguments};
 use super::output;
+use crate::analyze::waits::tied::tied_waits;
 use crate::analyze::{self, Causes, Forest, GroupBy, Report, SliceCollection};
 use crate::present::{json, table};
 use crate::record::reader::{RecordingFile, SliceRow};
@@ -51,8 +52,11 @@ fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
         let slices = slices.join().map_err(|_| anyhow!("failed to read the slices"))??;
         let mut collection = SliceCollection::new(&recording, &forest, &file.threads()?);
         slices.into_iter().for_each(|slice| collection.push(slice));
-        let causes = Causes::find(&recording, &forest, &collection.finish());
-        Ok(analyze::report_on(&recording, &forest, causes.as_ref(), group_by))
+        let timelines = collection.finish();
+        let causes = Causes::find(&recording, &forest, &timelines);
+        let mut report = analyze::report_on(&recording, &forest, causes.as_ref(), group_by);
+        report.waits = tied_waits(&recording, &forest, &timelines);
+        Ok(report)
     })
 }
 

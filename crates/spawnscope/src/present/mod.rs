@@ -14,4 +14,6 @@ mod critical;
 mod findings;
 mod page;
 mod palette;
+mod syscalls;
+mod waited;
 mod words;

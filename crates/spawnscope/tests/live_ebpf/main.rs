@@ -17,6 +17,7 @@ mod scale;
 mod scopes;
 mod terminal;
 mod traces;
+mod waits;
 
 fn main() -> std::process::ExitCode {
     let subjects = [
@@ -25,6 +26,7 @@ fn main() -> std::process::ExitCode {
         commands::tests(),
         arguments::tests(),
         causes::tests(),
+        waits::tests(),
         histories::tests(),
         reaping::tests(),
         interrupts::tests(),

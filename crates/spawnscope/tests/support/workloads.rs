@@ -30,6 +30,8 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("stopped_child", "stopped_child.c", &[]),
     ("dialogue", "dialogue.c", &[]),
     ("ways_to_reap", "ways_to_reap.c", &[]),
+    ("scanned", "scanned.c", &[]),
+    ("wait_on_pipe", "wait_on_pipe.c", &[]),
 ];
 
 static COMPILED: OnceLock<PathBuf> = OnceLock::new();
