@@ -57,7 +57,7 @@ fn sentence(waits: &TiedWaits) -> String {
     let word = if object.is_empty() { "for" } else { "from" };
     let on = on(&waits.on);
     format!(
-        "{command} waited {total}{}{object} {word} {on}: {}",
+        "{command} waited {total}{}{object} {word} {on}{}",
         call.unwrap_or_default(),
         parts(&waits.parts)
     )
@@ -120,23 +120,26 @@ fn who(each: &WaitedFor) -> String {
     }
 }
 
-/// The parts, the longest first. None is left out that could be seen: a part below a thousandth is not.
+/// The parts, the longest first; nothing for a wait that is all of one unknown kind. Parts below a thousandth are not shown.
 fn parts(parts: &Parts) -> String {
     let mut named = [
         (parts.run, "useful run"),
         (parts.tax, "launch tax"),
         (parts.reap, "late reaping"),
         (parts.queue, "for a CPU"),
-        (parts.other, "neither"),
+        (parts.other, "other"),
     ];
-    if parts.run.0 + parts.tax.0 + parts.reap.0 == 0 {
-        named[4].1 = "until it answered";
-    }
     named.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
     let least = parts.total().0 / 1000;
-    let visible = named.iter().filter(|(time, _)| time.0 > least);
-    let each = visible.map(|(time, name)| format!("{} {name}", units::time(*time)));
-    each.collect::<Vec<_>>().join(", ")
+    let visible: Vec<_> = named.iter().filter(|(time, _)| time.0 > least).collect();
+    if let [(_, "other")] = visible[..] {
+        return String::new();
+    }
+    let each: Vec<String> = visible
+        .iter()
+        .map(|(time, name)| format!("{} {name}", units::time(*time)))
+        .collect();
+    format!(": {}", each.join(", "))
 }
 
 fn shown(bytes: &[u8]) -> String {

@@ -13,5 +13,6 @@ mod phases;
 mod replay;
 mod report;
 mod slices;
+mod tied;
 mod tree;
 mod waits;

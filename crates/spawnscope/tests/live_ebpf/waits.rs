@@ -72,6 +72,11 @@ pub fn tests() -> Vec<LiveTest> {
             needs: &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],
             run: recorded_scanner,
         },
+        LiveTest {
+            name: "where_the_kernel_hides_its_addresses_scanners_are_unknown_and_that_is_said",
+            needs: &[Need::Ebpf, Need::MountNs],
+            run: hidden_addresses,
+        },
     ]
 }
 
@@ -274,4 +279,14 @@ fn recorded_scanner() {
         .flat_map(|launch| launch.json()["waits"].as_array().expect("waits"));
     let scans = waits.filter(|wait| wait["object"]["kind"] == "permission" && wait["syscall"] == EXECVE);
     assert!(scans.count() >= 7, "one for each exec");
+}
+
+fn hidden_addresses() {
+    let hide = "mount --bind /dev/null /proc/kallsyms && exec \"$@\"";
+    let record = Record::new().through(&["unshare", "--mount", "sh", "-c", hide, "sh"]);
+    record.run(["true"]).expect_code(0);
+    let report = report(&record.file());
+    let missing = report["missing"].as_array().expect("an array");
+    let is_told = |part: &Value| part["effect"].as_str().is_some_and(|effect| effect.contains("scanner"));
+    assert_eq!(missing.iter().filter(|part| is_told(part)).count(), 1, "{missing:?}");
 }

@@ -65,7 +65,7 @@ static __always_inline void add_cwd(struct scratch *scratch, struct fs_struct *f
 	begin_walk(scratch, fs, used);
 	scratch->walk.mnt = BPF_CORE_READ(fs, pwd.mnt);
 	scratch->walk.dentry = BPF_CORE_READ(fs, pwd.dentry);
-	walk_up(scratch);
+	walk_up();
 	scratch->executed.cwd_complete = scratch->walk.complete;
 }
 

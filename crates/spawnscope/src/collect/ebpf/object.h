@@ -67,7 +67,7 @@ static __always_inline void emit_file_named(struct task_struct *p, struct WireTa
 	begin_walk(scratch, p->fs, 0);
 	scratch->walk.mnt = BPF_CORE_READ(file, f_path.mnt);
 	scratch->walk.dentry = BPF_CORE_READ(file, f_path.dentry);
-	walk_up(scratch);
+	walk_up();
 	struct WireFileNamed *named = &scratch->named;
 	fill_header(&named->header, KIND_FILE_NAMED, task->off, task);
 	named->inode = task->object_inode;
@@ -98,34 +98,47 @@ static __noinline void note_file(struct task_struct *p, struct WireTask *task, _
 }
 
 /* The first of them that is in use stands for all: who waits for many waits for none in particular. */
-static __always_inline void note_polled(struct task_struct *p, struct WireTask *task)
+static __always_inline long polled_descriptor(struct WireTask *task)
 {
 	struct pollfd polled;
-	for (__u64 place = 0; place < 4; place++) {
-		if (place >= task->second_argument ||
-		    bpf_probe_read_user(&polled, sizeof(polled), (struct pollfd *)task->argument + place))
-			return;
-		if (polled.fd >= 0) {
-			note_file(p, task, polled.fd);
-			return;
-		}
+	for (__u64 place = 0; place < 4 && place < task->second_argument; place++) {
+		if (bpf_probe_read_user(&polled, sizeof(polled), (struct pollfd *)task->argument + place))
+			return -1;
+		if (polled.fd >= 0)
+			return polled.fd;
 	}
+	return -1;
 }
 
-/* Likewise, of the first 64 descriptors. */
-static __always_inline void note_selected(struct task_struct *p, struct WireTask *task)
+/* Likewise, of the first 64 descriptors. Without a loop, which the verifier would follow round by round. */
+static __always_inline long selected_descriptor(struct WireTask *task)
 {
-	__u64 readable;
-	if (bpf_probe_read_user(&readable, sizeof(readable), (void *)task->second_argument))
-		return;
-	for (__u64 fd = 0; fd < 64; fd++) {
-		if (fd >= task->argument)
-			return;
-		if (readable >> fd & 1) {
-			note_file(p, task, fd);
-			return;
-		}
+	__u64 readable, lowest;
+	if (bpf_probe_read_user(&readable, sizeof(readable), (void *)task->second_argument) || !readable)
+		return -1;
+	lowest = readable & -readable;
+	__u64 fd = !!(lowest & 0xffffffff00000000) << 5 | !!(lowest & 0xffff0000ffff0000) << 4 |
+		   !!(lowest & 0xff00ff00ff00ff00) << 3 | !!(lowest & 0xf0f0f0f0f0f0f0f0) << 2 |
+		   !!(lowest & 0xcccccccccccccccc) << 1 | !!(lowest & 0xaaaaaaaaaaaaaaaa);
+	return fd < task->argument ? (long)fd : -1;
+}
+
+/* The descriptor that the present system call waits for, or -1. */
+static __always_inline long awaited_descriptor(struct WireTask *task)
+{
+	switch (task->syscall) {
+	case NR_read: case NR_write: case NR_pread64: case NR_pwrite64: case NR_readv: case NR_writev: case NR_preadv:
+	case NR_pwritev: case NR_preadv2: case NR_pwritev2: case NR_sendfile: case NR_splice: case NR_getdents64:
+	case NR_connect: case NR_accept: case NR_accept4: case NR_sendto: case NR_recvfrom: case NR_sendmsg:
+	case NR_recvmsg: case NR_recvmmsg: case NR_sendmmsg: case NR_ioctl: case NR_fcntl: case NR_flock: case NR_fsync:
+	case NR_fdatasync: case NR_epoll_wait: case NR_epoll_pwait: case NR_epoll_pwait2:
+		return task->argument;
+	case NR_poll: case NR_ppoll:
+		return polled_descriptor(task);
+	case NR_select: case NR_pselect6:
+		return selected_descriptor(task);
 	}
+	return -1;
 }
 
 /* A reply wakes everyone who waits for that scanner, and those that it was not meant for sleep again; so it is known
@@ -147,24 +160,15 @@ static __noinline void note_scanner(void *ctx, struct WireTask *task)
 	}
 }
 
-/* The thread blocks now: for what? */
+/* The thread blocks now: for what? The verifier goes through `note_file` for each call of it, so there is one. */
 static __always_inline void note_object(void *ctx, struct task_struct *p, struct WireTask *task)
 {
 	switch (task->syscall) {
-	case NR_read: case NR_write: case NR_pread64: case NR_pwrite64: case NR_readv: case NR_writev: case NR_preadv:
-	case NR_pwritev: case NR_preadv2: case NR_pwritev2: case NR_sendfile: case NR_splice: case NR_getdents64:
-	case NR_connect: case NR_accept: case NR_accept4: case NR_sendto: case NR_recvfrom: case NR_sendmsg:
-	case NR_recvmsg: case NR_recvmmsg: case NR_sendmmsg: case NR_ioctl: case NR_fcntl: case NR_flock: case NR_fsync:
-	case NR_fdatasync: case NR_epoll_wait: case NR_epoll_pwait: case NR_epoll_pwait2:
-		note_file(p, task, task->argument);
-		break;
-	case NR_poll: case NR_ppoll:
-		note_polled(p, task);
-		break;
-	case NR_select: case NR_pselect6:
-		note_selected(p, task);
-		break;
 	case NR_execve: case NR_execveat: case NR_open: case NR_openat: case NR_openat2: case NR_creat:
 		note_scanner(ctx, task);
+		return;
 	}
+	long fd = awaited_descriptor(task);
+	if (fd >= 0)
+		note_file(p, task, fd);
 }
