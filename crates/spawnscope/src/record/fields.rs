@@ -42,13 +42,16 @@ impl Ids {
     }
 }
 
+/// The ids of objects, and how each is referred to.
+pub(super) type ObjectIndex = (Ids, Vec<ObjectRef>);
+
 /// What columns may refer to.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     /// The strings.
     pub(super) texts: Ids,
-    /// The objects, and how they are referred to.
-    pub(super) objects: (Ids, Vec<ObjectRef>),
+    /// The objects.
+    pub(super) objects: ObjectIndex,
 }
 
 /// A row that is taken apart from the left to the right.

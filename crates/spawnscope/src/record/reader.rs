@@ -11,7 +11,7 @@ use crate::event::{LeftCpu, Loss, Mechanism, Missing, ObjectKind, Pid, TaskId};
 
 use super::claim;
 use super::error::{self, RecordError};
-use super::fields::{BadValue, Fields, FromColumn, Ids, Index};
+use super::fields::{BadValue, Fields, FromColumn, Ids, Index, ObjectIndex};
 use super::store::{self, LOCK_PATIENCE};
 use super::tables::{
     EXEC, FAILED_EXEC, LAUNCH, LOST, MISSING, OBJECT, RECORDING, SLICE, SLICE_WITHOUT_OBJECT, TEXT, THREAD, Table,
@@ -159,7 +159,7 @@ impl RecordingFile {
     }
 
     /// Objects, whose texts `index` knows, with their own index.
-    fn objects(&self, index: &Index) -> Result<(Vec<ObjectRow>, (Ids, Vec<ObjectRef>)), RecordError> {
+    fn objects(&self, index: &Index) -> Result<(Vec<ObjectRow>, ObjectIndex), RecordError> {
         let (mut ids, mut rows, mut references) = (Vec::new(), Vec::new(), Vec::new());
         if self.version >= version::WITH_OBJECTS {
             self.each(&OBJECT, index, |fields| {

@@ -198,7 +198,7 @@ fn pipeline() {
         on.iter().any(|each| each["command"] == "(bash)"),
         "the substitution's own process: {row}"
     );
-    let cat = only(tied(&record, |row| {
+    let cat = only(tied(record, |row| {
         row["command"] == "cat" && row["object"]["kind"] == "pipe"
     }));
     assert_eq!(cat["on"][0]["command"], "sleep", "its neighbour is no child: {cat}");
@@ -219,10 +219,10 @@ fn late() {
     assert_eq!(row["object"]["kind"], "pidfd");
 }
 
-fn behind_a_scanner(record: Record, scanner: &str, words: &[&str]) -> Launches {
+fn behind_a_scanner(record: &Record, scanner: &str, words: &[&str]) -> Launches {
     record.run(words).expect_code(0);
     for call in ["execve", "openat"] {
-        let row = only(tied(&record, |row| {
+        let row = only(tied(record, |row| {
             row["syscall"] == call && row["object"]["kind"] == "permission"
         }));
         assert_eq!(
@@ -246,7 +246,7 @@ fn scanner() {
     let launcher = [&through, &tiny].map(|path| path.to_str().expect("a path of characters"));
     let record = Record::new().through(&[launcher[0], launcher[1], directory]);
     let script = "\"$1/tiny\"; exec 3<\"$1/tiny\"; true";
-    let launches = behind_a_scanner(record, "test-scanner", &["bash", "-c", script, "bash", directory]);
+    let launches = behind_a_scanner(&record, "test-scanner", &["bash", "-c", script, "bash", directory]);
     let wait = longest(&launches, &[OPENAT]);
     assert_eq!(wait["object"]["kind"], "permission", "{wait}");
     assert_eq!(
