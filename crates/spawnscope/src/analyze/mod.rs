@@ -1,6 +1,7 @@
 //! From a recording to findings: pure functions of plain data, no I/O.
 //! `tree` joins the rows to a forest of launches; `report` sums them up. How findings look is `present`'s affair.
 
+pub mod advice;
 pub mod causes;
 pub mod critical_path;
 pub mod drift;
@@ -11,10 +12,12 @@ pub mod path_search;
 pub mod phases;
 pub mod replay;
 pub mod report;
+pub mod select;
 pub mod summary;
 pub mod timeline;
 pub mod tree;
 pub mod waits;
+pub mod whatif;
 
 mod grouped;
 mod join;

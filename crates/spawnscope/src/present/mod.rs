@@ -7,7 +7,8 @@ pub mod perfetto;
 pub mod table;
 pub mod text;
 pub mod tree;
-pub mod units;
+pub use crate::units;
+pub mod whatif;
 
 mod columns;
 mod critical;

@@ -198,7 +198,7 @@ fn pipeline() {
         on.iter().any(|each| each["command"] == "(bash)"),
         "the substitution's own process: {row}"
     );
-    let cat = only(tied(record, |row| {
+    let cat = only(tied(&record, |row| {
         row["command"] == "cat" && row["object"]["kind"] == "pipe"
     }));
     assert_eq!(cat["on"][0]["command"], "sleep", "its neighbour is no child: {cat}");
