@@ -1,6 +1,7 @@
 //! From findings to what people and programs read: pure functions that write text or bytes.
 //! Nothing here decides what is counted, and nothing knows of a terminal: callers give a width and strip colour.
 
+pub mod advice;
 pub mod json;
 pub mod ndjson;
 pub mod perfetto;
