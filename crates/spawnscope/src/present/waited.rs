@@ -18,6 +18,11 @@ const MOST_NAMED: usize = 3;
 /// Columns that a name, or a path, may take.
 const NAME_WIDTH: usize = 40;
 
+/// A space at which no line is broken: between a figure and its unit.
+const TIE: char = '\u{a0}';
+/// A name that is not longer stays on one line with its count.
+const TIED_NAME_WIDTH: usize = 16;
+
 /// The section of the report.
 pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
     let matters = |waits: &&TiedWaits| {
@@ -34,7 +39,7 @@ pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
         let lines = text::wrap(&sentence(waits), page.width().saturating_sub(4));
         for (number, line) in lines.into_iter().enumerate() {
             let indent = if number == 0 { "  " } else { "    " };
-            page.line([plain(indent), styled(PLAIN, line)]);
+            page.line([plain(indent), styled(PLAIN, line.replace(TIE, " "))]);
         }
     }
     if let Some(more) = shown.len().checked_sub(MOST_LINES).filter(|more| *more > 0) {
@@ -50,7 +55,7 @@ pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
 /// Such as `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s useful run, 1.00 s launch tax, 300 ms for a CPU`.
 fn sentence(waits: &TiedWaits) -> String {
     let command = shown(&waits.command);
-    let total = units::time(waits.parts.total());
+    let total = time(waits.parts.total());
     let call = waits.syscall.map(|call| format!(" in {}", syscalls::shown(call)));
     let object = waits.object.as_ref().and_then(object).unwrap_or_default();
     // What comes through a pipe comes from somebody; an end is waited for.
@@ -113,7 +118,9 @@ fn who(each: &WaitedFor) -> String {
         Who::Launches { command, through } => {
             let through = through.as_ref().map(|through| format!(" (through {})", shown(through)));
             let count = units::count(each.count);
-            format!("{count} x {}{}", shown(command), through.unwrap_or_default())
+            let name = shown(command);
+            let space = if text::width(&name) > TIED_NAME_WIDTH { ' ' } else { TIE };
+            format!("{count}{TIE}x{space}{name}{}", through.unwrap_or_default())
         }
         Who::Process(name) => named("process", name),
         Who::Scanner(name) => named("scanner", name),
@@ -137,9 +144,13 @@ fn parts(parts: &Parts) -> String {
     }
     let each: Vec<String> = visible
         .iter()
-        .map(|(time, name)| format!("{} {name}", units::time(*time)))
+        .map(|(span, name)| format!("{} {name}", time(*span)))
         .collect();
     format!(": {}", each.join(", "))
+}
+
+fn time(span: Nanos) -> String {
+    units::time(span).replace(' ', &TIE.to_string())
 }
 
 fn shown(bytes: &[u8]) -> String {

@@ -337,6 +337,12 @@ fn the_report_says_who_was_waited_for_at_every_width() {
             lines.iter().all(|line| !line.contains('…')),
             "nothing is cut at {width}"
         );
+        let torn = |line: &String| {
+            ["ms ", "us ", "s ", "x "]
+                .iter()
+                .any(|unit| line.trim_start().starts_with(unit))
+        };
+        assert!(!lines.iter().any(torn), "no figure is apart from its unit: {lines:#?}");
         assert!(
             words(&lines).abs_diff(whole) <= lines.len(),
             "nothing is left out at {width}"
