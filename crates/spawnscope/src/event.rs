@@ -157,6 +157,17 @@ pub struct Executed {
     pub argv_bytes: u64,
     /// The working directory, when it could be read.
     pub cwd: Option<Vec<u8>>,
+    /// The descriptors it closed before; `None` for any but the first exec of a launch, and when that was not seen.
+    pub closing: Option<Closing>,
+}
+
+/// How a process closed descriptors between its creation and its first exec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closing {
+    /// Calls of `close` and `close_range`.
+    pub calls: u32,
+    /// Time inside them, and between two of them with no other system call between.
+    pub span: Nanos,
 }
 
 /// The end of `exec` and of `load`.
@@ -176,9 +187,24 @@ pub enum Loader {
     /// The image has no interpreter: there is no `load` phase.
     None,
     /// The loader was done at `at`, the thread's CPU time being `cpu`.
-    Done { at: Nanos, cpu: Nanos },
+    Done {
+        at: Nanos,
+        cpu: Nanos,
+        search: LibrarySearch,
+    },
     /// There is a loader, but its end was not seen.
     Unknown,
+}
+
+/// How a dynamic loader found its libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LibrarySearch {
+    /// Files that it opened, `/etc/ld.so.cache` apart.
+    pub opens: u32,
+    /// Looks for a file that failed: opens, and other calls that said there is no such file.
+    pub failed_opens: u32,
+    /// Whether it could open `/etc/ld.so.cache`; `None`: it did not try.
+    pub cache: Option<bool>,
 }
 
 /// A thread that began to exit.
