@@ -9,10 +9,11 @@ use std::time::Duration;
 use super::board::{Board, Life, MOST_ROUNDS};
 use crate::collect::now;
 
-/// Memory of the large process, on top of the small one's. Twice as much would take the time of all the rounds to fill.
-pub(super) const LARGE_BYTES: usize = 16 << 20;
-/// Copy-on-write faults in a round.
-pub(super) const FAULTS: u32 = 250;
+/// Memory of the large process, on top of the small one's. More takes long to fill: 0.25 ms for each MiB, and several times
+/// that on a busy machine.
+pub(super) const LARGE_BYTES: usize = 8 << 20;
+/// Copy-on-write faults in a round, of 2 us each.
+pub(super) const FAULTS: u32 = 200;
 
 const PAGE: usize = 4096;
 const STACK_BYTES: usize = 64 << 10;
