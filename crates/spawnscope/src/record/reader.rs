@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::event::{LeftCpu, Loss, Mechanism, Missing, ObjectKind, Pid, TaskId};
+use crate::event::{Calibration, Constant, LeftCpu, Loss, Mechanism, Missing, ObjectKind, Pid, TaskId};
 
 use super::claim;
 use super::error::{self, RecordError};
 use super::fields::{BadValue, Fields, FromColumn, Ids, Index, ObjectIndex};
 use super::store::{self, LOCK_PATIENCE};
 use super::tables::{
-    EXEC, FAILED_EXEC, LAUNCH, LOST, MISSING, OBJECT, RECORDING, SLICE, SLICE_WITHOUT_OBJECT, TEXT, THREAD, Table,
+    CALIBRATION, EXEC, FAILED_EXEC, LAUNCH, LOST, MISSING, OBJECT, RECORDING, SLICE, TEXT, THREAD, Table,
 };
 use super::version::{self, Identity};
 
@@ -27,6 +27,7 @@ pub use super::rows::{
 pub struct RecordingFile {
     connection: Connection,
     path: PathBuf,
+    /// Of the format.
     version: i32,
     is_live: bool,
 }
@@ -95,6 +96,7 @@ impl RecordingFile {
             failed_execs: self.rows(&FAILED_EXEC, &index, failed_exec)?,
             objects,
             texts,
+            calibration: self.rows(&CALIBRATION, &Index::default(), calibration)?,
         })
     }
 
@@ -118,16 +120,7 @@ impl RecordingFile {
             .map_err(|source| self.failed(source))?;
         let (_, mut index) = self.texts()?;
         (_, index.objects) = self.objects(&index)?;
-        let has_object = self.version >= version::WITH_OBJECTS;
-        let table = if has_object { &SLICE } else { &SLICE_WITHOUT_OBJECT };
-        self.each(table, &index, |fields| {
-            let mut row = slice(fields)?;
-            if has_object {
-                row.object = fields.optional()?;
-            }
-            take(row);
-            Ok(())
-        })
+        self.each(&SLICE, &index, |fields| slice(fields).map(&mut *take))
     }
 
     fn info(&self) -> Result<Info, RecordError> {
@@ -161,15 +154,13 @@ impl RecordingFile {
     /// Objects, whose texts `index` knows, with their own index.
     fn objects(&self, index: &Index) -> Result<(Vec<ObjectRow>, ObjectIndex), RecordError> {
         let (mut ids, mut rows, mut references) = (Vec::new(), Vec::new(), Vec::new());
-        if self.version >= version::WITH_OBJECTS {
-            self.each(&OBJECT, index, |fields| {
-                ids.push(fields.required()?);
-                let row = object(fields)?;
-                references.extend(ObjectRef::new(row.kind, rows.len()));
-                rows.push(row);
-                Ok(())
-            })?;
-        }
+        self.each(&OBJECT, index, |fields| {
+            ids.push(fields.required()?);
+            let row = object(fields)?;
+            references.extend(ObjectRef::new(row.kind, rows.len()));
+            rows.push(row);
+            Ok(())
+        })?;
         Ok((rows, (Ids::new(ids), references)))
     }
 
@@ -190,9 +181,12 @@ impl RecordingFile {
         index: &Index,
         mut take: impl FnMut(&mut Fields) -> Result<(), BadValue>,
     ) -> Result<(), RecordError> {
+        if table.since > self.version {
+            return Ok(());
+        }
         let mut statement = self
             .connection
-            .prepare(&table.select())
+            .prepare(&table.select(self.version))
             .map_err(|source| self.failed(source))?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next().map_err(|source| self.failed(source))? {
@@ -274,6 +268,15 @@ fn missing(fields: &mut Fields) -> Result<Missing, BadValue> {
     })
 }
 
+fn calibration(fields: &mut Fields) -> Result<Calibration, BadValue> {
+    Ok(Calibration {
+        what: fields.word_of(&Constant::ALL, Constant::name)?,
+        ns: fields.real()?,
+        low_ns: fields.optional_real()?,
+        high_ns: fields.optional_real()?,
+    })
+}
+
 fn loss(fields: &mut Fields) -> Result<Loss, BadValue> {
     Ok(Loss {
         kind: fields.word()?,
@@ -301,6 +304,8 @@ fn launch(fields: &mut Fields) -> Result<LaunchRow, BadValue> {
         exit_cpu: fields.optional()?,
         cpu: fields.optional()?,
         name: fields.optional()?,
+        setup_closes: fields.optional()?,
+        setup_close_span: fields.optional()?,
     })
 }
 
@@ -319,6 +324,9 @@ fn exec(fields: &mut Fields) -> Result<ExecRow, BadValue> {
         argv: fields.required()?,
         argv_bytes: fields.required()?,
         cwd: fields.optional()?,
+        load_opens: fields.optional()?,
+        load_failed_opens: fields.optional()?,
+        load_cache: fields.optional()?,
     })
 }
 
@@ -353,7 +361,6 @@ fn object(fields: &mut Fields) -> Result<ObjectRow, BadValue> {
     })
 }
 
-/// All but the object, which older recordings do not have.
 fn slice(fields: &mut Fields) -> Result<SliceRow, BadValue> {
     Ok(SliceRow {
         task: fields.required()?,
@@ -365,7 +372,7 @@ fn slice(fields: &mut Fields) -> Result<SliceRow, BadValue> {
         syscall: fields.optional()?,
         argument: fields.optional::<i64>()?.map(i64::cast_unsigned),
         waker: waker(fields)?,
-        object: None,
+        object: fields.optional()?,
     })
 }
 

@@ -4,14 +4,11 @@
 pub(super) const APPLICATION_ID: i32 = 0x5350_4e53;
 
 /// The version this program writes, as in `schema.sql`, and the newest that it reads.
-pub(super) const CURRENT: i32 = 2;
+pub(super) const CURRENT: i32 = 3;
 
-/// The oldest version this program reads: all of them, so far.
+/// The oldest version this program reads: all of them, so far. Tables and columns that came later (`tables` says when)
+/// are empty and NULL there: unknown.
 const OLDEST_READABLE: i32 = 1;
-
-/// The version from which on a slice says what it waited for (table `object`). A program that knows version 1 only
-/// refuses these.
-pub(super) const WITH_OBJECTS: i32 = 2;
 
 /// What the two numbers in an SQLite header say about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

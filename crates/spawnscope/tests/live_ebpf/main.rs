@@ -15,6 +15,7 @@ mod phases;
 mod reaping;
 mod scale;
 mod scopes;
+mod setup_and_loader;
 mod terminal;
 mod traces;
 mod waits;
@@ -25,6 +26,7 @@ fn main() -> std::process::ExitCode {
         counts::tests(),
         commands::tests(),
         arguments::tests(),
+        setup_and_loader::tests(),
         causes::tests(),
         waits::tests(),
         histories::tests(),
