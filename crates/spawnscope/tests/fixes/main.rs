@@ -2,6 +2,7 @@
 //! not timed: both do the same work, the fix really removed what it claims, and `whatif` takes it. `benchmarks/fixes.py` measures
 //! how good the predictions are. What a pair consists of is said in `pair.rs`.
 
+#[expect(dead_code, reason = "shared with the live tests, which use the rest")]
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -12,9 +13,10 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use serde_json::Value;
 
 use pair::{Pair, Variant};
-use support::needs::{Need, required};
+use support::needs::{Need, unmet};
 use support::recording::{launches, report};
 use support::run::spawnscope;
+use support::workloads;
 use truth::Truth;
 
 /// A prediction may be this much longer than the recorded wall: the replay misses it by as much on a busy machine.
@@ -25,27 +27,28 @@ fn main() -> std::process::ExitCode {
     // Some hold a gigabyte.
     arguments.test_threads = Some(1);
     let trials = Pair::names().into_iter().map(trial).collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    workloads::remove();
+    conclusion.exit_code()
 }
 
 fn trial(name: String) -> Trial {
     Trial::ignorable_test(name.clone(), move || {
-        let mut needs = vec![Need::Ebpf, Need::Cc];
-        if name == "scanner" {
-            needs.extend([Need::MountNs, Need::Fanotify]);
-        }
-        for need in needs {
-            if let Err(reason) = need.check() {
-                let message = format!("needs {}: {reason}", need.name());
-                if required(need)? {
-                    return Err(message.into());
-                }
-                return Ok(Completion::ignored_with(message));
-            }
+        if let Some(reason) = unmet(&needs_of(&name))? {
+            return Ok(Completion::ignored_with(reason));
         }
         check(&Pair::built(&name))?;
         Ok(Completion::Completed)
     })
+}
+
+fn needs_of(name: &str) -> Vec<Need> {
+    let special: &[Need] = match name {
+        "needless_shell" | "preexec_function" | "python_timeout" => &[Need::Python],
+        "scanner" => &[Need::MountNs, Need::Fanotify],
+        _ => &[],
+    };
+    [&[Need::Ebpf, Need::Cc], special].concat()
 }
 
 fn check(pair: &Pair) -> Result<(), Failed> {

@@ -1,6 +1,6 @@
 //! What a fix changes, counted: each line of a pair's `truth` is a KEY and how many there are `before` and `after`. Keys:
-//! `command=NAME` launches of a command, `execs` and `failed_execs`, `without_exec` launches that never exec, `forks` launches by fork
-//! or a clone that copies the memory, `loads` launches with a dynamic loader.
+//! `command=NAME` launches of a command, `execs` and `failed_execs`, `without_exec` launches that never exec, `forks` launches by fork,
+//! `loads` launches with a dynamic loader.
 
 use libtest_mimic::Failed;
 
@@ -30,7 +30,15 @@ impl Truth {
             .lines
             .iter()
             .filter(|line| counts(line) != (line.before, line.after))
-            .map(|line| format!("{} should go from {} to {}, but {:?}", line.key, line.before, line.after, counts(line)))
+            .map(|line| {
+                format!(
+                    "{} should go from {} to {}, but {:?}",
+                    line.key,
+                    line.before,
+                    line.after,
+                    counts(line)
+                )
+            })
             .collect();
         if wrong.is_empty() {
             Ok(())
@@ -61,7 +69,8 @@ fn count(key: &str, launches: &Launches) -> usize {
             "execs" => launches.0.iter().map(|launch| launch.programs().len()).sum(),
             "failed_execs" => launches.0.iter().map(|launch| launch.failed_execs().len()).sum(),
             "without_exec" => matching(&|launch| launch.programs().is_empty()),
-            "forks" => matching(&|launch| launch.mechanism() == "fork"),
+            // The command itself has none.
+            "forks" => matching(&|launch| launch.json()["mechanism"] == "fork"),
             "loads" => matching(&|launch| launch.phase_ns("load").is_some_and(|load| load > 0)),
             unknown => panic!("`truth` counts `{unknown}`, which is nothing"),
         },
