@@ -5,10 +5,8 @@ use crate::support::needs::Need;
 use crate::support::recording::report;
 use crate::support::run::Record;
 
-/// The replay's error may be this share of the wall where one thing happens after the other.
+/// The replay's error may be this share of the wall.
 const MOST_ERROR: f64 = 0.03;
-/// And where threads compete for CPUs, also with what else runs on this machine (docs/design/causes.md).
-const MOST_ERROR_IN_PARALLEL: f64 = 0.08;
 const ATTEMPTS: usize = 4;
 
 pub fn tests() -> Vec<LiveTest> {
@@ -21,14 +19,14 @@ pub fn tests() -> Vec<LiveTest> {
         LiveTest {
             name: "parallel_launches_are_played_again_as_they_were",
             needs: &[Need::Ebpf],
-            run: || played_again("seq 400 | xargs -P4 -n1 /bin/true", MOST_ERROR_IN_PARALLEL),
+            run: || played_again("seq 400 | xargs -P4 -n1 /bin/true", MOST_ERROR),
         },
         LiveTest {
             name: "pipes_and_substitutions_are_played_again_as_they_were",
             needs: &[Need::Ebpf],
             run: || {
                 let pipes = "for i in {1..60}; do x=$(seq 2000 | sort -n | tail -n 1); done";
-                played_again(pipes, MOST_ERROR_IN_PARALLEL);
+                played_again(pipes, MOST_ERROR);
             },
         },
         LiveTest {
@@ -36,7 +34,7 @@ pub fn tests() -> Vec<LiveTest> {
             needs: &[Need::Ebpf],
             run: || {
                 let busy = "for i in 1 2 3 4 5; do (for ((n = 0; n < 60000; n++)); do :; done) & done; wait";
-                played_again(busy, MOST_ERROR_IN_PARALLEL);
+                played_again(busy, MOST_ERROR);
             },
         },
         LiveTest {

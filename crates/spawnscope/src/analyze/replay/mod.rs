@@ -1,9 +1,13 @@
 //! The replay: what the recorded threads did, played again on simulated CPUs. Played unchanged it has to give the measured
-//! wall; the difference is the model's error. `program` turns slices into what each thread does, `simulate` plays it.
+//! wall; the difference is the model's error. `write` turns slices into what each thread does, each thing at its `place` in
+//! the life of a launch; `simulate` plays it.
 
 mod contention;
+mod losers;
+pub mod place;
 pub mod program;
 pub mod simulate;
+mod write;
 
 use super::timeline::{Timelines, root_of};
 use super::tree::Forest;
@@ -26,7 +30,7 @@ impl Replay {
         let root = root_of(forest)?;
         let start = forest.launches[root as usize].instants.created.unwrap_or_default();
         Some(Replay {
-            programs: Programs::new(timelines, cpus, root, start, Nanos(start.0 + wall.0)),
+            programs: write::write(forest, timelines, cpus, root, (start, Nanos(start.0 + wall.0))),
             machine: Machine::with_cpus(cpus),
             measured: wall,
         })

@@ -1,10 +1,12 @@
 //! Plays programs on N CPUs: a run queue, where who wakes up comes first and who has had a slice comes last, and a queue of
-//! events by time.
+//! events by time. What happens when is told to a `Watch`.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::program::{Programs, Step};
+use super::losers::{Forecast, Losers};
+use super::place::Place;
+use super::program::{Away, Programs, Step};
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 
@@ -31,17 +33,55 @@ impl Machine {
     }
 }
 
+/// Is told what each thread begins to do, in the order of time.
+pub(super) trait Watch {
+    /// From now on the thread does this.
+    fn begins(&mut self, thread: ThreadIndex, at: Nanos, what: What);
+    /// The thread's wait is ended by another one.
+    fn woken(&mut self, thread: ThreadIndex, by: ThreadIndex);
+    /// The thread is made by another one.
+    fn born(&mut self, thread: ThreadIndex, at: Nanos, by: ThreadIndex);
+}
+
+/// What a thread does in a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Runs(Place),
+    /// Waits for a CPU.
+    Queues,
+    /// Waits until another thread signals.
+    Waits,
+    Sleeps(Away),
+}
+
+/// Nobody watches.
+impl Watch for () {
+    fn begins(&mut self, _: ThreadIndex, _: Nanos, _: What) {}
+    fn woken(&mut self, _: ThreadIndex, _: ThreadIndex) {}
+    fn born(&mut self, _: ThreadIndex, _: Nanos, _: ThreadIndex) {}
+}
+
 /// Plays the programs; gives the time at which the last thread of the command ends.
 #[must_use]
 pub fn simulate(programs: &Programs, machine: &Machine) -> Nanos {
-    let mut play = Play::new(programs, machine);
+    play(programs, machine, &mut ())
+}
+
+/// The same before a watcher.
+pub(super) fn play(programs: &Programs, machine: &Machine, watch: &mut impl Watch) -> Nanos {
+    let mut play = Play::new(programs, machine, watch);
     play.ready.push_back(programs.root);
     play.fill_cpus();
     while let Some(Reverse((at, _, event))) = play.events.pop() {
+        if matches!(event, Event::Found(forecast) if !play.losers.holds(forecast)) {
+            continue;
+        }
         play.now = at;
+        play.losers.advance(at);
         match event {
-            Event::Ready(thread) => play.ready.push_front(thread),
+            Event::Ready(thread) => play.become_ready(thread),
             Event::Off(cpu) => play.leave(cpu),
+            Event::Found(_) => play.find(),
         }
         if play.ended {
             break;
@@ -57,6 +97,8 @@ enum Event {
     Ready(ThreadIndex),
     /// A CPU has done what it was given.
     Off(u32),
+    /// The first of those who lose time has lost all of it, if that forecast still holds.
+    Found(Forecast),
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -68,9 +110,10 @@ enum Signal {
     Given,
 }
 
-struct Play<'p> {
+struct Play<'p, W> {
     programs: &'p Programs,
     machine: &'p Machine,
+    watch: &'p mut W,
     now: Nanos,
     /// Ties go in the order in which the events were made.
     events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
@@ -79,38 +122,76 @@ struct Play<'p> {
     next: Vec<(usize, Nanos)>,
     signals: Vec<Signal>,
     ready: VecDeque<ThreadIndex>,
+    losers: Losers,
     cpus: Vec<Option<ThreadIndex>>,
     ended: bool,
 }
 
-impl<'p> Play<'p> {
-    fn new(programs: &'p Programs, machine: &'p Machine) -> Play<'p> {
+impl<'p, W: Watch> Play<'p, W> {
+    fn new(programs: &'p Programs, machine: &'p Machine, watch: &'p mut W) -> Play<'p, W> {
+        let signal = |given: &bool| if *given { Signal::Given } else { Signal::None };
         Play {
             programs,
             machine,
+            watch,
             now: Nanos(0),
             events: BinaryHeap::new(),
             made: 0,
             next: vec![(0, Nanos(0)); programs.steps.len()],
-            signals: vec![Signal::None; programs.tokens],
+            signals: programs.given.iter().map(signal).collect(),
             ready: VecDeque::new(),
+            losers: Losers::default(),
             cpus: vec![None; machine.cpus as usize],
             ended: false,
         }
     }
 
-    fn schedule(&mut self, after: Nanos, event: Event) {
+    fn schedule(&mut self, at: Nanos, event: Event) {
         self.made += 1;
-        self.events
-            .push(Reverse((Nanos(self.now.0 + after.0), self.made, event)));
+        self.events.push(Reverse((at, self.made, event)));
     }
 
+    fn schedule_after(&mut self, span: Nanos, event: Event) {
+        self.schedule(Nanos(self.now.0 + span.0), event);
+    }
+
+    /// Gives free CPUs to those who are ready; what is then free passes by those who lose time.
     fn fill_cpus(&mut self) {
         while let Some(cpu) = self.cpus.iter().position(Option::is_none) {
-            let Some(thread) = self.ready.pop_front() else { return };
+            let Some(thread) = self.ready.pop_front() else { break };
             self.cpus[cpu] = Some(thread);
             self.go_on(cpu as u32, thread);
         }
+        let free = self.cpus.iter().filter(|cpu| cpu.is_none()).count() as u64;
+        if let Some((at, forecast)) = self.losers.share(self.now, free) {
+            self.schedule(at, Event::Found(forecast));
+        }
+    }
+
+    /// Who has lost all it had to is ready.
+    fn find(&mut self) {
+        while let Some(thread) = self.losers.pop() {
+            self.ready.push_front(thread);
+        }
+    }
+
+    /// A thread can run, unless time that is to be lost comes first.
+    fn become_ready(&mut self, thread: ThreadIndex) {
+        self.watch.begins(thread, self.now, What::Queues);
+        if !self.lose(thread) {
+            self.ready.push_front(thread);
+        }
+    }
+
+    /// Whether the thread has time to lose before it gets a CPU.
+    fn lose(&mut self, thread: ThreadIndex) -> bool {
+        let (position, _) = self.next[thread as usize];
+        let Some(Step::Lose(span, _)) = self.programs.steps[thread as usize].get(position) else {
+            return false;
+        };
+        self.next[thread as usize] = (position + 1, Nanos(0));
+        self.losers.push(thread, *span);
+        true
     }
 
     /// A thread's slice is over, or its run. Who waits gets the CPU in the former case.
@@ -118,9 +199,10 @@ impl<'p> Play<'p> {
         let Some(thread) = self.cpus[cpu as usize] else { return };
         let (position, done) = self.next[thread as usize];
         let has_more =
-            matches!(self.programs.steps[thread as usize].get(position), Some(Step::Run(span)) if done < *span);
+            matches!(self.programs.steps[thread as usize].get(position), Some(Step::Run(span, _)) if done < *span);
         if has_more && !self.ready.is_empty() {
             self.cpus[cpu as usize] = None;
+            self.watch.begins(thread, self.now, What::Queues);
             self.ready.push_back(thread);
         } else {
             self.go_on(cpu, thread);
@@ -137,8 +219,9 @@ impl<'p> Play<'p> {
                 self.ended |= thread == self.programs.last;
                 return;
             };
-            if let Step::Run(span) = step {
+            if let Step::Run(span, place) = step {
                 if done < *span {
+                    self.watch.begins(thread, self.now, What::Runs(*place));
                     return self.run(cpu, thread, span.since(done));
                 }
             } else if !self.act(cpu, thread, *step) {
@@ -152,7 +235,7 @@ impl<'p> Play<'p> {
     fn run(&mut self, cpu: u32, thread: ThreadIndex, left: Nanos) {
         let span = left.min(self.machine.slice);
         self.next[thread as usize].1.0 += span.0;
-        self.schedule(span, Event::Off(cpu));
+        self.schedule_after(span, Event::Off(cpu));
     }
 
     /// Whether the thread can go on at once.
@@ -161,35 +244,45 @@ impl<'p> Play<'p> {
             Step::Wake(token) => {
                 let signal = &mut self.signals[token as usize];
                 if let Signal::Awaited(sleeper) = *signal {
-                    self.ready.push_front(sleeper);
+                    self.watch.woken(sleeper, thread);
+                    self.become_ready(sleeper);
                 } else {
                     *signal = Signal::Given;
                 }
                 true
             }
             Step::Spawn(child) => {
-                self.ready.push_back(child);
+                self.watch.born(child, self.now, thread);
+                if !self.lose(child) {
+                    self.ready.push_back(child);
+                }
                 true
             }
-            Step::Wait(token) => {
+            Step::Wait(token, _) => {
                 let signal = &mut self.signals[token as usize];
                 if *signal == Signal::Given {
                     return true;
                 }
                 *signal = Signal::Awaited(thread);
-                self.step_off(cpu, thread);
+                self.step_off(cpu, thread, What::Waits);
                 false
             }
-            Step::Sleep(span) => {
-                self.schedule(span, Event::Ready(thread));
-                self.step_off(cpu, thread);
+            Step::Sleep(span, _, away) => {
+                self.schedule_after(span, Event::Ready(thread));
+                self.step_off(cpu, thread, What::Sleeps(away));
                 false
             }
-            Step::Run(_) => true,
+            Step::Lose(..) => {
+                self.watch.begins(thread, self.now, What::Queues);
+                self.cpus[cpu as usize] = None;
+                !self.lose(thread)
+            }
+            Step::Run(..) => true,
         }
     }
 
-    fn step_off(&mut self, cpu: u32, thread: ThreadIndex) {
+    fn step_off(&mut self, cpu: u32, thread: ThreadIndex, what: What) {
+        self.watch.begins(thread, self.now, what);
         self.cpus[cpu as usize] = None;
         let (position, _) = self.next[thread as usize];
         self.next[thread as usize] = (position + 1, Nanos(0));

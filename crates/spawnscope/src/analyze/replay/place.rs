@@ -1,0 +1,195 @@
+//! On whose account a thread does something: the phase of a launch. What a parent does inside the call that makes a child is
+//! that child's `create`, and what it does while it only attends to the one child it has is that child's too.
+
+use crate::analyze::phases::{Phase, pieces};
+use crate::analyze::timeline::{ThreadIndex, Timelines};
+use crate::analyze::tree::Forest;
+use crate::event::Nanos;
+
+/// A part of a launch's life, as a number: what is done and, of a process that execs several times, behind which exec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stage(u16);
+
+/// What is done in a stage: one of the phases, or a parent's attending to its child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// A phase of the launch.
+    Phase(Phase),
+    /// The parent, from the making of its child until the child ends, with no other child at hand.
+    Attend,
+}
+
+const DOING_BITS: u16 = 4;
+const ATTEND: u16 = 8;
+
+impl Stage {
+    /// A phase behind the launch's exec number `exec`, from 0.
+    #[must_use]
+    pub fn new(phase: Phase, exec: usize) -> Stage {
+        let exec = (exec as u16).min(u16::MAX >> DOING_BITS);
+        Stage(exec << DOING_BITS | phase as u16)
+    }
+
+    /// What is done.
+    #[must_use]
+    pub fn doing(self) -> Doing {
+        let doing = self.0 & ((1 << DOING_BITS) - 1);
+        match Phase::ALL.get(doing as usize) {
+            Some(phase) => Doing::Phase(*phase),
+            None => Doing::Attend,
+        }
+    }
+
+    /// The number of the exec that it follows, from 0.
+    #[must_use]
+    pub fn exec(self) -> usize {
+        usize::from(self.0 >> DOING_BITS)
+    }
+}
+
+/// A stage of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Index of the launch in the forest.
+    pub launch: u32,
+    /// Which part of its life.
+    pub stage: Stage,
+}
+
+impl Place {
+    /// Whether it is that phase, behind whichever exec.
+    #[must_use]
+    pub fn is(self, phase: Phase) -> bool {
+        self.stage.doing() == Doing::Phase(phase)
+    }
+}
+
+/// The places of one thread in the order of time: each from its instant up to the next one's.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    changes: Vec<(Nanos, Place)>,
+}
+
+impl Places {
+    pub(super) fn new(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex) -> Places {
+        let launch = timelines.threads[thread as usize].launch;
+        let own = own_places(forest, launch);
+        let made = makings(forest, timelines, thread, launch);
+        let mut bounds: Vec<Nanos> = own.iter().map(|(at, _)| *at).collect();
+        bounds.extend(made.iter().flat_map(|(start, end, _)| [*start, *end]));
+        bounds.sort_unstable();
+        bounds.dedup();
+        let mut changes: Vec<(Nanos, Place)> = Vec::with_capacity(bounds.len());
+        for at in bounds {
+            let of_child = || {
+                let begun = made.partition_point(|(start, ..)| *start <= at);
+                made[..begun].last().filter(|(_, end, _)| at < *end)
+            };
+            let begun = own.partition_point(|(start, _)| *start <= at);
+            let own_place = || own[..begun].last().map(|(_, place)| *place);
+            let place = of_child().map(|(.., place)| *place).or_else(own_place);
+            if let Some(place) = place.filter(|place| changes.last().is_none_or(|(_, last)| last != place)) {
+                changes.push((at, place));
+            }
+        }
+        if changes.is_empty() {
+            changes.push((Nanos(0), running(launch)));
+        }
+        Places { changes }
+    }
+
+    /// The place at an instant.
+    pub(super) fn at(&self, at: Nanos) -> Place {
+        self.changes[self.index_at(at)].1
+    }
+
+    /// The pieces between two instants, each with its place.
+    pub(super) fn between(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Place)> + '_ {
+        let mut index = self.index_at(from);
+        let mut at = from;
+        std::iter::from_fn(move || {
+            let (_, place) = *self.changes.get(index).filter(|_| at < to)?;
+            index += 1;
+            let end = self.changes.get(index).map_or(to, |(next, _)| (*next).min(to));
+            let span = end.since(at);
+            at = end;
+            Some((span, place))
+        })
+    }
+
+    fn index_at(&self, at: Nanos) -> usize {
+        let begun = self.changes.partition_point(|(start, _)| *start <= at);
+        begun.saturating_sub(1)
+    }
+}
+
+fn running(launch: u32) -> Place {
+    let stage = Stage::new(Phase::Run, 0);
+    Place { launch, stage }
+}
+
+/// The launch's own phases. `create` and `reap` are its parent's time; time of unknown phase is work.
+fn own_places(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Place)> {
+    let each = &forest.launches[launch as usize];
+    let unfinished = each.is_unfinished().then_some(forest.end);
+    let mut places = vec![(Nanos(0), running(launch))];
+    for piece in pieces(each.origin, &each.instants, &each.execs, unfinished) {
+        if matches!(piece.phase, Phase::Create | Phase::Reap) {
+            continue;
+        }
+        let behind = each
+            .execs
+            .partition_point(|exec| exec.enter.is_none_or(|enter| enter <= piece.start));
+        let exec = behind.saturating_sub(1);
+        let stage = Stage::new(piece.phase, exec);
+        places.push((piece.start, Place { launch, stage }));
+        places.push((
+            piece.end,
+            Place {
+                launch,
+                stage: Stage::new(Phase::Run, exec),
+            },
+        ));
+    }
+    places
+}
+
+/// What a thread does for the children that it made: the intervals, in the order of time and apart from each other.
+fn makings(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, launch: u32) -> Vec<(Nanos, Nanos, Place)> {
+    let children = forest.children(launch as usize);
+    let mut made: Vec<(Nanos, Nanos, Place)> = Vec::new();
+    let mut push = |from: Nanos, to: Nanos, child: usize, stage: Stage| {
+        let from = made.last().map_or(from, |(_, end, _)| from.max(*end));
+        if from < to {
+            let launch = child as u32;
+            made.push((from, to, Place { launch, stage }));
+        }
+    };
+    for (position, &child) in children.iter().enumerate() {
+        let at = &forest.launches[child].instants;
+        let is_maker = timelines.threads[child].creator.unwrap_or(launch) == thread;
+        let (Some(create), Some(created)) = (at.create, at.created) else {
+            continue;
+        };
+        if !is_maker {
+            continue;
+        }
+        push(create, created, child, Stage::new(Phase::Create, 0));
+        if let Some(reaped) = at.reaped.filter(|_| is_alone(forest, children, position)) {
+            let ended = at.zombie.unwrap_or(reaped).clamp(created, reaped.max(created));
+            push(created, ended, child, Stage(ATTEND));
+            push(ended, reaped, child, Stage::new(Phase::Reap, 0));
+        }
+    }
+    made
+}
+
+/// Whether a launch was reaped before its parent made another one, and made after the ones before were.
+fn is_alone(forest: &Forest<'_>, children: &[usize], position: usize) -> bool {
+    let at = |position: usize| &forest.launches[children[position]].instants;
+    let reaped = at(position).reaped;
+    let before = position.checked_sub(1).map(&at);
+    let is_first = before.is_none_or(|before| before.reaped.is_some() && before.reaped <= at(position).create);
+    let is_last = position + 1 >= children.len() || reaped <= at(position + 1).create;
+    reaped.is_some() && is_first && is_last
+}
