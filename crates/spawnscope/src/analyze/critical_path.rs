@@ -28,6 +28,10 @@ impl Charges {
         self.phases[phase as usize]
     }
 
+    pub(super) fn add(&mut self, phase: Phase, span: Nanos) {
+        self.phases[phase as usize].0 += span.0;
+    }
+
     /// Everything.
     #[must_use]
     pub fn total(&self) -> Nanos {

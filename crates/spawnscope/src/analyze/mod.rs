@@ -11,10 +11,12 @@ pub mod path_search;
 pub mod phases;
 pub mod replay;
 pub mod report;
+pub mod select;
 pub mod summary;
 pub mod timeline;
 pub mod tree;
 pub mod waits;
+pub mod whatif;
 
 mod grouped;
 mod join;

@@ -27,6 +27,7 @@ Examples:
   spawnscope record -- ./configure          record a command, print its report
   spawnscope record -o ci.db -- make -j8    keep the recording in ci.db
   spawnscope report --by parent             who launches, from spawnscope.db
+  spawnscope whatif --builtin dirname       the wall without these launches
   spawnscope tree ci.db                     every process with its phases
   spawnscope export --format perfetto -o t.pftrace   for https://ui.perfetto.dev
 
@@ -47,6 +48,13 @@ pub enum Verb {
     /// reaping. It is summed over launches, so with several at once it can exceed the wall. `-` is unknown, never zero.
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArguments),
+    /// Predict the wall time with changes, from a recording
+    ///
+    /// The recording is played again with all changes together. SEL selects launches: a glob on the program's base name
+    /// (`dirname`, `python3*`), argv=GLOB, or parent=GLOB (base name of the parent's program); several terms joined by
+    /// commas must all hold. Options may be given more than once.
+    #[command(after_help = WHATIF_EXAMPLES)]
+    Whatif(Box<WhatifArguments>),
     /// Print the process tree with arguments, phases and exit statuses
     ///
     /// Each line is a process: its pid, the chain of programs it executed, its wall time, how it ended unless with
@@ -153,6 +161,66 @@ pub enum Grouping {
     Command,
     /// The program that launches
     Parent,
+}
+
+const WHATIF_EXAMPLES: &str = "\
+Examples:
+  spawnscope whatif --builtin dirname --builtin basename
+  spawnscope whatif --batch mv=50 unpack.db
+  spawnscope whatif --vfork 'parent=python3*'
+  spawnscope whatif --remove git,parent=emacs --json
+  spawnscope whatif --cpus 8 build.db
+
+The interval holds the wall with 95 % as far as the model is right; caches,
+copy-on-write after a fork and clock frequency are not in it.";
+
+/// Arguments of `whatif`.
+#[derive(Debug, Args)]
+pub struct WhatifArguments {
+    #[command(flatten)]
+    pub recording: RecordingArgument,
+    /// The launches, and all that they launch, do not happen
+    #[arg(long, value_name = "SEL")]
+    pub remove: Vec<String>,
+    /// The shell does it itself; a fork for $( ) or a pipeline stays
+    #[arg(long, value_name = "SEL")]
+    pub builtin: Vec<String>,
+    /// K launches of one parent become one
+    #[arg(long, value_name = "SEL=K")]
+    pub batch: Vec<String>,
+    /// They are created by vfork or posix_spawn
+    #[arg(long, value_name = "SEL")]
+    pub vfork: Vec<String>,
+    /// Their parents' memory is in huge pages
+    #[arg(long, value_name = "SEL")]
+    pub huge_pages: Vec<String>,
+    /// No needless `sh -c` between the parent and the program; all there are, or those of SEL
+    #[arg(long, value_name = "SEL", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
+    pub no_shell: Vec<String>,
+    /// They are linked statically: no dynamic loader
+    #[arg(long = "static", value_name = "SEL")]
+    pub static_: Vec<String>,
+    /// The program itself is executed, without the wrappers (env, pyenv, scripts) before it
+    #[arg(long, value_name = "SEL")]
+    pub direct: Vec<String>,
+    /// The program's file is given: no failed execs along PATH
+    #[arg(long, value_name = "SEL")]
+    pub absolute: Vec<String>,
+    /// Descriptors are closed before the exec by one close_range
+    #[arg(long, value_name = "SEL")]
+    pub close_range: Vec<String>,
+    /// No parent sleeps through a child's end: all launches, or those of SEL
+    #[arg(long, value_name = "SEL", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
+    pub reap_now: Vec<String>,
+    /// No permission scanner holds up execs and opens
+    #[arg(long)]
+    pub no_scan: bool,
+    /// So many CPUs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub cpus: Option<u32>,
+    /// Print JSON (schema_version 1)
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `tree`.

@@ -2,15 +2,14 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::thread;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 
+use super::analysis::with_timelines;
 use super::args::{Grouping, ReportArguments};
 use super::output;
-use crate::analyze::{self, Causes, Forest, GroupBy, Report, SliceCollection};
+use crate::analyze::{self, Causes, GroupBy, Report};
 use crate::present::{json, table};
-use crate::record::reader::{RecordingFile, SliceRow};
 
 /// Runs the verb.
 ///
@@ -41,25 +40,11 @@ pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) ->
     print(&report, as_json, options, out)
 }
 
-/// Slices are most of a recording: they are read, through a connection of their own, while the launches are joined.
 fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
-    let file = RecordingFile::open(path)?;
-    thread::scope(|scope| {
-        let slices = scope.spawn(|| read_slices(path));
-        let recording = file.read()?;
-        let forest = Forest::grow(&recording);
-        let slices = slices.join().map_err(|_| anyhow!("failed to read the slices"))??;
-        let mut collection = SliceCollection::new(&recording, &forest, &file.threads()?);
-        slices.into_iter().for_each(|slice| collection.push(slice));
-        let causes = Causes::find(&recording, &forest, &collection.finish());
-        Ok(analyze::report_on(&recording, &forest, causes.as_ref(), group_by))
+    with_timelines(path, |recording, forest, timelines| {
+        let causes = Causes::find(recording, forest, timelines);
+        Ok(analyze::report_on(recording, forest, causes.as_ref(), group_by))
     })
-}
-
-fn read_slices(path: &Path) -> Result<Vec<SliceRow>> {
-    let mut slices = Vec::new();
-    RecordingFile::open(path)?.slices(&mut |slice| slices.push(slice))?;
-    Ok(slices)
 }
 
 fn print(report: &Report, as_json: bool, options: table::Options, out: &mut dyn Write) -> Result<()> {

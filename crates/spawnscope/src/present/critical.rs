@@ -5,6 +5,7 @@ use super::palette::{PLAIN, QUIET};
 use super::{text, units};
 use crate::analyze::outside::Outside;
 use crate::analyze::report::{Report, Spent};
+use crate::event::Nanos;
 
 /// Less of the wall than this is not worth a line.
 const LEAST_SHARE: f64 = 0.001;
@@ -51,15 +52,7 @@ pub(super) fn where_the_wall_went(page: &mut Page, report: &Report) {
         return;
     }
     page.heading("Where the wall time goes: the critical path");
-    for (what, time) in &report.where_the_wall_went {
-        if (time.0 as f64) < LEAST_SHARE * report.wall.0 as f64 {
-            continue;
-        }
-        let figure = text::pad_left(&units::time(*time), 10);
-        let share = text::pad_left(&units::percent(*time, report.wall), 8);
-        let words = text::truncate(&words(what), page.width().saturating_sub(24).max(1));
-        page.line([plain(format!("  {figure}{share}   ")), styled(PLAIN, words)]);
-    }
+    parts(page, &report.where_the_wall_went, report.wall);
     page.sentence(2, QUIET, "each moment counts once, for what held up the end");
     if let Some(error) = report.replay_error {
         let error = format!(
@@ -67,5 +60,18 @@ pub(super) fn where_the_wall_went(page: &mut Page, report: &Report) {
             100.0 * error
         );
         page.sentence(2, QUIET, &error);
+    }
+}
+
+/// A line for each part of a wall that is worth one.
+pub(super) fn parts(page: &mut Page, parts: &[(Spent, Nanos)], wall: Nanos) {
+    for (what, time) in parts {
+        if (time.0 as f64) < LEAST_SHARE * wall.0 as f64 {
+            continue;
+        }
+        let figure = text::pad_left(&units::time(*time), 10);
+        let share = text::pad_left(&units::percent(*time, wall), 8);
+        let words = text::truncate(&words(what), page.width().saturating_sub(24).max(1));
+        page.line([plain(format!("  {figure}{share}   ")), styled(PLAIN, words)]);
     }
 }

@@ -96,7 +96,7 @@ fn group(group: &Group) -> Value {
     Value::Object(object)
 }
 
-fn spent((what, time): &(Spent, Nanos)) -> Value {
+pub(super) fn spent((what, time): &(Spent, Nanos)) -> Value {
     let mut object = Map::new();
     object.insert("on".into(), critical::key(what).into());
     if let Spent::Outside(_, Some(name)) = what {
@@ -187,7 +187,7 @@ fn nanos(value: Option<Nanos>) -> Value {
 }
 
 /// Adds a string, and its bytes when they are not UTF-8.
-fn insert_text(object: &mut Map<String, Value>, key: &str, bytes: &[u8]) {
+pub(super) fn insert_text(object: &mut Map<String, Value>, key: &str, bytes: &[u8]) {
     object.insert(key.to_owned(), String::from_utf8_lossy(bytes).into());
     if std::str::from_utf8(bytes).is_err() {
         object.insert(format!("{key}_hex"), hex(bytes).into());

@@ -8,6 +8,7 @@ pub mod table;
 pub mod text;
 pub mod tree;
 pub mod units;
+pub mod whatif;
 
 mod columns;
 mod critical;

@@ -3,43 +3,47 @@
 //! the life of a launch; `simulate` plays it.
 
 mod contention;
+mod history;
 mod losers;
 pub mod place;
 pub mod program;
 pub mod simulate;
 mod write;
 
+use super::critical_path::CriticalPath;
 use super::timeline::{Timelines, root_of};
 use super::tree::Forest;
 use crate::event::Nanos;
+use history::History;
 use program::Programs;
-use simulate::{Machine, simulate};
+use simulate::{Machine, play, simulate};
 
 /// A recording made ready to be played.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    programs: Programs,
-    machine: Machine,
-    measured: Nanos,
+    /// What each thread does.
+    pub programs: Programs,
+    /// CPUs of the recording.
+    pub cpus: u32,
+    /// The wall as it was measured.
+    pub measured: Nanos,
+    /// The wall that the unchanged replay gives.
+    pub unchanged: Nanos,
 }
 
 impl Replay {
-    /// Prepares a recording; `None` without a command, whose end is the wall's.
+    /// Prepares a recording and plays it once; `None` without a command, whose end is the wall's.
     #[must_use]
     pub fn new(forest: &Forest<'_>, timelines: &Timelines, cpus: u32, wall: Nanos) -> Option<Replay> {
         let root = root_of(forest)?;
         let start = forest.launches[root as usize].instants.created.unwrap_or_default();
+        let programs = write::write(forest, timelines, cpus, root, (start, Nanos(start.0 + wall.0)));
         Some(Replay {
-            programs: write::write(forest, timelines, cpus, root, (start, Nanos(start.0 + wall.0))),
-            machine: Machine::with_cpus(cpus),
+            unchanged: simulate(&programs, &Machine::with_cpus(cpus)),
+            programs,
+            cpus,
             measured: wall,
         })
-    }
-
-    /// The wall that the unchanged replay gives.
-    #[must_use]
-    pub fn unchanged(&self) -> Nanos {
-        simulate(&self.programs, &self.machine)
     }
 
     /// The wall with another number of CPUs.
@@ -52,6 +56,14 @@ impl Replay {
     #[must_use]
     pub fn error(&self) -> f64 {
         let measured = self.measured.0.max(1) as f64;
-        (self.unchanged().0 as f64 - measured) / measured
+        (self.unchanged.0 as f64 - measured) / measured
     }
+}
+
+/// Plays programs, and says what their critical path is then.
+#[must_use]
+pub fn critical_path_of(programs: &Programs, cpus: u32, launches: usize) -> CriticalPath {
+    let mut history = History::of_threads(programs.steps.len());
+    let end = play(programs, &Machine::with_cpus(cpus), &mut history);
+    history.critical_path(launches, &programs.launch_of, programs.last, end)
 }

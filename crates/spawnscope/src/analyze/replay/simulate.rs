@@ -40,15 +40,15 @@ pub(super) trait Watch {
     /// The thread's wait is ended by another one.
     fn woken(&mut self, thread: ThreadIndex, by: ThreadIndex);
     /// The thread is made by another one.
-    fn born(&mut self, thread: ThreadIndex, at: Nanos, by: ThreadIndex);
+    fn born(&mut self, thread: ThreadIndex, by: ThreadIndex);
 }
 
 /// What a thread does in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Runs(Place),
-    /// Waits for a CPU.
-    Queues,
+    /// Waits for a CPU, to do something there.
+    Queues(Option<Place>),
     /// Waits until another thread signals.
     Waits,
     Sleeps(Away),
@@ -58,7 +58,7 @@ pub(super) enum What {
 impl Watch for () {
     fn begins(&mut self, _: ThreadIndex, _: Nanos, _: What) {}
     fn woken(&mut self, _: ThreadIndex, _: ThreadIndex) {}
-    fn born(&mut self, _: ThreadIndex, _: Nanos, _: ThreadIndex) {}
+    fn born(&mut self, _: ThreadIndex, _: ThreadIndex) {}
 }
 
 /// Plays the programs; gives the time at which the last thread of the command ends.
@@ -177,9 +177,21 @@ impl<'p, W: Watch> Play<'p, W> {
 
     /// A thread can run, unless time that is to be lost comes first.
     fn become_ready(&mut self, thread: ThreadIndex) {
-        self.watch.begins(thread, self.now, What::Queues);
+        self.watch
+            .begins(thread, self.now, What::Queues(self.next_place(thread)));
         if !self.lose(thread) {
             self.ready.push_front(thread);
+        }
+    }
+
+    /// Where the thread is when it gets a CPU next.
+    fn next_place(&self, thread: ThreadIndex) -> Option<Place> {
+        let (position, _) = self.next[thread as usize];
+        match self.programs.steps[thread as usize].get(position)? {
+            Step::Run(_, place) | Step::Lose(_, place) | Step::Wait(_, place) | Step::Sleep(_, place, _) => {
+                Some(*place)
+            }
+            Step::Wake(_) | Step::Spawn(_) => None,
         }
     }
 
@@ -202,7 +214,8 @@ impl<'p, W: Watch> Play<'p, W> {
             matches!(self.programs.steps[thread as usize].get(position), Some(Step::Run(span, _)) if done < *span);
         if has_more && !self.ready.is_empty() {
             self.cpus[cpu as usize] = None;
-            self.watch.begins(thread, self.now, What::Queues);
+            self.watch
+                .begins(thread, self.now, What::Queues(self.next_place(thread)));
             self.ready.push_back(thread);
         } else {
             self.go_on(cpu, thread);
@@ -252,7 +265,8 @@ impl<'p, W: Watch> Play<'p, W> {
                 true
             }
             Step::Spawn(child) => {
-                self.watch.born(child, self.now, thread);
+                self.watch.born(child, thread);
+                self.watch.begins(child, self.now, What::Queues(self.next_place(child)));
                 if !self.lose(child) {
                     self.ready.push_back(child);
                 }
@@ -272,8 +286,8 @@ impl<'p, W: Watch> Play<'p, W> {
                 self.step_off(cpu, thread, What::Sleeps(away));
                 false
             }
-            Step::Lose(..) => {
-                self.watch.begins(thread, self.now, What::Queues);
+            Step::Lose(_, place) => {
+                self.watch.begins(thread, self.now, What::Queues(Some(place)));
                 self.cpus[cpu as usize] = None;
                 !self.lose(thread)
             }

@@ -1,0 +1,116 @@
+//! What happened in a replay, and its critical path: what held up the end once things are changed.
+
+use super::place::{Doing, Place};
+use super::program::Away;
+use super::simulate::{Watch, What};
+use crate::analyze::critical_path::{Charges, CriticalPath};
+use crate::analyze::outside::{Outside, OutsideTimes};
+use crate::analyze::phases::Phase;
+use crate::analyze::timeline::ThreadIndex;
+use crate::event::Nanos;
+
+/// Steps from thread to thread without any time passing after which the path gives up on a wait.
+const MOST_JUMPS: usize = 64;
+
+/// Each thread's doings in the order of time, each up to the next one's beginning.
+pub(super) struct History {
+    threads: Vec<Doings>,
+}
+
+#[derive(Clone, Default)]
+struct Doings {
+    maker: Option<ThreadIndex>,
+    begun: Vec<(Nanos, What, Option<ThreadIndex>)>,
+}
+
+impl Watch for History {
+    fn begins(&mut self, thread: ThreadIndex, at: Nanos, what: What) {
+        let begun = &mut self.threads[thread as usize].begun;
+        match begun.last_mut() {
+            Some((_, last, None)) if *last == what => {}
+            // Nothing was done in no time, but who ended a wait matters even then.
+            Some(last) if last.0 == at && last.1 != What::Waits => *last = (at, what, None),
+            _ => begun.push((at, what, None)),
+        }
+    }
+
+    fn woken(&mut self, thread: ThreadIndex, by: ThreadIndex) {
+        if let Some(last) = self.threads[thread as usize].begun.last_mut() {
+            last.2 = Some(by);
+        }
+    }
+
+    fn born(&mut self, thread: ThreadIndex, by: ThreadIndex) {
+        self.threads[thread as usize].maker = Some(by);
+    }
+}
+
+impl History {
+    pub(super) fn of_threads(count: usize) -> History {
+        History {
+            threads: vec![Doings::default(); count],
+        }
+    }
+
+    /// The path back from the end of one thread; `launch_of` gives each thread's launch.
+    pub(super) fn critical_path(
+        &self,
+        launches: usize,
+        launch_of: &[u32],
+        last: ThreadIndex,
+        end: Nanos,
+    ) -> CriticalPath {
+        let mut path = CriticalPath {
+            launches: vec![Charges::default(); launches],
+            outside: OutsideTimes::new(),
+            wall: end,
+        };
+        let (mut thread, mut at, mut jumps) = (last, end, 0);
+        while at > Nanos(0) {
+            let doings = &self.threads[thread as usize];
+            let begun = doings.begun.partition_point(|(since, ..)| *since < at);
+            let found = doings.begun[..begun].last();
+            let jump = match (found, doings.maker) {
+                (Some((_, What::Waits, by)), _) => *by,
+                (None, maker) => maker,
+                _ => None,
+            };
+            if let Some(other) = jump.filter(|_| jumps < MOST_JUMPS) {
+                (thread, jumps) = (other, jumps + 1);
+                continue;
+            }
+            let since = found.map_or(Nanos(0), |(since, ..)| *since);
+            let span = at.since(since);
+            (at, jumps) = (since, 0);
+            let what = found.map(|(_, what, _)| *what);
+            charge(&mut path, launch_of[thread as usize], what, span);
+        }
+        path
+    }
+}
+
+fn charge(path: &mut CriticalPath, launch: u32, what: Option<What>, span: Nanos) {
+    let outside = match what {
+        Some(What::Runs(place)) => return path.launches[place.launch as usize].add(phase_of(place), span),
+        Some(What::Queues(place)) => return charge_queue(path, launch, place, span),
+        Some(What::Sleeps(Away::Timer)) => Outside::Timer,
+        Some(What::Sleeps(Away::Scanner | Away::Other) | What::Waits) | None => Outside::Unknown,
+    };
+    path.outside.entry(outside).or_default().0 += span.0;
+}
+
+/// Waiting for a CPU is part of the phase that goes on then; in `run` it counts apart.
+fn charge_queue(path: &mut CriticalPath, launch: u32, place: Option<Place>, span: Nanos) {
+    let place = place.filter(|place| phase_of(*place) != Phase::Run);
+    match place {
+        Some(place) => path.launches[place.launch as usize].add(phase_of(place), span),
+        None => path.launches[launch as usize].run_queue.0 += span.0,
+    }
+}
+
+fn phase_of(place: Place) -> Phase {
+    match place.stage.doing() {
+        Doing::Phase(phase) => phase,
+        Doing::Attend => Phase::Run,
+    }
+}

@@ -1,0 +1,151 @@
+//! Rewrites programs by edits: what is gone is left out, what gets shorter is scaled, and new waits come in.
+
+use super::edits::Edits;
+use crate::analyze::phases::Phase;
+use crate::analyze::replay::place::{Doing, Place};
+use crate::analyze::replay::program::{Away, Programs, Step, Token};
+use crate::analyze::timeline::ThreadIndex;
+use crate::event::Nanos;
+
+/// The programs as they are with all edits.
+#[must_use]
+pub(super) fn apply(programs: &Programs, edits: &Edits) -> Programs {
+    let mut edited = Programs {
+        steps: Vec::with_capacity(programs.steps.len()),
+        launch_of: programs.launch_of.clone(),
+        given: programs.given.clone(),
+        root: programs.root,
+        last: programs.last,
+    };
+    give_what_the_removed_signalled(programs, edits, &mut edited.given);
+    let mut rewriter = Rewriter {
+        edits,
+        first_new: edited.given.len() as Token,
+        news: vec![None; 2 * edits.waited_for.len()],
+        count: 0,
+        launch_of: &programs.launch_of,
+    };
+    for (thread, steps) in (0..).zip(&programs.steps) {
+        edited.steps.push(rewriter.rewrite(thread, steps));
+    }
+    edited.given.resize(edited.given.len() + rewriter.count as usize, false);
+    edited
+}
+
+/// Nobody has to wait for what is gone.
+fn give_what_the_removed_signalled(programs: &Programs, edits: &Edits, given: &mut [bool]) {
+    for (launch, steps) in programs.launch_of.iter().zip(&programs.steps) {
+        if !edits.is_removed(*launch) {
+            continue;
+        }
+        for step in steps {
+            if let Step::Wake(token) = step {
+                given[*token as usize] = true;
+            }
+        }
+    }
+}
+
+struct Rewriter<'e> {
+    edits: &'e Edits,
+    first_new: Token,
+    /// Tokens of each launch that are not in the recording: for its exec, and for its end.
+    news: Vec<Option<Token>>,
+    count: Token,
+    launch_of: &'e [u32],
+}
+
+impl Rewriter<'_> {
+    fn rewrite(&mut self, thread: ThreadIndex, steps: &[Step]) -> Vec<Step> {
+        let launch = self.launch_of[thread as usize];
+        if self.edits.is_removed(launch) {
+            return Vec::new();
+        }
+        let is_first = thread == launch;
+        let mut awaited = is_first && self.edits.waited_for[launch as usize];
+        let mut written = Vec::with_capacity(steps.len());
+        let mut late = None;
+        for step in steps {
+            if awaited && is_behind_exec(step, launch) {
+                awaited = false;
+                written.push(Step::Wake(self.exec_token(launch)));
+            }
+            self.rewrite_step(*step, &mut late, &mut written);
+        }
+        if awaited {
+            written.push(Step::Wake(self.exec_token(launch)));
+        }
+        if is_first && self.edits.reaped_at_once[launch as usize] {
+            written.push(Step::Wake(self.end_token(launch)));
+        }
+        written
+    }
+
+    fn rewrite_step(&mut self, step: Step, late: &mut Option<u32>, written: &mut Vec<Step>) {
+        let scaled = |span: Nanos, place: Place| {
+            let span = Nanos((span.0 as f64 * self.edits.factor(place)).round() as u64);
+            (span.0 > 0).then_some(span)
+        };
+        match step {
+            Step::Run(span, place) => written.extend(scaled(span, place).map(|span| Step::Run(span, place))),
+            Step::Lose(span, place) => written.extend(scaled(span, place).map(|span| Step::Lose(span, place))),
+            Step::Sleep(_, place, Away::Timer) if self.is_late_reaping(place) => {
+                // The first one ends with the child, the others are not needed.
+                if late.replace(place.launch) != Some(place.launch) {
+                    written.push(Step::Wait(self.end_token(place.launch), place));
+                }
+            }
+            Step::Sleep(_, _, Away::Scanner) if self.edits.no_scan => {}
+            Step::Sleep(span, place, away) => {
+                written.extend(scaled(span, place).map(|span| Step::Sleep(span, place, away)));
+            }
+            Step::Wait(_, place) if self.edits.is_removed(place.launch) => {}
+            Step::Spawn(child) => self.spawn(child, written),
+            Step::Wait(..) | Step::Wake(_) => written.push(step),
+        }
+    }
+
+    fn spawn(&mut self, child: ThreadIndex, written: &mut Vec<Step>) {
+        let launch = self.launch_of[child as usize];
+        if self.edits.is_removed(launch) {
+            return;
+        }
+        written.push(Step::Spawn(child));
+        if child == launch && self.edits.waited_for[launch as usize] {
+            let stage = crate::analyze::replay::place::Stage::new(Phase::Create, 0);
+            written.push(Step::Wait(self.exec_token(launch), Place { launch, stage }));
+        }
+    }
+
+    fn is_late_reaping(&self, place: Place) -> bool {
+        place.is(Phase::Reap) && self.edits.reaped_at_once[place.launch as usize]
+    }
+
+    fn exec_token(&mut self, launch: u32) -> Token {
+        self.new_token(2 * launch as usize)
+    }
+
+    fn end_token(&mut self, launch: u32) -> Token {
+        self.new_token(2 * launch as usize + 1)
+    }
+
+    fn new_token(&mut self, which: usize) -> Token {
+        *self.news[which].get_or_insert_with(|| {
+            self.count += 1;
+            self.first_new + self.count - 1
+        })
+    }
+}
+
+/// Whether a launch has left its first exec behind when it does this.
+fn is_behind_exec(step: &Step, launch: u32) -> bool {
+    let place = match step {
+        Step::Run(_, place) | Step::Lose(_, place) | Step::Wait(_, place) | Step::Sleep(_, place, _) => *place,
+        Step::Wake(_) | Step::Spawn(_) => return false,
+    };
+    let is_behind = matches!(
+        place.stage.doing(),
+        Doing::Phase(Phase::Load | Phase::Run | Phase::Teardown)
+    );
+    place.launch == launch && is_behind
+}

@@ -1,0 +1,44 @@
+//! What comes between fork and the program's first instruction: searching PATH, closing descriptors, the dynamic loader.
+
+use crate::analyze::phases::Phase;
+use crate::analyze::tree::Forest;
+use crate::analyze::whatif::edits::Edits;
+use crate::event::Nanos;
+
+/// A static program has no loader.
+pub(super) fn without_loader(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+    let mut held = launches.to_vec();
+    held.retain(|launch| {
+        forest.launches[*launch as usize]
+            .phases
+            .get(Phase::Load)
+            .is_some_and(|load| load.0 > 0)
+    });
+    held.iter().for_each(|launch| edits.scale(*launch, Phase::Load, 0.0));
+    held
+}
+
+/// Without the execs that failed: those before the first exec were made in `setup`, later ones in the work between two.
+pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+    let mut held = Vec::new();
+    for &launch in launches {
+        let each = &forest.launches[launch as usize];
+        let first = each.execs.first().and_then(|exec| exec.enter);
+        let before = |enter: Nanos| first.is_none_or(|first| enter <= first);
+        let failed = forest
+            .failed_execs(launch as usize)
+            .filter(|failed| before(failed.enter));
+        let cost: u64 = failed.map(|failed| failed.cost().0).sum();
+        if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0 && cost > 0) {
+            edits.scale(launch, Phase::Setup, setup.since(Nanos(cost)).0 as f64 / setup.0 as f64);
+            held.push(launch);
+        }
+    }
+    held
+}
+
+/// One system call in the place of many.
+pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+    let _ = (forest, launches, edits);
+    Vec::new()
+}

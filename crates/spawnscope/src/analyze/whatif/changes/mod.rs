@@ -1,0 +1,83 @@
+//! The fixes that can be tried: each turns a set of launches into edits, and says of how many of them it holds.
+
+mod images;
+mod memory;
+mod removal;
+mod shells;
+
+use super::constants::Constants;
+use super::edits::Edits;
+use crate::analyze::timeline::Timelines;
+use crate::analyze::tree::Forest;
+
+pub use shells::{Shell, needless_shell, wrapped_child};
+
+/// A fix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The launches and all below them do not happen.
+    Remove,
+    /// The shell does it itself: exec, loader and work are gone, a fork for `$( )` stays.
+    Builtin,
+    /// So many launches of one parent become one.
+    Batch(u32),
+    /// They are created as by vfork or `posix_spawn`.
+    Vfork,
+    /// Their parents' memory is in huge pages.
+    HugePages,
+    /// No shell between the parent and the program.
+    NoShell,
+    /// They are linked statically.
+    Static,
+    /// The program itself is executed, without what comes before it in a chain of execs.
+    Direct,
+    /// The program's file is given, so that it is not looked for along PATH.
+    Absolute,
+    /// Descriptors are closed in one call.
+    CloseRange,
+    /// Their parent does not sleep through their end.
+    ReapNow,
+    /// No permission scanner.
+    NoScan,
+    /// So many CPUs.
+    Cpus(u32),
+}
+
+/// What changes are decided upon.
+#[derive(Clone, Copy)]
+pub(in crate::analyze) struct Context<'c, 'a> {
+    pub(in crate::analyze) forest: &'c Forest<'a>,
+    pub(in crate::analyze) timelines: &'c Timelines,
+    pub(in crate::analyze) constants: &'c Constants,
+}
+
+impl Change {
+    /// Adds the edits; gives the launches that it holds for.
+    pub(super) fn edit(self, context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+        let forest = context.forest;
+        match self {
+            Change::Remove => removal::remove(forest, launches, edits),
+            Change::Builtin => removal::builtin(context, launches, edits),
+            Change::Batch(size) => removal::batch(forest, launches, size, edits),
+            Change::Vfork => memory::vfork(context, launches, edits),
+            Change::HugePages => memory::huge_pages(context, launches, edits),
+            Change::NoShell => shells::no_shell(forest, launches, edits),
+            Change::Static => images::without_loader(forest, launches, edits),
+            Change::Direct => shells::direct(forest, launches, edits),
+            Change::Absolute => images::absolute(forest, launches, edits),
+            Change::CloseRange => images::close_range(forest, launches, edits),
+            Change::ReapNow => {
+                launches.iter().for_each(|launch| edits.reap_at_once(*launch));
+                launches.to_vec()
+            }
+            Change::NoScan => {
+                edits.no_scan = true;
+                launches.to_vec()
+            }
+            Change::Cpus(cpus) => {
+                edits.cpus = Some(cpus);
+                launches.to_vec()
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Launches that do not happen, or not as often: remove, builtin, batch.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Context;
+use crate::analyze::Origin;
+use crate::analyze::phases::Phase;
+use crate::analyze::statistics::median;
+use crate::analyze::timeline::{Timelines, beginning};
+use crate::analyze::tree::Forest;
+use crate::analyze::whatif::edits::Edits;
+use crate::event::Nanos;
+
+/// System calls of x86-64 with which a shell reads what a `$( )` writes: read, pread64, readv.
+const READS: [u32; 3] = [0, 17, 19];
+/// Forks without exec that make a median of their own worth using.
+const ENOUGH_FORKS: usize = 5;
+
+pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+    let mut held = launches.to_vec();
+    held.retain(|launch| forest.launches[*launch as usize].origin != Origin::Command);
+    held.iter().for_each(|launch| edits.remove(forest, *launch));
+    held
+}
+
+/// The program's work is done by its parent, a shell. What a `$( )` or a pipeline forks is still forked.
+pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+    let forest = context.forest;
+    let bare = bare_forks(forest);
+    let mut held = Vec::new();
+    for &launch in launches {
+        let each = &forest.launches[launch as usize];
+        if each.origin == Origin::Command || each.execs.is_empty() {
+            continue;
+        }
+        held.push(launch);
+        if !keeps_its_fork(context, launch) {
+            edits.remove(forest, launch);
+            continue;
+        }
+        edits.remove_children(forest, launch);
+        for phase in [Phase::Setup, Phase::Exec, Phase::Load, Phase::Run] {
+            edits.scale(launch, phase, 0.0);
+        }
+        for (phase, bare) in &bare {
+            let own = each.phases.get(*phase).unwrap_or_default();
+            if own > *bare {
+                edits.scale(launch, *phase, bare.0 as f64 / own.0 as f64);
+            }
+        }
+    }
+    held
+}
+
+/// What the ends of forks without exec take in this recording; nothing when there are hardly any.
+fn bare_forks(forest: &Forest<'_>) -> Vec<(Phase, Nanos)> {
+    let forks = || forest.launches.iter().filter(|launch| launch.is_fork_without_exec());
+    if forks().count() < ENOUGH_FORKS {
+        return Vec::new();
+    }
+    let median_of = |phase| {
+        let times = forks().filter_map(|fork| fork.phases.get(phase));
+        let median = median(times.map(|time| time.0 as f64))?;
+        Some((phase, Nanos(median as u64)))
+    };
+    [Phase::Create, Phase::Teardown]
+        .into_iter()
+        .filter_map(median_of)
+        .collect()
+}
+
+/// A command that runs by itself needs no fork when the shell does it. One that others run beside (a pipeline), or whose
+/// output is read (`$( )`), does.
+fn keeps_its_fork(context: Context<'_, '_>, launch: u32) -> bool {
+    let Context { forest, timelines, .. } = context;
+    let at = &forest.launches[launch as usize].instants;
+    let (Some(parent), Some(created), Some(reaped)) = (forest.parent(launch as usize), at.created, at.reaped) else {
+        return true;
+    };
+    let others = forest
+        .children(parent)
+        .iter()
+        .filter(|other| **other != launch as usize);
+    let has_company = others.into_iter().any(|other| {
+        let other = &forest.launches[*other].instants;
+        let ends_before = other.reaped.is_some_and(|other| other <= created);
+        let begins_after = other.created.is_some_and(|other| other >= reaped);
+        !ends_before && !begins_after
+    });
+    has_company
+        || is_read_by(
+            timelines,
+            timelines.threads[launch as usize].creator.unwrap_or(parent as u32),
+            created,
+            reaped,
+        )
+}
+
+/// Whether a thread waited in read between two instants.
+fn is_read_by(timelines: &Timelines, thread: u32, from: Nanos, to: Nanos) -> bool {
+    let slices = timelines.slices(thread);
+    let first = slices.partition_point(|slice| slice.off < from);
+    let between = slices[first..].iter().take_while(|slice| beginning(slice) < to);
+    between
+        .into_iter()
+        .any(|slice| slice.syscall.is_some_and(|call| READS.contains(&call)))
+}
+
+/// Of each so many launches of one program by one parent, the first does the work of all: what each did beyond the least that any
+/// took is work that stays, the rest is paid once.
+pub(super) fn batch(forest: &Forest<'_>, launches: &[u32], size: u32, edits: &mut Edits) -> Vec<u32> {
+    let run_of = |launch: u32| forest.launches[launch as usize].phases.get(Phase::Run);
+    let mut fixed: HashMap<&[u8], Nanos> = HashMap::new();
+    let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
+    for &launch in launches {
+        let each = &forest.launches[launch as usize];
+        if let (Some(parent), Some(run)) = (forest.parent(launch as usize), run_of(launch)) {
+            let least = fixed.entry(each.command.name).or_insert(run);
+            *least = run.min(*least);
+            groups.entry((parent, each.command.name)).or_default().push(launch);
+        }
+    }
+    let mut held = Vec::new();
+    for ((_, program), group) in groups {
+        let fixed = fixed[program];
+        for batch in group.chunks(size.max(1) as usize).filter(|batch| batch.len() > 1) {
+            let work: u64 = batch
+                .iter()
+                .filter_map(|launch| run_of(*launch))
+                .map(|run| run.since(fixed).0)
+                .sum();
+            let own = run_of(batch[0]).unwrap_or_default().0.max(1);
+            edits.scale(batch[0], Phase::Run, (fixed.0 + work) as f64 / own as f64);
+            batch[1..].iter().for_each(|launch| edits.remove(forest, *launch));
+            held.extend(batch);
+        }
+    }
+    held
+}

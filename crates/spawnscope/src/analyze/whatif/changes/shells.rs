@@ -1,0 +1,135 @@
+//! Programs that only start another one: shells between a parent and a program, and wrappers (shims) that exec or launch the
+//! real one.
+
+use crate::analyze::launch::{Exec, Launch, base_name};
+use crate::analyze::phases::Phase;
+use crate::analyze::tree::Forest;
+use crate::analyze::whatif::edits::Edits;
+
+/// Names under which shells run.
+const SHELLS: [&[u8]; 9] = [
+    b"sh", b"dash", b"bash", b"ash", b"ksh", b"mksh", b"zsh", b"busybox", b"rbash",
+];
+/// What only a shell can do; with these in a command, it is not needless.
+const OPERATORS: &[u8] = b"|&;<>()`$*?[]{}~!\n";
+
+/// A shell that a program was started through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shell {
+    /// The shell's own process became the program, behind this exec of it.
+    Became(usize),
+    /// The shell launched the program, and waited for it.
+    Launched(u32),
+}
+
+/// How a launch is one of `sh -c 'program arguments'` that needs no shell; `None` when it is not.
+#[must_use]
+pub fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
+    let launch = &forest.launches[index as usize];
+    let at = launch.execs.iter().position(|exec| command_of(exec).is_some())?;
+    let command = command_of(&launch.execs[at])?;
+    if command.iter().any(|byte| OPERATORS.contains(byte)) {
+        return None;
+    }
+    if at + 1 < launch.execs.len() {
+        let became = launch.execs[at + 1].enter;
+        let is_before =
+            |child: &usize| became.is_none_or(|became| forest.launches[*child].instants.created < Some(became));
+        let has_helpers = forest.children(index as usize).iter().any(is_before);
+        return (!has_helpers).then_some(Shell::Became(at));
+    }
+    wrapped_child(forest, index).map(Shell::Launched)
+}
+
+/// What a shell was to run: the string behind `-c`.
+fn command_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
+    if !SHELLS.contains(&base_name(exec.path)) {
+        return None;
+    }
+    let mut arguments = exec
+        .arguments()
+        .skip(1)
+        .skip_while(|argument| *argument == b"sh" || *argument == b"ash");
+    let options = arguments.next()?;
+    let is_command = options.starts_with(b"-") && !options.starts_with(b"--") && options.ends_with(b"c");
+    if is_command { arguments.next() } else { None }
+}
+
+/// The one child of a launch that does nothing else than to run it.
+#[must_use]
+pub fn wrapped_child(forest: &Forest<'_>, index: u32) -> Option<u32> {
+    match forest.children(index as usize) {
+        [child] if !forest.launches[*child].execs.is_empty() => Some(*child as u32),
+        _ => None,
+    }
+}
+
+pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+    let mut held = Vec::new();
+    for &launch in launches {
+        match needless_shell(forest, launch) {
+            Some(Shell::Became(exec)) => leave_out(launch, exec, edits),
+            Some(Shell::Launched(child)) => leave_out_launcher(forest, launch, child, edits),
+            None => continue,
+        }
+        held.push(launch);
+    }
+    held
+}
+
+/// The execs before the last one go, with all that they launched; a wrapper that launches the program instead goes altogether.
+pub(super) fn direct(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+    let mut held = Vec::new();
+    for &launch in launches {
+        let each = &forest.launches[launch as usize];
+        let before_last = each.execs.len().saturating_sub(1);
+        if before_last > 0 {
+            (0..before_last).for_each(|exec| leave_out(launch, exec, edits));
+            remove_helpers(forest, launch, each, edits);
+        } else if let Some(child) = wrapped_child(forest, launch).filter(|_| is_script(each)) {
+            leave_out_launcher(forest, launch, child, edits);
+        } else {
+            continue;
+        }
+        held.push(launch);
+    }
+    held
+}
+
+fn is_script(launch: &Launch<'_>) -> bool {
+    let of = |exec: &Exec<'_>| exec.interpreter.is_some() || SHELLS.contains(&base_name(exec.path));
+    launch.execs.last().is_some_and(of)
+}
+
+/// What a chain launched before its last exec was for the chain's sake.
+fn remove_helpers(forest: &Forest<'_>, launch: u32, each: &Launch<'_>, edits: &mut Edits) {
+    let last = each.execs.last().and_then(|exec| exec.enter);
+    for child in forest.children(launch as usize) {
+        if last.is_some_and(|last| {
+            forest.launches[*child]
+                .instants
+                .created
+                .is_some_and(|created| created < last)
+        }) {
+            edits.remove(forest, *child as u32);
+        }
+    }
+}
+
+/// One exec of several does not happen, nor what its program did.
+fn leave_out(launch: u32, exec: usize, edits: &mut Edits) {
+    for phase in [Phase::Exec, Phase::Load, Phase::Run] {
+        edits.scale_piece(launch, phase, exec, 0.0);
+    }
+}
+
+/// Of two launches, one that only launches the other, one remains: the work of the latter in the process of the former.
+fn leave_out_launcher(forest: &Forest<'_>, launch: u32, child: u32, edits: &mut Edits) {
+    let _ = forest;
+    for phase in [Phase::Setup, Phase::Exec, Phase::Load, Phase::Run, Phase::Teardown] {
+        edits.scale(launch, phase, 0.0);
+    }
+    for phase in [Phase::Create, Phase::Queue, Phase::Reap] {
+        edits.scale(child, phase, 0.0);
+    }
+}

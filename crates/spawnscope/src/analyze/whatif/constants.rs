@@ -1,0 +1,49 @@
+//! What creating a process costs on the recorded machine, apart from the parent's memory: measured when the recording was
+//! made, or else the least that the recording itself holds.
+
+use crate::analyze::phases::Phase;
+use crate::analyze::tree::Forest;
+use crate::event::{Mechanism, Nanos};
+use crate::record::reader::Recording;
+
+/// Costs in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Constants {
+    /// `create` by fork from a small process.
+    pub fork_create: Option<f64>,
+    /// `create` by vfork or `posix_spawn`.
+    pub vfork_create: Option<f64>,
+    /// What is paid at exec or exit to give copied page tables back, for each nanosecond that copying them took.
+    pub free_per_copy: Option<f64>,
+    /// Half the spread of these, as a share of them.
+    pub spread: f64,
+}
+
+/// Spread of constants that were not measured on their own.
+const UNMEASURED_SPREAD: f64 = 0.2;
+
+impl Constants {
+    /// What is known of the machine that a recording was made on.
+    #[must_use]
+    pub fn of(recording: &Recording, forest: &Forest<'_>) -> Constants {
+        let _ = recording;
+        Constants::observed(forest)
+    }
+
+    /// The least that the recording holds of each.
+    fn observed(forest: &Forest<'_>) -> Constants {
+        let least = |of: &[Mechanism]| {
+            let launches = forest.launches.iter();
+            let made = launches.filter(|launch| launch.mechanism.is_some_and(|mechanism| of.contains(&mechanism)));
+            let create = made.filter_map(|launch| launch.phases.get(Phase::Create));
+            create.min().map(|Nanos(create)| create as f64)
+        };
+        let fork_create = least(&[Mechanism::Fork]);
+        Constants {
+            vfork_create: least(&[Mechanism::Vfork, Mechanism::PosixSpawn]).or(fork_create),
+            fork_create,
+            free_per_copy: None,
+            spread: UNMEASURED_SPREAD,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What is to be different in a replay, by launch and phase: which launches are gone, how much of each phase remains, and who
+//! waits for what instead. `apply` rewrites programs by it.
+
+use std::collections::HashMap;
+
+use crate::analyze::phases::Phase;
+use crate::analyze::replay::place::{Doing, Place, Stage};
+use crate::analyze::tree::Forest;
+use crate::event::Nanos;
+
+/// Changes to the launches of a recording.
+#[derive(Clone, Debug)]
+pub struct Edits {
+    /// By launch: it never happens.
+    removed: Vec<bool>,
+    /// By launch: what remains of each phase, as a factor.
+    factors: Vec<[f32; Phase::ALL.len()]>,
+    /// The same for single pieces of launches that exec more than once.
+    pieces: HashMap<Place, f32>,
+    /// By launch: its parent waits until its exec, as after vfork.
+    pub(super) waited_for: Vec<bool>,
+    /// By launch: its parent does not sleep through its end.
+    pub(super) reaped_at_once: Vec<bool>,
+    /// No exec or open waits for a permission scanner.
+    pub no_scan: bool,
+    /// A cost of the machine, which has a spread of its own, stands in it.
+    pub(super) uses_constants: bool,
+    /// CPUs, when there are to be more or fewer.
+    pub cpus: Option<u32>,
+    /// Launches that are different in any way.
+    changed: Vec<bool>,
+}
+
+impl Edits {
+    /// No changes.
+    #[must_use]
+    pub fn none(forest: &Forest<'_>) -> Edits {
+        let count = forest.launches.len();
+        Edits {
+            removed: vec![false; count],
+            factors: vec![[1.0; Phase::ALL.len()]; count],
+            pieces: HashMap::new(),
+            waited_for: vec![false; count],
+            reaped_at_once: vec![false; count],
+            no_scan: false,
+            uses_constants: false,
+            cpus: None,
+            changed: vec![false; count],
+        }
+    }
+
+    /// A launch never happens, nor does what it launched.
+    pub(super) fn remove(&mut self, forest: &Forest<'_>, launch: u32) {
+        self.changed[launch as usize] = true;
+        for step in forest.walk(&[launch as usize]) {
+            self.removed[step.index] = true;
+        }
+    }
+
+    /// What a launch launched never happens.
+    pub(super) fn remove_children(&mut self, forest: &Forest<'_>, launch: u32) {
+        for step in forest.walk(forest.children(launch as usize)) {
+            self.removed[step.index] = true;
+        }
+    }
+
+    /// Only so much of a phase remains.
+    pub(super) fn scale(&mut self, launch: u32, phase: Phase, factor: f64) {
+        self.changed[launch as usize] = true;
+        self.factors[launch as usize][phase as usize] *= factor as f32;
+    }
+
+    /// Only so much of what a launch does in a phase behind one of its execs remains.
+    pub(super) fn scale_piece(&mut self, launch: u32, phase: Phase, exec: usize, factor: f64) {
+        self.changed[launch as usize] = true;
+        let stage = Stage::new(phase, exec);
+        *self.pieces.entry(Place { launch, stage }).or_insert(1.0) *= factor as f32;
+    }
+
+    /// A parent waits for a launch as after vfork.
+    pub(super) fn wait_for(&mut self, launch: u32) {
+        self.changed[launch as usize] = true;
+        self.waited_for[launch as usize] = true;
+    }
+
+    /// A parent does not sleep through a launch's end.
+    pub(super) fn reap_at_once(&mut self, launch: u32) {
+        self.changed[launch as usize] = true;
+        self.reaped_at_once[launch as usize] = true;
+    }
+
+    /// Whether a launch never happens.
+    #[must_use]
+    pub fn is_removed(&self, launch: u32) -> bool {
+        self.removed[launch as usize]
+    }
+
+    /// How much of what is done at a place remains.
+    #[must_use]
+    pub fn factor(&self, place: Place) -> f64 {
+        if self.removed[place.launch as usize] {
+            return 0.0;
+        }
+        let of_piece = || self.pieces.get(&place).copied().unwrap_or(1.0);
+        let piece = if self.pieces.is_empty() { 1.0 } else { of_piece() };
+        let phase = match place.stage.doing() {
+            Doing::Phase(phase) => self.factors[place.launch as usize][phase as usize],
+            Doing::Attend => 1.0,
+        };
+        f64::from(phase * piece)
+    }
+
+    /// For each launch that is different in itself: how much less time it takes, roughly. Only the spread of these is used.
+    #[must_use]
+    pub fn savings(&self, forest: &Forest<'_>) -> Vec<f64> {
+        let changed = (0..forest.launches.len()).filter(|index| self.changed[*index]);
+        changed.map(|index| self.saving(forest, index)).collect()
+    }
+
+    fn saving(&self, forest: &Forest<'_>, index: usize) -> f64 {
+        let launch = &forest.launches[index];
+        if self.removed[index] {
+            return launch.total(forest.end).unwrap_or_default().0 as f64;
+        }
+        if self.reaped_at_once[index] {
+            return launch.phases.get(Phase::Reap).unwrap_or_default().0 as f64;
+        }
+        let of_phase = |(phase, time): (Phase, Option<Nanos>)| {
+            time.unwrap_or_default().0 as f64 * (1.0 - f64::from(self.factors[index][phase as usize]))
+        };
+        launch.phases.iter().map(of_phase).sum()
+    }
+}

@@ -1,0 +1,42 @@
+//! How far a predicted wall may be off: what the launches' own spread, the machine's constants and the replay's error make
+//! of it.
+
+use crate::event::Nanos;
+
+/// Standard deviations of a normal distribution between which 95 % of it lie.
+const DEVIATIONS: f64 = 1.96;
+/// Relative spread of one launch's saving where too few launches tell it.
+const SPREAD_OF_FEW: f64 = 0.25;
+/// So many launches tell their spread.
+const ENOUGH: usize = 3;
+
+/// An interval about `predicted` that holds the wall with a probability of 95 %, as far as the model is right. The standard error of
+/// the summed savings is what a bootstrap over the changed launches tends to.
+pub(super) fn interval(
+    predicted: f64,
+    saved: f64,
+    savings: &[f64],
+    constants: f64,
+    replay_error: f64,
+) -> (Nanos, Nanos) {
+    let spread = relative_error(savings).hypot(constants);
+    let half = DEVIATIONS * spread * saved.abs() + replay_error.abs() * predicted;
+    (
+        Nanos((predicted - half).max(0.0) as u64),
+        Nanos((predicted + half) as u64),
+    )
+}
+
+/// The standard error of a sum as a share of it.
+fn relative_error(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count.max(1.0);
+    if mean <= 0.0 {
+        return 0.0;
+    }
+    if values.len() < ENOUGH {
+        return SPREAD_OF_FEW;
+    }
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (count - 1.0)).sqrt() / mean / count.sqrt()
+}

@@ -1,0 +1,117 @@
+//! What if: a recording with changes, played again. `changes` turn launches into `edits`, `apply` rewrites the programs by
+//! them, and the replay says how long it takes then; `interval` says how far that may be off.
+
+mod apply;
+pub mod changes;
+pub mod constants;
+pub mod edits;
+mod interval;
+pub mod outlook;
+
+use super::critical_path::CriticalPath;
+use super::replay::{Replay, critical_path_of, simulate};
+use super::timeline::Timelines;
+use super::tree::Forest;
+use crate::event::Nanos;
+use changes::{Change, Context};
+use constants::Constants;
+use edits::Edits;
+use simulate::Machine;
+
+/// A change and the launches that it is asked for.
+#[derive(Clone, Debug)]
+pub struct Fix {
+    /// What is done.
+    pub change: Change,
+    /// To which launches, by index.
+    pub launches: Vec<u32>,
+}
+
+/// A recording that changes can be tried on.
+#[derive(Clone, Copy)]
+pub struct WhatIf<'w, 'a> {
+    /// The launches.
+    pub forest: &'w Forest<'a>,
+    /// Their threads.
+    pub timelines: &'w Timelines,
+    /// The recording, ready to be played.
+    pub replay: &'w Replay,
+    /// What creation costs on the machine.
+    pub constants: &'w Constants,
+}
+
+/// What changes would bring.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// The wall as it was measured.
+    pub wall: Nanos,
+    /// The wall with the changes.
+    pub predicted: Nanos,
+    /// It is likely (95 %) to lie between this
+    pub low: Nanos,
+    /// and this.
+    pub high: Nanos,
+    /// By how much the unchanged replay missed the measured wall, as a share of it.
+    pub replay_error: f64,
+    /// For each change the launches that it holds for, by index.
+    pub changed: Vec<Vec<u32>>,
+}
+
+impl Prediction {
+    /// What is saved: the expected, the least and the most, each zero at least.
+    #[must_use]
+    pub fn saving(&self) -> [Nanos; 3] {
+        [self.predicted, self.high, self.low].map(|wall| self.wall.since(wall))
+    }
+}
+
+impl WhatIf<'_, '_> {
+    /// Predicts the wall with all changes together.
+    #[must_use]
+    pub fn predict(&self, fixes: &[Fix]) -> Prediction {
+        let (edits, changed) = self.edits(fixes);
+        let programs = apply::apply(&self.replay.programs, &edits);
+        let cpus = edits.cpus.unwrap_or(self.replay.cpus);
+        let played = simulate::simulate(&programs, &Machine::with_cpus(cpus));
+        let wall = self.replay.measured.0 as f64;
+        // The replay's own error is in both walls, so their ratio is free of most of it.
+        let predicted = wall * played.0 as f64 / self.replay.unchanged.0.max(1) as f64;
+        let error = self.replay.error();
+        let savings = edits.savings(self.forest);
+        let spread = if edits.uses_constants {
+            self.constants.spread
+        } else {
+            0.0
+        };
+        let (low, high) = interval::interval(predicted, wall - predicted, &savings, spread, error);
+        Prediction {
+            wall: self.replay.measured,
+            predicted: Nanos(predicted.round() as u64),
+            low,
+            high,
+            replay_error: error,
+            changed,
+        }
+    }
+
+    /// The critical path with all changes together.
+    #[must_use]
+    pub fn critical_path(&self, fixes: &[Fix]) -> CriticalPath {
+        let (edits, _) = self.edits(fixes);
+        let programs = apply::apply(&self.replay.programs, &edits);
+        let cpus = edits.cpus.unwrap_or(self.replay.cpus);
+        critical_path_of(&programs, cpus, self.forest.launches.len())
+    }
+
+    fn edits(&self, fixes: &[Fix]) -> (Edits, Vec<Vec<u32>>) {
+        let context = Context {
+            forest: self.forest,
+            timelines: self.timelines,
+            constants: self.constants,
+        };
+        let mut edits = Edits::none(self.forest);
+        let edit = |fix: &Fix| fix.change.edit(context, &fix.launches, &mut edits);
+        let changed = fixes.iter().map(edit).collect();
+        (edits, changed)
+    }
+}

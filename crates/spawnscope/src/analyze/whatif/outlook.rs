@@ -1,0 +1,166 @@
+//! Everything that `spawnscope whatif` says, as plain data: the predicted wall, what was changed, and what is critical then.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::changes::Change;
+use super::constants::Constants;
+use super::{Fix, Prediction, WhatIf};
+use crate::analyze::critical_path::CriticalPath;
+use crate::analyze::launch::Command;
+use crate::analyze::replay::Replay;
+use crate::analyze::report::{Spent, where_the_wall_went};
+use crate::analyze::select::Selector;
+use crate::analyze::timeline::Timelines;
+use crate::analyze::tree::Forest;
+use crate::event::Nanos;
+use crate::record::reader::Recording;
+
+/// A change as it was asked for.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// What is done.
+    pub change: Change,
+    /// As it was typed.
+    pub text: String,
+    /// For which launches; all of them without one.
+    pub selector: Option<Selector>,
+}
+
+impl Asked {
+    /// A change that is not of some launches only.
+    #[must_use]
+    pub fn of_all(text: impl Into<String>, change: Change) -> Asked {
+        Asked {
+            change,
+            text: text.into(),
+            selector: None,
+        }
+    }
+}
+
+/// What changes would bring.
+#[derive(Clone, Debug)]
+pub struct Outlook {
+    /// The wall, and the interval it is likely to lie in.
+    pub prediction: Prediction,
+    /// Every change, with the number of launches that it holds for and of those that were selected.
+    pub changes: Vec<Changed>,
+    /// What the wall would be spent on.
+    pub where_the_wall_went: Vec<(Spent, Nanos)>,
+    /// The programs on the critical path then, the longest first.
+    pub critical_after: Vec<Critical>,
+}
+
+/// A change that was tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// As it was typed.
+    pub text: String,
+    /// What it is.
+    pub change: Change,
+    /// Launches that are different.
+    pub launches: u64,
+    /// Launches that were selected.
+    pub selected: u64,
+}
+
+/// A program on the critical path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Critical {
+    /// Its name as people see it.
+    pub label: Vec<u8>,
+    /// Its time on the path.
+    pub critical: Nanos,
+    /// The part of it that is not `run`.
+    pub tax: Nanos,
+}
+
+/// Why nothing can be predicted.
+#[derive(Debug, thiserror::Error)]
+pub enum OutlookError {
+    /// A selection that no launch fits.
+    #[error(
+        "`{0}` selects no launch of this recording; `spawnscope report` lists the programs, `spawnscope tree` their arguments"
+    )]
+    NothingSelected(String),
+    /// `-p`, `-a`, or a recorder that was cut off.
+    #[error(
+        "this recording has no command that began and ended in it, so that there is no wall to predict: record one with `spawnscope record -- CMD`"
+    )]
+    NoWall,
+}
+
+/// Tries the changes.
+///
+/// # Errors
+/// When a selection selects nothing, or there is no wall to predict.
+pub fn outlook(
+    recording: &Recording,
+    forest: &Forest<'_>,
+    timelines: &Timelines,
+    asked: &[Asked],
+) -> Result<Outlook, OutlookError> {
+    let wall = recording.info.wall.ok_or(OutlookError::NoWall)?;
+    let fixes: Result<Vec<Fix>, OutlookError> = asked.iter().map(|asked| resolve(asked, forest)).collect();
+    let fixes = fixes?;
+    let replay = Replay::new(forest, timelines, recording.info.cpus, wall).ok_or(OutlookError::NoWall)?;
+    let whatif = WhatIf {
+        forest,
+        timelines,
+        replay: &replay,
+        constants: &Constants::of(recording, forest),
+    };
+    let prediction = whatif.predict(&fixes);
+    let path = whatif.critical_path(&fixes);
+    let changed = asked.iter().zip(&fixes).zip(&prediction.changed);
+    Ok(Outlook {
+        changes: changed
+            .map(|((asked, fix), held)| changed_by(asked, fix, held))
+            .collect(),
+        prediction,
+        where_the_wall_went: where_the_wall_went(&path, recording),
+        critical_after: critical_programs(&path, forest),
+    })
+}
+
+fn resolve(asked: &Asked, forest: &Forest<'_>) -> Result<Fix, OutlookError> {
+    let launches = match &asked.selector {
+        Some(selector) => selector.select(forest),
+        None => Vec::new(),
+    };
+    if asked.selector.is_some() && launches.is_empty() {
+        return Err(OutlookError::NothingSelected(asked.text.clone()));
+    }
+    Ok(Fix {
+        change: asked.change,
+        launches,
+    })
+}
+
+fn changed_by(asked: &Asked, fix: &Fix, held: &[u32]) -> Changed {
+    Changed {
+        text: asked.text.clone(),
+        change: asked.change,
+        launches: held.len() as u64,
+        selected: fix.launches.len() as u64,
+    }
+}
+
+fn critical_programs(path: &CriticalPath, forest: &Forest<'_>) -> Vec<Critical> {
+    let mut programs: HashMap<Command<'_>, (u64, u64)> = HashMap::new();
+    for (launch, charges) in forest.launches.iter().zip(&path.launches) {
+        let sums = programs.entry(launch.command).or_default();
+        sums.0 += charges.total().0;
+        sums.1 += charges.tax().0;
+    }
+    let critical = |(command, (critical, tax)): (Command<'_>, (u64, u64))| Critical {
+        label: command.label(),
+        critical: Nanos(critical),
+        tax: Nanos(tax),
+    };
+    let on_path = programs.into_iter().filter(|(_, (critical, _))| *critical > 0);
+    let mut programs: Vec<Critical> = on_path.map(critical).collect();
+    programs.sort_by(|a, b| (Reverse(a.critical), &a.label).cmp(&(Reverse(b.critical), &b.label)));
+    programs
+}

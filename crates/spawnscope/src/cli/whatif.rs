@@ -1,0 +1,90 @@
+//! `spawnscope whatif`: predicts the wall with changes.
+
+use std::io::{self, Write};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use super::analysis::with_timelines;
+use super::args::WhatifArguments;
+use super::output;
+use crate::analyze::select::Selector;
+use crate::analyze::whatif::changes::Change;
+use crate::analyze::whatif::outlook::{Asked, outlook};
+use crate::present::whatif;
+
+/// Runs the verb.
+///
+/// # Errors
+/// When a selection is none or selects nothing, when the recording cannot be read or is not complete.
+pub fn run(arguments: &WhatifArguments) -> Result<()> {
+    let asked = asked(arguments)?;
+    if asked.is_empty() {
+        bail!(
+            "nothing to change: give at least one option such as --remove SEL (`spawnscope whatif --help` lists them)"
+        );
+    }
+    let outlook = with_timelines(&arguments.recording.file, |recording, forest, timelines| {
+        Ok(outlook(recording, forest, timelines, &asked)?)
+    })?;
+    let text = if arguments.json {
+        whatif::json(&outlook)
+    } else {
+        whatif::render(&outlook, output::width(&io::stdout()))
+    };
+    anstream::stdout()
+        .lock()
+        .write_all(text.as_bytes())
+        .context("failed to write the prediction")
+}
+
+/// The changes that were typed.
+fn asked(arguments: &WhatifArguments) -> Result<Vec<Asked>> {
+    let selecting = [
+        ("remove", Change::Remove, &arguments.remove),
+        ("builtin", Change::Builtin, &arguments.builtin),
+        ("vfork", Change::Vfork, &arguments.vfork),
+        ("huge-pages", Change::HugePages, &arguments.huge_pages),
+        ("no-shell", Change::NoShell, &arguments.no_shell),
+        ("static", Change::Static, &arguments.static_),
+        ("direct", Change::Direct, &arguments.direct),
+        ("absolute", Change::Absolute, &arguments.absolute),
+        ("close-range", Change::CloseRange, &arguments.close_range),
+        ("reap-now", Change::ReapNow, &arguments.reap_now),
+    ];
+    let mut asked = Vec::new();
+    for (option, change, texts) in selecting {
+        for text in texts {
+            asked.push(of_selection(option, change, text)?);
+        }
+    }
+    for text in &arguments.batch {
+        let (selection, size) = batch(text)?;
+        asked.push(of_selection("batch", Change::Batch(size), selection)?);
+    }
+    if arguments.no_scan {
+        asked.push(Asked::of_all("--no-scan", Change::NoScan));
+    }
+    if let Some(cpus) = arguments.cpus {
+        asked.push(Asked::of_all(format!("--cpus {cpus}"), Change::Cpus(cpus)));
+    }
+    Ok(asked)
+}
+
+fn of_selection(option: &str, change: Change, text: &str) -> Result<Asked> {
+    let selector = Selector::parse(text).with_context(|| format!("--{option}"))?;
+    Ok(Asked {
+        change,
+        text: match change {
+            Change::Batch(size) => format!("--{option} {text}={size}"),
+            _ => format!("--{option} {text}"),
+        },
+        selector: Some(selector),
+    })
+}
+
+fn batch(text: &str) -> Result<(&str, u32)> {
+    let wrong = || anyhow!("--batch `{text}`: give SEL=K, K being how many launches become one, as in mv=50");
+    let (selection, size) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let size = size.parse().ok().filter(|size| *size >= 2).ok_or_else(wrong)?;
+    Ok((selection, size))
+}
