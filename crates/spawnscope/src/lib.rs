@@ -9,3 +9,4 @@ pub mod collect;
 pub mod event;
 pub mod present;
 pub mod record;
+pub mod units;

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A stage, and the parts of the crate that it may name. `record` shows the later stages its reader only.
-const MAY_IMPORT: [(&str, &[&str]); 5] = [
+const MAY_IMPORT: [(&str, &[&str]); 6] = [
     ("event.rs", &[]),
+    ("units.rs", &["event"]),
     ("collect", &["event", "collect"]),
     ("record", &["event", "record"]),
-    ("analyze", &["event", "analyze", "record::reader"]),
-    ("present", &["event", "analyze", "present"]),
+    ("analyze", &["event", "units", "analyze", "record::reader"]),
+    ("present", &["event", "units", "analyze", "present"]),
 ];
 const MOST_LINES: usize = 500;
 

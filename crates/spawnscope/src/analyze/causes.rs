@@ -2,19 +2,24 @@
 
 use std::thread;
 
+use super::advice::{Advices, Ground, advise};
 use super::critical_path::{CriticalPath, critical_path};
 use super::replay::Replay;
 use super::timeline::Timelines;
 use super::tree::Forest;
+use super::whatif::WhatIf;
+use super::whatif::constants::Constants;
 use crate::record::reader::Recording;
 
-/// Why a command took as long as it did.
+/// Why a command took as long as it did, and what would make it shorter.
 #[derive(Clone, Debug)]
 pub struct Causes {
     /// What held up the end at every moment.
     pub path: CriticalPath,
     /// By how much the recording, played again unchanged, misses the measured wall, as a share of it.
     pub replay_error: f64,
+    /// What is worth changing.
+    pub advices: Advices,
 }
 
 impl Causes {
@@ -23,15 +28,26 @@ impl Causes {
     pub fn find(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Option<Causes> {
         let wall = recording.info.wall?;
         // Neither needs the other, and for 100,000 launches each takes a good part of a second.
-        let (path, replay_error) = thread::scope(|scope| {
-            let replay = || Replay::new(forest, timelines, recording.info.cpus, wall).map(|replay| replay.error());
-            let replay = scope.spawn(replay);
+        let (path, replay) = thread::scope(|scope| {
+            let replay = scope.spawn(|| Replay::new(forest, timelines, recording.info.cpus, wall));
             let path = critical_path(forest, timelines, wall);
             (path, replay.join().ok().flatten())
         });
+        let (path, replay) = (path?, replay?);
+        let ground = Ground {
+            recording,
+            path: &path,
+            whatif: WhatIf {
+                forest,
+                timelines,
+                replay: &replay,
+                constants: &Constants::of(recording, forest),
+            },
+        };
         Some(Causes {
-            path: path?,
-            replay_error: replay_error?,
+            advices: advise(&ground),
+            replay_error: replay.error(),
+            path,
         })
     }
 }

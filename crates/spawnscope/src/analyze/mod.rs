@@ -1,6 +1,7 @@
 //! From a recording to findings: pure functions of plain data, no I/O.
 //! `tree` joins the rows to a forest of launches; `report` sums them up. How findings look is `present`'s affair.
 
+pub mod advice;
 pub mod causes;
 pub mod critical_path;
 pub mod drift;

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use super::advice::Advices;
 use super::causes::Causes;
 use super::critical_path::CriticalPath;
 use super::drift::{Drift, drifts};
@@ -58,6 +59,8 @@ pub struct Report {
     pub where_the_wall_went: Vec<(Spent, Nanos)>,
     /// By how much the recording, played again unchanged, misses the wall, as a share of it; `None` when it was not played.
     pub replay_error: Option<f64>,
+    /// What is worth changing.
+    pub advices: Advices,
     /// What `groups` are.
     pub group_by: GroupBy,
     /// One entry a program, the largest launch tax first.
@@ -145,6 +148,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         all,
         overlaps: tax_overlaps(forest),
         replay_error: causes.map(|causes| causes.replay_error),
+        advices: causes.map(|causes| causes.advices.clone()).unwrap_or_default(),
         where_the_wall_went: path
             .map(|path| where_the_wall_went(path, recording))
             .unwrap_or_default(),

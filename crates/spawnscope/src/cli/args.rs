@@ -27,6 +27,7 @@ Examples:
   spawnscope record -- ./configure          record a command, print its report
   spawnscope record -o ci.db -- make -j8    keep the recording in ci.db
   spawnscope report --by parent             who launches, from spawnscope.db
+  spawnscope advise                         what to change, and what it saves
   spawnscope whatif --builtin dirname       the wall without these launches
   spawnscope tree ci.db                     every process with its phases
   spawnscope export --format perfetto -o t.pftrace   for https://ui.perfetto.dev
@@ -48,6 +49,11 @@ pub enum Verb {
     /// reaping. It is summed over launches, so with several at once it can exceed the wall. `-` is unknown, never zero.
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArguments),
+    /// Say what is worth changing, how, and what that would save
+    ///
+    /// Each advice is a fix that was tried on the recording: the largest saving of wall time comes first, and what would
+    /// save less than 1 % of the wall, or less than 5 ms, is not told. A command that launches well gets none.
+    Advise(AdviseArguments),
     /// Predict the wall time with changes, from a recording
     ///
     /// The recording is played again with all changes together. SEL selects launches: a glob on the program's base name
@@ -161,6 +167,19 @@ pub enum Grouping {
     Command,
     /// The program that launches
     Parent,
+}
+
+/// Arguments of `advise`.
+#[derive(Debug, Args)]
+pub struct AdviseArguments {
+    #[command(flatten)]
+    pub recording: RecordingArgument,
+    /// Also what costs much but holds nothing up
+    #[arg(long)]
+    pub all: bool,
+    /// Print JSON (schema_version 1)
+    #[arg(long)]
+    pub json: bool,
 }
 
 const WHATIF_EXAMPLES: &str = "\

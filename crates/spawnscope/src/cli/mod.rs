@@ -1,5 +1,6 @@
 //! The command line: one file a verb. Here: from what was typed to the verb, and from its outcome to an exit status.
 
+mod advise;
 mod analysis;
 mod args;
 mod exit;
@@ -53,6 +54,7 @@ fn run(verb: &Verb) -> Result<ExitCode> {
     match verb {
         Verb::Record(arguments) => record::run(arguments),
         Verb::Report(arguments) => done(report::run(arguments)),
+        Verb::Advise(arguments) => done(advise::run(arguments)),
         Verb::Whatif(arguments) => done(whatif::run(arguments)),
         Verb::Tree(arguments) => done(tree::run(arguments)),
         Verb::Export(arguments) => done(export::run(arguments)),

@@ -40,7 +40,11 @@ pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) ->
     print(&report, as_json, options, out)
 }
 
-fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
+/// Reads a recording and finds out everything that a report says.
+///
+/// # Errors
+/// When the recording cannot be read.
+pub fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
     with_timelines(path, |recording, forest, timelines| {
         let causes = Causes::find(recording, forest, timelines);
         Ok(analyze::report_on(recording, forest, causes.as_ref(), group_by))

@@ -27,7 +27,7 @@ pub(super) fn key(what: &Spent) -> &'static str {
 }
 
 /// What it means, for people.
-fn words(what: &Spent) -> String {
+pub(super) fn words(what: &Spent) -> String {
     let words = match what {
         Spent::Tax => "launching: all phases but run",
         Spent::Run => "work of the programs",

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{critical, text};
+use super::{advice, critical, text};
 use crate::analyze::drift::{Drift, Segment};
 use crate::analyze::failures::Failure;
 use crate::analyze::path_search::{Fault, PathSearches};
@@ -67,7 +67,8 @@ fn value(report: &Report) -> Value {
         "failed_execs_by_errno": report.failures.iter().map(failure).collect::<Vec<_>>(),
         "path_search": path_searches(&report.path_searches),
         "drift": report.drifts.iter().map(drift).collect::<Vec<_>>(),
-        "advice": [],
+        "advice": advice::values(&report.advices.worth),
+        "principal_cause": advice::principal_cause(report),
     });
     append(&mut object, rest);
     Value::Object(object)
@@ -182,7 +183,7 @@ fn by_phase(value_of: impl Fn(Phase) -> Value) -> Value {
 }
 
 /// A span or an instant in nanoseconds, `null` when unknown.
-fn nanos(value: Option<Nanos>) -> Value {
+pub(super) fn nanos(value: Option<Nanos>) -> Value {
     value.map(|value| value.0).into()
 }
 
@@ -195,7 +196,11 @@ pub(super) fn insert_text(object: &mut Map<String, Value>, key: &str, bytes: &[u
 }
 
 /// Adds an array of strings, and an array of their bytes when one of them is not UTF-8.
-fn insert_arguments<'a>(object: &mut Map<String, Value>, key: &str, arguments: impl Iterator<Item = &'a [u8]> + Clone) {
+pub(super) fn insert_arguments<'a>(
+    object: &mut Map<String, Value>,
+    key: &str,
+    arguments: impl Iterator<Item = &'a [u8]> + Clone,
+) {
     let texts = arguments
         .clone()
         .map(|argument| Value::from(String::from_utf8_lossy(argument)));

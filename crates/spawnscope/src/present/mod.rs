@@ -1,13 +1,14 @@
 //! From findings to what people and programs read: pure functions that write text or bytes.
 //! Nothing here decides what is counted, and nothing knows of a terminal: callers give a width and strip colour.
 
+pub mod advice;
 pub mod json;
 pub mod ndjson;
 pub mod perfetto;
 pub mod table;
 pub mod text;
 pub mod tree;
-pub mod units;
+pub use crate::units;
 pub mod whatif;
 
 mod columns;

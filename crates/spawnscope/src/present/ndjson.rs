@@ -42,6 +42,8 @@ fn write_launch(out: &mut dyn Write, forest: &Forest<'_>, waits: &Waits<'_>, ind
         phases: PhasesObject(&launch.phases),
         cpu_ns: nanos(launch.cpu),
         cpu_phases: PhasesObject(&launch.cpu_phases),
+        setup_closes: launch.setup_closes,
+        setup_close_ns: nanos(launch.setup_close_span),
         waits: Each(waits.of(index).map(|wait| WaitObject::of(forest, &wait))),
         exit: ExitObject::of(launch.outcome),
         caller: (),
@@ -76,6 +78,8 @@ struct LaunchLine<'a, Execs, FailedExecs, Waits> {
     phases: PhasesObject<'a>,
     cpu_ns: Option<u64>,
     cpu_phases: PhasesObject<'a>,
+    setup_closes: Option<u32>,
+    setup_close_ns: Option<u64>,
     waits: Waits,
     exit: Option<ExitObject>,
     /// Not known to any collector yet: `null`.
@@ -100,6 +104,9 @@ struct ExecObject<'a> {
     enter_ns: Option<u64>,
     return_ns: Option<u64>,
     load_ns: Option<u64>,
+    load_opens: Option<u32>,
+    load_failed_opens: Option<u32>,
+    load_cache: Option<bool>,
 }
 
 impl<'a> ExecObject<'a> {
@@ -118,6 +125,9 @@ impl<'a> ExecObject<'a> {
             enter_ns: nanos(exec.enter),
             return_ns: nanos(exec.returned),
             load_ns: nanos(exec.loaded),
+            load_opens: exec.load_opens,
+            load_failed_opens: exec.load_failed_opens,
+            load_cache: exec.load_cache,
         }
     }
 }

@@ -229,6 +229,10 @@ impl Assembler {
         self.next_exec += 1;
         let state = self.launch(launch);
         state.ran_first(first_run);
+        if let Some(closing) = executed.closing {
+            state.row.setup_closes = Some(closing.calls);
+            state.row.setup_close_span = Some(closing.span);
+        }
         let before = state.executed(exec);
         self.batch.execs.extend(before);
     }
@@ -246,6 +250,9 @@ impl Assembler {
             enter_cpu: executed.entered.map(|_| executed.cpu_at_entry),
             return_cpu: None,
             load_cpu: None,
+            load_opens: None,
+            load_failed_opens: None,
+            load_cache: None,
             path: self.interner.intern(&executed.path),
             interpreter: executed.interpreter.as_deref().map(|path| self.interner.intern(path)),
             argv: self.interner.intern(&argv),
@@ -257,9 +264,10 @@ impl Assembler {
     fn loaded(&mut self, launch: LaunchId, loaded: &Loaded) {
         let returned = self.relative(loaded.exec_returned);
         let loader = match loaded.loader {
-            Loader::Done { at, cpu } => Loader::Done {
+            Loader::Done { at, cpu, search } => Loader::Done {
                 at: self.relative(at),
                 cpu,
+                search,
             },
             other => other,
         };

@@ -100,6 +100,25 @@ impl<'row> Fields<'row> {
         value.map(Some).ok_or_else(|| self.bad(column, number.to_string()))
     }
 
+    /// The next column, a number that is finite.
+    pub(super) fn real(&mut self) -> Result<f64, BadValue> {
+        let column = self.next;
+        self.optional_real()?.ok_or_else(|| self.bad(column, "NULL".to_owned()))
+    }
+
+    /// The next column, a number that is finite, or NULL.
+    pub(super) fn optional_real(&mut self) -> Result<Option<f64>, BadValue> {
+        let column = self.next;
+        self.next += 1;
+        match self.row.get_ref(column) {
+            Ok(ValueRef::Null) => Ok(None),
+            Ok(ValueRef::Real(value)) if value.is_finite() => Ok(Some(value)),
+            Ok(ValueRef::Real(value)) => Err(self.bad(column, value.to_string())),
+            Ok(other) => Err(self.bad(column, format!("a value of type {}", other.data_type()))),
+            Err(error) => Err(self.bad(column, error.to_string())),
+        }
+    }
+
     /// The next column, a byte string.
     pub(super) fn bytes(&mut self) -> Result<&'row [u8], BadValue> {
         let column = self.next;

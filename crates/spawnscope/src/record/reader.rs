@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::event::{LeftCpu, Loss, Mechanism, Missing, Pid, TaskId};
+use crate::event::{Calibration, Constant, LeftCpu, Loss, Mechanism, Missing, Pid, TaskId};
 
 use super::claim;
 use super::error::{self, RecordError};
 use super::fields::{BadValue, Fields, FromColumn, TextIndex};
 use super::store::{self, LOCK_PATIENCE};
-use super::tables::{EXEC, FAILED_EXEC, LAUNCH, LOST, MISSING, RECORDING, SLICE, TEXT, THREAD, Table};
+use super::tables::{CALIBRATION, EXEC, FAILED_EXEC, LAUNCH, LOST, MISSING, RECORDING, SLICE, TEXT, THREAD, Table};
 use super::version::{self, Identity};
 
 pub use super::rows::{
@@ -24,6 +24,8 @@ pub use super::rows::{
 pub struct RecordingFile {
     connection: Connection,
     path: PathBuf,
+    /// Of the format.
+    version: i32,
     is_live: bool,
 }
 
@@ -60,6 +62,7 @@ impl RecordingFile {
             Identity::Readable => Ok(RecordingFile {
                 connection,
                 path,
+                version: user_version,
                 is_live,
             }),
             Identity::Newer(found) => Err(RecordError::NewerVersion {
@@ -88,6 +91,7 @@ impl RecordingFile {
             execs: self.rows(&EXEC, &index, exec)?,
             failed_execs: self.rows(&FAILED_EXEC, &index, failed_exec)?,
             texts,
+            calibration: self.rows(&CALIBRATION, &TextIndex::default(), calibration)?,
         })
     }
 
@@ -154,9 +158,12 @@ impl RecordingFile {
         texts: &TextIndex,
         mut take: impl FnMut(&mut Fields) -> Result<(), BadValue>,
     ) -> Result<(), RecordError> {
+        if table.since > self.version {
+            return Ok(());
+        }
         let mut statement = self
             .connection
-            .prepare(&table.select())
+            .prepare(&table.select(self.version))
             .map_err(|source| self.failed(source))?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next().map_err(|source| self.failed(source))? {
@@ -238,6 +245,15 @@ fn missing(fields: &mut Fields) -> Result<Missing, BadValue> {
     })
 }
 
+fn calibration(fields: &mut Fields) -> Result<Calibration, BadValue> {
+    Ok(Calibration {
+        what: fields.word_of(&Constant::ALL, Constant::name)?,
+        ns: fields.real()?,
+        low_ns: fields.optional_real()?,
+        high_ns: fields.optional_real()?,
+    })
+}
+
 fn loss(fields: &mut Fields) -> Result<Loss, BadValue> {
     Ok(Loss {
         kind: fields.word()?,
@@ -265,6 +281,8 @@ fn launch(fields: &mut Fields) -> Result<LaunchRow, BadValue> {
         exit_cpu: fields.optional()?,
         cpu: fields.optional()?,
         name: fields.optional()?,
+        setup_closes: fields.optional()?,
+        setup_close_span: fields.optional()?,
     })
 }
 
@@ -283,6 +301,9 @@ fn exec(fields: &mut Fields) -> Result<ExecRow, BadValue> {
         argv: fields.required()?,
         argv_bytes: fields.required()?,
         cwd: fields.optional()?,
+        load_opens: fields.optional()?,
+        load_failed_opens: fields.optional()?,
+        load_cache: fields.optional()?,
     })
 }
 

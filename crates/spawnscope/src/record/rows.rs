@@ -1,7 +1,7 @@
 //! The rows of a recording as plain data: what the writer puts in and the reader takes out, one type a table.
 //! Their columns and units are those of `schema.sql`; no SQL here.
 
-use crate::event::{LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, Pid, TaskId};
+use crate::event::{Calibration, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, Pid, TaskId};
 
 /// A whole recording without its slices, which are read on their own because they are many.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub struct Recording {
     pub failed_execs: Vec<FailedExecRow>,
     /// The strings that rows refer to.
     pub texts: Texts,
+    /// Constants of the machine that were measured before; those that are not here are unknown.
+    pub calibration: Vec<Calibration>,
 }
 
 /// What was recorded, and how it ended.
@@ -76,6 +78,8 @@ pub struct Header {
     pub origin: Nanos,
     /// What this machine does not let the collector see.
     pub missing: Vec<Missing>,
+    /// Constants of the machine, as far as they could be measured.
+    pub calibration: Vec<Calibration>,
 }
 
 /// What is known when a recording ends.
@@ -159,6 +163,8 @@ pub struct LaunchRow {
     pub exit_cpu: Option<Nanos>,
     pub cpu: Option<Nanos>,
     pub name: Option<TextId>,
+    pub setup_closes: Option<u32>,
+    pub setup_close_span: Option<Nanos>,
 }
 
 /// One successful `execve`.
@@ -178,6 +184,9 @@ pub struct ExecRow {
     pub argv: TextId,
     pub argv_bytes: u64,
     pub cwd: Option<TextId>,
+    pub load_opens: Option<u32>,
+    pub load_failed_opens: Option<u32>,
+    pub load_cache: Option<bool>,
 }
 
 /// One failed `execve`.

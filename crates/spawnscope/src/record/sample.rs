@@ -1,8 +1,8 @@
 //! Events and headers for the tests of this stage: a valid life of a process, which tests then bend.
 
 use crate::event::{
-    Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Mechanism, Nanos, ParentMemory,
-    Pid, Slice, Syscall, TaskId, Wake, Waker,
+    Calibration, Closing, Constant, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch,
+    Loaded, Loader, Mechanism, Nanos, ParentMemory, Pid, Slice, Syscall, TaskId, Wake, Waker,
 };
 
 use super::rows::Scope;
@@ -28,6 +28,12 @@ pub(super) fn header() -> Header {
         missing: vec![crate::event::Missing {
             what: "sched_prepare_exec".into(),
             effect: "exec begins late".into(),
+        }],
+        calibration: vec![Calibration {
+            what: Constant::PageCopy,
+            ns: 33_250.5,
+            low_ns: Some(30_000.0),
+            high_ns: None,
         }],
     }
 }
@@ -90,6 +96,10 @@ pub(super) fn executed(at: u64, launch: LaunchId, argv: &str) -> Event {
         argv_bytes: argv.len() as u64,
         argv,
         cwd: Some(b"/work".to_vec()),
+        closing: Some(Closing {
+            calls: 3,
+            span: Nanos(4),
+        }),
     });
     event(at, launch, kind)
 }
@@ -98,6 +108,11 @@ pub(super) fn loaded(at: u64, launch: LaunchId) -> Event {
     let loader = Loader::Done {
         at: instant(at),
         cpu: Nanos(40),
+        search: LibrarySearch {
+            opens: 2,
+            failed_opens: 1,
+            cache: Some(true),
+        },
     };
     let kind = EventKind::Loaded(Loaded {
         exec_returned: instant(at - 5),
@@ -195,11 +210,15 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
                 .chain(&mut executed.entered)
                 .for_each(stretch);
             stretch_cpu(&mut executed.cpu_at_entry);
+            executed
+                .closing
+                .iter_mut()
+                .for_each(|closing| stretch_cpu(&mut closing.span));
         }
         EventKind::Loaded(loaded) => {
             stretch(&mut loaded.exec_returned);
             stretch_cpu(&mut loaded.cpu_at_return);
-            if let Loader::Done { at, cpu } = &mut loaded.loader {
+            if let Loader::Done { at, cpu, .. } = &mut loaded.loader {
                 stretch(at);
                 stretch_cpu(cpu);
             }

@@ -15,7 +15,7 @@ use super::error::RecordError;
 use super::intern::NewText;
 use super::redact::Redaction;
 use super::rows::{Ending, FailedExecRow, Header, LaunchRow, Origin, SliceRow, TextId, ThreadRow, WakerRow};
-use super::tables::{EXEC, FAILED_EXEC, LAUNCH, SLICE, TEXT, THREAD};
+use super::tables::{CALIBRATION, EXEC, FAILED_EXEC, LAUNCH, SLICE, TEXT, THREAD};
 use super::unfinished::OrderedExec;
 
 /// How long to wait for another program that holds a lock, such as a report on the recording while it grows.
@@ -142,6 +142,16 @@ fn create_schema(connection: &mut Connection, header: &Header, redaction: Redact
             [&missing.what, &missing.effect],
         )?;
     }
+    let mut insert = transaction.prepare(&CALIBRATION.insert())?;
+    for constant in &header.calibration {
+        insert.execute(params![
+            constant.what.name(),
+            constant.ns,
+            constant.low_ns,
+            constant.high_ns
+        ])?;
+    }
+    drop(insert);
     transaction.commit()
 }
 
@@ -195,6 +205,8 @@ fn write_launches(transaction: &Transaction, launches: &[LaunchRow]) -> rusqlite
             nanos(row.exit_cpu),
             nanos(row.cpu),
             row.name.map(text),
+            row.setup_closes,
+            nanos(row.setup_close_span),
         ])?;
     }
     Ok(())
@@ -236,6 +248,9 @@ fn write_execs(transaction: &Transaction, execs: &[OrderedExec]) -> rusqlite::Re
             text(row.argv),
             integer(row.argv_bytes),
             row.cwd.map(text),
+            row.load_opens,
+            row.load_failed_opens,
+            row.load_cache,
         ])?;
     }
     Ok(())

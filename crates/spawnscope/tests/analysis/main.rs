@@ -12,6 +12,8 @@ mod path_search;
 mod phases;
 mod replay;
 mod report;
+mod serial;
 mod slices;
 mod tree;
 mod waits;
+mod whatif;

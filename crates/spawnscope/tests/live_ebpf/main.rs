@@ -15,6 +15,7 @@ mod phases;
 mod reaping;
 mod scale;
 mod scopes;
+mod setup_and_loader;
 mod terminal;
 mod traces;
 
@@ -24,6 +25,7 @@ fn main() -> std::process::ExitCode {
         counts::tests(),
         commands::tests(),
         arguments::tests(),
+        setup_and_loader::tests(),
         causes::tests(),
         histories::tests(),
         reaping::tests(),

@@ -4,8 +4,8 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use super::wire::*;
 use crate::event::{
-    Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Mechanism, Nanos, ParentMemory,
-    Pid, Slice, Syscall, TaskId, Wake, Waker,
+    Closing, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch, Loaded, Loader, Mechanism,
+    Nanos, ParentMemory, Pid, Slice, Syscall, TaskId, Wake, Waker,
 };
 
 const CLONE_VM: u64 = 0x100;
@@ -144,6 +144,10 @@ fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
         argv: argv.to_vec(),
         argv_bytes: executed.argv_total,
         cwd: (executed.cwd_complete != 0).then(|| join_components(cwd)),
+        closing: (executed.setup_closes != NOT_COUNTED).then_some(Closing {
+            calls: executed.setup_closes,
+            span: Nanos(executed.setup_close_span),
+        }),
     })
 }
 
@@ -173,6 +177,15 @@ fn loaded(loaded: &WireLoaded) -> Loaded {
             LOADER_DONE => Loader::Done {
                 at: Nanos(loaded.load_end),
                 cpu: Nanos(loaded.cpu_at_load_end),
+                search: LibrarySearch {
+                    opens: loaded.opens,
+                    failed_opens: loaded.failed_opens,
+                    cache: match loaded.cache {
+                        CACHE_OPENED => Some(true),
+                        CACHE_FAILED => Some(false),
+                        _ => None,
+                    },
+                },
             },
             _ => Loader::Unknown,
         },
@@ -326,6 +339,42 @@ mod tests {
             Some(b"/".to_vec())
         );
         assert_eq!(cwd(&executed([b"x\0", b"/bin/sh\0", b"", b"a\0"], false)), None);
+    }
+
+    #[test]
+    fn closes_are_known_for_a_first_exec_only_and_none_is_not_unknown() {
+        let closing = |closes: u32, span: u64| {
+            let mut record = WireExecuted::new_zeroed();
+            (record.header, record.setup_closes, record.setup_close_span) = (header(KIND_EXECUTED), closes, span);
+            match decoded(record.as_bytes()).unwrap().remove(0) {
+                EventKind::Executed(executed) => executed.closing.map(|closing| (closing.calls, closing.span)),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(closing(0, 0), Some((0, Nanos(0))));
+        assert_eq!(closing(3, 70), Some((3, Nanos(70))));
+        assert_eq!(closing(NOT_COUNTED, 0), None);
+    }
+
+    #[test]
+    fn a_cache_that_nobody_asked_for_is_neither_there_nor_missing() {
+        let cache = |cache: u32| {
+            let mut record = WireLoaded::new_zeroed();
+            (record.header, record.loader, record.cache) = (header(KIND_LOADED), LOADER_DONE, cache);
+            (record.opens, record.failed_opens) = (4, 9);
+            match decoded(record.as_bytes()).unwrap().remove(0) {
+                EventKind::Loaded(Loaded {
+                    loader: Loader::Done { search, .. },
+                    ..
+                }) => {
+                    assert_eq!((search.opens, search.failed_opens), (4, 9));
+                    search.cache
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        let of = [CACHE_OPENED, CACHE_FAILED, CACHE_NOT_ASKED_FOR].map(cache);
+        assert_eq!(of, [Some(true), Some(false), None]);
     }
 
     #[test]

@@ -156,6 +156,8 @@ enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
 #define TS_COMPAT 0x02
 /* include/linux/preempt.h: NMI, hard interrupt, or serving (not merely disabling) soft interrupts */
 #define INTERRUPT_CONTEXT 0x00ff0100
+/* include/uapi/asm-generic/errno-base.h */
+#define ENOENT 2
 /* include/uapi/linux/{wait,mman}.h */
 #define WNOWAIT 0x01000000
 #define PROT_READ 1
@@ -165,9 +167,10 @@ enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
 
 /* arch/x86/entry/syscalls/syscall_64.tbl */
 enum {
-	NR_read = 0, NR_write = 1, NR_close = 3, NR_fstat = 5, NR_mmap = 9, NR_mprotect = 10, NR_munmap = 11, NR_brk = 12,
-	NR_pread64 = 17, NR_writev = 20, NR_access = 21, NR_clone = 56, NR_fork = 57, NR_vfork = 58, NR_execve = 59,
-	NR_wait4 = 61, NR_readlink = 89, NR_arch_prctl = 158, NR_set_tid_address = 218, NR_exit_group = 231,
-	NR_waitid = 247, NR_openat = 257, NR_newfstatat = 262, NR_set_robust_list = 273, NR_prlimit64 = 302,
-	NR_getrandom = 318, NR_execveat = 322, NR_rseq = 334, NR_clone3 = 435,
+	NR_read = 0, NR_write = 1, NR_open = 2, NR_close = 3, NR_stat = 4, NR_fstat = 5, NR_lstat = 6, NR_mmap = 9,
+	NR_mprotect = 10, NR_munmap = 11, NR_brk = 12, NR_pread64 = 17, NR_writev = 20, NR_access = 21, NR_clone = 56,
+	NR_fork = 57, NR_vfork = 58, NR_execve = 59, NR_wait4 = 61, NR_readlink = 89, NR_arch_prctl = 158,
+	NR_set_tid_address = 218, NR_exit_group = 231, NR_waitid = 247, NR_openat = 257, NR_newfstatat = 262,
+	NR_readlinkat = 267, NR_faccessat = 269, NR_set_robust_list = 273, NR_prlimit64 = 302, NR_getrandom = 318,
+	NR_execveat = 322, NR_statx = 332, NR_rseq = 334, NR_clone3 = 435, NR_close_range = 436, NR_faccessat2 = 439,
 };

@@ -52,10 +52,12 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	__u64 now = bpf_ktime_get_ns();
 	task->off = now;
 	task->left = LEFT_CREATED;
-	if (thread)
+	if (thread) {
 		emit_thread(child, task, creator->task, now);
-	else
+	} else {
+		task->flags |= TASK_IN_SETUP;
 		emit_launch(parent, child, creator, task, now);
+	}
 	return 0;
 }
 
@@ -135,6 +137,14 @@ static __always_inline __u32 add_names(struct scratch *scratch, struct linux_bin
 	return used + bytes;
 }
 
+/* Where the execve was not seen to be entered, it was a 32-bit call, and so were those before it. */
+static __always_inline void add_closes(struct WireExecuted *executed, struct WireTask *task)
+{
+	bool counted = task->flags & TASK_IN_SETUP && task->exec_entered;
+	executed->setup_closes = counted ? task->setup_closes : NOT_COUNTED;
+	executed->setup_close_span = task->setup_close_span;
+}
+
 /* The new image stands; execve has not returned yet. After an exec by a thread that was not the first, `p` is that
  * thread, now under the process's pid. */
 SEC("tp_btf/sched_process_exec")
@@ -150,7 +160,7 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *b
 	executed->first_run = task->first_run;
 	executed->entered = task->exec_entered;
 	executed->cpu_at_entry = task->exec_entry_cpu;
-	executed->reserved = 0;
+	add_closes(executed, task);
 	__u32 used = add_names(scratch, bprm);
 	used = add_argv(scratch, p->mm, used);
 	add_cwd(scratch, p->fs, used);
@@ -161,7 +171,7 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *b
 	if (bpf_ringbuf_output(&events, scratch, sizeof(*executed) + used, wakeup_flag()))
 		count_lost(KIND_EXECUTED);
 	task->exec_entered = task->exec_entry_cpu = 0;
-	task->flags |= TASK_EXECUTED;
+	task->flags = (task->flags | TASK_EXECUTED) & ~TASK_IN_SETUP;
 	task->interpreter_base = interpreter_base(scratch, p->mm);
 	return 0;
 }

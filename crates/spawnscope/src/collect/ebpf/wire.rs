@@ -46,6 +46,16 @@ pub const EXECUTED_DATA_BYTES: u32 = 12800;
 /// Length of a thread's name (TASK_COMM_LEN).
 pub const COMM_BYTES: usize = 16;
 
+/// `setup_closes`: this was not the process's first exec, or some of its system calls were not seen.
+pub const NOT_COUNTED: u32 = 0xffff_ffff;
+
+/// `cache`: the loader did not ask for /etc/ld.so.cache.
+pub const CACHE_NOT_ASKED_FOR: u32 = 0;
+/// `cache`: it opened it.
+pub const CACHE_OPENED: u32 = 1;
+/// `cache`: it could not open it.
+pub const CACHE_FAILED: u32 = 2;
+
 /// `loader`: the image has no interpreter.
 pub const LOADER_NONE: u32 = 0;
 /// `loader`: `load_end` is known.
@@ -152,7 +162,10 @@ pub struct WireExecuted {
     pub cwd_bytes: u32,
     /// Whether the working directory's root was reached.
     pub cwd_complete: u32,
-    pub reserved: u32,
+    /// Calls of close and close_range since the process was created, or NOT_COUNTED.
+    pub setup_closes: u32,
+    /// Time spent on them, see `close_run_since`.
+    pub setup_close_span: u64,
 }
 
 /// The image is ready.
@@ -165,7 +178,10 @@ pub struct WireLoaded {
     pub load_end: u64,
     pub cpu_at_load_end: u64,
     pub loader: u32,
-    pub reserved: u32,
+    /// What the loader did up to `load_end`: files opened, looks for files that failed, what became of the cache.
+    pub opens: u32,
+    pub failed_opens: u32,
+    pub cache: u32,
 }
 
 /// A thread begins to exit.
@@ -279,6 +295,10 @@ pub struct WireTask {
     pub cache_address: u64,
     pub load_candidate: u64,
     pub load_candidate_cpu: u64,
+    /// During set-up, when the latest call of close or close_range was entered or returned, if no other system call
+    /// came since; else 0. The time from each such instant to the next makes up `setup_close_span`.
+    pub close_run_since: u64,
+    pub setup_close_span: u64,
     pub waker_pid: u32,
     pub waker_kind: u32,
     /// Number of the system call it is in; -1 in user space.
@@ -288,6 +308,14 @@ pub struct WireTask {
     pub load_state: u32,
     /// TASK_* flags.
     pub flags: u32,
+    pub setup_closes: u32,
+    /// Files that the loader opened so far, and looks for files that failed; and how many of each at `load_candidate`.
+    pub load_opens: u32,
+    pub load_failed_opens: u32,
+    pub candidate_opens: u32,
+    pub candidate_failed_opens: u32,
+    /// CACHE_*.
+    pub cache: u32,
     pub reserved: u32,
     pub waker_comm: [u8; COMM_BYTES],
 }
@@ -298,3 +326,5 @@ pub const TASK_IGNORED: u32 = 1;
 pub const TASK_LAST_THREAD: u32 = 2;
 /// `flags` of a task: an `execve` of it succeeded and has not returned yet.
 pub const TASK_EXECUTED: u32 = 4;
+/// `flags` of a task: the first thread of a process that was created while recording and has not executed a program yet.
+pub const TASK_IN_SETUP: u32 = 8;

@@ -89,6 +89,31 @@ fn a_newer_version_is_named_with_what_is_known() {
 }
 
 #[test]
+fn version_1_is_read_and_what_came_later_is_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.db");
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(include_str!("../../../tests/recordings/version_1.sql"))
+        .unwrap();
+    let file = RecordingFile::open(&path).unwrap();
+    let recording = file.read().unwrap();
+    let launch = &recording.launches[1];
+    assert_eq!((launch.pid, launch.cpu), (Some(Pid(101)), Some(Nanos(420_000))));
+    assert_eq!((launch.setup_closes, launch.setup_close_span), (None, None));
+    let exec = &recording.execs[1];
+    assert_eq!(recording.texts.get(exec.path), b"/bin/true");
+    assert_eq!(
+        (exec.load_opens, exec.load_failed_opens, exec.load_cache),
+        (None, None, None)
+    );
+    assert_eq!(recording.calibration, []);
+    let mut slices = 0;
+    file.slices(&mut |_| slices += 1).unwrap();
+    assert_eq!((slices, file.threads().unwrap().len()), (2, 0));
+}
+
+#[test]
 fn a_file_that_was_cut_short_is_damaged() {
     let (_folder, path) = recording(1_000);
     let whole = fs::metadata(&path).unwrap().len();
@@ -191,6 +216,18 @@ fn a_value_that_cannot_be_is_named_with_its_table_and_column() {
         (
             "UPDATE text SET bytes = 5",
             "column bytes of table text holds a value of type Integer",
+        ),
+        (
+            "UPDATE calibration SET what = 'luck'",
+            "column what of table calibration holds 'luck'",
+        ),
+        (
+            "UPDATE calibration SET ns = 9e999",
+            "column ns of table calibration holds inf",
+        ),
+        (
+            "UPDATE calibration SET low_ns = 'some'",
+            "column low_ns of table calibration holds a value of type Text",
         ),
         (
             "INSERT INTO lost VALUES ('slice', -1)",

@@ -73,7 +73,9 @@ fn what_is_recorded_is_read_back() {
         execs,
         failed_execs,
         texts,
+        calibration,
     } = file.read().unwrap();
+    assert_eq!(calibration, header().calibration);
     assert_eq!(info.version, env!("CARGO_PKG_VERSION"));
     assert_eq!(
         (info.collector.as_str(), info.scope, info.arch.as_str(), info.cpus),

@@ -1,4 +1,4 @@
-//! Figures as people read them: three significant digits and a unit. One megabyte is 1,000,000 bytes.
+//! Figures as people read them, for sentences and tables: three significant digits and a unit. One megabyte is 1,000,000 bytes.
 
 use crate::event::Nanos;
 

@@ -1,0 +1,171 @@
+//! Advice: what is worth changing, how, and what that would bring. `rules` find launches and propose a fix, one rule a file;
+//! each proposal is played, and only what saves wall time for sure is told, the largest saving first.
+
+mod ground;
+mod rules;
+
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use super::whatif::{Fix, Prediction};
+use crate::event::Nanos;
+pub use ground::Ground;
+
+/// What a rule has found: launches that cost more than they need to, and a way to change that.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Name of the rule, such as `needless-shell`.
+    pub rule: &'static str,
+    /// What is the matter, in one sentence without its full stop.
+    pub title: String,
+    /// The launches that it is about, by index.
+    pub launches: Vec<u32>,
+    /// Sentences with the figures that it rests on.
+    pub evidence: Vec<String>,
+    /// Arguments of one of the launches.
+    pub example: Vec<Vec<u8>>,
+    /// What to do, a line each: sentences, or text to type.
+    pub fix: Vec<String>,
+    /// What the fix does not help against, or may break.
+    pub limits: String,
+    /// Options of `spawnscope whatif` that try it.
+    pub whatif: String,
+    /// The same for the replay.
+    pub tries: Vec<Fix>,
+    /// Where the predicted saving comes from.
+    pub basis: Basis,
+}
+
+/// Where a predicted saving comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The time was seen to be spent on what is to go.
+    Measured,
+    /// A model says how much would remain.
+    Modelled,
+}
+
+/// A finding with what its fix would bring.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    /// What was found.
+    pub finding: Finding,
+    /// Wall time that the fix saves: expected, at least, at most.
+    pub saving: [Nanos; 3],
+    /// Places in the list, from 0, of earlier advice about some of the same launches: their savings do not add.
+    pub overlaps: Vec<usize>,
+}
+
+/// Everything that is worth telling.
+#[derive(Clone, Debug, Default)]
+pub struct Advices {
+    /// What saves wall time, the most first.
+    pub worth: Vec<Advice>,
+    /// What costs much but holds nothing up: not worth fixing.
+    pub not_worth: Vec<Advice>,
+    /// What the first three save together, when there are at least two.
+    pub together: Option<[Nanos; 3]>,
+}
+
+/// A saving has to exceed this share of the wall to be told.
+const LEAST_SHARE: f64 = 0.01;
+/// And this.
+const LEAST_SAVING: Nanos = Nanos(5_000_000);
+/// What is not worth fixing is told when its launches took this share of the wall.
+const NOTABLE_SHARE: f64 = 0.05;
+/// So many first ones are tried together.
+const TOGETHER: usize = 3;
+
+/// Applies all rules to a recording.
+#[must_use]
+pub fn advise(ground: &Ground<'_, '_>) -> Advices {
+    let findings: Vec<Finding> = rules::ALL.iter().flat_map(|rule| rule(ground)).collect();
+    let worthy = |finding: &Finding| ground.most_saved(&finding.launches) >= least(ground.wall());
+    let findings: Vec<Finding> = findings.into_iter().filter(worthy).collect();
+    let tries: Vec<&[Fix]> = findings.iter().map(|finding| finding.tries.as_slice()).collect();
+    let predictions = predict_all(ground, &tries);
+    let mut advices = Advices::default();
+    for (finding, prediction) in findings.into_iter().zip(predictions) {
+        let saving = prediction.saving();
+        let advice = Advice {
+            finding,
+            saving,
+            overlaps: Vec::new(),
+        };
+        if saving[1] > least(ground.wall()) {
+            advices.worth.push(advice);
+        } else if ground.spent_on(&advice.finding.launches) > share_of(ground.wall(), NOTABLE_SHARE) {
+            advices.not_worth.push(advice);
+        }
+    }
+    let by_saving = |advice: &Advice| {
+        (
+            Reverse(advice.saving),
+            advice.finding.rule,
+            advice.finding.title.clone(),
+        )
+    };
+    advices.worth.sort_by_key(by_saving);
+    advices
+        .not_worth
+        .sort_by_key(|advice| (Reverse(ground.spent_on(&advice.finding.launches)), advice.finding.rule));
+    mark_overlaps(&mut advices.worth);
+    advices.together = together(ground, &advices.worth);
+    advices
+}
+
+fn least(wall: Nanos) -> Nanos {
+    share_of(wall, LEAST_SHARE).max(LEAST_SAVING)
+}
+
+fn share_of(wall: Nanos, share: f64) -> Nanos {
+    Nanos((wall.0 as f64 * share) as u64)
+}
+
+/// Plays every proposal, as many at a time as there are CPUs for it.
+fn predict_all(ground: &Ground<'_, '_>, tries: &[&[Fix]]) -> Vec<Prediction> {
+    let next = AtomicUsize::new(0);
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(tries.len());
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(fixes) = tries.get(index) else { return done };
+            done.push((index, ground.whatif.predict(fixes)));
+        }
+    };
+    let mut done: Vec<(usize, Prediction)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap_or_default())
+            .collect()
+    });
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, prediction)| prediction).collect()
+}
+
+fn mark_overlaps(advices: &mut [Advice]) {
+    for index in 1..advices.len() {
+        let (before, rest) = advices.split_at_mut(index);
+        let own = &rest[0].finding.launches;
+        let shares = |other: &Advice| {
+            other
+                .finding
+                .launches
+                .iter()
+                .any(|launch| own.binary_search(launch).is_ok())
+        };
+        rest[0].overlaps = (0..index).filter(|other| shares(&before[*other])).collect();
+    }
+}
+
+fn together(ground: &Ground<'_, '_>, advices: &[Advice]) -> Option<[Nanos; 3]> {
+    if advices.len() < 2 {
+        return None;
+    }
+    let first = advices.iter().take(TOGETHER);
+    let fixes: Vec<Fix> = first.flat_map(|advice| advice.finding.tries.iter().cloned()).collect();
+    Some(ground.whatif.predict(&fixes).saving())
+}

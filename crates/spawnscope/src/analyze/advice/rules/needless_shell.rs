@@ -1,0 +1,52 @@
+//! `sh -c 'program arguments'`: a shell between a program and the one it wants, with nothing in the command that only a shell
+//! can do.
+
+use std::collections::BTreeMap;
+
+use super::super::ground::{name, time};
+use super::super::{Basis, Finding, Ground};
+use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::{Change, needless_shell};
+use crate::units;
+
+pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+    let mut by_parent: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
+    for (index, launch) in (0..).zip(&ground.forest().launches) {
+        if launch.is_launch() && launch.parent.is_some() && needless_shell(ground.forest(), index).is_some() {
+            by_parent.entry(launch.birth_command.name).or_default().push(index);
+        }
+    }
+    by_parent
+        .into_iter()
+        .map(|(parent, launches)| finding(ground, parent, launches))
+        .collect()
+}
+
+fn finding(ground: &Ground<'_, '_>, parent: &[u8], launches: Vec<u32>) -> Finding {
+    let count = units::counted(launches.len() as u64, "launch", "launches");
+    let parent = name(parent);
+    Finding {
+        rule: "needless-shell",
+        title: format!("{parent} starts programs through a shell that is not needed"),
+        evidence: vec![format!(
+            "{count} by {parent} through `sh -c`, {} in all; the commands hold nothing that only a shell can do",
+            time(ground.spent_on(&launches))
+        )],
+        example: ground.example(&launches),
+        fix: vec![
+            "start the program itself with its arguments as a list:".to_owned(),
+            "  Python: subprocess.run([\"prog\", \"arg\"]) without shell=True".to_owned(),
+            "  C: posix_spawnp(), not system() or popen()".to_owned(),
+            "  Perl: system(\"prog\", \"arg\")   Ruby: system(\"prog\", \"arg\")   Node: execFile()".to_owned(),
+            "  make: a recipe line without quotes, redirections and ; needs no shell".to_owned(),
+        ],
+        limits: "commands with pipes, redirections, wildcards or several steps still need their shell".to_owned(),
+        whatif: format!("--no-shell=parent={parent}"),
+        tries: vec![Fix {
+            change: Change::NoShell,
+            launches: launches.clone(),
+        }],
+        basis: Basis::Modelled,
+        launches,
+    }
+}

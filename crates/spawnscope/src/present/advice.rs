@@ -1,0 +1,238 @@
+//! Advice for people: in short at the end of a report, in full from `spawnscope advise`; and as JSON.
+
+use serde_json::{Map, Value, json};
+
+use super::json::{insert_arguments, nanos};
+use super::page::{Page, plain, styled};
+use super::palette::{PLAIN, QUIET, TITLE};
+use super::{text, units};
+use crate::analyze::advice::{Advice, Advices, Basis};
+use crate::analyze::report::{GroupBy, Report, Spent};
+use crate::event::Nanos;
+
+/// Advice that a report tells.
+const MOST_IN_REPORT: usize = 3;
+/// Version of the keys of `advise --json`.
+const SCHEMA_VERSION: u32 = 1;
+
+/// The section of the report: what to change first.
+pub(super) fn first_ones(page: &mut Page, report: &Report) {
+    let advices = &report.advices.worth;
+    if advices.is_empty() {
+        return;
+    }
+    page.heading("What to change");
+    for (number, advice) in (1..).zip(advices.iter().take(MOST_IN_REPORT)) {
+        numbered_title(page, number, advice);
+        page.sentence(5, PLAIN, &saving(advice, report.wall));
+    }
+    together(page, &report.advices);
+    page.sentence(2, QUIET, "`spawnscope advise` says how, and what else there is");
+}
+
+/// All advice, as text.
+#[must_use]
+pub fn render(report: &Report, all: bool, width: usize) -> String {
+    let mut page = Page::of_width(width);
+    page.line([styled(
+        TITLE,
+        text::command_line(report.command.iter().map(Vec::as_slice), Some(width)),
+    )]);
+    let wall = units::time(report.wall);
+    let advices = &report.advices;
+    if report.replay_error.is_none() {
+        page.sentence(
+            2,
+            PLAIN,
+            "no advice: this recording holds no command that began and ended in it",
+        );
+        return page.finish();
+    }
+    if advices.worth.is_empty() {
+        page.sentence(
+            2,
+            PLAIN,
+            &format!("nothing about launches is worth changing; the wall is {wall}"),
+        );
+    }
+    for (number, advice) in (1..).zip(&advices.worth) {
+        page.line([]);
+        numbered_title(&mut page, number, advice);
+        page.sentence(5, TITLE, &saving(advice, report.wall));
+        in_full(&mut page, advice);
+    }
+    page.line([]);
+    together(&mut page, advices);
+    not_worth(&mut page, advices, all);
+    page.finish()
+}
+
+fn numbered_title(page: &mut Page, number: usize, advice: &Advice) {
+    let title = text::escape(advice.finding.title.as_bytes());
+    let width = page.width().saturating_sub(5);
+    for (index, line) in text::wrap(&title, width).into_iter().enumerate() {
+        let number = if index == 0 {
+            format!("  {number}. ")
+        } else {
+            " ".repeat(5)
+        };
+        page.line([plain(number), styled(TITLE, line)]);
+    }
+}
+
+fn saving(advice: &Advice, wall: Nanos) -> String {
+    let [expected, least, most] = advice.saving.map(units::time);
+    let share = units::percent(advice.saving[0], wall);
+    let basis = match advice.finding.basis {
+        Basis::Measured => "measured",
+        Basis::Modelled => "modelled",
+    };
+    format!("saves {expected} of the wall, {share} ({least} to {most}; {basis})")
+}
+
+fn in_full(page: &mut Page, advice: &Advice) {
+    let finding = &advice.finding;
+    for sentence in &finding.evidence {
+        page.sentence(5, PLAIN, &text::escape(sentence.as_bytes()));
+    }
+    if !finding.example.is_empty() {
+        let width = page.width().saturating_sub(17);
+        let example = text::command_line(finding.example.iter().map(Vec::as_slice), Some(width));
+        page.line([styled(QUIET, "     for example "), plain(example)]);
+    }
+    for line in &finding.fix {
+        // A snippet is typed as it stands; a sentence may be broken.
+        let escaped = text::escape(line.as_bytes());
+        if line.starts_with("  ") {
+            page.line([plain(format!("     {escaped}"))]);
+        } else {
+            page.sentence(5, PLAIN, &format!("-> {escaped}"));
+        }
+    }
+    page.sentence(5, QUIET, &format!("but: {}", text::escape(finding.limits.as_bytes())));
+    let numbers: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
+    if !numbers.is_empty() {
+        let numbers = numbers.join(", ");
+        page.sentence(
+            5,
+            QUIET,
+            &format!("about some of the same launches as {numbers}: the savings do not add"),
+        );
+    }
+    if !finding.whatif.is_empty() {
+        let whatif = text::escape(finding.whatif.as_bytes());
+        page.sentence(5, QUIET, &format!("try: spawnscope whatif {whatif}"));
+    }
+}
+
+fn together(page: &mut Page, advices: &Advices) {
+    if let Some([expected, least, most]) = advices.together.map(|saving| saving.map(units::time)) {
+        let first = advices.worth.len().min(MOST_IN_REPORT);
+        page.sentence(
+            2,
+            PLAIN,
+            &format!("the first {first} together save {expected} ({least} to {most})"),
+        );
+    }
+}
+
+fn not_worth(page: &mut Page, advices: &Advices, all: bool) {
+    let count = advices.not_worth.len() as u64;
+    if count == 0 {
+        return;
+    }
+    if !all {
+        let more = units::counted(
+            count,
+            "finding holds nothing up and is",
+            "findings hold nothing up and are",
+        );
+        page.sentence(2, QUIET, &format!("{more} not worth fixing; `--all` shows"));
+        return;
+    }
+    page.heading("Not worth fixing: off the critical path");
+    for advice in &advices.not_worth {
+        page.sentence(2, PLAIN, &text::escape(advice.finding.title.as_bytes()));
+        let [expected, _, most] = advice.saving.map(units::time);
+        page.sentence(5, QUIET, &format!("would save {expected} of the wall ({most} at most)"));
+    }
+}
+
+/// What is principally the matter, in one sentence; `None` without slices to tell it from.
+#[must_use]
+pub fn principal_cause(report: &Report) -> Option<String> {
+    let wall = units::time(report.wall);
+    if let Some(first) = report.advices.worth.first() {
+        let title = text::escape(first.finding.title.as_bytes());
+        let [expected, least, most] = first.saving.map(units::time);
+        return Some(format!(
+            "{title}: without that, the {wall} would be {expected} shorter ({least} to {most})."
+        ));
+    }
+    let (what, time) = report.where_the_wall_went.first()?;
+    let share = units::percent(*time, report.wall);
+    if *what == Spent::Tax {
+        let dearest = report.groups.iter().max_by_key(|group| group.sums.critical)?;
+        let count = units::counted(dearest.sums.count, "launch", "launches");
+        let made = match report.group_by {
+            GroupBy::Command => "of",
+            GroupBy::Parent => "by",
+        };
+        let label = text::escape(&dearest.label);
+        return Some(format!(
+            "Launching is {share} of the wall, most of it for {count} {made} {label}; no rule knows a fix for that."
+        ));
+    }
+    let what = super::critical::words(what);
+    Some(format!(
+        "Nothing about launches is worth changing: {share} of the wall is {what}."
+    ))
+}
+
+/// All advice as a JSON object in several lines, with a newline at its end.
+#[must_use]
+pub fn json(report: &Report) -> String {
+    let advices = &report.advices;
+    let value = json!({
+        "schema_version": SCHEMA_VERSION,
+        "wall_ns": report.wall.0,
+        "replay_error": report.replay_error,
+        "principal_cause": principal_cause(report),
+        "advice": values(&advices.worth),
+        "not_worth": values(&advices.not_worth),
+        "together": advices.together.map(|[expected, least, most]| json!({
+            "rules": advices.worth.iter().take(MOST_IN_REPORT).map(|advice| advice.finding.rule).collect::<Vec<_>>(),
+            "saving_ns": expected.0, "saving_low_ns": least.0, "saving_high_ns": most.0,
+        })),
+    });
+    format!("{value:#}\n")
+}
+
+/// Advice as an array.
+pub(super) fn values(advices: &[Advice]) -> Vec<Value> {
+    advices.iter().map(value).collect()
+}
+
+fn value(advice: &Advice) -> Value {
+    let finding = &advice.finding;
+    let [expected, least, most] = advice.saving;
+    let mut object = Map::new();
+    object.insert("rule".into(), finding.rule.into());
+    object.insert("title".into(), finding.title.as_str().into());
+    object.insert("count".into(), finding.launches.len().into());
+    object.insert("saving_ns".into(), nanos(Some(expected)));
+    object.insert("saving_low_ns".into(), nanos(Some(least)));
+    object.insert("saving_high_ns".into(), nanos(Some(most)));
+    object.insert("evidence".into(), finding.evidence.join(". ").into());
+    insert_arguments(&mut object, "example", finding.example.iter().map(Vec::as_slice));
+    object.insert("fix".into(), finding.fix.join("\n").into());
+    object.insert("limits".into(), finding.limits.as_str().into());
+    object.insert("whatif".into(), finding.whatif.as_str().into());
+    let basis = match finding.basis {
+        Basis::Measured => "measured",
+        Basis::Modelled => "modelled",
+    };
+    object.insert("basis".into(), basis.into());
+    object.insert("overlaps".into(), advice.overlaps.as_slice().into());
+    Value::Object(object)
+}

@@ -1,0 +1,135 @@
+//! A shell that launches one program after another and waits for each, with the slices that go with it.
+
+use spawnscope::analyze::replay::Replay;
+use spawnscope::analyze::timeline::Timelines;
+use spawnscope::analyze::whatif::changes::Change;
+use spawnscope::analyze::whatif::constants::Constants;
+use spawnscope::analyze::whatif::{Fix, Prediction, WhatIf};
+use spawnscope::analyze::{Forest, SliceCollection};
+use spawnscope::event::{LaunchId, Nanos, TaskId};
+use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
+
+use crate::builder::{Builder, ROOT, Spans};
+use crate::slices::{created, ended, slice};
+
+pub(crate) const READ: u32 = 0;
+pub(crate) const WAIT4: u32 = 61;
+pub(crate) const CLOCK_NANOSLEEP: u32 = 230;
+/// What the shell does before each launch.
+pub(crate) const BETWEEN: u64 = 300_000;
+/// Before the first launch, and behind the last one.
+pub(crate) const SHELL: u64 = 2_000_000;
+
+/// A recording under construction.
+pub(crate) struct Serial {
+    pub(crate) builder: Builder,
+    pub(crate) slices: Vec<SliceRow>,
+    /// Where the shell got its CPU, and what time it is.
+    on: u64,
+    now: u64,
+}
+
+impl Serial {
+    pub(crate) fn new() -> Serial {
+        Serial {
+            builder: Builder::command("/bin/bash", &["bash", "script.sh"], 1_000_000_000),
+            slices: Vec::new(),
+            on: 0,
+            now: SHELL,
+        }
+    }
+
+    /// One launch of which the shell waits for the end in wait4.
+    pub(crate) fn launch(&mut self, spans: &Spans, program: Option<(&str, &[&str])>) -> LaunchId {
+        self.launch_waiting(spans, program, WAIT4)
+    }
+
+    /// The same with another system call: read, when the output is wanted.
+    pub(crate) fn launch_waiting(&mut self, spans: &Spans, program: Option<(&str, &[&str])>, call: u32) -> LaunchId {
+        let child = self.begin(spans, program);
+        let (created_at, zombie) = self.life(child);
+        let waker = Some(WakerRow::Task(TaskId(child.0)));
+        self.slices.push(slice(
+            1,
+            self.on,
+            created_at,
+            [zombie - created_at, spans.reap],
+            call,
+            waker,
+        ));
+        self.end(zombie + spans.reap);
+        child
+    }
+
+    /// One launch of which the shell finds the end only when it has slept for so long.
+    pub(crate) fn launch_sleeping(&mut self, spans: &Spans, program: (&str, &[&str]), sleep: u64) -> LaunchId {
+        let child = self.begin(spans, Some(program));
+        let (created_at, _) = self.life(child);
+        self.slices
+            .push(slice(1, self.on, created_at, [sleep, 0], CLOCK_NANOSLEEP, None));
+        let reaped = created_at + sleep;
+        self.builder.row(child).reaped = Some(Nanos(reaped));
+        self.end(reaped);
+        child
+    }
+
+    fn begin(&mut self, spans: &Spans, program: Option<(&str, &[&str])>) -> LaunchId {
+        let child = self.builder.launch(ROOT, self.now, spans, program);
+        self.builder.row(child).parent_task = Some(TaskId(ROOT.0));
+        let (created_at, zombie) = self.life(child);
+        self.slices.push(created(child.0, created_at, spans.queue));
+        self.slices.push(ended(child.0, created_at + spans.queue, zombie));
+        child
+    }
+
+    fn life(&mut self, child: LaunchId) -> (u64, u64) {
+        let row = self.builder.row(child);
+        (row.created.unwrap().0, row.zombie.unwrap().0)
+    }
+
+    fn end(&mut self, reaped: u64) {
+        self.on = reaped;
+        self.now = reaped + BETWEEN;
+    }
+
+    /// The recording, its slices and its wall.
+    pub(crate) fn finish(mut self) -> (Recording, Vec<SliceRow>) {
+        let wall = self.now + SHELL;
+        self.slices.push(ended(1, self.on, wall));
+        let root = self.builder.row(ROOT);
+        (root.exit, root.zombie) = (Some(Nanos(wall - 50_000)), Some(Nanos(wall)));
+        let info = &mut self.builder.recording.info;
+        (info.wall, info.last) = (Some(Nanos(wall)), Nanos(wall));
+        (self.builder.recording, self.slices)
+    }
+}
+
+/// The threads of a recording.
+pub(crate) fn timelines(recording: &Recording, forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
+    let mut collection = SliceCollection::new(recording, forest, &[]);
+    slices.iter().for_each(|slice| collection.push(slice.clone()));
+    collection.finish()
+}
+
+/// Predicts the wall with some launches changed, given by their numbers.
+pub(crate) fn predict(
+    (recording, slices): &(Recording, Vec<SliceRow>),
+    constants: &Constants,
+    changes: &[(Change, &[LaunchId])],
+) -> Prediction {
+    let forest = Forest::grow(recording);
+    let timelines = timelines(recording, &forest, slices);
+    let replay = Replay::new(&forest, &timelines, recording.info.cpus, recording.info.wall.unwrap()).unwrap();
+    let fix = |(change, launches): &(Change, &[LaunchId])| Fix {
+        change: *change,
+        launches: launches.iter().map(|launch| launch.0 as u32 - 1).collect(),
+    };
+    let fixes: Vec<Fix> = changes.iter().map(fix).collect();
+    let whatif = WhatIf {
+        forest: &forest,
+        timelines: &timelines,
+        replay: &replay,
+        constants,
+    };
+    whatif.predict(&fixes)
+}

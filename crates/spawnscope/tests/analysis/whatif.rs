@@ -1,0 +1,287 @@
+//! Predictions on recordings whose answer can be worked out by hand: what is taken away is missing from the wall, and nothing
+//! else.
+
+use proptest::prelude::*;
+use spawnscope::analyze::select::Selector;
+use spawnscope::analyze::whatif::changes::Change;
+use spawnscope::analyze::whatif::constants::Constants;
+use spawnscope::analyze::{Forest, phases::Phase};
+use spawnscope::event::{LaunchId, Nanos};
+use spawnscope::record::reader::{ExecRow, Recording, SliceRow};
+
+use crate::builder::Spans;
+use crate::serial::{BETWEEN, READ, SHELL, Serial, predict};
+
+const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
+/// A launch's wall without what the shell does before it.
+const LAUNCH: u64 = 1_150_000;
+
+fn none() -> Constants {
+    Constants::default()
+}
+
+/// So many launches of dirname in a row.
+fn dirnames(count: usize) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
+    let mut serial = Serial::new();
+    let launches = (0..count).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
+    (serial.finish(), launches)
+}
+
+fn saved(recorded: &(Recording, Vec<SliceRow>), changes: &[(Change, &[LaunchId])]) -> u64 {
+    let prediction = predict(recorded, &none(), changes);
+    assert!(prediction.low <= prediction.predicted && prediction.predicted <= prediction.high);
+    prediction.wall.since(prediction.predicted).0
+}
+
+#[test]
+fn without_changes_nothing_changes() {
+    let (recorded, _) = dirnames(10);
+    let prediction = predict(&recorded, &none(), &[]);
+    assert_eq!(prediction.predicted, prediction.wall);
+    assert_eq!(
+        prediction.replay_error, 0.0,
+        "a recording without noise is played as it was"
+    );
+}
+
+#[test]
+fn without_any_launch_the_shells_own_work_remains() {
+    let (recorded, launches) = dirnames(10);
+    let prediction = predict(&recorded, &none(), &[(Change::Remove, &launches)]);
+    assert_eq!(prediction.predicted, Nanos(2 * SHELL + 10 * BETWEEN));
+    assert_eq!(prediction.changed, [(1..=10).collect::<Vec<u32>>()]);
+}
+
+#[test]
+fn the_command_itself_cannot_be_removed() {
+    let (recorded, _) = dirnames(1);
+    let prediction = predict(&recorded, &none(), &[(Change::Remove, &[LaunchId(1)])]);
+    assert_eq!(prediction.predicted, prediction.wall);
+    assert!(prediction.changed[0].is_empty());
+}
+
+#[test]
+fn a_builtin_needs_no_fork_unless_its_output_is_read() {
+    let (recorded, launches) = dirnames(4);
+    assert_eq!(saved(&recorded, &[(Change::Builtin, &launches)]), 4 * LAUNCH);
+
+    let mut serial = Serial::new();
+    let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
+    let recorded = serial.finish();
+    let spans = Spans::USUAL;
+    let gone = spans.setup + spans.exec + spans.load + spans.run;
+    assert_eq!(saved(&recorded, &[(Change::Builtin, &[launch])]), gone);
+}
+
+#[test]
+fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
+    let mut serial = Serial::new();
+    let works = [0, 100_000, 50_000, 0, 700_000];
+    let launches: Vec<LaunchId> = works
+        .iter()
+        .map(|work| {
+            let run = Spans::USUAL.run + work;
+            serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME)
+        })
+        .collect();
+    // Of five, four become one, and one is left alone.
+    let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
+    assert_eq!(saved, 3 * LAUNCH);
+}
+
+#[test]
+fn vfork_costs_what_was_measured_and_frees_what_fork_copied() {
+    let mut serial = Serial::new();
+    let create = 2_000_000;
+    let launch = serial.launch(
+        &Spans {
+            create,
+            exec: 1_000_000,
+            ..Spans::USUAL
+        },
+        DIRNAME,
+    );
+    let constants = Constants {
+        fork_create: Some(100_000.0),
+        vfork_create: Some(50_000.0),
+        free_per_copy: Some(0.2),
+        spread: 0.1,
+    };
+    let recorded = serial.finish();
+    let prediction = predict(&recorded, &constants, &[(Change::Vfork, &[launch])]);
+    let copied = create - 50_000;
+    let expected = copied + copied / 5;
+    let off = prediction.wall.since(prediction.predicted).0.abs_diff(expected);
+    assert!(off < 100, "{off}");
+    let huge = predict(&recorded, &constants, &[(Change::HugePages, &[launch])]);
+    let tables = (create - 100_000) * 511 / 512;
+    let off = huge.wall.since(huge.predicted).0.abs_diff(tables + tables / 5);
+    assert!(off < 100, "{off}");
+}
+
+#[test]
+fn a_parent_that_does_not_sleep_reaps_at_once() {
+    let mut serial = Serial::new();
+    let late = 50_000_000;
+    let launch = serial.launch_sleeping(&Spans::USUAL, ("/bin/job", &["job"]), late);
+    let recorded = serial.finish();
+    let spans = Spans::USUAL;
+    let until_end = spans.total() - spans.create - spans.reap;
+    assert_eq!(saved(&recorded, &[(Change::ReapNow, &[launch])]), late - until_end);
+}
+
+#[test]
+fn a_static_program_has_no_loader() {
+    let (recorded, launches) = dirnames(3);
+    assert_eq!(saved(&recorded, &[(Change::Static, &launches)]), 3 * Spans::USUAL.load);
+}
+
+/// A launch that execs twice: its own exec, and another one before it.
+fn through(first: (&str, &[&str])) -> ((Recording, Vec<SliceRow>), LaunchId, u64) {
+    let mut serial = Serial::new();
+    let launch = serial.launch(
+        &Spans {
+            setup: 740_000,
+            ..Spans::USUAL
+        },
+        DIRNAME,
+    );
+    let entered = serial.builder.row(launch).first_run.unwrap().0 + 40_000;
+    let argv: Vec<&[u8]> = first.1.iter().map(|argument| argument.as_bytes()).collect();
+    let at = [entered, entered + 200_000, entered + 500_000];
+    serial.builder.exec_at(launch, first.0.as_bytes(), &argv, at);
+    let execs = &mut serial.builder.recording.execs;
+    let last = execs.len() - 1;
+    execs.swap(last, last - 1);
+    // From the first exec's entry to the second one's: exec, loader, and the work in between.
+    (serial.finish(), launch, 700_000)
+}
+
+#[test]
+fn a_chain_of_execs_can_be_cut_short() {
+    let (recorded, launch, chain) = through(("/usr/bin/env", &["env", "dirname", "a/b"]));
+    assert_eq!(saved(&recorded, &[(Change::Direct, &[launch])]), chain);
+    assert_eq!(saved(&recorded, &[(Change::NoShell, &[launch])]), 0, "env is no shell");
+}
+
+#[test]
+fn a_shell_that_only_becomes_a_program_is_needless() {
+    let (recorded, launch, chain) = through(("/bin/sh", &["sh", "-c", "dirname a/b"]));
+    assert_eq!(saved(&recorded, &[(Change::NoShell, &[launch])]), chain);
+    let (recorded, launch, _) = through(("/bin/sh", &["sh", "-c", "dirname a/b 2>/dev/null"]));
+    assert_eq!(
+        saved(&recorded, &[(Change::NoShell, &[launch])]),
+        0,
+        "a redirection is the shell's"
+    );
+}
+
+#[test]
+fn a_program_given_by_its_file_is_not_looked_for() {
+    let mut serial = Serial::new();
+    let launch = serial.launch(
+        &Spans {
+            setup: 100_000,
+            ..Spans::USUAL
+        },
+        DIRNAME,
+    );
+    let first_run = serial.builder.row(launch).first_run.unwrap().0;
+    for directory in 0..12 {
+        let path = format!("/dead/{directory}/dirname");
+        serial
+            .builder
+            .failed_exec_at(launch, &path, libc::ENOENT, first_run + 2_000 * directory);
+    }
+    assert_eq!(saved(&serial.finish(), &[(Change::Absolute, &[launch])]), 12_000);
+}
+
+#[test]
+fn descriptors_can_be_closed_in_one_call() {
+    let mut serial = Serial::new();
+    let launch = serial.launch(
+        &Spans {
+            setup: 1_100_000,
+            ..Spans::USUAL
+        },
+        DIRNAME,
+    );
+    let row = serial.builder.row(launch);
+    (row.setup_closes, row.setup_close_span) = (Some(1_000), Some(Nanos(1_000_000)));
+    assert_eq!(saved(&serial.finish(), &[(Change::CloseRange, &[launch])]), 999_000);
+}
+
+#[test]
+fn selections_hold_all_of_their_terms() {
+    let mut serial = Serial::new();
+    serial.launch(&Spans::USUAL, DIRNAME);
+    serial.launch(&Spans::USUAL, Some(("/usr/bin/git", &["git", "status", "/a/b"])));
+    serial.launch(&Spans::USUAL, None);
+    let (recording, _) = serial.finish();
+    let forest = Forest::grow(&recording);
+    let select = |text: &str| Selector::parse(text).unwrap().select(&forest);
+    assert_eq!(select("dirname"), [1]);
+    assert_eq!(select("*"), [0, 1, 2, 3], "the command too");
+    assert_eq!(select("argv=git status*"), [2]);
+    assert_eq!(select("argv=*/a/*"), [2], "an asterisk stands for slashes too");
+    assert_eq!(select("parent=bash"), [1, 2, 3]);
+    assert_eq!(select("parent=ba*,git"), [2]);
+    assert_eq!(select("(bash)"), [3]);
+    assert_eq!(select("parent=zsh"), [0; 0]);
+    for wrong in ["", "a,,b", "a[", "user=me", "parent=", "line=x:3"] {
+        assert!(Selector::parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_removed_is_missing_from_the_wall(
+        runs in proptest::collection::vec((10_000..5_000_000u64, any::<bool>()), 1..20),
+    ) {
+        let mut serial = Serial::new();
+        let mut removed = Vec::new();
+        let mut gone = 0;
+        for (run, is_removed) in &runs {
+            let spans = Spans { run: *run, ..Spans::USUAL };
+            let launch = serial.launch(&spans, DIRNAME);
+            if *is_removed {
+                removed.push(launch);
+                gone += spans.total();
+            }
+        }
+        prop_assert_eq!(saved(&serial.finish(), &[(Change::Remove, &removed)]), gone);
+    }
+
+    #[test]
+    fn the_order_of_rows_does_not_matter(seed in any::<u64>()) {
+        let (recorded, launches) = dirnames(6);
+        let changes: &[(Change, &[LaunchId])] = &[(Change::Static, &launches[..3]), (Change::Remove, &launches[4..])];
+        let expected = predict(&recorded, &none(), changes);
+        let (mut recording, mut slices) = recorded;
+        let shuffle = |place: usize| (place as u64 + 1).wrapping_mul(seed | 1).rotate_left(17);
+        shuffle_by(&mut slices, shuffle);
+        shuffle_by(&mut recording.launches, shuffle);
+        let execs: &mut Vec<ExecRow> = &mut recording.execs;
+        shuffle_by(execs, shuffle);
+        prop_assert_eq!(predict(&(recording, slices), &none(), changes), expected);
+    }
+
+    #[test]
+    fn a_factor_never_makes_it_longer(phase in 0..8usize, count in 1..8usize) {
+        let (recorded, launches) = dirnames(count);
+        let changes = [Change::Static, Change::Vfork, Change::HugePages, Change::Absolute, Change::ReapNow, Change::Direct];
+        let change = changes[phase % changes.len()];
+        let prediction = predict(&recorded, &none(), &[(change, &launches)]);
+        prop_assert!(prediction.predicted <= prediction.wall, "{change:?} {:?}", Phase::ALL[phase]);
+    }
+}
+
+fn shuffle_by<T>(rows: &mut Vec<T>, key: impl Fn(usize) -> u64) {
+    let mut keyed: Vec<(u64, T)> = rows
+        .drain(..)
+        .enumerate()
+        .map(|(place, row)| (key(place), row))
+        .collect();
+    keyed.sort_by_key(|(key, _)| *key);
+    rows.extend(keyed.into_iter().map(|(_, row)| row));
+}
