@@ -15,6 +15,8 @@ pub struct Constants {
     pub vfork_create: Option<f64>,
     /// What is paid at exec or exit to give copied page tables back, for each nanosecond that copying them took.
     pub free_per_copy: Option<f64>,
+    /// What is paid to give back the tables of a MiB of small pages.
+    pub page_free: Option<f64>,
     /// Half the spread of these, as a share of them.
     pub spread: f64,
 }
@@ -33,6 +35,7 @@ impl Constants {
         Constants {
             fork_create: nanos(Constant::ForkCreate).or(observed.fork_create),
             vfork_create: nanos(Constant::VforkCreate).or(observed.vfork_create),
+            page_free: nanos(Constant::PageFree),
             free_per_copy: ratio.map(|(free, copy)| free / copy),
             spread: measured(Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
         }
@@ -50,6 +53,7 @@ impl Constants {
         Constants {
             vfork_create: least(&[Mechanism::Vfork, Mechanism::PosixSpawn]).or(fork_create),
             fork_create,
+            page_free: None,
             free_per_copy: None,
             spread: UNMEASURED_SPREAD,
         }
