@@ -97,8 +97,8 @@ pub fn advise(ground: &Ground<'_, '_>) -> Advices {
             overlaps: Vec::new(),
         };
         let is_worth = saving[1] > least(ground.wall());
-        if is_worth && advice.finding.rule == rules::off_path::RULE {
-            // Nothing that it says is true then: on few CPUs these launches are in the way of others.
+        if advice.finding.rule == rules::off_path::RULE && saving[0] > least(ground.wall()) {
+            // What it says is not true then: these launches are in the way of others, or waited for something outside.
             continue;
         }
         if is_worth {

@@ -32,15 +32,17 @@ impl Surroundings {
         let before = position.checked_sub(1).map(|before| siblings[before]);
         let feeder = before.filter(is_feeder);
         let mut unit: Vec<u32> = feeder.into_iter().chain([launch]).map(|index| index as u32).collect();
-        let subshell = parent.filter(|_| siblings.len() == unit.len());
+        let is_read = |index: usize| is_captured(forest, whatif.timelines, index as u32);
+        // A subshell that reads what the launch writes has a use for it, and goes on.
+        let is_read_directly = is_read(launch);
+        let subshell = parent.filter(|_| siblings.len() == unit.len() && !is_read_directly);
         if let Some(subshell) = subshell {
             unit = vec![subshell as u32];
         }
-        let is_read = |index: usize| is_captured(forest, whatif.timelines, index as u32);
         Surroundings {
             unit,
             is_fed: feeder.is_some(),
-            is_captured: is_read(launch) || subshell.is_some_and(is_read),
+            is_captured: is_read_directly || subshell.is_some_and(is_read),
         }
     }
 }

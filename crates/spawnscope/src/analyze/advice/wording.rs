@@ -31,6 +31,25 @@ pub(super) fn is_mostly_tax(ground: &Ground<'_, '_>, index: usize) -> bool {
     run.zip(launch.tax()).is_some_and(|(run, tax)| run <= tax)
 }
 
+/// The same for one that is fed through a pipe, and whose run is for the most part waiting for that.
+pub(super) fn uses_less_than_its_tax(ground: &Ground<'_, '_>, index: usize) -> bool {
+    let launch = &ground.forest().launches[index];
+    let used = launch.cpu_phases.get(Phase::Run).or(launch.phases.get(Phase::Run));
+    used.zip(launch.tax()).is_some_and(|(used, tax)| used <= tax)
+}
+
+/// Columns of a line that a narrow page still shows as it is.
+const NARROW: usize = 70;
+
+/// What to write instead of something, in one line or two.
+pub(super) fn instead(before: &str, after: &str) -> Vec<String> {
+    let line = format!("  {before}  ->  {after}");
+    if line.chars().count() <= NARROW {
+        return vec![line];
+    }
+    vec![format!("  {before}"), format!("    ->  {after}")]
+}
+
 /// An option of `spawnscope whatif` for launches of a program by a parent, ready for a shell.
 pub(super) fn option(change: &str, program: &[u8], parent: &[u8]) -> String {
     let selection = format!("{change}={},parent={}", literal(program), literal(parent));

@@ -8,6 +8,7 @@ use super::super::pipeline::is_bare_leaf;
 use super::super::shell::Dialect;
 use super::super::wording::{is_mostly_tax, largest, option};
 use super::super::{Basis, Finding, Ground};
+use super::builtin::forks_around;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::{Change, is_captured};
 use crate::units;
@@ -16,9 +17,12 @@ const MOST_FINDINGS: usize = 3;
 
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let forest = ground.forest();
+    // Those are told with the program that they are there for.
+    let with_a_program = forks_around(ground);
     let mut kinds: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
     for (index, launch) in forest.launches.iter().enumerate() {
-        if !is_bare_leaf(forest, index) || !is_mostly_tax(ground, index) {
+        let is_told = with_a_program.contains(&(index as u32));
+        if is_told || !is_bare_leaf(forest, index) || !is_mostly_tax(ground, index) {
             continue;
         }
         // Workers of other programs are forks without exec as well, and do what they were made for.
@@ -73,26 +77,27 @@ fn snippets(dialect: Dialect) -> &'static [&'static str] {
     match dialect {
         Dialect::Bash => &[
             "do it in the shell's own process:",
-            "  x=$(printf '%03d' \"$n\")    ->  printf -v x '%03d' \"$n\"",
-            "  x=$(function arg)          ->  function arg; x=$REPLY    (the function sets REPLY, or `declare -n` the name it is given)",
-            "  x=$(function arg)          ->  x=${ function arg; }      (bash 5.3)",
-            "  echo \"$x\" | read -r a b    ->  read -r a b <<<\"$x\"",
-            "  echo \"$x\" | program        ->  program <<<\"$x\"",
-            "  ( cd dir; ... )            ->  { ...; }, or pushd and popd",
+            "  x=$(printf '%03d' \"$n\")   ->  printf -v x '%03d' \"$n\"",
+            "  x=$(function arg)         ->  function arg; x=$REPLY",
+            "      where the function sets REPLY, or the name given to `declare -n`",
+            "  x=$(function arg)         ->  x=${ function arg; }   (bash 5.3)",
+            "  echo \"$x\" | read -r a b   ->  read -r a b <<<\"$x\"",
+            "  echo \"$x\" | program       ->  program <<<\"$x\"",
+            "  ( cd dir; ... )           ->  { ...; }, or pushd and popd",
         ],
         Dialect::Ksh | Dialect::Zsh => &[
             "do it in the shell's own process:",
-            "  x=$(function arg)          ->  function arg; x=$REPLY    (the function sets REPLY)",
-            "  x=$(function arg)          ->  x=${ function arg; }      (ksh93, mksh, zsh 5.10)",
+            "  x=$(function arg)          ->  function arg; x=$REPLY",
+            "  x=$(function arg)          ->  x=${ function arg; }   (ksh93, mksh)",
             "  echo \"$x\" | read -r a b    ->  read -r a b <<<\"$x\"",
             "  echo \"$x\" | program        ->  program <<<\"$x\"",
             "  ( ... )                    ->  { ...; }",
         ],
         Dialect::Posix => &[
             "do it in the shell's own process:",
-            "  x=$(function arg)          ->  function arg; x=$REPLY    (the function sets REPLY)",
+            "  x=$(function arg)          ->  function arg; x=$REPLY",
             "  x=$(echo \"$y\")             ->  x=$y",
-            "  echo \"$x\" | program        ->  program <<EOF, with $x in the lines up to EOF",
+            "  echo \"$x\" | program        ->  program <<EOF, and $x in the next line",
             "  ( ... )                    ->  { ...; }",
         ],
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::super::ground::{name, time};
 use super::super::shell::{Dialect, parent_program, runs};
-use super::super::wording::{HABIT, is_mostly_tax, largest, launches, option, quoted};
+use super::super::wording::{HABIT, instead, is_mostly_tax, largest, launches, option, quoted};
 use super::super::{Basis, Finding, Ground};
 use crate::analyze::launch::Exec;
 use crate::analyze::whatif::Fix;
@@ -101,9 +101,10 @@ const LEAST_DISTINCT: usize = 80;
 /// Who launches one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Launcher {
-    /// `xargs`, with how many at a time.
+    /// `xargs`, with how many at a time, and whether it puts each in a place of its own (-I).
     Xargs {
         parallel: usize,
+        replaces: bool,
     },
     Find,
     Shell(Dialect),
@@ -225,7 +226,7 @@ fn launcher(exec: &Exec<'_>, ground: &Ground<'_, '_>) -> Option<Launcher> {
 /// xargs, if it was told to take one at a time.
 fn xargs(arguments: &[String], cpus: usize) -> Option<Launcher> {
     let mut parallel = 1;
-    let mut is_single = false;
+    let (mut is_single, mut replaces) = (false, false);
     let mut words = arguments.iter().skip(1).map(String::as_str);
     while let Some(word) = words.next() {
         let (option, mut value) = match word {
@@ -240,22 +241,21 @@ fn xargs(arguments: &[String], cpus: usize) -> Option<Launcher> {
             value = words.next();
         }
         match (option, value) {
-            ("-n" | "-L" | "--max-args" | "--max-lines", Some("1")) | ("-I" | "-i" | "--replace", _) => {
-                is_single = true
-            }
+            ("-n" | "-L" | "--max-args" | "--max-lines", Some("1")) => is_single = true,
+            ("-I" | "-i" | "--replace", _) => (is_single, replaces) = (true, true),
             ("-P" | "--max-procs", Some(value)) => {
                 parallel = value.parse().ok().filter(|parallel| *parallel > 0).unwrap_or(cpus);
             }
             _ => {}
         }
     }
-    is_single.then_some(Launcher::Xargs { parallel })
+    is_single.then_some(Launcher::Xargs { parallel, replaces })
 }
 
 /// So many files go to one launch.
 fn size(kind: &Kind<'_>, count: usize) -> usize {
     match kind.launcher {
-        Launcher::Xargs { parallel } if parallel > 1 => (count / (parallel * BATCHES_EACH)).clamp(2, MOST_AT_ONCE),
+        Launcher::Xargs { parallel, .. } if parallel > 1 => (count / (parallel * BATCHES_EACH)).clamp(2, MOST_AT_ONCE),
         _ => MOST_AT_ONCE,
     }
 }
@@ -280,11 +280,7 @@ fn finding(ground: &Ground<'_, '_>, kind: &Kind<'_>, all: Vec<u32>, batches: &[V
                 launches(all.len()),
                 time(ground.spent_on(&all))
             ),
-            format!(
-                "{} would do: {} at most at once",
-                launches(remaining),
-                units::count(size as u64)
-            ),
+            format!("{} would do the same", launches(remaining)),
         ],
         example: ground.example(&all),
         fix: snippet(ground, kind, &all, size),
@@ -323,28 +319,37 @@ fn snippet(ground: &Ground<'_, '_>, kind: &Kind<'_>, all: &[u32], size: usize) -
     };
     let together = format!("{program} {options}{destination}");
     let together = together.trim_end();
-    let lines = match kind.launcher {
-        Launcher::Xargs { parallel } if parallel > 1 => {
-            format!(
-                "xargs -n1 -P{parallel} {}  ->  xargs -n{size} -P{parallel} {together}",
-                one("").trim_end()
+    let (before, after) = match kind.launcher {
+        Launcher::Xargs { parallel, replaces } => {
+            let at_a_time = if parallel > 1 {
+                format!(" -n{size} -P{parallel}")
+            } else {
+                String::new()
+            };
+            let before = if replaces { "xargs -I{} " } else { "xargs -n1 " };
+            let file = if replaces { "{}" } else { "" };
+            (
+                format!("{before}{}", one(file).trim_end()),
+                format!("xargs{at_a_time} {together}"),
             )
         }
-        Launcher::Xargs { .. } => format!("xargs -n1 {}  ->  xargs {together}   (or -n 50)", one("").trim_end()),
-        Launcher::Find => format!("find ... -exec {} \\;  ->  find ... -exec {together} {{}} +", one("{}")),
-        Launcher::Shell(Dialect::Posix) => {
-            format!("for f in *; do {}; done  ->  {together} -- *", one("\"$f\""))
-        }
-        Launcher::Shell(_) => {
-            format!(
-                "for f in \"${{files[@]}}\"; do {}; done  ->  {together} -- \"${{files[@]}}\"",
-                one("\"$f\"")
-            )
-        }
+        Launcher::Find => (
+            format!("find ... -exec {} \\;", one("{}")),
+            format!("find ... -exec {together} {{}} +"),
+        ),
+        Launcher::Shell(Dialect::Posix) => (
+            format!("for f in *; do {}; done", one("\"$f\"")),
+            format!("{together} -- *"),
+        ),
+        Launcher::Shell(_) => (
+            format!("for f in \"${{files[@]}}\"; do {}; done", one("\"$f\"")),
+            format!("{together} -- \"${{files[@]}}\""),
+        ),
     };
-    let mut fix = vec!["give it many files at once:".to_owned(), format!("  {lines}")];
+    let mut fix = vec!["give it many files at once:".to_owned()];
+    fix.extend(instead(&before, &after));
     if matches!(kind.launcher, Launcher::Xargs { .. }) && kind.has_destination {
-        fix.push("  (-t names the directory first, so that the files can come last; no -I is needed then)".to_owned());
+        fix.push("  (-t names the directory first: the files can come last, without -I)".to_owned());
     }
     fix
 }

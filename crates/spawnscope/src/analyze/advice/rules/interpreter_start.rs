@@ -26,19 +26,23 @@ const INTERPRETERS: [Interpreter; 7] = [
         prefix: b"python",
         start: 12.0,
         advice: &[
-            "  one python3 that loops over the work inside, or reads it line by line from standard input",
-            "  `python3 -X importtime` lists what is imported; -S leaves site-packages out, -I the user's and the environment's",
+            "  one python3 that loops inside, or reads the work from standard input",
+            "  python3 -X importtime lists what is imported and how long that takes",
+            "  python3 -S -I leaves site-packages and the environment's paths out",
         ],
     },
     Interpreter {
         prefix: b"perl",
         start: 4.0,
-        advice: &["  one perl that takes all files: `perl -pe ... FILES`, or reads the work with `while (<>)`"],
+        advice: &["  one perl that takes all files, or reads the work with while (<>)"],
     },
     Interpreter {
         prefix: b"node",
         start: 25.0,
-        advice: &["  one node that loops inside, or a server that is asked; `node --snapshot-blob` shortens the start"],
+        advice: &[
+            "  one node that loops inside, or a server that is asked",
+            "  node --snapshot-blob shortens the start",
+        ],
     },
     Interpreter {
         prefix: b"ruby",
@@ -54,7 +58,8 @@ const INTERPRETERS: [Interpreter; 7] = [
         prefix: b"java",
         start: 50.0,
         advice: &[
-            "  one JVM that loops inside, or a daemon (as Gradle's); -Xshare:auto with a class archive shortens the start",
+            "  one JVM that loops inside, or a daemon (as Gradle's)",
+            "  -XX:SharedArchiveFile (class data sharing) shortens the start",
         ],
     },
     Interpreter {

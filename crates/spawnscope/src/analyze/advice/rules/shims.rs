@@ -7,7 +7,7 @@ use super::super::ground::{name, time};
 use super::super::shell::{Dialect, runs};
 use super::super::wording::{largest, launches, option};
 use super::super::{Basis, Finding, Ground};
-use crate::analyze::launch::{Exec, Launch, base_name};
+use crate::analyze::launch::{Exec, base_name};
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Forest;
 use crate::analyze::whatif::Fix;
@@ -30,15 +30,17 @@ struct Chain<'a> {
     kind: Link,
 }
 
-/// What stands before a program.
+/// What stands before a program; of several, the last of these tells what the chain is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Link {
-    /// `env`, which looks for an interpreter along PATH.
+    /// `env` in a command, which changes nothing in the environment.
     Env,
-    /// What chooses a version.
-    Chooser,
+    /// `#!/usr/bin/env`, which looks for an interpreter along PATH.
+    EnvLine,
     /// A script that sets something, at most.
     Wrapper,
+    /// What chooses a version.
+    Chooser,
 }
 
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
@@ -51,6 +53,13 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
             chains.entry(chain).or_default().push(index);
         }
     }
+    // A script that does much before it comes to the program is more than a way to it.
+    let does_little = |chain: &Chain<'_>, all: &[u32]| {
+        let of = |time: fn(&Ground<'_, '_>, u32) -> Nanos| all.iter().map(|index| time(ground, *index).0).sum::<u64>();
+        chain.kind != Link::Wrapper
+            || of(own_work) <= of(|ground, index| ground.launch(index).tax().unwrap_or_default())
+    };
+    let chains = chains.into_iter().filter(|(chain, all)| does_little(chain, all));
     largest(ground, chains, MOST_FINDINGS)
         .into_iter()
         .map(|(chain, all)| finding(ground, &chain, all))
@@ -64,39 +73,29 @@ fn executed_chain<'a>(forest: &Forest<'a>, index: u32) -> Option<Chain<'a>> {
     if before.is_empty() || needless_shell(forest, index).is_some() {
         return None;
     }
-    let links: Option<Vec<Link>> = before.iter().map(|exec| link(exec, real)).collect();
-    let kind = links?.into_iter().max_by_key(|link| *link == Link::Chooser)?;
-    let kind = if before.iter().all(|exec| link(exec, real) == Some(Link::Env)) {
-        Link::Env
-    } else {
-        kind
-    };
-    let is_chosen = before.iter().any(|exec| link(exec, real) == Some(Link::Chooser));
-    if !is_chosen && work_before(launch) > launch.tax()? {
-        return None;
-    }
+    let kinds: Option<Vec<Link>> = before.iter().map(|exec| link(exec, real)).collect();
     Some(Chain {
         parent: launch.birth_command.name,
         links: launch.execs.iter().map(|exec| base_name(exec.path)).collect(),
         real: real.path,
-        kind: if is_chosen { Link::Chooser } else { kind },
+        kind: kinds?.into_iter().max()?,
     })
 }
 
 /// What an exec is for, when another program follows it; `None` when it may have a purpose of its own (nice, sudo, `sh -c`).
 fn link(exec: &Exec<'_>, real: &Exec<'_>) -> Option<Link> {
     let program = base_name(exec.path);
-    let is_shim = exec.path.windows(7).any(|part| part == b"/shims/");
-    if CHOOSERS.contains(&program) || is_shim {
+    let is_shim = exec.path.windows(7).any(|part| part == b"/shims/") || exec.path.starts_with(b"shims/");
+    let is_namesake = program == base_name(real.path) && exec.path != real.path;
+    if is_shim || is_namesake || CHOOSERS.contains(&program) {
         return Some(Link::Chooser);
     }
-    if runs(exec) == b"env" {
+    if exec.interpreter.is_some() && runs(exec) == b"env" {
+        return Some(Link::EnvLine);
+    }
+    if program == b"env" {
         let first = exec.arguments().nth(1).unwrap_or_default();
-        let sets_nothing = !first.starts_with(b"-") && !first.contains(&b'=');
-        return (sets_nothing || exec.interpreter.is_some()).then_some(Link::Env);
-    }
-    if program == base_name(real.path) && exec.path != real.path {
-        return Some(Link::Chooser);
+        return (!first.starts_with(b"-") && !first.contains(&b'=')).then_some(Link::Env);
     }
     is_shell_script(exec).then_some(Link::Wrapper)
 }
@@ -107,8 +106,14 @@ fn is_shell_script(exec: &Exec<'_>) -> bool {
     Dialect::of_program(runs(exec)).is_some() && (exec.interpreter.is_some() || of_file())
 }
 
-/// What the programs before the last one did.
-fn work_before(launch: &Launch<'_>) -> Nanos {
+/// What a launch did that was not the real program's.
+fn own_work(ground: &Ground<'_, '_>, index: u32) -> Nanos {
+    let launch = ground.launch(index);
+    if let [_] = &launch.execs[..] {
+        let of_real = wrapped_child(ground.forest(), index).map(|child| ground.spent_on(&[child]));
+        let run = launch.phases.get(Phase::Run).unwrap_or_default();
+        return run.since(of_real.unwrap_or_default());
+    }
     let between = launch.execs.windows(2).filter_map(|pair| {
         let ready = pair[0].loaded.or(pair[0].returned)?;
         Some(pair[1].enter?.since(ready).0)
@@ -122,11 +127,9 @@ fn launched_chain<'a>(ground: &Ground<'_, 'a>, index: u32) -> Option<Chain<'a>> 
     let launch = &forest.launches[index as usize];
     let [exec] = &launch.execs[..] else { return None };
     let child = wrapped_child(forest, index).filter(|_| is_shell_script(exec))?;
-    let wrapped = &forest.launches[child as usize];
-    let own = launch.phases.get(Phase::Run)?.since(wrapped.total(forest.end)?);
-    let real = wrapped.execs.last()?;
-    let is_wrapper = own <= launch.tax()? && !is_captured(forest, ground.whatif.timelines, child);
-    is_wrapper.then(|| Chain {
+    let real = forest.launches[child as usize].execs.last()?;
+    let is_read = is_captured(forest, ground.whatif.timelines, child);
+    (!is_read).then(|| Chain {
         parent: launch.birth_command.name,
         links: vec![base_name(exec.path), base_name(real.path)],
         real: real.path,
@@ -139,7 +142,7 @@ fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding
     let real = name(chain.real);
     let program = chain.links.last().copied().unwrap_or_default();
     let selected = match chain.kind {
-        // A wrapper that launches the program keeps its own name.
+        // A wrapper that launches the program keeps its own name; one that execs it is found by either.
         Link::Wrapper => chain.links[0],
         _ => program,
     };
@@ -150,7 +153,10 @@ fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding
             "{} reaches {} through {} {} times",
             name(chain.parent),
             name(program),
-            links[..links.len() - 1].join(" and "),
+            match &links[..links.len() - 1] {
+                [link] => link.clone(),
+                others => format!("{} other programs", others.len()),
+            },
             units::count(all.len() as u64)
         ),
         evidence: vec![
@@ -165,7 +171,8 @@ fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding
         example: ground.example(&all),
         fix: instructions(chain, &real),
         limits: match chain.kind {
-            Link::Env => "the path of the interpreter is then fixed: other machines may have it elsewhere",
+            Link::Env => "env also makes sure that a program and not a builtin of the shell is meant",
+            Link::EnvLine => "the path of the interpreter is then fixed: other machines may have it elsewhere",
             Link::Chooser => {
                 "the version is then fixed: what the shim looks up (a .tool-versions, a toolchain file) has no effect"
             }
@@ -200,15 +207,16 @@ fn before_real(ground: &Ground<'_, '_>, index: u32) -> Nanos {
 
 fn instructions(chain: &Chain<'_>, real: &str) -> Vec<String> {
     match chain.kind {
-        Link::Env => vec![format!("name the interpreter in the script's first line: #!{real}")],
+        Link::Env => vec![format!("call the program without env: {real}")],
+        Link::EnvLine => vec![format!("name the interpreter in the script's first line: #!{real}")],
         Link::Chooser => vec![
             format!("call the program itself: {real}"),
             "  its path: pyenv which, rbenv which, asdf which, mise which, rustup which".to_owned(),
-            "  or put its directory before the shims' in PATH for the length of the script".to_owned(),
+            "  or put its directory before the shims' in the script's PATH".to_owned(),
         ],
         Link::Wrapper => vec![
             format!("call the program itself: {real}, with the arguments that the wrapper adds"),
-            "  or end the wrapper with `exec PROGRAM ...`, which saves its waiting process".to_owned(),
+            "  or end the wrapper with `exec PROGRAM ...`: one process less".to_owned(),
         ],
     }
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::super::ground::{name, time};
 use super::super::pipeline::Surroundings;
 use super::super::shell::Dialect;
-use super::super::wording::{HABIT, is_mostly_tax, largest, launches, option};
+use super::super::wording::{HABIT, instead, is_mostly_tax, largest, launches, option, uses_less_than_its_tax};
 use super::super::{Basis, Finding, Ground};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
@@ -70,15 +70,10 @@ struct Needless {
 
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<Needless>> = BTreeMap::new();
-    for parent in 0..ground.forest().launches.len() {
-        let siblings = ground.forest().children(parent);
-        for (position, index) in siblings.iter().enumerate() {
-            if let Some(needless) = needless(ground, siblings, position) {
-                let launch = &ground.forest().launches[*index];
-                let kind = (launch.birth_command.name, launch.command.name);
-                kinds.entry(kind).or_default().push(needless);
-            }
-        }
+    for needless in all_needless(ground) {
+        let launch = &ground.launch(needless.launch);
+        let kind = (launch.birth_command.name, launch.command.name);
+        kinds.entry(kind).or_default().push(needless);
     }
     let groups = kinds.iter().map(|(kind, needless)| {
         let mut launches: Vec<u32> = needless.iter().map(|needless| needless.launch).collect();
@@ -91,6 +86,19 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
+fn all_needless(ground: &Ground<'_, '_>) -> impl Iterator<Item = Needless> {
+    (0..ground.forest().launches.len()).flat_map(move |parent| {
+        let siblings = ground.forest().children(parent);
+        (0..siblings.len()).filter_map(move |position| needless(ground, siblings, position))
+    })
+}
+
+/// Forks of shells that go with what this rule finds.
+pub(super) fn forks_around(ground: &Ground<'_, '_>) -> HashSet<u32> {
+    let units = all_needless(ground).flat_map(|needless| needless.unit);
+    units.filter(|index| ground.launch(*index).execs.is_empty()).collect()
+}
+
 fn needless(ground: &Ground<'_, '_>, siblings: &[usize], position: usize) -> Option<Needless> {
     let forest = ground.forest();
     let index = siblings[position];
@@ -99,11 +107,19 @@ fn needless(ground: &Ground<'_, '_>, siblings: &[usize], position: usize) -> Opt
     let known = TABLE
         .binary_search_by_key(&launch.command.name, |(program, _)| program)
         .ok()?;
-    if !launch.is_launch() || exec.argv_cut || !forest.children(index).is_empty() || !is_mostly_tax(ground, index) {
+    if !launch.is_launch() || exec.argv_cut || !forest.children(index).is_empty() {
         return None;
     }
     let dialect = Dialect::of_parent(forest, index)?;
     let around = Surroundings::of(&ground.whatif, siblings, position);
+    let is_small = if around.is_fed {
+        uses_less_than_its_tax(ground, index)
+    } else {
+        is_mostly_tax(ground, index)
+    };
+    if !is_small {
+        return None;
+    }
     let call = Call {
         arguments: exec.arguments().skip(1).map(name).collect(),
         dialect,
@@ -208,7 +224,7 @@ fn evidence(ground: &Ground<'_, '_>, all: &[u32], needless: &[Needless]) -> Vec<
 fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
     let mut lines = vec!["let the shell do it:".to_owned()];
     for (form, count) in forms.iter().take(MOST_FORMS) {
-        lines.push(format!("  {}  ->  {}   ({})", form.before, form.after, times(*count)));
+        lines.extend(instead(&form.before, &format!("{}   ({})", form.after, times(*count))));
     }
     if forms.len() > MOST_FORMS {
         let rest: usize = forms[MOST_FORMS..].iter().map(|(_, count)| count).sum();
