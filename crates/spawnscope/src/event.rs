@@ -115,6 +115,8 @@ pub enum EventKind {
     Reaped { pid: Pid },
     /// A thread was on a CPU, left it, and (unless it ended) is back at `at`.
     Slice(Slice),
+    /// The path of a file that a thread began to wait for; the slice of that wait follows when it is over.
+    FileNamed { device: u32, inode: u64, path: Vec<u8> },
 }
 
 /// The birth of a process.
@@ -157,6 +159,17 @@ pub struct Executed {
     pub argv_bytes: u64,
     /// The working directory, when it could be read.
     pub cwd: Option<Vec<u8>>,
+    /// The descriptors it closed before; `None` for any but the first exec of a launch, and when that was not seen.
+    pub closing: Option<Closing>,
+}
+
+/// How a process closed descriptors between its creation and its first exec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closing {
+    /// Calls of `close` and `close_range`.
+    pub calls: u32,
+    /// Time inside them, and between two of them with no other system call between.
+    pub span: Nanos,
 }
 
 /// The end of `exec` and of `load`.
@@ -176,9 +189,24 @@ pub enum Loader {
     /// The image has no interpreter: there is no `load` phase.
     None,
     /// The loader was done at `at`, the thread's CPU time being `cpu`.
-    Done { at: Nanos, cpu: Nanos },
+    Done {
+        at: Nanos,
+        cpu: Nanos,
+        search: LibrarySearch,
+    },
     /// There is a loader, but its end was not seen.
     Unknown,
+}
+
+/// How a dynamic loader found its libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LibrarySearch {
+    /// Files that it opened, `/etc/ld.so.cache` apart.
+    pub opens: u32,
+    /// Looks for a file that failed: opens, and other calls that said there is no such file.
+    pub failed_opens: u32,
+    /// Whether it could open `/etc/ld.so.cache`; `None`: it did not try.
+    pub cache: Option<bool>,
 }
 
 /// A thread that began to exit.
@@ -208,6 +236,8 @@ pub struct Slice {
     pub left: LeftCpu,
     /// The system call it sat in when it left.
     pub syscall: Option<Syscall>,
+    /// What it waited for, if it was blocked and that is known.
+    pub object: Option<Object>,
     /// Who woke it, when, if it was blocked and that was seen.
     pub wake: Option<Wake>,
 }
@@ -250,6 +280,95 @@ pub struct Syscall {
     pub argument: u64,
 }
 
+/// What a thread waited for inside a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// What it is.
+    pub kind: ObjectKind,
+    /// The file system it lies on, as the kernel encodes a device: major << 20 | minor.
+    pub device: u32,
+    /// Its number there; 0 where all of a kind have the same.
+    pub inode: u64,
+}
+
+/// The kind of an `Object`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ObjectKind {
+    /// A pipe without a name.
+    Pipe,
+    /// A pipe with a name.
+    Fifo,
+    /// A socket between processes of this machine.
+    UnixSocket,
+    /// Any other socket.
+    Socket,
+    /// A terminal and the like.
+    CharacterDevice,
+    /// A disk.
+    BlockDevice,
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A set of descriptors, made with `epoll_create`.
+    Epoll,
+    /// A counter, made with `eventfd`.
+    Eventfd,
+    /// Signals, as a descriptor.
+    Signalfd,
+    /// A timer, as a descriptor.
+    Timerfd,
+    /// A process, as a descriptor.
+    Pidfd,
+    /// Another descriptor of something that is no file.
+    Anonymous,
+    /// The permission of a scanner (fanotify) to open or execute a file.
+    Permission,
+}
+
+impl ObjectKind {
+    /// Every kind, in the order of their numbers in a recording.
+    pub const ALL: [ObjectKind; 15] = [
+        ObjectKind::Pipe,
+        ObjectKind::Fifo,
+        ObjectKind::UnixSocket,
+        ObjectKind::Socket,
+        ObjectKind::CharacterDevice,
+        ObjectKind::BlockDevice,
+        ObjectKind::File,
+        ObjectKind::Directory,
+        ObjectKind::Epoll,
+        ObjectKind::Eventfd,
+        ObjectKind::Signalfd,
+        ObjectKind::Timerfd,
+        ObjectKind::Pidfd,
+        ObjectKind::Anonymous,
+        ObjectKind::Permission,
+    ];
+
+    /// The name in every output.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ObjectKind::Pipe => "pipe",
+            ObjectKind::Fifo => "fifo",
+            ObjectKind::UnixSocket => "unix_socket",
+            ObjectKind::Socket => "socket",
+            ObjectKind::CharacterDevice => "character_device",
+            ObjectKind::BlockDevice => "block_device",
+            ObjectKind::File => "file",
+            ObjectKind::Directory => "directory",
+            ObjectKind::Epoll => "epoll",
+            ObjectKind::Eventfd => "eventfd",
+            ObjectKind::Signalfd => "signalfd",
+            ObjectKind::Timerfd => "timerfd",
+            ObjectKind::Pidfd => "pidfd",
+            ObjectKind::Anonymous => "anonymous",
+            ObjectKind::Permission => "permission",
+        }
+    }
+}
+
 /// The end of a blocked stretch: the thread could run from here on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wake {
@@ -277,6 +396,65 @@ pub struct Loss {
     pub kind: String,
     /// How many.
     pub events: u64,
+}
+
+/// A constant of the machine, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Constant {
+    /// From entering `fork` in a small process to the child's first instruction.
+    ForkCreate,
+    /// A whole `fork`, `_exit` and `wait`, likewise.
+    ForkExit,
+    /// As `ForkCreate`, with CLONE_VM and CLONE_VFORK.
+    VforkCreate,
+    /// As `ForkExit`, with CLONE_VM and CLONE_VFORK.
+    VforkExit,
+    /// How much longer `ForkCreate` is for each MiB that the parent has touched, in pages of 4 KiB.
+    PageCopy,
+    /// How much longer the rest of `ForkExit` is for each such MiB: giving the copied page tables back.
+    PageFree,
+    /// One copy-on-write fault in the parent while the child lives.
+    CowFault,
+}
+
+impl Constant {
+    /// Every constant.
+    pub const ALL: [Constant; 7] = [
+        Constant::ForkCreate,
+        Constant::ForkExit,
+        Constant::VforkCreate,
+        Constant::VforkExit,
+        Constant::PageCopy,
+        Constant::PageFree,
+        Constant::CowFault,
+    ];
+
+    /// The word that stands for it in a recording.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Constant::ForkCreate => "fork_create",
+            Constant::ForkExit => "fork_exit",
+            Constant::VforkCreate => "vfork_create",
+            Constant::VforkExit => "vfork_exit",
+            Constant::PageCopy => "page_copy",
+            Constant::PageFree => "page_free",
+            Constant::CowFault => "cow_fault",
+        }
+    }
+}
+
+/// A constant of the machine, as it was measured before the recording.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Calibration {
+    /// Which.
+    pub what: Constant,
+    /// The median.
+    pub ns: f64,
+    /// The lower quartile.
+    pub low_ns: Option<f64>,
+    /// The upper quartile.
+    pub high_ns: Option<f64>,
 }
 
 /// Something this machine did not let the collector see.

@@ -193,6 +193,21 @@ fn a_file_that_is_no_recording_is_refused() {
 }
 
 #[test]
+fn a_recording_of_version_1_gives_the_same_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.db");
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(include_str!("recordings/version_1.sql"))
+        .unwrap();
+    let path = path.to_str().unwrap();
+    assert_data_eq!(stdout(&["report", path]), golden("two_launches/report.txt").raw());
+    let launches = stdout(&["export", "--format", "ndjson", path]);
+    let [unknown, known] = ["\"setup_closes\":null", "\"setup_closes\":4"].map(|text| launches.contains(text));
+    assert!(unknown && !known, "{launches}");
+}
+
+#[test]
 fn a_recording_of_a_later_format_asks_for_a_later_spawnscope() {
     let sample = Sample::new();
     sample.execute("PRAGMA user_version = 99");

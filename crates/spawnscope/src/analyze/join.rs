@@ -67,6 +67,8 @@ impl<'a> Joiner<'a> {
             cpu_phases: phases::cpu_times(row, exec_rows),
             execs,
             cpu: row.cpu,
+            setup_closes: row.setup_closes,
+            setup_close_span: row.setup_close_span,
             outcome: match row.wait_status {
                 _ if !ended => Outcome::Running,
                 Some(status) => Outcome::of_wait_status(status),
@@ -87,6 +89,9 @@ impl<'a> Joiner<'a> {
             argv,
             argv_cut: row.argv_bytes > argv.len() as u64,
             cwd: row.cwd.map(|id| self.text(id)),
+            load_opens: row.load_opens,
+            load_failed_opens: row.load_failed_opens,
+            load_cache: row.load_cache,
         }
     }
 

@@ -36,6 +36,10 @@ pub struct Launch<'a> {
     pub cpu_phases: PhaseTimes,
     /// CPU time of all its ended threads.
     pub cpu: Option<Nanos>,
+    /// Calls of `close` and `close_range` before its first exec.
+    pub setup_closes: Option<u32>,
+    /// Time in those calls, and between two of them with no other system call between.
+    pub setup_close_span: Option<Nanos>,
     /// How it ended.
     pub outcome: Outcome,
 }
@@ -154,6 +158,12 @@ pub struct Exec<'a> {
     pub argv_cut: bool,
     /// The working directory.
     pub cwd: Option<&'a [u8]>,
+    /// Files that the dynamic loader opened, its cache apart.
+    pub load_opens: Option<u32>,
+    /// Looks of the loader for a file that failed; glibc's for `/etc/ld.so.preload` is one.
+    pub load_failed_opens: Option<u32>,
+    /// Whether the loader could open `/etc/ld.so.cache`; `None` also when it did not try.
+    pub load_cache: Option<bool>,
 }
 
 impl<'a> Exec<'a> {

@@ -15,10 +15,11 @@ use super::progress::{self, Progress};
 use super::session::{Command, Outcome, Session};
 use super::signals::Signals;
 use super::{exit, identity, report};
+use crate::collect::calibrate::Calibrator;
 use crate::collect::ebpf::{self, EbpfCollector};
 use crate::collect::held::{HeldCommand, Identity};
 use crate::collect::{self, CollectError, Collector, Follow, Settings};
-use crate::event::{Event, EventKind, Nanos, Pid, TaskId};
+use crate::event::{Calibration, Event, EventKind, Nanos, Pid, TaskId};
 use crate::record::reader::Scope;
 use crate::record::{Ending, Header, RecordError, Recorder, Redaction};
 
@@ -34,8 +35,8 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     let identity = identity::behind_sudo()?;
     let held = hold(arguments, identity.clone(), &signals)?;
     let terminal = progress::terminal(arguments.quiet);
-    let mut collector = attach(arguments, held.as_ref(), terminal)?;
-    let recorder = create(arguments, collector.as_ref(), identity.as_ref())?;
+    let (mut collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), terminal)?;
+    let recorder = create(arguments, collector.as_ref(), calibration, identity.as_ref())?;
     say_missing(collector.as_ref(), arguments.quiet);
     let (recorder, process, command, started) = release(held, arguments, recorder)?;
     let mut session = Session {
@@ -60,6 +61,21 @@ fn hold(arguments: &RecordArguments, identity: Option<Identity>, signals: &Signa
         identity,
         signals.inherited_mask(),
     )?))
+}
+
+/// Measures the machine's constants while the collector is being loaded; before that, where the measuring would be
+/// recorded.
+fn attach_and_calibrate(
+    arguments: &RecordArguments,
+    held: Option<&HeldCommand>,
+    terminal: Option<u64>,
+) -> Result<(Box<dyn Collector>, Vec<Calibration>)> {
+    // Without a process to measure in, the constants are unknown, and the recording no worse for the rest.
+    let mut calibrator = Calibrator::start().ok();
+    let before = calibrator.take_if(|_| arguments.all).map(Calibrator::finish);
+    let collector = attach(arguments, held, terminal)?;
+    let meanwhile = calibrator.map(Calibrator::finish);
+    Ok((collector, before.or(meanwhile).unwrap_or_default()))
 }
 
 fn attach(
@@ -88,14 +104,22 @@ fn attach(
         .map_err(described)
 }
 
-fn create(arguments: &RecordArguments, collector: &dyn Collector, identity: Option<&Identity>) -> Result<Recorder> {
+fn create(
+    arguments: &RecordArguments,
+    collector: &dyn Collector,
+    calibration: Vec<Calibration>,
+    identity: Option<&Identity>,
+) -> Result<Recorder> {
     let redaction = if arguments.no_redact {
         Redaction::Keep
     } else {
         Redaction::Mask
     };
-    let recorder = Recorder::create(&arguments.output, &header(arguments, collector)?, redaction)
-        .context("failed to begin the recording")?;
+    let header = Header {
+        calibration,
+        ..header(arguments, collector)?
+    };
+    let recorder = Recorder::create(&arguments.output, &header, redaction).context("failed to begin the recording")?;
     if let Some(identity) = identity {
         identity::give(&arguments.output, identity)?;
     }
@@ -144,6 +168,7 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector) -> Result<Head
         started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
         origin: collect::now(),
         missing: collector.missing().to_vec(),
+        calibration: Vec::new(),
     })
 }
 

@@ -1,10 +1,12 @@
 //! Collectors: they know the kernel and nothing of reports. A collector turns what the kernel says into `Event`s.
-//! `held` starts the command and keeps it from running until a collector is attached.
+//! `held` starts the command and keeps it from running until a collector is attached; `calibrate` measures meanwhile what
+//! creating processes costs here.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::event::{Event, Loss, Missing, Nanos, Pid};
 
+pub mod calibrate;
 #[cfg(feature = "ebpf")]
 pub mod ebpf;
 pub mod held;

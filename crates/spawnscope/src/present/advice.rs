@@ -7,7 +7,7 @@ use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
 use super::{text, units};
 use crate::analyze::advice::{Advice, Advices, Basis};
-use crate::analyze::report::Report;
+use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::event::Nanos;
 
 /// Advice that a report tells.
@@ -171,6 +171,18 @@ pub fn principal_cause(report: &Report) -> Option<String> {
     }
     let (what, time) = report.where_the_wall_went.first()?;
     let share = units::percent(*time, report.wall);
+    if *what == Spent::Tax {
+        let dearest = report.groups.iter().max_by_key(|group| group.sums.critical)?;
+        let count = units::counted(dearest.sums.count, "launch", "launches");
+        let made = match report.group_by {
+            GroupBy::Command => "of",
+            GroupBy::Parent => "by",
+        };
+        let label = text::escape(&dearest.label);
+        return Some(format!(
+            "Launching is {share} of the wall, most of it for {count} {made} {label}; no rule knows a fix for that."
+        ));
+    }
     let what = super::critical::words(what);
     Some(format!(
         "Nothing about launches is worth changing: {share} of the wall is {what}."

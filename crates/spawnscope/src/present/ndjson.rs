@@ -10,7 +10,7 @@ use super::json::hex;
 use super::words::signal_name;
 use crate::analyze::launch::{Exec, FailedExec, Outcome};
 use crate::analyze::phases::{Phase, PhaseTimes};
-use crate::analyze::waits::{Wait, Waker};
+use crate::analyze::waits::{Wait, WaitedObject, Waker};
 use crate::analyze::{Forest, Origin, Waits};
 use crate::event::{LeftCpu, Nanos};
 
@@ -42,6 +42,8 @@ fn write_launch(out: &mut dyn Write, forest: &Forest<'_>, waits: &Waits<'_>, ind
         phases: PhasesObject(&launch.phases),
         cpu_ns: nanos(launch.cpu),
         cpu_phases: PhasesObject(&launch.cpu_phases),
+        setup_closes: launch.setup_closes,
+        setup_close_ns: nanos(launch.setup_close_span),
         waits: Each(waits.of(index).map(|wait| WaitObject::of(forest, &wait))),
         exit: ExitObject::of(launch.outcome),
         caller: (),
@@ -76,6 +78,8 @@ struct LaunchLine<'a, Execs, FailedExecs, Waits> {
     phases: PhasesObject<'a>,
     cpu_ns: Option<u64>,
     cpu_phases: PhasesObject<'a>,
+    setup_closes: Option<u32>,
+    setup_close_ns: Option<u64>,
     waits: Waits,
     exit: Option<ExitObject>,
     /// Not known to any collector yet: `null`.
@@ -100,6 +104,9 @@ struct ExecObject<'a> {
     enter_ns: Option<u64>,
     return_ns: Option<u64>,
     load_ns: Option<u64>,
+    load_opens: Option<u32>,
+    load_failed_opens: Option<u32>,
+    load_cache: Option<bool>,
 }
 
 impl<'a> ExecObject<'a> {
@@ -118,6 +125,9 @@ impl<'a> ExecObject<'a> {
             enter_ns: nanos(exec.enter),
             return_ns: nanos(exec.returned),
             load_ns: nanos(exec.loaded),
+            load_opens: exec.load_opens,
+            load_failed_opens: exec.load_failed_opens,
+            load_cache: exec.load_cache,
         }
     }
 }
@@ -196,6 +206,7 @@ struct WaitObject<'a> {
     syscall: Option<u32>,
     /// As the schema has it: `wait4(-1)` reads as -1, and no JSON reader rounds it.
     argument: Option<i64>,
+    object: Option<WaitedOnObject<'a>>,
     waker: Option<WakerObject<'a>>,
 }
 
@@ -209,7 +220,30 @@ impl<'a> WaitObject<'a> {
             reason: reason_name(wait.reason),
             syscall: wait.syscall,
             argument: wait.argument.map(u64::cast_signed),
+            object: wait.object.map(WaitedOnObject::of),
             waker: wait.waker.map(|waker| WakerObject::of(forest, waker)),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct WaitedOnObject<'a> {
+    kind: &'static str,
+    device: u32,
+    inode: u64,
+    path: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+}
+
+impl<'a> WaitedOnObject<'a> {
+    fn of(object: WaitedObject<'a>) -> WaitedOnObject<'a> {
+        WaitedOnObject {
+            kind: object.kind.name(),
+            device: object.device,
+            inode: object.inode,
+            path: object.path.map(text),
+            path_hex: object.path.and_then(hex_unless_text),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Events and headers for the tests of this stage: a valid life of a process, which tests then bend.
 
 use crate::event::{
-    Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Mechanism, Nanos, ParentMemory,
-    Pid, Slice, Syscall, TaskId, Wake, Waker,
+    Calibration, Closing, Constant, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch,
+    Loaded, Loader, Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId, Wake, Waker,
 };
 
 use super::rows::Scope;
@@ -28,6 +28,12 @@ pub(super) fn header() -> Header {
         missing: vec![crate::event::Missing {
             what: "sched_prepare_exec".into(),
             effect: "exec begins late".into(),
+        }],
+        calibration: vec![Calibration {
+            what: Constant::PageCopy,
+            ns: 33_250.5,
+            low_ns: Some(30_000.0),
+            high_ns: None,
         }],
     }
 }
@@ -90,6 +96,10 @@ pub(super) fn executed(at: u64, launch: LaunchId, argv: &str) -> Event {
         argv_bytes: argv.len() as u64,
         argv,
         cwd: Some(b"/work".to_vec()),
+        closing: Some(Closing {
+            calls: 3,
+            span: Nanos(4),
+        }),
     });
     event(at, launch, kind)
 }
@@ -98,6 +108,11 @@ pub(super) fn loaded(at: u64, launch: LaunchId) -> Event {
     let loader = Loader::Done {
         at: instant(at),
         cpu: Nanos(40),
+        search: LibrarySearch {
+            opens: 2,
+            failed_opens: 1,
+            cache: Some(true),
+        },
     };
     let kind = EventKind::Loaded(Loaded {
         exec_returned: instant(at - 5),
@@ -143,11 +158,26 @@ pub(super) fn slice(at: u64, launch: LaunchId, left: LeftCpu) -> Event {
             number: 61,
             argument: u64::MAX,
         }),
+        object: Some(Object {
+            kind: ObjectKind::Fifo,
+            device: 42,
+            inode: 4_242,
+        }),
         wake: Some(Wake {
             at: instant(at - 3),
             by: Waker::Task(TaskId(ROOT.0)),
         }),
     });
+    event(at, launch, kind)
+}
+
+/// The path of what `slice` waits for.
+pub(super) fn fifo_named(at: u64, launch: LaunchId) -> Event {
+    let kind = EventKind::FileNamed {
+        device: 42,
+        inode: 4_242,
+        path: b"/tmp/fifo".to_vec(),
+    };
     event(at, launch, kind)
 }
 
@@ -163,6 +193,7 @@ pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
     };
     let mut life = vec![
         launched(start + 100, ROOT, id, pid),
+        fifo_named(start + 150, id),
         slice(start + 200, id, LeftCpu::Created),
         failed(start + 250, "/usr/local/sbin/dirname"),
         failed(start + 260, "/usr/local/bin/dirname"),
@@ -195,11 +226,15 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
                 .chain(&mut executed.entered)
                 .for_each(stretch);
             stretch_cpu(&mut executed.cpu_at_entry);
+            executed
+                .closing
+                .iter_mut()
+                .for_each(|closing| stretch_cpu(&mut closing.span));
         }
         EventKind::Loaded(loaded) => {
             stretch(&mut loaded.exec_returned);
             stretch_cpu(&mut loaded.cpu_at_return);
-            if let Loader::Done { at, cpu } = &mut loaded.loader {
+            if let Loader::Done { at, cpu, .. } = &mut loaded.loader {
                 stretch(at);
                 stretch_cpu(cpu);
             }
@@ -220,7 +255,8 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
         EventKind::Adopted { .. }
         | EventKind::Released { .. }
         | EventKind::ThreadStarted { .. }
-        | EventKind::Reaped { .. } => {}
+        | EventKind::Reaped { .. }
+        | EventKind::FileNamed { .. } => {}
     }
     event
 }

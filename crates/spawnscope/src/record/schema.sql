@@ -6,7 +6,7 @@
 -- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
-PRAGMA user_version = 1;
+PRAGMA user_version = 3;
 
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
@@ -32,6 +32,19 @@ CREATE TABLE recording (
 CREATE TABLE missing (
     what   TEXT NOT NULL,
     effect TEXT NOT NULL
+);
+
+-- What creating processes cost on this machine just before the recording: medians of some rounds, with their quartiles.
+-- No row: unknown. A create is from entering the call to the child's first instruction, an exit from there to the return of
+-- the parent's wait included, all in a small process:
+-- 'fork_create', 'fork_exit' (fork + _exit + wait), 'vfork_create', 'vfork_exit' (with CLONE_VM and CLONE_VFORK),
+-- 'page_copy' (longer create for each MiB that the parent has touched in pages of 4 KiB), 'page_free' (longer rest of the exit
+-- for each such MiB), 'cow_fault' (one copy-on-write fault in the parent while the child lives).
+CREATE TABLE calibration (
+    what    TEXT PRIMARY KEY,
+    ns      REAL NOT NULL,
+    low_ns  REAL,
+    high_ns REAL
 );
 
 -- Events that were dropped, by kind. No row: nothing was lost.
@@ -65,24 +78,31 @@ CREATE TABLE launch (
     parent_table_bytes INTEGER,             -- the parent's page tables at creation
     exit_cpu_ns        INTEGER,             -- CPU of all its threads, each up to where its exit began
     cpu_ns             INTEGER,             -- CPU of all its ended threads, teardown included, up to where it can be reaped
-    name_text          INTEGER              -- comm, only for processes that existed before
+    name_text          INTEGER,             -- comm, only for processes that existed before
+    setup_closes       INTEGER,             -- calls of close and close_range between its creation and its first successful execve;
+                                            -- NULL: unknown, never executed anything, or is the command itself, set up by the recorder
+    setup_close_span   INTEGER              -- span: time in those calls, and between two of them with no other system call between
 );
 
 -- One row a successful execve, in the order they happened (rowid).
 CREATE TABLE exec (
-    launch           INTEGER NOT NULL,
-    enter_ns         INTEGER,          -- entered execve
-    return_ns        INTEGER,          -- returned to user space
-    load_ns          INTEGER,          -- the dynamic loader was done
-    has_loader       INTEGER,          -- 0 static: no load phase; 1 has one; NULL not known yet
-    enter_cpu_ns     INTEGER,          -- CPU of the thread at enter_ns, return_ns, load_ns
-    return_cpu_ns    INTEGER,
-    load_cpu_ns      INTEGER,
-    path_text        INTEGER NOT NULL, -- the file as given to execve
-    interpreter_text INTEGER,          -- interpreter of a #! script
-    argv_text        INTEGER NOT NULL, -- each argument ended by NUL; secrets masked
-    argv_bytes       INTEGER NOT NULL, -- bytes the whole argv took, masks counted as they are; larger than the text when that was cut
-    cwd_text         INTEGER
+    launch            INTEGER NOT NULL,
+    enter_ns          INTEGER,          -- entered execve
+    return_ns         INTEGER,          -- returned to user space
+    load_ns           INTEGER,          -- the dynamic loader was done
+    has_loader        INTEGER,          -- 0 static: no load phase; 1 has one; NULL not known yet
+    enter_cpu_ns      INTEGER,          -- CPU of the thread at enter_ns, return_ns, load_ns
+    return_cpu_ns     INTEGER,
+    load_cpu_ns       INTEGER,
+    path_text         INTEGER NOT NULL, -- the file as given to execve
+    interpreter_text  INTEGER,          -- interpreter of a #! script
+    argv_text         INTEGER NOT NULL, -- each argument ended by NUL; secrets masked
+    argv_bytes        INTEGER NOT NULL, -- bytes the whole argv took, masks counted as they are; larger than the text when that was cut
+    cwd_text          INTEGER,
+    load_opens        INTEGER,          -- files that the loader opened up to load_ns, /etc/ld.so.cache apart: libraries; NULL: no load_ns
+    load_failed_opens INTEGER,          -- opens of it that failed, that of the cache apart, and other calls (access, stat, readlink) that
+                                        -- found no such file; glibc asks for /etc/ld.so.preload once; NULL: no load_ns
+    load_cache        INTEGER           -- /etc/ld.so.cache: 1 opened, 0 could not be opened; NULL: not asked for, or no load_ns
 );
 
 -- One row a failed execve.
@@ -105,6 +125,17 @@ CREATE TABLE thread (
     cpu_ns     INTEGER              -- CPU at its exit
 );
 
+-- What threads waited for inside system calls. The same may occur under several ids.
+CREATE TABLE object (
+    id        INTEGER PRIMARY KEY,
+    kind      INTEGER NOT NULL, -- 0 pipe, 1 fifo, 2 unix socket, 3 other socket, 4 character device, 5 block device, 6 file, 7 directory,
+                                -- 8 epoll, 9 eventfd, 10 signalfd, 11 timerfd, 12 pidfd, 13 another anonymous inode,
+                                -- 14 the permission of a scanner (fanotify) to open or execute a file
+    device    INTEGER NOT NULL, -- of its file system: major << 20 | minor; a pipe is known by this and the inode
+    inode     INTEGER NOT NULL, -- 0 for the kinds from 8 on that all have the same (as a signed 64-bit number)
+    path_text INTEGER           -- of kinds 1 and 4 to 7; begins with '...' where the process's root was not reached
+);
+
 -- One row a stretch on a CPU and the stretch off it that followed, of every followed thread.
 CREATE TABLE slice (
     task      INTEGER NOT NULL, -- thread.task, or a launch.id: its first thread
@@ -117,5 +148,7 @@ CREATE TABLE slice (
     argument  INTEGER,          -- that call's first argument (as a signed 64-bit number)
     waker     INTEGER,          -- task that woke it: thread.task or launch.id; 0: an interrupt; negative: minus the pid of one not followed;
                                 -- NULL with a waker_text: one that the recorder's pid namespace does not see
-    waker_text INTEGER          -- that one's comm
+    waker_text INTEGER,         -- the name of that one's process
+    object    INTEGER           -- object.id, what it was blocked on; of poll and select the first descriptor. NULL: nothing that has one, or not seen
+                                -- (`missing` says whether permissions are seen)
 );

@@ -7,6 +7,10 @@ pub(super) struct Table {
     pub(super) name: &'static str,
     /// Its columns.
     pub(super) columns: &'static [&'static str],
+    /// The first version of the format that has it.
+    pub(super) since: i32,
+    /// Columns that came after the table, each with the first version that has it.
+    pub(super) later: &'static [(&'static str, i32)],
 }
 
 /// Of its columns, those that are read back.
@@ -25,21 +29,36 @@ pub(super) const RECORDING: Table = Table {
         "wall_ns",
         "ended",
     ],
+    since: 1,
+    later: &[],
 };
 
 pub(super) const MISSING: Table = Table {
     name: "missing",
     columns: &["what", "effect"],
+    since: 1,
+    later: &[],
+};
+
+pub(super) const CALIBRATION: Table = Table {
+    name: "calibration",
+    columns: &["what", "ns", "low_ns", "high_ns"],
+    since: 2,
+    later: &[],
 };
 
 pub(super) const LOST: Table = Table {
     name: "lost",
     columns: &["kind", "events"],
+    since: 1,
+    later: &[],
 };
 
 pub(super) const TEXT: Table = Table {
     name: "text",
     columns: &["id", "bytes"],
+    since: 1,
+    later: &[],
 };
 
 pub(super) const LAUNCH: Table = Table {
@@ -63,7 +82,11 @@ pub(super) const LAUNCH: Table = Table {
         "exit_cpu_ns",
         "cpu_ns",
         "name_text",
+        "setup_closes",
+        "setup_close_span",
     ],
+    since: 1,
+    later: &[("setup_closes", 2), ("setup_close_span", 2)],
 };
 
 pub(super) const EXEC: Table = Table {
@@ -82,17 +105,26 @@ pub(super) const EXEC: Table = Table {
         "argv_text",
         "argv_bytes",
         "cwd_text",
+        "load_opens",
+        "load_failed_opens",
+        "load_cache",
     ],
+    since: 1,
+    later: &[("load_opens", 2), ("load_failed_opens", 2), ("load_cache", 2)],
 };
 
 pub(super) const FAILED_EXEC: Table = Table {
     name: "failed_exec",
     columns: &["launch", "enter_ns", "return_ns", "path_text", "errno"],
+    since: 1,
+    later: &[],
 };
 
 pub(super) const THREAD: Table = Table {
     name: "thread",
     columns: &["task", "launch", "creator", "tid", "created_ns", "ended_ns", "cpu_ns"],
+    since: 1,
+    later: &[],
 };
 
 pub(super) const SLICE: Table = Table {
@@ -108,13 +140,33 @@ pub(super) const SLICE: Table = Table {
         "argument",
         "waker",
         "waker_text",
+        "object",
     ],
+    since: 1,
+    later: &[("object", 3)],
+};
+
+pub(super) const OBJECT: Table = Table {
+    name: "object",
+    columns: &["id", "kind", "device", "inode", "path_text"],
+    since: 3,
+    later: &[],
 };
 
 impl Table {
-    /// Reads every row in the order of its key.
-    pub(super) fn select(&self) -> String {
-        format!("SELECT {} FROM {} ORDER BY rowid", self.columns.join(", "), self.name)
+    /// Reads every row of a recording of this version in the order of its key; what came later reads as NULL.
+    pub(super) fn select(&self, version: i32) -> String {
+        let is_absent = |column: &str| {
+            self.later
+                .iter()
+                .any(|(name, since)| *name == column && *since > version)
+        };
+        let columns: Vec<&str> = self
+            .columns
+            .iter()
+            .map(|column| if is_absent(column) { "NULL" } else { column })
+            .collect();
+        format!("SELECT {} FROM {} ORDER BY rowid", columns.join(", "), self.name)
     }
 
     /// Adds a row.
@@ -148,10 +200,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_older_version_is_read_without_what_came_later() {
+        assert!(
+            EXEC.select(2)
+                .contains("cwd_text, load_opens, load_failed_opens, load_cache FROM")
+        );
+        assert!(EXEC.select(1).contains("cwd_text, NULL, NULL, NULL FROM"));
+    }
+
+    #[test]
+    fn later_columns_are_columns() {
+        for table in [LAUNCH, EXEC] {
+            assert!(!table.later.is_empty());
+            assert!(table.later.iter().all(|(name, _)| table.columns.contains(name)));
+        }
+    }
+
+    #[test]
     fn the_columns_are_those_of_the_schema() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         connection.execute_batch(include_str!("schema.sql")).unwrap();
-        for table in [MISSING, LOST, TEXT, LAUNCH, EXEC, FAILED_EXEC, THREAD, SLICE] {
+        for table in [
+            MISSING,
+            CALIBRATION,
+            LOST,
+            TEXT,
+            LAUNCH,
+            EXEC,
+            FAILED_EXEC,
+            THREAD,
+            SLICE,
+            OBJECT,
+        ] {
             let statement = connection.prepare(&format!("SELECT * FROM {}", table.name)).unwrap();
             assert_eq!(
                 statement.column_names().collect::<Vec<_>>(),

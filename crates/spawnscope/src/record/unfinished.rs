@@ -69,6 +69,8 @@ impl Unfinished {
                 exit_cpu: None,
                 cpu: None,
                 name: None,
+                setup_closes: None,
+                setup_close_span: None,
             },
             threads: HashMap::new(),
             awaited: HashMap::new(),
@@ -123,9 +125,12 @@ impl Unfinished {
         row.returned = Some(returned);
         row.return_cpu = Some(return_cpu);
         row.has_loader = Some(loader != Loader::None);
-        if let Loader::Done { at, cpu } = loader {
+        if let Loader::Done { at, cpu, search } = loader {
             row.load_end = Some(at);
             row.load_cpu = Some(cpu);
+            row.load_opens = Some(search.opens);
+            row.load_failed_opens = Some(search.failed_opens);
+            row.load_cache = search.cache;
         }
         loading.is_written = false;
     }

@@ -65,7 +65,9 @@ impl Builder {
             launches: Vec::new(),
             execs: Vec::new(),
             failed_execs: Vec::new(),
+            objects: Vec::new(),
             texts: Texts::default(),
+            calibration: Vec::new(),
         };
         let mut builder = Builder { recording };
         builder.recording.launches.push(LaunchRow {
@@ -108,6 +110,8 @@ impl Builder {
             wait_status: Some(0),
             exit_cpu: Some(Nanos(exit - first_run)),
             cpu: Some(Nanos(zombie - first_run)),
+            setup_closes: program.map(|_| 3),
+            setup_close_span: program.map(|_| Nanos(900)),
             ..blank(id, Some(parent), Origin::Launched)
         });
         if let Some((path, argv)) = program {
@@ -137,6 +141,9 @@ impl Builder {
             enter_cpu: None,
             return_cpu: None,
             load_cpu: None,
+            load_opens: Some(2),
+            load_failed_opens: Some(1),
+            load_cache: Some(true),
             path: self.text(path),
             interpreter: None,
             argv_bytes: joined.len() as u64,
@@ -203,5 +210,7 @@ pub(crate) fn blank(id: LaunchId, parent: Option<LaunchId>, origin: Origin) -> L
         exit_cpu: None,
         cpu: None,
         name: None,
+        setup_closes: None,
+        setup_close_span: None,
     }
 }

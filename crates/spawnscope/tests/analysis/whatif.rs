@@ -197,6 +197,21 @@ fn a_program_given_by_its_file_is_not_looked_for() {
 }
 
 #[test]
+fn descriptors_can_be_closed_in_one_call() {
+    let mut serial = Serial::new();
+    let launch = serial.launch(
+        &Spans {
+            setup: 1_100_000,
+            ..Spans::USUAL
+        },
+        DIRNAME,
+    );
+    let row = serial.builder.row(launch);
+    (row.setup_closes, row.setup_close_span) = (Some(1_000), Some(Nanos(1_000_000)));
+    assert_eq!(saved(&serial.finish(), &[(Change::CloseRange, &[launch])]), 999_000);
+}
+
+#[test]
 fn selections_hold_all_of_their_terms() {
     let mut serial = Serial::new();
     serial.launch(&Spans::USUAL, DIRNAME);

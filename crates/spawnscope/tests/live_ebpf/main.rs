@@ -15,8 +15,10 @@ mod phases;
 mod reaping;
 mod scale;
 mod scopes;
+mod setup_and_loader;
 mod terminal;
 mod traces;
+mod waits;
 
 fn main() -> std::process::ExitCode {
     let subjects = [
@@ -24,7 +26,9 @@ fn main() -> std::process::ExitCode {
         counts::tests(),
         commands::tests(),
         arguments::tests(),
+        setup_and_loader::tests(),
         causes::tests(),
+        waits::tests(),
         histories::tests(),
         reaping::tests(),
         interrupts::tests(),

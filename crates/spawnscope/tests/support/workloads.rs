@@ -29,7 +29,18 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("pid_reuse", "pid_reuse.c", &[]),
     ("stopped_child", "stopped_child.c", &[]),
     ("dialogue", "dialogue.c", &[]),
+    ("closing", "closing.c", &[]),
+    ("libfirst.so", "library.c", &["-DNAME=first", "-shared", "-fPIC"]),
+    ("libsecond.so", "library.c", &["-DNAME=second", "-shared", "-fPIC"]),
+    ("libthird.so", "library.c", &["-DNAME=third", "-shared", "-fPIC"]),
+    (
+        "needs_libraries",
+        "needs_libraries.c",
+        &["-Wl,--no-as-needed", "-L.", "-lfirst", "-lsecond", "-lthird"],
+    ),
     ("ways_to_reap", "ways_to_reap.c", &[]),
+    ("scanned", "scanned.c", &[]),
+    ("wait_on_pipe", "wait_on_pipe.c", &[]),
 ];
 
 static COMPILED: OnceLock<PathBuf> = OnceLock::new();
@@ -63,6 +74,7 @@ fn compile() -> PathBuf {
     std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o755)).expect("chmod");
     for (program, source, flags) in PROGRAMS {
         let status = Command::new("cc")
+            .current_dir(&directory)
             .args(FLAGS)
             .args(*flags)
             .arg(Path::new(SOURCES).join(source))

@@ -3,7 +3,7 @@
 
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Forest;
-use crate::event::{Mechanism, Nanos};
+use crate::event::{Calibration, Constant, Mechanism, Nanos};
 use crate::record::reader::Recording;
 
 /// Costs in nanoseconds.
@@ -26,8 +26,16 @@ impl Constants {
     /// What is known of the machine that a recording was made on.
     #[must_use]
     pub fn of(recording: &Recording, forest: &Forest<'_>) -> Constants {
-        let _ = recording;
-        Constants::observed(forest)
+        let measured = |what: Constant| recording.calibration.iter().find(|row| row.what == what);
+        let nanos = |what: Constant| measured(what).map(|row| row.ns);
+        let observed = Constants::observed(forest);
+        let ratio = nanos(Constant::PageFree).zip(nanos(Constant::PageCopy));
+        Constants {
+            fork_create: nanos(Constant::ForkCreate).or(observed.fork_create),
+            vfork_create: nanos(Constant::VforkCreate).or(observed.vfork_create),
+            free_per_copy: ratio.map(|(free, copy)| free / copy),
+            spread: measured(Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
+        }
     }
 
     /// The least that the recording holds of each.
@@ -45,5 +53,13 @@ impl Constants {
             free_per_copy: None,
             spread: UNMEASURED_SPREAD,
         }
+    }
+}
+
+/// Half the distance of the quartiles, as a share of the median.
+fn spread_of(row: &Calibration) -> f64 {
+    match (row.low_ns, row.high_ns) {
+        (Some(low), Some(high)) if row.ns > 0.0 => (high - low) / 2.0 / row.ns,
+        _ => UNMEASURED_SPREAD,
     }
 }

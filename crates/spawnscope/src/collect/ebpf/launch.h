@@ -52,57 +52,23 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	__u64 now = bpf_ktime_get_ns();
 	task->off = now;
 	task->left = LEFT_CREATED;
-	if (thread)
+	if (thread) {
 		emit_thread(child, task, creator->task, now);
-	else
+	} else {
+		task->flags |= TASK_IN_SETUP;
 		emit_launch(parent, child, creator, task, now);
+	}
 	return 0;
 }
 
-/* One step up the directory tree, across mount points; false at the process's own root, or when something is odd.
- * The walk's state lies in memory and not in registers, so that the verifier finds all steps alike. */
-static __noinline bool step_up(struct scratch *scratch)
-{
-	struct cwd_walk *walk = &scratch->walk;
-	struct vfsmount *mnt = walk->mnt;
-	struct dentry *dentry = walk->dentry, *parent = BPF_CORE_READ(dentry, d_parent);
-	if (dentry == walk->root && mnt == walk->root_mnt) {
-		scratch->executed.cwd_complete = 1;
-		return false;
-	}
-	if (dentry == BPF_CORE_READ(mnt, mnt_root) || dentry == parent) {
-		struct mount *mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
-		struct mount *above = BPF_CORE_READ(mount, mnt_parent);
-		if (above == mount) /* the namespace's own root: the process sits outside its chroot */
-			return false;
-		walk->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
-		walk->mnt = (void *)above + bpf_core_field_offset(struct mount, mnt);
-		return true;
-	}
-	__u32 used = walk->used;
-	if (used > EXECUTED_DATA_BYTES - NAME_BYTES)
-		return false;
-	long bytes = bpf_probe_read_kernel_str(&scratch->data[used], NAME_BYTES, BPF_CORE_READ(dentry, d_name.name));
-	if (bytes <= 0)
-		return false;
-	walk->used = used + bytes;
-	walk->dentry = parent;
-	return true;
-}
-
-/* Puts the components of the working directory, innermost first, behind `used` bytes of data. */
+/* Puts the components of the working directory behind `used` bytes of data. */
 static __always_inline void add_cwd(struct scratch *scratch, struct fs_struct *fs, __u32 used)
 {
-	struct cwd_walk *walk = &scratch->walk;
-	walk->root_mnt = BPF_CORE_READ(fs, root.mnt);
-	walk->root = BPF_CORE_READ(fs, root.dentry);
-	walk->mnt = BPF_CORE_READ(fs, pwd.mnt);
-	walk->dentry = BPF_CORE_READ(fs, pwd.dentry);
-	walk->used = used;
-	scratch->executed.cwd_complete = 0;
-	for (int depth = 0; depth < CWD_DEPTH; depth++)
-		if (!step_up(scratch))
-			break;
+	begin_walk(scratch, fs, used);
+	scratch->walk.mnt = BPF_CORE_READ(fs, pwd.mnt);
+	scratch->walk.dentry = BPF_CORE_READ(fs, pwd.dentry);
+	walk_up();
+	scratch->executed.cwd_complete = scratch->walk.complete;
 }
 
 /* argv as the kernel has just laid it out on the new stack, each argument ended by NUL. */
@@ -135,6 +101,14 @@ static __always_inline __u32 add_names(struct scratch *scratch, struct linux_bin
 	return used + bytes;
 }
 
+/* Where the execve was not seen to be entered, it was a 32-bit call, and so were those before it. */
+static __always_inline void add_closes(struct WireExecuted *executed, struct WireTask *task)
+{
+	bool counted = task->flags & TASK_IN_SETUP && task->exec_entered;
+	executed->setup_closes = counted ? task->setup_closes : NOT_COUNTED;
+	executed->setup_close_span = task->setup_close_span;
+}
+
 /* The new image stands; execve has not returned yet. After an exec by a thread that was not the first, `p` is that
  * thread, now under the process's pid. */
 SEC("tp_btf/sched_process_exec")
@@ -150,7 +124,7 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *b
 	executed->first_run = task->first_run;
 	executed->entered = task->exec_entered;
 	executed->cpu_at_entry = task->exec_entry_cpu;
-	executed->reserved = 0;
+	add_closes(executed, task);
 	__u32 used = add_names(scratch, bprm);
 	used = add_argv(scratch, p->mm, used);
 	add_cwd(scratch, p->fs, used);
@@ -161,7 +135,7 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *b
 	if (bpf_ringbuf_output(&events, scratch, sizeof(*executed) + used, wakeup_flag()))
 		count_lost(KIND_EXECUTED);
 	task->exec_entered = task->exec_entry_cpu = 0;
-	task->flags |= TASK_EXECUTED;
+	task->flags = (task->flags | TASK_EXECUTED) & ~TASK_IN_SETUP;
 	task->interpreter_base = interpreter_base(scratch, p->mm);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * When is the dynamic loader done? No probe tells cheaply, but its system calls do. glibc's maps /etc/ld.so.cache and
+ * When is the dynamic loader done, and what did it look for? No probe tells cheaply, but its system calls do. glibc's maps /etc/ld.so.cache and
  * unmaps it as its last act before the program's initialisers. Where it did not map it, its last act is to protect its
  * own relocated data. musl's ends with read-only mprotects, the last of which is known when the program's first
  * other system call comes. */
@@ -34,7 +34,9 @@ static __always_inline void emit_loaded(struct WireTask *task, __u32 loader, __u
 	loaded->load_end = end;
 	loaded->cpu_at_load_end = end_cpu;
 	loaded->loader = loader;
-	loaded->reserved = 0;
+	loaded->opens = task->candidate_opens;
+	loaded->failed_opens = task->candidate_failed_opens;
+	loaded->cache = task->cache;
 	bpf_ringbuf_submit(loaded, wakeup_flag());
 }
 
@@ -59,6 +61,9 @@ static __noinline void begin_loading(struct WireTask *task)
 	task->cache_fd = -1;
 	task->cache_address = 0;
 	task->load_candidate = 0;
+	task->load_opens = task->load_failed_opens = 0;
+	task->candidate_opens = task->candidate_failed_opens = 0;
+	task->cache = CACHE_NOT_ASKED_FOR;
 	if (task->interpreter_base)
 		task->load_state = LOAD_RUNNING;
 	else
@@ -119,12 +124,31 @@ static __noinline void loader_enters(struct WireTask *task, struct pt_regs *regs
 	}
 }
 
-/* That system call returns. */
+/* A system call returns while the loader runs, other than those that `loader_leaves` knows. What it opens are libraries;
+ * a search also asks whether a file or a directory is there (glibc: stat, and access for /etc/ld.so.preload). */
+static __always_inline void loader_looked(struct WireTask *task, long number, long result)
+{
+	switch (number) {
+	case NR_open: case NR_openat:
+		if (result >= 0)
+			task->load_opens++;
+		else
+			task->load_failed_opens++;
+		break;
+	case NR_access: case NR_faccessat: case NR_faccessat2: case NR_stat: case NR_lstat: case NR_newfstatat:
+	case NR_statx: case NR_readlink: case NR_readlinkat:
+		if (result == -ENOENT)
+			task->load_failed_opens++;
+	}
+}
+
+/* One of the system calls that `loader_enters` took note of returns. */
 static __noinline void loader_leaves(struct WireTask *task, long result)
 {
 	__u32 state = task->load_state;
 	task->load_state = LOAD_RUNNING;
 	if (state == LOAD_OPENING_CACHE) {
+		task->cache = result >= 0 ? CACHE_OPENED : CACHE_FAILED;
 		if (result >= 0)
 			task->cache_fd = result;
 	} else if (state == LOAD_MAPPING_CACHE) {
@@ -135,6 +159,8 @@ static __noinline void loader_leaves(struct WireTask *task, long result)
 		__u64 now = bpf_ktime_get_ns();
 		task->load_candidate = now;
 		task->load_candidate_cpu = cpu_time(task, now);
+		task->candidate_opens = task->load_opens;
+		task->candidate_failed_opens = task->load_failed_opens;
 		if (state != LOAD_PROTECTING)
 			emit_loaded(task, LOADER_DONE, now, task->load_candidate_cpu, now);
 	}

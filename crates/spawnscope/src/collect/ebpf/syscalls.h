@@ -22,13 +22,34 @@ static __always_inline void enter_exec(struct WireTask *task)
 	task->exec_entry_cpu = cpu_time(task, now);
 }
 
-static __always_inline bool is_terminal(int fd)
+static __always_inline bool closes(long number)
 {
-	struct files_struct *files = bpf_get_current_task_btf()->files;
-	struct file **table = BPF_CORE_READ(files, fdt, fd), *file;
-	if (bpf_probe_read_kernel(&file, sizeof(file), table + fd) || !file)
-		return false;
-	return BPF_CORE_READ(file, f_inode, i_rdev) == settings.terminal;
+	return number == NR_close || number == NR_close_range;
+}
+
+/* A call of close or close_range is entered or returns during set-up. */
+static __always_inline void continue_closing(struct WireTask *task)
+{
+	__u64 now = bpf_ktime_get_ns();
+	if (task->close_run_since)
+		task->setup_close_span += now - task->close_run_since;
+	task->close_run_since = now;
+}
+
+static __always_inline void enter_in_setup(struct WireTask *task, long number)
+{
+	if (closes(number)) {
+		continue_closing(task);
+		task->setup_closes++;
+	} else {
+		task->close_run_since = 0;
+	}
+}
+
+static __always_inline bool is_terminal(__u64 fd)
+{
+	struct file *file = file_of(bpf_get_current_task_btf(), fd);
+	return file && BPF_CORE_READ(file, f_inode, i_rdev) == settings.terminal;
 }
 
 SEC("tp_btf/sys_enter")
@@ -42,6 +63,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 		return 0;
 	task->syscall = number;
 	task->argument = regs->di;
+	if (task->flags & TASK_IN_SETUP)
+		enter_in_setup(task, number);
 	switch (number) {
 	case NR_clone: case NR_clone3: case NR_fork: case NR_vfork:
 		enter_clone(task, regs, number);
@@ -52,6 +75,9 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 	case NR_exit_group:
 		task->exit_group_entered = bpf_ktime_get_ns();
 		task->exit_group_cpu = cpu_time(task, task->exit_group_entered);
+		break;
+	case NR_poll: case NR_ppoll: case NR_select: case NR_pselect6:
+		task->second_argument = regs->si;
 		break;
 	case NR_read: case NR_write: case NR_writev:
 		if (settings.terminal && !shared.terminal_used && task->argument <= 2 && is_terminal(task->argument))
@@ -118,7 +144,13 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 		loader_leaves(task, result);
 		return 0;
 	}
+	if (task->load_state == LOAD_RUNNING)
+		loader_looked(task, number, result);
 	switch (number) {
+	case NR_close: case NR_close_range:
+		if (task->flags & TASK_IN_SETUP)
+			continue_closing(task);
+		break;
 	case NR_execve: case NR_execveat:
 		if (result < 0)
 			exec_failed(task, regs, number, result);

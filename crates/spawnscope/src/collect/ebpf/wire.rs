@@ -28,8 +28,10 @@ pub const KIND_REAPED: u32 = 9;
 pub const KIND_SLICE: u32 = 10;
 /// Not a record: processes and threads for which the kernel had no memory to follow them.
 pub const KIND_UNFOLLOWED: u32 = 11;
+/// `kind` of `WireFileNamed`.
+pub const KIND_FILE_NAMED: u32 = 12;
 /// One more than the last kind: the size of the table of losses.
-pub const KIND_END: u32 = 12;
+pub const KIND_END: u32 = 13;
 
 /// Longest path kept, with its NUL (the kernel's PATH_MAX).
 pub const PATH_BYTES: u32 = 4096;
@@ -45,6 +47,16 @@ pub const CWD_DEPTH: u32 = 40;
 pub const EXECUTED_DATA_BYTES: u32 = 12800;
 /// Length of a thread's name (TASK_COMM_LEN).
 pub const COMM_BYTES: usize = 16;
+
+/// `setup_closes`: this was not the process's first exec, or some of its system calls were not seen.
+pub const NOT_COUNTED: u32 = 0xffff_ffff;
+
+/// `cache`: the loader did not ask for /etc/ld.so.cache.
+pub const CACHE_NOT_ASKED_FOR: u32 = 0;
+/// `cache`: it opened it.
+pub const CACHE_OPENED: u32 = 1;
+/// `cache`: it could not open it.
+pub const CACHE_FAILED: u32 = 2;
 
 /// `loader`: the image has no interpreter.
 pub const LOADER_NONE: u32 = 0;
@@ -72,6 +84,21 @@ pub const WAKER_TASK: u32 = 1;
 pub const WAKER_OTHER: u32 = 2;
 /// `waker_kind`: an interrupt.
 pub const WAKER_INTERRUPT: u32 = 3;
+
+/// `object_kind`: not a wait for one, or not known which. The others are numbered as `event::ObjectKind::ALL` lists them, from 1.
+pub const OBJECT_UNKNOWN: u32 = 0;
+pub const OBJECT_PIPE: u32 = 1;
+pub const OBJECT_FIFO: u32 = 2;
+pub const OBJECT_UNIX_SOCKET: u32 = 3;
+pub const OBJECT_SOCKET: u32 = 4;
+pub const OBJECT_CHARACTER_DEVICE: u32 = 5;
+pub const OBJECT_BLOCK_DEVICE: u32 = 6;
+pub const OBJECT_FILE: u32 = 7;
+pub const OBJECT_DIRECTORY: u32 = 8;
+/// Several kinds, told apart by the first eight bytes of their name, which stand for the inode.
+pub const OBJECT_ANONYMOUS: u32 = 9;
+pub const OBJECT_PIDFD: u32 = 13;
+pub const OBJECT_PERMISSION: u32 = 15;
 
 /// What every record begins with.
 #[repr(C)]
@@ -152,7 +179,10 @@ pub struct WireExecuted {
     pub cwd_bytes: u32,
     /// Whether the working directory's root was reached.
     pub cwd_complete: u32,
-    pub reserved: u32,
+    /// Calls of close and close_range since the process was created, or NOT_COUNTED.
+    pub setup_closes: u32,
+    /// Time spent on them, see `close_run_since`.
+    pub setup_close_span: u64,
 }
 
 /// The image is ready.
@@ -165,7 +195,10 @@ pub struct WireLoaded {
     pub load_end: u64,
     pub cpu_at_load_end: u64,
     pub loader: u32,
-    pub reserved: u32,
+    /// What the loader did up to `load_end`: files opened, looks for files that failed, what became of the cache.
+    pub opens: u32,
+    pub failed_opens: u32,
+    pub cache: u32,
 }
 
 /// A thread begins to exit.
@@ -218,6 +251,23 @@ pub struct WireSlice {
     pub syscall: i32,
     pub left: u32,
     pub waker_comm: [u8; COMM_BYTES],
+    pub object_inode: u64,
+    pub object_device: u32,
+    pub object_kind: u32,
+}
+
+/// The path of a file that a thread waits for; the slice that tells of the wait comes later. The path's components
+/// (innermost first, each ended by NUL) follow.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireFileNamed {
+    pub header: WireHeader,
+    pub inode: u64,
+    pub device: u32,
+    pub path_bytes: u32,
+    /// Whether the path's root was reached.
+    pub complete: u32,
+    pub reserved: u32,
 }
 
 /// How the programs behave: constants of the loaded object.
@@ -234,6 +284,15 @@ pub struct WireSettings {
     pub terminal: u32,
     /// Bytes in the ring buffer from which on the reader is woken.
     pub wakeup_bytes: u64,
+}
+
+/// Where the kernel's code lies that waits for the answer of a permission scanner.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireScannerCode {
+    /// Its address; 0: not known.
+    pub start: u64,
+    pub bytes: u64,
 }
 
 /// What programs and collector share while recording.
@@ -279,6 +338,10 @@ pub struct WireTask {
     pub cache_address: u64,
     pub load_candidate: u64,
     pub load_candidate_cpu: u64,
+    /// During set-up, when the latest call of close or close_range was entered or returned, if no other system call
+    /// came since; else 0. The time from each such instant to the next makes up `setup_close_span`.
+    pub close_run_since: u64,
+    pub setup_close_span: u64,
     pub waker_pid: u32,
     pub waker_kind: u32,
     /// Number of the system call it is in; -1 in user space.
@@ -288,8 +351,21 @@ pub struct WireTask {
     pub load_state: u32,
     /// TASK_* flags.
     pub flags: u32,
-    pub reserved: u32,
+    pub setup_closes: u32,
+    /// Files that the loader opened so far, and looks for files that failed; and how many of each at `load_candidate`.
+    pub load_opens: u32,
+    pub load_failed_opens: u32,
+    pub candidate_opens: u32,
+    pub candidate_failed_opens: u32,
+    /// CACHE_*.
+    pub cache: u32,
+    pub object_kind: u32,
     pub waker_comm: [u8; COMM_BYTES],
+    pub object_inode: u64,
+    /// Second argument of the present system call, for those that wait for several descriptors.
+    pub second_argument: u64,
+    pub object_device: u32,
+    pub reserved: u32,
 }
 
 /// `flags` of a task: do not follow it, nor what it creates.
@@ -298,3 +374,5 @@ pub const TASK_IGNORED: u32 = 1;
 pub const TASK_LAST_THREAD: u32 = 2;
 /// `flags` of a task: an `execve` of it succeeded and has not returned yet.
 pub const TASK_EXECUTED: u32 = 4;
+/// `flags` of a task: the first thread of a process that was created while recording and has not executed a program yet.
+pub const TASK_IN_SETUP: u32 = 8;

@@ -37,8 +37,20 @@ pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits)
     held
 }
 
-/// One system call in the place of many.
+/// One system call in the place of many: what closing took in `setup` goes.
 pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
-    let _ = (forest, launches, edits);
-    Vec::new()
+    let mut held = Vec::new();
+    for &launch in launches {
+        let each = &forest.launches[launch as usize];
+        let closes = each.setup_closes.filter(|closes| *closes > 1);
+        let (Some(closes), Some(span)) = (closes, each.setup_close_span) else {
+            continue;
+        };
+        if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0) {
+            let remains = setup.since(span).0 as f64 + span.0 as f64 / f64::from(closes);
+            edits.scale(launch, Phase::Setup, remains / setup.0 as f64);
+            held.push(launch);
+        }
+    }
+    held
 }

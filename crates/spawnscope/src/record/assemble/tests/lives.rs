@@ -27,6 +27,8 @@ fn a_whole_life_becomes_one_row_with_every_instant() {
         exit_cpu: Some(Nanos(90)),
         cpu: Some(Nanos(100)),
         name: None,
+        setup_closes: Some(3),
+        setup_close_span: Some(Nanos(4)),
     };
     assert_eq!(*row, expected);
 }
@@ -58,6 +60,11 @@ fn an_exec_carries_its_loader_and_a_chain_keeps_each() {
         (Some(Nanos(190)), Some(Nanos(295)), Some(Nanos(300)))
     );
     assert_eq!(row.has_loader, Some(true));
+    assert_eq!(
+        (row.load_opens, row.load_failed_opens, row.load_cache),
+        (Some(2), Some(1), Some(true))
+    );
+    assert_eq!(first.execs[1].row.load_opens, None, "the loader's end is not known yet");
     assert_eq!(
         (row.enter_cpu, row.return_cpu, row.load_cpu),
         (Some(Nanos(10)), Some(Nanos(20)), Some(Nanos(40)))

@@ -1,0 +1,134 @@
+//! What creating processes costs on this machine, measured before the command is let go: predictions need it for launches
+//! that the recording does not hold. The measuring is done in a process of its own (`rounds`), since the recorder has memory
+//! and threads, and while the collector is being loaded. It can fail or be too slow; then constants are unknown.
+
+mod board;
+mod rounds;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use nix::unistd::{ForkResult, fork};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use self::board::{Board, Life, SharedBoard};
+use super::pidfd;
+use crate::event::{Calibration, Constant, Pid};
+
+/// No round is begun later than this after the first.
+const LAST_ROUND: Duration = Duration::from_millis(25);
+/// How long the measuring process may live. Longer than a round beyond `LAST_ROUND`, where nothing gets in its way.
+const LIFETIME: Duration = Duration::from_millis(30);
+/// Quartiles of fewer rounds say nothing.
+const FEWEST_ROUNDS: usize = 5;
+
+/// The measuring process, until its result is asked for. Dropped, it is killed and reaped.
+pub struct Calibrator {
+    process: Measuring,
+    ended: OwnedFd,
+    board: SharedBoard,
+    started: Instant,
+}
+
+impl Calibrator {
+    /// Starts to measure. Whoever is followed from now on must not be this process: a recording of the whole machine
+    /// begins after `finish`.
+    ///
+    /// # Errors
+    /// When there is no memory for it, or no process.
+    pub fn start() -> io::Result<Calibrator> {
+        let board = Board::share()?;
+        // SAFETY: the child makes only system calls on memory that was mapped before, and never returns.
+        let pid = match unsafe { fork() }? {
+            ForkResult::Child => rounds::run(&board, LAST_ROUND),
+            ForkResult::Parent { child } => Pid(child.as_raw()),
+        };
+        let process = Measuring(pid);
+        Ok(Calibrator {
+            ended: pidfd(pid)?,
+            process,
+            board,
+            started: Instant::now(),
+        })
+    }
+
+    /// Ends the measuring, and says what was found.
+    #[must_use]
+    pub fn finish(self) -> Vec<Calibration> {
+        self.await_end();
+        drop(self.process);
+        constants(&self.board)
+    }
+
+    fn await_end(&self) {
+        loop {
+            let left = LIFETIME.saturating_sub(self.started.elapsed());
+            let timeout = Timespec {
+                tv_sec: 0,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            };
+            let mut fds = [PollFd::new(&self.ended, PollFlags::IN)];
+            match poll(&mut fds, Some(&timeout)) {
+                Err(rustix::io::Errno::INTR) if !left.is_zero() => {}
+                _ => return,
+            }
+        }
+    }
+}
+
+/// A child of ours that nobody else reaps.
+struct Measuring(Pid);
+
+impl Drop for Measuring {
+    fn drop(&mut self) {
+        // SAFETY: plain system calls; the pid is that of a child that was not reaped, so it is nobody else's.
+        unsafe {
+            libc::kill(self.0.0, libc::SIGKILL);
+            libc::waitpid(self.0.0, std::ptr::null_mut(), 0);
+        }
+    }
+}
+
+/// Medians and quartiles, where there are enough rounds and the costs came out as costs.
+fn constants(board: &Board) -> Vec<Calibration> {
+    let (small, vfork, large) = (board.small.lives(), board.vfork.lives(), board.large.lives());
+    let found = [
+        constant(Constant::ForkCreate, &small, |life| life.created as f64),
+        constant(Constant::ForkExit, &small, |life| life.reaped as f64),
+        constant(Constant::VforkCreate, &vfork, |life| life.created as f64),
+        constant(Constant::VforkExit, &vfork, |life| life.reaped as f64),
+        per_mebibyte(Constant::PageCopy, &small, &large, |life| life.created as f64),
+        per_mebibyte(Constant::PageFree, &small, &large, |life| life.after_creation() as f64),
+        constant(Constant::CowFault, &board.faults.lives(), |life| {
+            life.reaped as f64 / f64::from(rounds::FAULTS)
+        }),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// What the large process's children cost beyond the median of the small one's.
+fn per_mebibyte(what: Constant, small: &[Life], large: &[Life], of: impl Fn(&Life) -> f64) -> Option<Calibration> {
+    let mebibytes = (rounds::LARGE_BYTES >> 20) as f64;
+    let base = constant(what, small, &of)?.ns;
+    constant(what, large, |life| (of(life) - base) / mebibytes)
+}
+
+fn constant(what: Constant, lives: &[Life], of: impl Fn(&Life) -> f64) -> Option<Calibration> {
+    let mut values: Vec<f64> = lives.iter().map(of).collect();
+    if values.len() < FEWEST_ROUNDS {
+        return None;
+    }
+    values.sort_by(f64::total_cmp);
+    let quantile = |quarters: usize| values[(values.len() - 1) * quarters / 4];
+    // A cost that is not positive is noise that was larger than the cost.
+    (quantile(2) > 0.0).then(|| Calibration {
+        what,
+        ns: quantile(2),
+        low_ns: Some(quantile(1)),
+        high_ns: Some(quantile(3)),
+    })
+}
+
+#[cfg(test)]
+mod tests;

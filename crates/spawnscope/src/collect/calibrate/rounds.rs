@@ -1,0 +1,213 @@
+//! The measuring process: creates children that exit at once, from little memory and from much, and takes the times.
+//! It was forked from the recorder, so it follows the rules of such a process: only system calls and memory mapped
+//! here, nothing that allocates, locks or panics.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use super::board::{Board, Life, MOST_ROUNDS};
+use crate::collect::now;
+
+/// Memory of the large process, on top of the small one's. More takes long to fill: 0.25 ms for each MiB, and several times
+/// that on a busy machine.
+pub(super) const LARGE_BYTES: usize = 8 << 20;
+/// Copy-on-write faults in a round, of 2 us each.
+pub(super) const FAULTS: u32 = 200;
+
+const PAGE: usize = 4096;
+const STACK_BYTES: usize = 64 << 10;
+
+/// Measures until all rounds are done or the time is up; whatever fails ends it early.
+pub(super) fn run(board: &Board, last_round: Duration) -> ! {
+    // SAFETY: plain system calls in a process of our own. It keeps no descriptor of the recorder's (the held command
+    // must see the recorder's death), dies with the recorder, and its wait calls see its children.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0);
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+    }
+    let until = now().0.saturating_add(last_round.as_nanos() as u64);
+    let _ = measure(board, || now().0 < until);
+    // SAFETY: leaves at once; nothing of the recorder's runs here.
+    unsafe { libc::_exit(0) }
+}
+
+/// The small process first: where time is short, at least these constants are known.
+fn measure(board: &Board, is_time_left: impl Fn() -> bool) -> Option<()> {
+    let bench = Bench {
+        board,
+        stack: Memory::map(STACK_BYTES)?,
+    };
+    let rounds = || (0..MOST_ROUNDS).take_while(|_| is_time_left());
+    for _ in rounds() {
+        board.small.add(bench.life(0)?);
+        board.vfork.add(bench.life(libc::CLONE_VM | libc::CLONE_VFORK)?);
+    }
+    let many_pages = Memory::map(LARGE_BYTES)?;
+    // With huge pages there would be no page tables to copy.
+    many_pages.advise(libc::MADV_NOHUGEPAGE)?;
+    many_pages.fill();
+    let few_pages = many_pages.part(FAULTS as usize * PAGE);
+    for _ in rounds() {
+        many_pages.advise(libc::MADV_DOFORK)?;
+        board.large.add(bench.life(0)?);
+        many_pages.advise(libc::MADV_DONTFORK)?;
+        few_pages.advise(libc::MADV_DOFORK)?;
+        board.faults.add(bench.faults(&few_pages)?);
+    }
+    Some(())
+}
+
+/// What the making of a child needs.
+struct Bench<'a> {
+    board: &'a Board,
+    stack: Memory,
+}
+
+/// What a child that stays alive is given: both ends of the pipe that ends it.
+struct Pipe {
+    read: c_int,
+    write: c_int,
+}
+
+impl Bench<'_> {
+    /// A child that only exits.
+    fn life(&self, flags: c_int) -> Option<Life> {
+        let entered = now();
+        let child = self.clone(exit_at_once, flags, std::ptr::from_ref(self.board).cast())?;
+        reap(child)?;
+        let reaped = now();
+        let born = self.board.born.load(Ordering::Relaxed);
+        Some(Life {
+            created: born.saturating_sub(entered.0),
+            reaped: reaped.since(entered).0,
+        })
+    }
+
+    /// Writes to pages that a living child shares.
+    fn faults(&self, pages: &Memory) -> Option<Life> {
+        let mut ends = [0; 2];
+        // SAFETY: `ends` has room for two descriptors.
+        if unsafe { libc::pipe(ends.as_mut_ptr()) } != 0 {
+            return None;
+        }
+        let pipe = Pipe {
+            read: ends[0],
+            write: ends[1],
+        };
+        let child = self.clone(exit_at_end_of_file, 0, std::ptr::from_ref(&pipe).cast());
+        let began = now();
+        pages.touch();
+        let span = now().since(began);
+        // SAFETY: both are ours, and used by nobody here any more. The end of the pipe ends the child.
+        unsafe {
+            libc::close(pipe.write);
+            libc::close(pipe.read);
+        }
+        reap(child?)?;
+        Some(Life {
+            created: 0,
+            reaped: span.0,
+        })
+    }
+
+    fn clone(
+        &self,
+        child: extern "C" fn(*mut c_void) -> c_int,
+        flags: c_int,
+        argument: *const c_void,
+    ) -> Option<c_int> {
+        // SAFETY: the child has a stack of its own, also where it shares our memory; `argument` outlives it, since a
+        // child that shares memory is waited for by CLONE_VFORK; it makes system calls only, and ends in `_exit`.
+        let pid = unsafe { libc::clone(child, self.stack.end(), flags | libc::SIGCHLD, argument.cast_mut()) };
+        (pid > 0).then_some(pid)
+    }
+}
+
+extern "C" fn exit_at_once(board: *mut c_void) -> c_int {
+    // SAFETY: the board, which is mapped in every child.
+    let board = unsafe { &*board.cast_const().cast::<Board>() };
+    board.born.store(now().0, Ordering::Relaxed);
+    // SAFETY: leaves at once.
+    unsafe { libc::_exit(0) }
+}
+
+extern "C" fn exit_at_end_of_file(pipe: *mut c_void) -> c_int {
+    // SAFETY: the pipe on the parent's stack, of which this process has a copy. It closes its own copy of the writing
+    // end, so that the end of file comes when the parent closes its own, or dies.
+    unsafe {
+        let pipe = &*pipe.cast_const().cast::<Pipe>();
+        libc::close(pipe.write);
+        let mut byte = 0u8;
+        libc::read(pipe.read, (&raw mut byte).cast(), 1);
+        libc::_exit(0)
+    }
+}
+
+fn reap(child: c_int) -> Option<()> {
+    // SAFETY: a plain system call; the status is not wanted.
+    let reaped = unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    (reaped == child).then_some(())
+}
+
+/// Private memory that lives as long as the process.
+struct Memory {
+    start: *mut u8,
+    bytes: usize,
+}
+
+impl Memory {
+    fn map(bytes: usize) -> Option<Memory> {
+        // SAFETY: asks for new memory, which touches nothing that exists.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        (start != libc::MAP_FAILED).then_some(Memory {
+            start: start.cast(),
+            bytes,
+        })
+    }
+
+    fn end(&self) -> *mut c_void {
+        self.start.wrapping_add(self.bytes).cast()
+    }
+
+    fn advise(&self, advice: c_int) -> Option<()> {
+        // SAFETY: the range is a mapping of ours, and none of the advice used here takes its content away.
+        let outcome = unsafe { libc::madvise(self.start.cast(), self.bytes, advice) };
+        (outcome == 0).then_some(())
+    }
+
+    /// Its beginning.
+    fn part(&self, bytes: usize) -> Memory {
+        Memory {
+            start: self.start,
+            bytes: bytes.min(self.bytes),
+        }
+    }
+
+    /// Gives it its pages.
+    fn fill(&self) {
+        // At once, which takes half the time; before Linux 5.14 one by one.
+        if self.advise(libc::MADV_POPULATE_WRITE).is_none() {
+            self.touch();
+        }
+    }
+
+    /// Writes to each page.
+    fn touch(&self) {
+        for offset in (0..self.bytes).step_by(PAGE) {
+            // SAFETY: within the mapping, which only this process uses; a byte is aligned as an atomic one is.
+            let byte = unsafe { &*self.start.wrapping_add(offset).cast::<AtomicU8>() };
+            byte.store(1, Ordering::Relaxed);
+        }
+    }
+}

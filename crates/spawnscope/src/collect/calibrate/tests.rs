@@ -1,0 +1,91 @@
+//! The constants of this machine, and of rounds made up.
+
+use super::board::Life;
+use super::*;
+
+/// Rounds of which the fastest takes 1, the slowest `rounds` times its time; the large process's take 100 ns longer for
+/// each MiB to create, and 50 to free.
+fn board(rounds: u64) -> SharedBoard {
+    let board = Board::share().unwrap();
+    let mebibytes = (rounds::LARGE_BYTES >> 20) as u64;
+    // Not in order.
+    for scale in (1..=rounds).map(|number| 1 + number * 2 % rounds) {
+        let life = |created, reaped| Life { created, reaped };
+        board.small.add(life(100 * scale, 200 * scale));
+        board.vfork.add(life(20 * scale, 30 * scale));
+        board.large.add(life(300 + 100 * mebibytes, 600 + 150 * mebibytes));
+        board.faults.add(life(0, 1_000 * scale * u64::from(rounds::FAULTS)));
+    }
+    board
+}
+
+#[test]
+fn constants_are_medians_between_their_quartiles() {
+    let found: Vec<_> = constants(&board(5))
+        .into_iter()
+        .map(|constant| (constant.what, constant.low_ns, constant.ns, constant.high_ns))
+        .collect();
+    let expected = [
+        (Constant::ForkCreate, 200.0, 300.0, 400.0),
+        (Constant::ForkExit, 400.0, 600.0, 800.0),
+        (Constant::VforkCreate, 40.0, 60.0, 80.0),
+        (Constant::VforkExit, 60.0, 90.0, 120.0),
+        (Constant::PageCopy, 100.0, 100.0, 100.0),
+        (Constant::PageFree, 50.0, 50.0, 50.0),
+        (Constant::CowFault, 2_000.0, 3_000.0, 4_000.0),
+    ];
+    assert_eq!(
+        found,
+        expected.map(|(what, low, ns, high)| (what, Some(low), ns, Some(high)))
+    );
+}
+
+#[test]
+fn few_rounds_and_impossible_costs_are_unknown() {
+    assert_eq!(constants(&board(4)), []);
+    let board = board(5);
+    for _ in 0..11 {
+        board.large.add(Life {
+            created: 50,
+            reaped: 5_000,
+        });
+    }
+    let found = constants(&board);
+    let names: Vec<_> = found.iter().map(|constant| constant.what.name()).collect();
+    assert!(
+        !names.contains(&"page_copy") && names.contains(&"page_free"),
+        "{found:?}"
+    );
+    assert_eq!(found.len(), Constant::ALL.len() - 1);
+}
+
+#[test]
+fn a_board_holds_no_more_than_it_has_room_for() {
+    let board = board(20);
+    assert_eq!(board.small.lives().len(), board::MOST_ROUNDS);
+    assert_eq!(
+        board.small.lives()[0],
+        Life {
+            created: 300,
+            reaped: 600
+        }
+    );
+    assert_eq!(Board::share().unwrap().small.lives(), []);
+}
+
+#[test]
+fn the_measuring_process_is_gone_afterwards() {
+    let is_gone = |pid: Pid| {
+        // SAFETY: asks about a child of ours.
+        let waited = unsafe { libc::waitpid(pid.0, std::ptr::null_mut(), libc::WNOHANG) };
+        waited == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD)
+    };
+    let finished = Calibrator::start().unwrap();
+    let pid = finished.process.0;
+    let _ = finished.finish();
+    assert!(is_gone(pid));
+    let dropped = Calibrator::start().unwrap();
+    let pid = dropped.process.0;
+    drop(dropped);
+    assert!(is_gone(pid));
+}

@@ -1,0 +1,201 @@
+//! What a child does before its exec, and what its loader looks for, against what the workloads know of themselves; and
+//! the constants of the machine that are measured before.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use spawnscope::event::{Calibration, Constant};
+use spawnscope::record::RecordingFile;
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::recording::launches;
+use crate::support::run::Record;
+use crate::support::workloads::{self, Truth, path};
+
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
+const CLOSES: i64 = 1009;
+/// Libraries of `needs_libraries`, the C library included.
+const LIBRARIES: i64 = 4;
+/// A loaded machine may leave no time to measure.
+const ATTEMPTS: usize = 4;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "closes_before_an_exec_are_counted_and_timed",
+            needs: NEEDS,
+            run: closes,
+        },
+        LiveTest {
+            name: "a_command_was_set_up_by_the_recorder",
+            needs: NEEDS,
+            run: command,
+        },
+        LiveTest {
+            name: "the_loaders_search_grows_with_the_directories_it_goes_through",
+            needs: NEEDS,
+            run: search,
+        },
+        LiveTest {
+            name: "a_loader_without_its_cache_is_told_from_one_that_does_not_ask_for_it",
+            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
+            run: cache,
+        },
+        LiveTest {
+            name: "a_static_program_has_no_loader_that_could_search",
+            needs: NEEDS,
+            run: static_program,
+        },
+        LiveTest {
+            name: "the_constants_of_the_machine_are_in_the_recording",
+            needs: &[Need::Ebpf],
+            run: calibration,
+        },
+    ]
+}
+
+fn closes() {
+    let record = Record::new();
+    let command = [
+        path("closing").into_os_string(),
+        CLOSES.to_string().into(),
+        path("tiny").into(),
+    ];
+    let truth = Truth::new(&record.run(command).expect_code(0).stdout);
+    let launches = launches(&record.file());
+    let amounts = truth.all("amount_ns");
+    let ways = [
+        ("one_by_one", CLOSES),
+        ("at_once", 1),
+        ("with_a_break", 1 + CLOSES),
+        ("nothing", 0),
+    ];
+    for ((way, closes), amount) in ways.into_iter().zip(amounts) {
+        let child = launches.with_pid(truth.one(way)).json();
+        assert_eq!(child["setup_closes"], closes, "{way}");
+        let span = child["setup_close_ns"].as_i64().expect("known as the count is");
+        assert!(span <= amount, "{way}: {span} of {amount} ns");
+        assert_eq!(span > 0, closes > 0, "{way}: {span} ns");
+    }
+    let no_exec = launches.with_pid(truth.one("no_exec")).json();
+    assert_eq!(no_exec["setup_closes"], Value::Null);
+    assert_eq!(no_exec["setup_close_ns"], Value::Null);
+}
+
+fn command() {
+    let record = Record::new();
+    record.run([path("tiny")]).expect_code(0);
+    let launches = launches(&record.file());
+    assert_eq!(launches.root().json()["setup_closes"], Value::Null);
+}
+
+/// The last exec of the command.
+fn last_exec(file: &Path) -> Value {
+    let launches = launches(file);
+    let execs = launches.root().json()["execs"].as_array().expect("execs").clone();
+    execs.last().expect("an exec").clone()
+}
+
+fn loaded_along(search: &str) -> Value {
+    let record = Record::new();
+    let program = path("needs_libraries");
+    let setting = format!("LD_LIBRARY_PATH={search}");
+    record
+        .run(["/usr/bin/env".as_ref(), setting.as_ref(), program.as_os_str()])
+        .expect_code(0);
+    last_exec(&record.file())
+}
+
+fn search() {
+    let empty = tempfile::tempdir().expect("a temporary directory");
+    let libraries = workloads::directory().to_str().expect("UTF-8");
+    let failed_opens = |directories: usize| {
+        let mut search = String::new();
+        for number in 0..directories {
+            let directory = empty.path().join(format!("empty{number}"));
+            fs::create_dir_all(&directory).expect("a directory");
+            search += &format!("{}:", directory.display());
+        }
+        let exec = loaded_along(&(search + libraries));
+        assert_eq!(exec["load_opens"], LIBRARIES, "{exec}");
+        assert_eq!(exec["load_cache"], true, "for the C library: {exec}");
+        exec["load_failed_opens"].as_i64().expect("known as the opens are")
+    };
+    let [none, some, more] = [0, 5, 10].map(failed_opens);
+    assert!(some - none >= 5 * LIBRARIES, "{none}, then {some}");
+    assert_eq!(more - some, some - none, "each directory costs the same");
+}
+
+fn cache() {
+    let along = format!("LD_LIBRARY_PATH={}", workloads::directory().display());
+    let load = |prepare: &str, along: &str| {
+        let record = Record::new().through(&["unshare", "--mount"]);
+        let script = format!("{prepare} && exec env \"$0\" \"$1\"");
+        let program = path("needs_libraries");
+        record
+            .run([
+                "/bin/sh".as_ref(),
+                "-c".as_ref(),
+                script.as_ref(),
+                along.as_ref(),
+                program.as_os_str(),
+            ])
+            .expect_code(0);
+        last_exec(&record.file())
+    };
+    let exec = load("mount -t tmpfs none /etc", &along);
+    assert_eq!(
+        (&exec["load_cache"], &exec["load_opens"]),
+        (&false.into(), &LIBRARIES.into()),
+        "{exec}"
+    );
+    // Found before the cache is needed: the C library as well.
+    let all = tempfile::tempdir().expect("a temporary directory");
+    let libc = "ln -s \"$(ldconfig -p | sed -n 's/.*libc\\.so\\.6.*x86-64.* => //p' | head -n 1)\"";
+    let link = format!("PATH=$PATH:/sbin; {libc} {}/libc.so.6", all.path().display());
+    let exec = load(&link, &format!("{along}:{}", all.path().display()));
+    assert_eq!(
+        (&exec["load_cache"], &exec["load_opens"]),
+        (&Value::Null, &LIBRARIES.into()),
+        "{exec}"
+    );
+}
+
+fn static_program() {
+    let record = Record::new();
+    record.run([path("tiny")]).expect_code(0);
+    let exec = last_exec(&record.file());
+    for column in ["load_opens", "load_failed_opens", "load_cache"] {
+        assert_eq!(exec[column], Value::Null, "{column}");
+    }
+}
+
+fn calibration() {
+    let recorded = || {
+        let record = Record::new();
+        record.run(["true"]).expect_code(0);
+        let recording = RecordingFile::open(&record.file()).and_then(|file| file.read());
+        recording.expect("a recording").calibration
+    };
+    let attempts: Vec<Vec<Calibration>> = (0..ATTEMPTS).map(|_| recorded()).collect();
+    for Calibration {
+        what,
+        ns,
+        low_ns,
+        high_ns,
+    } in attempts.iter().flatten()
+    {
+        let (low, high) = (low_ns.expect("a quartile"), high_ns.expect("a quartile"));
+        assert!(*ns > 0.0 && low <= *ns && *ns <= high, "{what:?}: {low} {ns} {high}");
+    }
+    let is_whole = |found: &Vec<Calibration>| {
+        let named: Vec<Constant> = found.iter().map(|constant| constant.what).collect();
+        named == Constant::ALL
+    };
+    assert!(
+        attempts.iter().any(is_whole),
+        "something is always missing: {attempts:?}"
+    );
+}

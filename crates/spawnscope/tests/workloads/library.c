@@ -1,0 +1,7 @@
+// A library of one function. Compile with -DNAME=... as a shared object.
+int NAME(void);
+
+int NAME(void)
+{
+    return 0;
+}

@@ -1,0 +1,9 @@
+// A program that its dynamic loader has to find three libraries for, beside the C library.
+int first(void);
+int second(void);
+int third(void);
+
+int main(void)
+{
+    return first() + second() + third();
+}
