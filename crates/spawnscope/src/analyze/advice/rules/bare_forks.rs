@@ -6,14 +6,17 @@ use std::collections::BTreeMap;
 use super::super::ground::{name, time};
 use super::super::pipeline::is_bare_leaf;
 use super::super::shell::Dialect;
-use super::super::wording::{is_mostly_tax, largest, option};
+use super::super::wording::{largest, option};
 use super::super::{Basis, Finding, Ground};
 use super::builtin::forks_around;
+use crate::analyze::phases::Phase;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::{Change, is_captured};
 use crate::units;
 
 const MOST_FINDINGS: usize = 3;
+/// A fork that runs for more than so many times its launch tax does work that stays.
+const MOST_RUN: u64 = 3;
 
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let forest = ground.forest();
@@ -22,7 +25,7 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let mut kinds: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
     for (index, launch) in forest.launches.iter().enumerate() {
         let is_told = with_a_program.contains(&(index as u32));
-        if is_told || !is_bare_leaf(forest, index) || !is_mostly_tax(ground, index) {
+        if is_told || !is_bare_leaf(forest, index) || !is_little(ground, index) {
             continue;
         }
         // Workers of other programs are forks without exec as well, and do what they were made for.
@@ -35,6 +38,15 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
         .into_iter()
         .map(|((parent, dialect), launches)| finding(ground, parent, dialect, launches))
         .collect()
+}
+
+/// Whether a fork does so little that having been copied is most of it: a copy's first write to each page counts as `run`, and
+/// so it is in a fork for an `echo` that runs for as long as its launch takes.
+fn is_little(ground: &Ground<'_, '_>, index: usize) -> bool {
+    let launch = &ground.forest().launches[index];
+    let run = launch.phases.get(Phase::Run);
+    run.zip(launch.tax())
+        .is_some_and(|(run, tax)| run.0 <= MOST_RUN * tax.0)
 }
 
 fn finding(ground: &Ground<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {
@@ -50,7 +62,7 @@ fn finding(ground: &Ground<'_, '_>, parent: &[u8], dialect: Dialect, launches: V
         ),
         evidence: vec![
             format!(
-                "{forks} that never exec and launch nothing take {} in all, and more for being copied than for what they do",
+                "{forks} that never exec and launch nothing take {} in all, for little work",
                 time(ground.spent_on(&launches))
             ),
             format!(

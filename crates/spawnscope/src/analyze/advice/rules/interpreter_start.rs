@@ -145,14 +145,10 @@ fn finding(
     script: &[u8],
     all: Vec<u32>,
 ) -> Finding {
-    let runs = all
-        .iter()
-        .filter_map(|index| ground.launch(*index).phases.get(Phase::Run));
-    let least = runs.min().unwrap_or_default();
-    let run = ground.phase_of(&all, Phase::Run);
     let size = size(ground, &all);
     let what = match script {
         b"-" => String::new(),
+        script if script.starts_with(b"-") => format!(" {}", name(script)),
         script => format!(" for {}", name(script)),
     };
     let mut fix = vec!["keep one process for all of it:".to_owned()];
@@ -165,13 +161,7 @@ fn finding(
             name(program),
             units::count(all.len() as u64)
         ),
-        evidence: vec![format!(
-            "{} take {} in all; each runs for {} at least, {} on average, which is its start and little else",
-            launches(all.len()),
-            time(ground.spent_on(&all)),
-            time(least),
-            time(Nanos(run.0 / all.len().max(1) as u64))
-        )],
+        evidence: vec![evidence(ground, &all)],
         example: ground.example(&all),
         fix,
         limits:
@@ -186,6 +176,21 @@ fn finding(
         basis: Basis::Modelled,
         launches: all,
     }
+}
+
+fn evidence(ground: &Ground<'_, '_>, all: &[u32]) -> String {
+    let runs = all
+        .iter()
+        .filter_map(|index| ground.launch(*index).phases.get(Phase::Run));
+    let least = runs.min().unwrap_or_default();
+    let run = ground.phase_of(all, Phase::Run);
+    format!(
+        "{} take {} in all; each runs for {} at least, {} on average, which is its start and little else",
+        launches(all.len()),
+        time(ground.spent_on(all)),
+        time(least),
+        time(Nanos(run.0 / all.len().max(1) as u64))
+    )
 }
 
 /// So many become one: all, or where they ran in parallel, what leaves work for every CPU.

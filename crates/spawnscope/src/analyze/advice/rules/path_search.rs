@@ -39,7 +39,7 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     if searching.len() < HABIT {
         return Vec::new();
     }
-    vec![finding(ground, searching, &tally.finish(), parents, programs)]
+    vec![finding(ground, searching, &tally.finish(), parents, &programs)]
 }
 
 fn finding(
@@ -47,7 +47,7 @@ fn finding(
     searching: Vec<u32>,
     searches: &PathSearches,
     parents: HashMap<&[u8], u64>,
-    programs: BTreeMap<&[u8], (u64, &[u8])>,
+    programs: &BTreeMap<&[u8], (u64, &[u8])>,
 ) -> Finding {
     let parents: Vec<String> = most(parents.into_iter().map(|(parent, count)| (count, parent)))
         .into_iter()

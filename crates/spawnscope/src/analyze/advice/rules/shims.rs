@@ -141,10 +141,12 @@ fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding
     let links: Vec<String> = chain.links.iter().map(|link| name(link)).collect();
     let real = name(chain.real);
     let program = chain.links.last().copied().unwrap_or_default();
-    let selected = match chain.kind {
-        // A wrapper that launches the program keeps its own name; one that execs it is found by either.
-        Link::Wrapper => chain.links[0],
-        _ => program,
+    // A wrapper that launches the program keeps its own name; one that execs it is found by either.
+    let is_wrapper = chain.kind == Link::Wrapper;
+    let selected = if is_wrapper { chain.links[0] } else { program };
+    let between = match &links[..links.len() - 1] {
+        [link] => link.clone(),
+        others => format!("{} other programs", others.len()),
     };
     let before: u64 = all.iter().map(|index| before_real(ground, *index).0).sum();
     Finding {
@@ -153,10 +155,7 @@ fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding
             "{} reaches {} through {} {} times",
             name(chain.parent),
             name(program),
-            match &links[..links.len() - 1] {
-                [link] => link.clone(),
-                others => format!("{} other programs", others.len()),
-            },
+            between,
             units::count(all.len() as u64)
         ),
         evidence: vec![
@@ -170,17 +169,7 @@ fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding
         ],
         example: ground.example(&all),
         fix: instructions(chain, &real),
-        limits: match chain.kind {
-            Link::Env => "env also makes sure that a program and not a builtin of the shell is meant",
-            Link::EnvLine => "the path of the interpreter is then fixed: other machines may have it elsewhere",
-            Link::Chooser => {
-                "the version is then fixed: what the shim looks up (a .tool-versions, a toolchain file) has no effect"
-            }
-            Link::Wrapper => {
-                "what the wrapper sets (environment, arguments, limits) has to be set by who calls the program"
-            }
-        }
-        .to_owned(),
+        limits: limits(chain.kind).to_owned(),
         whatif: option("--direct", selected, chain.parent),
         tries: vec![Fix {
             change: Change::Direct,
@@ -188,6 +177,19 @@ fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding
         }],
         basis: Basis::Measured,
         launches: all,
+    }
+}
+
+fn limits(kind: Link) -> &'static str {
+    match kind {
+        Link::Env => "env also makes sure that a program and not a builtin of the shell is meant",
+        Link::EnvLine => "the path of the interpreter is then fixed: other machines may have it elsewhere",
+        Link::Chooser => {
+            "the version is then fixed: what the shim looks up (a .tool-versions, a toolchain file) has no effect"
+        }
+        Link::Wrapper => {
+            "what the wrapper sets (environment, arguments, limits) has to be set by who calls the program"
+        }
     }
 }
 

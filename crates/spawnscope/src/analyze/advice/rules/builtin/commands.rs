@@ -100,7 +100,8 @@ pub(super) fn expr(call: &Call) -> Option<Substitute> {
 pub(super) fn seq(call: &Call) -> Option<Substitute> {
     let is_number = |word: &&str| word.parse::<i64>().is_ok();
     let words = call.words();
-    if !words.iter().all(is_number) {
+    // In a pipeline its numbers are wanted, not a loop.
+    if !call.is_captured || !words.iter().all(is_number) {
         return None;
     }
     let (from, step, to) = match words[..] {

@@ -19,8 +19,11 @@ use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
 use call::{Call, Effect, Substitute};
 
-/// What a shell can do itself, by the program that does it otherwise.
-const TABLE: [(&[u8], fn(&Call) -> Option<Substitute>); 33] = [
+/// What a shell writes instead of a call; `None` where that is not sure to do the same.
+type Substitution = fn(&Call) -> Option<Substitute>;
+
+/// What a shell can do itself, by the program that does it otherwise, in the order of these.
+const TABLE: [(&[u8], Substitution); 33] = [
     (b"[", commands::bracket),
     (b"arch", names::arch),
     (b"awk", text::awk),
@@ -143,14 +146,7 @@ fn finding(
     if tries.iter().map(|fix| fix.launches.len()).sum::<usize>() < HABIT {
         return None;
     }
-    let mut forms: BTreeMap<&Substitute, usize> = BTreeMap::new();
-    for each in needless {
-        *forms.entry(&each.substitute).or_default() += 1;
-    }
-    let mut forms: Vec<(&Substitute, usize)> = forms.into_iter().collect();
-    forms.sort_by_key(|(_, count)| Reverse(*count));
-    let limits: BTreeSet<&str> = forms.iter().take(MOST_FORMS).map(|(form, _)| form.limits).collect();
-    let limits: Vec<&str> = limits.into_iter().filter(|limits| !limits.is_empty()).collect();
+    let forms = forms_of(needless);
     Some(Finding {
         rule: "builtin",
         title: format!(
@@ -162,29 +158,40 @@ fn finding(
         evidence: evidence(ground, &all, needless),
         example: ground.example(&all),
         fix: instructions(&forms),
-        limits: if limits.is_empty() {
-            "nothing known that it does not do as well".to_owned()
-        } else {
-            limits.join("; ")
-        },
-        whatif: tries
-            .iter()
-            .map(|fix| {
-                let change = if fix.change == Change::Builtin {
-                    "--builtin"
-                } else {
-                    "--remove"
-                };
-                option(change, program, parent)
-            })
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect::<Vec<_>>()
-            .join(" "),
+        limits: limits(&forms),
+        whatif: options(&tries, program, parent),
         tries,
         basis: Basis::Modelled,
         launches: all,
     })
+}
+
+/// The ways in which a program was called, the most frequent first.
+fn forms_of(needless: &[Needless]) -> Vec<(&Substitute, usize)> {
+    let mut forms: BTreeMap<&Substitute, usize> = BTreeMap::new();
+    for each in needless {
+        *forms.entry(&each.substitute).or_default() += 1;
+    }
+    let mut forms: Vec<(&Substitute, usize)> = forms.into_iter().collect();
+    forms.sort_by_key(|(_, count)| Reverse(*count));
+    forms
+}
+
+fn limits(forms: &[(&Substitute, usize)]) -> String {
+    let limits: BTreeSet<&str> = forms.iter().take(MOST_FORMS).map(|(form, _)| form.limits).collect();
+    let limits: Vec<&str> = limits.into_iter().filter(|limits| !limits.is_empty()).collect();
+    if limits.is_empty() {
+        return "nothing is known that it does not do as well".to_owned();
+    }
+    limits.join("; ")
+}
+
+fn options(tries: &[Fix], program: &[u8], parent: &[u8]) -> String {
+    let of = |fix: &Fix| match fix.change {
+        Change::Builtin => option("--builtin", program, parent),
+        _ => option("--remove", program, parent),
+    };
+    tries.iter().map(of).collect::<Vec<_>>().join(" ")
 }
 
 fn times(count: usize) -> String {
@@ -253,4 +260,14 @@ fn tries(ground: &Ground<'_, '_>, needless: &[Needless]) -> Vec<Fix> {
         .filter(|(_, launches)| !launches.is_empty())
         .map(|(change, launches)| Fix { change, launches })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TABLE;
+
+    #[test]
+    fn programs_are_found_by_halves() {
+        assert!(TABLE.is_sorted_by_key(|(program, _)| program));
+    }
 }

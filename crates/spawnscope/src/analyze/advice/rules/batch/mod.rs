@@ -1,16 +1,20 @@
 //! One launch a file: `xargs -n1`, `find -exec ... \;` and loops of a shell that give a program one file at a time, which would take
 //! them all at once.
 
+mod launcher;
+mod snippet;
+
 use std::collections::{BTreeMap, HashSet};
 
 use super::super::ground::{name, time};
-use super::super::shell::{Dialect, parent_program, runs};
-use super::super::wording::{HABIT, instead, is_mostly_tax, largest, launches, option, quoted};
+use super::super::shell::parent_program;
+use super::super::wording::{HABIT, is_mostly_tax, largest, launches, option};
 use super::super::{Basis, Finding, Ground};
-use crate::analyze::launch::Exec;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::{Change, is_captured};
 use crate::units;
+use launcher::{Launcher, launcher};
+use snippet::snippet;
 
 /// Programs that treat each of many files alike, and that shells have not built in.
 const TAKES_MANY: [&[u8]; 36] = [
@@ -98,18 +102,6 @@ const MOST_FINDINGS: usize = 3;
 /// This share of the files, in percent, must differ: `rm -f conftest.o` again and again is no list of files.
 const LEAST_DISTINCT: usize = 80;
 
-/// Who launches one by one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Launcher {
-    /// `xargs`, with how many at a time, and whether it puts each in a place of its own (-I).
-    Xargs {
-        parallel: usize,
-        replaces: bool,
-    },
-    Find,
-    Shell(Dialect),
-}
-
 /// Launches that differ in one argument.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind<'a> {
@@ -121,6 +113,9 @@ struct Kind<'a> {
 
 /// What launches that become one have in common: all arguments but the one that varies.
 type Common<'a> = Vec<&'a [u8]>;
+
+/// Launches with the file that each was given.
+type Files<'a> = Vec<(u32, &'a [u8])>;
 
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let mut kinds: BTreeMap<Kind<'_>, Vec<Vec<u32>>> = BTreeMap::new();
@@ -144,12 +139,13 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
 fn batches_of<'a>(ground: &Ground<'_, 'a>, parent: usize) -> Vec<(Kind<'a>, Vec<u32>)> {
     let forest = ground.forest();
     let children = forest.children(parent);
+    let cpus = ground.recording.info.cpus as usize;
     if children.len() < HABIT {
         return Vec::new();
     }
-    let mut alike: BTreeMap<(Kind<'a>, Common<'a>), Vec<(u32, &'a [u8])>> = BTreeMap::new();
+    let mut alike: BTreeMap<(Kind<'a>, Common<'a>), Files<'a>> = BTreeMap::new();
     // A process may exec between two launches, but hardly a launcher of this sort: the first child tells for all.
-    let Some(launcher) = parent_program(forest, children[0]).and_then(|exec| launcher(exec, ground)) else {
+    let Some(launcher) = parent_program(forest, children[0]).and_then(|exec| launcher(exec, cpus)) else {
         return Vec::new();
     };
     for &index in children {
@@ -176,14 +172,11 @@ fn one_of_many<'a>(
     let launch = &ground.forest().launches[index];
     let [exec] = &launch.execs[..] else { return None };
     let program = launch.command.name;
-    let is_fit = match launcher {
-        Launcher::Shell(_) => TAKES_MANY.contains(&program),
-        _ => !NOT_TOGETHER.contains(&program) && !program.starts_with(b"python"),
-    };
-    if !is_fit || exec.interpreter.is_some() || exec.argv_cut || !is_mostly_tax(ground, index) {
+    if exec.interpreter.is_some() || exec.argv_cut || !is_mostly_tax(ground, index) || !takes_many(launcher, program) {
         return None;
     }
-    if matches!(launcher, Launcher::Shell(_)) && is_captured(ground.forest(), ground.whatif.timelines, index as u32) {
+    let is_loop = matches!(launcher, Launcher::Shell(_));
+    if is_loop && is_captured(ground.forest(), ground.whatif.timelines, index as u32) {
         return None;
     }
     let mut common: Common<'a> = exec.arguments().collect();
@@ -200,7 +193,7 @@ fn one_of_many<'a>(
         .take(at - 1)
         .any(|argument| !argument.starts_with(b"-"));
     let is_option = varying.starts_with(b"-");
-    if is_option || (has_other_file && matches!(launcher, Launcher::Shell(_)) && has_destination) {
+    if is_option || (has_other_file && is_loop && has_destination) {
         return None;
     }
     let kind = Kind {
@@ -212,44 +205,11 @@ fn one_of_many<'a>(
     Some((kind, common, varying))
 }
 
-fn launcher(exec: &Exec<'_>, ground: &Ground<'_, '_>) -> Option<Launcher> {
-    let program = runs(exec);
-    let arguments: Vec<String> = exec.arguments().map(name).collect();
-    match program {
-        b"xargs" | b"gxargs" => xargs(&arguments, ground.recording.info.cpus as usize),
-        // With anything behind its `;` the command is a test, whose answer find needs for each file.
-        b"find" | b"gfind" => (arguments.last().is_some_and(|last| last == ";")).then_some(Launcher::Find),
-        _ => Dialect::of_program(program).map(Launcher::Shell),
+fn takes_many(launcher: Launcher, program: &[u8]) -> bool {
+    match launcher {
+        Launcher::Shell(_) => TAKES_MANY.contains(&program),
+        Launcher::Xargs { .. } | Launcher::Find => !NOT_TOGETHER.contains(&program) && !program.starts_with(b"python"),
     }
-}
-
-/// xargs, if it was told to take one at a time.
-fn xargs(arguments: &[String], cpus: usize) -> Option<Launcher> {
-    let mut parallel = 1;
-    let (mut is_single, mut replaces) = (false, false);
-    let mut words = arguments.iter().skip(1).map(String::as_str);
-    while let Some(word) = words.next() {
-        let (option, mut value) = match word {
-            _ if word.starts_with("--") => word
-                .split_once('=')
-                .map_or((word, None), |(option, value)| (option, Some(value))),
-            _ if word.starts_with('-') && word.len() > 2 && word.is_char_boundary(2) => (&word[..2], Some(&word[2..])),
-            _ if word.starts_with('-') => (word, None),
-            _ => break,
-        };
-        if value.is_none() && matches!(option, "-n" | "-L" | "-P" | "-I" | "-d" | "-s" | "-a" | "-E") {
-            value = words.next();
-        }
-        match (option, value) {
-            ("-n" | "-L" | "--max-args" | "--max-lines", Some("1")) => is_single = true,
-            ("-I" | "-i" | "--replace", _) => (is_single, replaces) = (true, true),
-            ("-P" | "--max-procs", Some(value)) => {
-                parallel = value.parse().ok().filter(|parallel| *parallel > 0).unwrap_or(cpus);
-            }
-            _ => {}
-        }
-    }
-    is_single.then_some(Launcher::Xargs { parallel, replaces })
 }
 
 /// So many files go to one launch.
@@ -283,7 +243,7 @@ fn finding(ground: &Ground<'_, '_>, kind: &Kind<'_>, all: Vec<u32>, batches: &[V
             format!("{} would do the same", launches(remaining)),
         ],
         example: ground.example(&all),
-        fix: snippet(ground, kind, &all, size),
+        fix: snippet(kind.launcher, &ground.example(&all), kind.has_destination, size),
         limits: format!(
             "for programs that treat every file alike: {program} then sees them all at once, its output is that of all, and one \
              status stands for all; what a loop does with a file afterwards has to wait until then"
@@ -293,63 +253,4 @@ fn finding(ground: &Ground<'_, '_>, kind: &Kind<'_>, all: Vec<u32>, batches: &[V
         basis: Basis::Modelled,
         launches: all,
     }
-}
-
-fn snippet(ground: &Ground<'_, '_>, kind: &Kind<'_>, all: &[u32], size: usize) -> Vec<String> {
-    let argv = ground.example(all);
-    let varying = argv.len().saturating_sub(if kind.has_destination { 2 } else { 1 });
-    let words = |range: std::ops::Range<usize>| -> String {
-        let words = argv.get(range).unwrap_or_default().iter();
-        words.map(|word| quoted(&name(word)) + " ").collect()
-    };
-    let options = words(1..varying.max(1));
-    let program = name(kind.program);
-    let destination = if kind.has_destination {
-        format!("-t {}", words(varying + 1..argv.len()))
-    } else {
-        String::new()
-    };
-    let one = |file: &str| {
-        let target = if kind.has_destination {
-            words(varying + 1..argv.len())
-        } else {
-            String::new()
-        };
-        format!("{program} {options}{file} {target}").trim_end().to_owned()
-    };
-    let together = format!("{program} {options}{destination}");
-    let together = together.trim_end();
-    let (before, after) = match kind.launcher {
-        Launcher::Xargs { parallel, replaces } => {
-            let at_a_time = if parallel > 1 {
-                format!(" -n{size} -P{parallel}")
-            } else {
-                String::new()
-            };
-            let before = if replaces { "xargs -I{} " } else { "xargs -n1 " };
-            let file = if replaces { "{}" } else { "" };
-            (
-                format!("{before}{}", one(file).trim_end()),
-                format!("xargs{at_a_time} {together}"),
-            )
-        }
-        Launcher::Find => (
-            format!("find ... -exec {} \\;", one("{}")),
-            format!("find ... -exec {together} {{}} +"),
-        ),
-        Launcher::Shell(Dialect::Posix) => (
-            format!("for f in *; do {}; done", one("\"$f\"")),
-            format!("{together} -- *"),
-        ),
-        Launcher::Shell(_) => (
-            format!("for f in \"${{files[@]}}\"; do {}; done", one("\"$f\"")),
-            format!("{together} -- \"${{files[@]}}\""),
-        ),
-    };
-    let mut fix = vec!["give it many files at once:".to_owned()];
-    fix.extend(instead(&before, &after));
-    if matches!(kind.launcher, Launcher::Xargs { .. }) && kind.has_destination {
-        fix.push("  (-t names the directory first: the files can come last, without -I)".to_owned());
-    }
-    fix
 }
