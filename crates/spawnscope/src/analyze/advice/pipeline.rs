@@ -11,6 +11,8 @@ use crate::analyze::whatif::changes::is_captured;
 pub(super) struct Surroundings {
     /// What goes when the shell does the launch's work, and all below it.
     pub(super) unit: Vec<u32>,
+    /// The forks of the shell among that: the one that feeds it, and the subshell.
+    pub(super) forks: Vec<u32>,
     /// Whether a fork of the shell writes what the launch reads.
     pub(super) is_fed: bool,
     /// Whether the shell reads what the launch writes.
@@ -41,6 +43,7 @@ impl Surroundings {
         }
         Surroundings {
             unit,
+            forks: feeder.into_iter().chain(subshell).map(|index| index as u32).collect(),
             is_fed: feeder.is_some(),
             is_captured: is_read_directly || subshell.is_some_and(is_read),
         }

@@ -68,6 +68,8 @@ struct Needless {
     launch: u32,
     /// What goes with it.
     unit: Vec<u32>,
+    /// Forks of the shell among that.
+    forks: Vec<u32>,
     substitute: Substitute,
 }
 
@@ -98,8 +100,7 @@ fn all_needless(ground: &Ground<'_, '_>) -> impl Iterator<Item = Needless> {
 
 /// Forks of shells that go with what this rule finds.
 pub(super) fn forks_around(ground: &Ground<'_, '_>) -> HashSet<u32> {
-    let units = all_needless(ground).flat_map(|needless| needless.unit);
-    units.filter(|index| ground.launch(*index).execs.is_empty()).collect()
+    all_needless(ground).flat_map(|needless| needless.forks).collect()
 }
 
 fn needless(ground: &Ground<'_, '_>, siblings: &[usize], position: usize) -> Option<Needless> {
@@ -132,6 +133,7 @@ fn needless(ground: &Ground<'_, '_>, siblings: &[usize], position: usize) -> Opt
     Some(Needless {
         launch: index as u32,
         unit: around.unit,
+        forks: around.forks,
         substitute: TABLE[known].1(&call)?,
     })
 }
@@ -211,18 +213,14 @@ fn evidence(ground: &Ground<'_, '_>, all: &[u32], needless: &[Needless]) -> Vec<
         time(spent),
         crate::units::percent(crate::event::Nanos(tax), spent)
     )];
-    let around: HashSet<u32> = needless
+    let forks: HashSet<u32> = needless
         .iter()
-        .flat_map(|needless| needless.unit.iter().copied())
+        .flat_map(|needless| needless.forks.iter().copied())
         .collect();
-    let forks = around
-        .iter()
-        .filter(|index| ground.launch(**index).execs.is_empty())
-        .count();
-    if forks > 0 {
+    if !forks.is_empty() {
         evidence.push(format!(
             "{} of the shell only for them: a subshell, or an echo that feeds them",
-            crate::units::counted(forks as u64, "fork", "forks")
+            crate::units::counted(forks.len() as u64, "fork", "forks")
         ));
     }
     evidence
