@@ -4,7 +4,9 @@
 use std::cmp::Reverse;
 
 use super::ground::{Ground, name};
+use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
+use crate::event::Nanos;
 use crate::units;
 
 /// Fewer launches than this are no habit of a script, and too few to tell how long another one would take.
@@ -24,18 +26,26 @@ pub(super) fn largest<K>(
     habits.into_iter().take(most).map(|(_, group)| group).collect()
 }
 
+/// What it takes to launch, waiting aside: how long it waits for a CPU and for its parent has nothing to do with its size.
+pub(super) fn launching(launch: &Launch<'_>) -> Option<Nanos> {
+    let of_its_own = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
+    launch.phases.sum(of_its_own)
+}
+
 /// Whether a launch costs more than what it does: then it pays to do the same without one.
 pub(super) fn is_mostly_tax(ground: &Ground<'_, '_>, index: usize) -> bool {
     let launch = &ground.forest().launches[index];
     let run = launch.phases.get(Phase::Run);
-    run.zip(launch.tax()).is_some_and(|(run, tax)| run <= tax)
+    run.zip(launching(launch))
+        .is_some_and(|(run, launching)| run <= launching)
 }
 
 /// The same for one that is fed through a pipe, and whose run is for the most part waiting for that.
 pub(super) fn uses_less_than_its_tax(ground: &Ground<'_, '_>, index: usize) -> bool {
     let launch = &ground.forest().launches[index];
     let used = launch.cpu_phases.get(Phase::Run).or(launch.phases.get(Phase::Run));
-    used.zip(launch.tax()).is_some_and(|(used, tax)| used <= tax)
+    used.zip(launching(launch))
+        .is_some_and(|(used, launching)| used <= launching)
 }
 
 /// Columns of a line that a narrow page still shows as it is.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::super::ground::{name, time};
 use super::super::pipeline::is_bare_leaf;
 use super::super::shell::Dialect;
-use super::super::wording::{largest, option};
+use super::super::wording::{largest, launching, option};
 use super::super::{Basis, Finding, Ground};
 use super::builtin::forks_around;
 use crate::analyze::phases::Phase;
@@ -15,7 +15,7 @@ use crate::analyze::whatif::changes::{Change, is_captured};
 use crate::units;
 
 const MOST_FINDINGS: usize = 3;
-/// A fork that runs for more than so many times its launch tax does work that stays.
+/// A fork that runs for more than so many times what its launch takes does work that stays.
 const MOST_RUN: u64 = 3;
 
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
@@ -45,8 +45,8 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
 fn is_little(ground: &Ground<'_, '_>, index: usize) -> bool {
     let launch = &ground.forest().launches[index];
     let run = launch.phases.get(Phase::Run);
-    run.zip(launch.tax())
-        .is_some_and(|(run, tax)| run.0 <= MOST_RUN * tax.0)
+    run.zip(launching(launch))
+        .is_some_and(|(run, launching)| run.0 <= MOST_RUN * launching.0)
 }
 
 fn finding(ground: &Ground<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::super::ground::{name, time};
 use super::super::shell::runs;
-use super::super::wording::{HABIT, largest, launches, option};
+use super::super::wording::{HABIT, largest, launches, launching, option};
 use super::super::{Basis, Finding, Ground};
 use crate::analyze::launch::{Exec, Launch, base_name};
 use crate::analyze::phases::Phase;
@@ -14,7 +14,8 @@ use crate::analyze::whatif::changes::Change;
 use crate::event::Nanos;
 use crate::units;
 
-/// An interpreter, and up to how many times its launch tax a run is mostly its start: so the limit is of the machine's own speed.
+/// An interpreter, and up to how many times what its launch takes a run is mostly its start: so the limit goes with the machine's
+/// speed. python3 starts in about half of that here, perl in less.
 struct Interpreter {
     prefix: &'static [u8],
     start: f64,
@@ -24,7 +25,7 @@ struct Interpreter {
 const INTERPRETERS: [Interpreter; 7] = [
     Interpreter {
         prefix: b"python",
-        start: 12.0,
+        start: 25.0,
         advice: &[
             "  one python3 that loops inside, or reads the work from standard input",
             "  python3 -X importtime lists what is imported and how long that takes",
@@ -33,12 +34,12 @@ const INTERPRETERS: [Interpreter; 7] = [
     },
     Interpreter {
         prefix: b"perl",
-        start: 4.0,
+        start: 8.0,
         advice: &["  one perl that takes all files, or reads the work with while (<>)"],
     },
     Interpreter {
         prefix: b"node",
-        start: 25.0,
+        start: 60.0,
         advice: &[
             "  one node that loops inside, or a server that is asked",
             "  node --snapshot-blob shortens the start",
@@ -46,17 +47,17 @@ const INTERPRETERS: [Interpreter; 7] = [
     },
     Interpreter {
         prefix: b"ruby",
-        start: 30.0,
+        start: 60.0,
         advice: &["  one ruby that loops inside, `ruby -ne`; --disable-gems shortens the start"],
     },
     Interpreter {
         prefix: b"php",
-        start: 12.0,
+        start: 25.0,
         advice: &["  one php that loops inside; -n leaves php.ini and its extensions out"],
     },
     Interpreter {
         prefix: b"java",
-        start: 50.0,
+        start: 90.0,
         advice: &[
             "  one JVM that loops inside, or a daemon (as Gradle's)",
             "  -XX:SharedArchiveFile (class data sharing) shortens the start",
@@ -64,7 +65,7 @@ const INTERPRETERS: [Interpreter; 7] = [
     },
     Interpreter {
         prefix: b"Rscript",
-        start: 60.0,
+        start: 120.0,
         advice: &["  one R that loops inside; --vanilla shortens the start"],
     },
 ];
@@ -110,7 +111,7 @@ fn started_for_little(launch: &Launch<'_>) -> Option<(usize, Vec<u8>)> {
     let known = INTERPRETERS
         .iter()
         .position(|known| is_version_of(program, known.prefix))?;
-    let (run, tax) = (launch.phases.get(Phase::Run)?, launch.tax()?);
+    let (run, tax) = (launch.phases.get(Phase::Run)?, launching(launch)?);
     let is_start = run.0 as f64 <= tax.0 as f64 * INTERPRETERS[known].start;
     is_start.then(|| (known, script_of(exec)))
 }
