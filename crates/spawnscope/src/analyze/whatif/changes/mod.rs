@@ -10,6 +10,7 @@ use super::edits::Edits;
 use crate::analyze::timeline::Timelines;
 use crate::analyze::tree::Forest;
 
+pub use removal::is_captured;
 pub use shells::{Shell, needless_shell, wrapped_child};
 
 /// A fix.
