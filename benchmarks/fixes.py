@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Holds predictions against fixes: for each pair of crates/spawnscope/tests/fixes (main.rs there says what a pair is), records
-`before`, lets `spawnscope whatif` predict the wall with the pair's fix, and runs `before` and `after` in turn without the
-recorder. Recording costs a few per cent, which the prediction inherits, so that it is scaled to the unrecorded run:
+`before` now and then while `before` and `after` are run in turn without the recorder, lets `spawnscope whatif` predict the
+wall with the pair's fix from each recording, and takes the median prediction:
 
-    scaled prediction = predicted wall * (median of `before` / recorded wall)
-    error             = |scaled prediction - median of `after`| / median of `after`
+    error = |predicted wall - median of `after`| / median of `after`
 
-A prediction covers when the median of `after` lies in its interval, scaled alike. Prints a table, writes
-benchmarks/runs/<date>-<host>/fixes.json, and with --write the table of docs/guide/predictions.md. Exit status 1 when the
-median error is above 8 % or the worst above 20 %. Needs root, bash, python3, make, cc, 3 GB of memory, and a quiet machine."""
+so that what recording costs, and the drift of the machine from one run to the next, count as errors. A prediction covers when
+the median of `after` lies in its interval. Prints a table, writes benchmarks/runs/<date>-<host>/fixes.json, and with
+--write the table of docs/guide/predictions.md. Exit status 1 when the median error is above 8 % or the worst above 20 %.
+Needs root, bash, python3, make, cc, 3 GB of memory, and a quiet machine."""
 
 import argparse
 import json
@@ -30,6 +30,8 @@ TABLE_BEGINS, TABLE_ENDS = "<!-- table: benchmarks/fixes.py --write -->\n", "<!-
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 
 MOST_MEDIAN_ERROR, MOST_ERROR = 0.08, 0.20
+# Of a prediction.
+KEPT = ["wall_ns", "predicted_ns", "low_ns", "high_ns", "replay_error"]
 # Medians that are known worse than this are measured longer.
 MOST_UNCERTAINTY, MOST_ROUNDS = 0.02, 4
 
@@ -57,7 +59,7 @@ def parse():
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"pairs to measure, all unless told otherwise: {', '.join(known)}")
     parser.add_argument("--binary", default="target/release/spawnscope", help="the profiler whose predictions count")
     parser.add_argument("--pairs", type=int, default=15, help="runs of each variant, at least")
-    parser.add_argument("--recordings", type=int, default=3, help="the one with the median wall is used")
+    parser.add_argument("--recordings", type=int, default=5, help="the median of their predictions is used")
     parser.add_argument("--write", action="store_true", help="put the table into docs/guide/predictions.md")
     parser.add_argument("--dry-run", action="store_true", help="do not store the results")
     parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="keep recordings of both variants there")
@@ -111,46 +113,39 @@ class Pair:
 
 def measured(pair, options):
     expected = pair.run("before", [])
-    recordings = [recorded(pair, options, "before", number) for number in range(options.recordings)]
-    middle = sorted(recordings, key=lambda recording: recording["wall_ns"])[len(recordings) // 2]
-    prediction = json_of([options.binary, "whatif", middle["file"], *pair.flags, "--json"])
-    runs = alternated(pair, options.pairs, expected)
+    recordings = []
+    runs = {"before": [], "after": []}
+    for variant in runs:
+        pair.seconds(variant, expected)
+    rounds = -(-options.pairs // options.recordings)
+    while len(runs["after"]) < options.pairs * MOST_ROUNDS:
+        if len(recordings) * rounds <= len(runs["after"]):
+            recordings.append(recorded(pair, options, len(recordings)))
+        for variant in list(runs) if len(runs["after"]) % 2 else reversed(list(runs)):
+            runs[variant].append(pair.seconds(variant, expected))
+        if len(runs["after"]) >= options.pairs and max(map(uncertainty, runs.values())) <= MOST_UNCERTAINTY:
+            break
     if options.keep:
-        after = recorded(pair, options, "after", 0)
         options.keep.mkdir(parents=True, exist_ok=True)
-        for variant, recording in (("before", middle), ("after", after)):
-            shutil.copy(recording["file"], options.keep / f"{pair.name}.{variant}.db")
+        shutil.copy(middle(recordings)["file"], options.keep / f"{pair.name}.before.db")
     for recording in recordings:
         Path(recording["file"]).unlink()
-    return judged(pair.flags, prediction, recordings, runs)
+    return judged(pair.flags, recordings, runs)
 
 
-def recorded(pair, options, variant, number):
-    file = str(pair.work / f"{variant}{number}.db")
-    pair.run(variant, [options.binary, "record", "--quiet", "-o", file, "--"])
-    report = json_of([options.binary, "report", "--json", file])
-    if report["lost_events"]:
-        say(f"{pair.name}: {report['lost_events']} events were lost")
-    return {"file": file, "wall_ns": report["wall_ns"], "replay_error": report["replay_error"]}
+def middle(recordings):
+    return sorted(recordings, key=lambda recording: recording["prediction"]["predicted_ns"])[len(recordings) // 2]
+
+
+def recorded(pair, options, number):
+    file = str(pair.work / f"before{number}.db")
+    pair.run("before", [options.binary, "record", "--quiet", "-o", file, "--"])
+    prediction = json_of([options.binary, "whatif", file, *pair.flags, "--json"])
+    return {"file": file, "prediction": {key: prediction[key] for key in KEPT}}
 
 
 def json_of(command):
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-
-
-def alternated(pair, least, expected):
-    """Seconds of both variants, each first half of the time; longer where the medians are still uncertain."""
-    runs = {"before": [], "after": []}
-    for variant in runs:
-        pair.seconds(variant, expected)
-    order = list(runs)
-    while len(runs["after"]) < least * MOST_ROUNDS:
-        for variant in order:
-            runs[variant].append(pair.seconds(variant, expected))
-        order.reverse()
-        if len(runs["after"]) >= least and max(map(uncertainty, runs.values())) <= MOST_UNCERTAINTY:
-            break
-    return runs
 
 
 def uncertainty(values):
@@ -159,46 +154,41 @@ def uncertainty(values):
     return 1.57 * (high - low) / len(values) ** 0.5 / middle
 
 
-def judged(flags, prediction, recordings, runs):
+def judged(flags, recordings, runs):
+    prediction = middle(recordings)["prediction"]
     before, after = (statistics.median(runs[variant]) for variant in ("before", "after"))
-    scale = before / (prediction["wall_ns"] / 1e9)
-    predicted, low, high = (prediction[key] / 1e9 for key in ("predicted_ns", "low_ns", "high_ns"))
+    recorded, predicted, low, high = (prediction[key] / 1e9 for key in KEPT[:4])
     return {
         "flags": flags,
-        "recorded_seconds": prediction["wall_ns"] / 1e9,
+        "recorded_seconds": recorded,
         "predicted_seconds": predicted,
         "interval_seconds": [low, high],
         "replay_error": prediction["replay_error"],
         "before_seconds": spread(runs["before"]),
         "after_seconds": spread(runs["after"]),
-        "scaled_prediction_seconds": predicted * scale,
-        "scaled_interval_seconds": [low * scale, high * scale],
-        "ratio_predicted": predicted / (prediction["wall_ns"] / 1e9),
-        "ratio_measured": after / before,
-        "error": abs(predicted * scale - after) / after,
-        # Without the scaling: holds the recorder's cost against the prediction, as a user who reads one number does.
-        "error_unscaled": abs(predicted - after) / after,
-        "covers": low * scale <= after <= high * scale,
-        "recordings": recordings,
+        "error": abs(predicted - after) / after,
+        # Without what recording cost, as far as that is the same everywhere.
+        "error_scaled": abs(predicted * before / recorded - after) / after,
+        "covers": low <= after <= high,
+        "predictions": [recording["prediction"] for recording in recordings],
         "runs_seconds": runs,
     }
 
 
 def table(rows):
     lines = [
-        "| fix | `whatif` | recorded | predicted | before | after | predicted, scaled | error | in interval |",
-        "|---|---|--:|--:|--:|--:|--:|--:|---|",
+        "| fix | `whatif` | recorded | before | predicted | after | error | in interval |",
+        "|---|---|--:|--:|--:|--:|--:|---|",
     ]
     for name, row in rows.items():
-        low, high = row["scaled_interval_seconds"]
+        low, high = row["interval_seconds"]
         cells = [
             name.replace("_", " "),
             f"`{' '.join(row['flags'])}`",
             ms(row["recorded_seconds"]),
-            ms(row["predicted_seconds"]),
             ms(row["before_seconds"]["median"]),
+            f"{ms(row['predicted_seconds'])} ({ms(low)} to {ms(high)})",
             ms(row["after_seconds"]["median"]),
-            f"{ms(row['scaled_prediction_seconds'])} ({ms(low)} to {ms(high)})",
             f"{row['error']:.1%}",
             "yes" if row["covers"] else "no",
         ]
@@ -213,11 +203,10 @@ def ms(seconds):
 def summary(rows):
     errors = {name: row["error"] for name, row in rows.items()}
     worst = max(errors, key=errors.get)
-    unscaled = statistics.median(row["error_unscaled"] for row in rows.values())
     covered = sum(row["covers"] for row in rows.values())
     return (
         f"\nMedian error {statistics.median(errors.values()):.1%}, worst {errors[worst]:.1%} ({worst.replace('_', ' ')}); "
-        f"{covered} of {len(rows)} intervals cover. Not scaled, the median error is {unscaled:.1%}.\n"
+        f"{covered} of {len(rows)} intervals cover.\n"
     )
 
 

@@ -140,6 +140,8 @@ pub struct Launched {
     pub prepared: Option<Nanos>,
     /// When the parent was done with the system calls that went after the last reaping of a child.
     pub parent_tidied: Option<Nanos>,
+    /// Page faults of the parent's thread, without input, since it last launched or reaped a child.
+    pub parent_faults: Option<u32>,
     /// The parent's weight at that time.
     pub parent_memory: Option<ParentMemory>,
 }
@@ -419,11 +421,13 @@ pub enum Constant {
     PageFree,
     /// One copy-on-write fault in the parent while the child lives.
     CowFault,
+    /// The same after the child has ended, or executed a program: nothing is copied.
+    ReuseFault,
 }
 
 impl Constant {
     /// Every constant.
-    pub const ALL: [Constant; 7] = [
+    pub const ALL: [Constant; 8] = [
         Constant::ForkCreate,
         Constant::ForkExit,
         Constant::VforkCreate,
@@ -431,6 +435,7 @@ impl Constant {
         Constant::PageCopy,
         Constant::PageFree,
         Constant::CowFault,
+        Constant::ReuseFault,
     ];
 
     /// The word that stands for it in a recording.
@@ -444,6 +449,7 @@ impl Constant {
             Constant::PageCopy => "page_copy",
             Constant::PageFree => "page_free",
             Constant::CowFault => "cow_fault",
+            Constant::ReuseFault => "reuse_fault",
         }
     }
 }

@@ -4,7 +4,7 @@ use std::thread;
 
 use super::advice::{Advices, Ground, advise};
 use super::critical_path::{CriticalPath, critical_path};
-use super::replay::Replay;
+use super::replay::{Replay, Setting};
 use super::timeline::Timelines;
 use super::tree::Forest;
 use super::whatif::WhatIf;
@@ -26,11 +26,11 @@ impl Causes {
     /// Finds them; `None` for a recording without a command, or one that has not ended.
     #[must_use]
     pub fn find(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Option<Causes> {
-        let wall = recording.info.wall?;
+        let setting = Setting::of(recording)?;
         // Neither needs the other, and for 100,000 launches each takes a good part of a second.
         let (path, replay) = thread::scope(|scope| {
-            let replay = scope.spawn(|| Replay::new(forest, timelines, recording.info.cpus, wall));
-            let path = critical_path(forest, timelines, wall);
+            let replay = scope.spawn(|| Replay::new(forest, timelines, &setting));
+            let path = critical_path(forest, timelines, setting.wall);
             (path, replay.join().ok().flatten())
         });
         let (path, replay) = (path?, replay?);

@@ -69,6 +69,7 @@ impl<'a> Joiner<'a> {
             cpu_phases: phases::cpu_times(row, exec_rows),
             execs,
             cpu: row.cpu,
+            parent_faults: row.parent_faults,
             setup_closes: row.setup_closes,
             setup_close_span: row.setup_close_span,
             outcome: match row.wait_status {

@@ -203,6 +203,7 @@ impl Assembler {
         row.created = Some(at);
         row.prepare = prepared;
         row.parent_tidied = parent_tidied;
+        row.parent_faults = launched.parent_faults;
         row.parent_rss_bytes = launched.parent_memory.map(|memory| memory.rss_bytes);
         row.parent_table_bytes = launched.parent_memory.map(|memory| memory.page_table_bytes);
     }

@@ -308,6 +308,7 @@ fn launch(fields: &mut Fields) -> Result<LaunchRow, BadValue> {
         setup_close_span: fields.optional()?,
         prepare: fields.optional()?,
         parent_tidied: fields.optional()?,
+        parent_faults: fields.optional()?,
     })
 }
 

@@ -171,6 +171,7 @@ pub struct LaunchRow {
     pub setup_close_span: Option<Nanos>,
     pub prepare: Option<Nanos>,
     pub parent_tidied: Option<Nanos>,
+    pub parent_faults: Option<u32>,
 }
 
 /// One successful `execve`.

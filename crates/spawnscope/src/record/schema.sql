@@ -39,7 +39,7 @@ CREATE TABLE missing (
 -- the parent's wait included, all in a small process:
 -- 'fork_create', 'fork_exit' (fork + _exit + wait), 'vfork_create', 'vfork_exit' (with CLONE_VM and CLONE_VFORK),
 -- 'page_copy' (longer create for each MiB that the parent has touched in pages of 4 KiB), 'page_free' (longer rest of the exit
--- for each such MiB), 'cow_fault' (one copy-on-write fault in the parent while the child lives).
+-- for each such MiB), 'cow_fault' (one copy-on-write fault in the parent while the child lives), 'reuse_fault' (one after its end).
 CREATE TABLE calibration (
     what    TEXT PRIMARY KEY,
     ns      REAL NOT NULL,
@@ -84,7 +84,8 @@ CREATE TABLE launch (
     setup_close_span   INTEGER,             -- span: time in those calls, and between two of them with no other system call between
     prepare_ns         INTEGER,             -- the parent began the system calls that go before the launch: on signals, pipes, descriptors, less than
                                             -- 30 us apart and nothing else between; NULL: unknown, or none
-    parent_tidied_ns   INTEGER              -- the same calls after the parent's last reaping before this launch were done; NULL: unknown, or none
+    parent_tidied_ns   INTEGER,             -- the same calls after the parent's last reaping before this launch were done; NULL: unknown, or none
+    parent_faults      INTEGER              -- page faults of the parent's thread, without input, since its last launch or reaping
 );
 
 -- One row a successful execve, in the order they happened (rowid).

@@ -210,6 +210,7 @@ fn write_launches(transaction: &Transaction, launches: &[LaunchRow]) -> rusqlite
             nanos(row.setup_close_span),
             nanos(row.prepare),
             nanos(row.parent_tidied),
+            row.parent_faults,
         ])?;
     }
     Ok(())

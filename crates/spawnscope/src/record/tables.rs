@@ -86,6 +86,7 @@ pub(super) const LAUNCH: Table = Table {
         "setup_close_span",
         "prepare_ns",
         "parent_tidied_ns",
+        "parent_faults",
     ],
     since: 1,
     later: &[
@@ -93,6 +94,7 @@ pub(super) const LAUNCH: Table = Table {
         ("setup_close_span", 2),
         ("prepare_ns", 4),
         ("parent_tidied_ns", 4),
+        ("parent_faults", 4),
     ],
 };
 

@@ -73,6 +73,7 @@ impl Unfinished {
                 setup_close_span: None,
                 prepare: None,
                 parent_tidied: None,
+                parent_faults: None,
             },
             threads: HashMap::new(),
             awaited: HashMap::new(),

@@ -214,5 +214,6 @@ pub(crate) fn blank(id: LaunchId, parent: Option<LaunchId>, origin: Origin) -> L
         setup_close_span: None,
         prepare: None,
         parent_tidied: None,
+        parent_faults: None,
     }
 }

@@ -2,6 +2,7 @@
 //! makes it hang or panic.
 
 use proptest::prelude::*;
+use spawnscope::analyze::replay::Setting;
 use spawnscope::analyze::{Forest, Replay, SliceCollection};
 use spawnscope::event::{LeftCpu, Nanos, TaskId};
 use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
@@ -15,7 +16,12 @@ fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> R
     let forest = Forest::grow(recording);
     let mut collection = SliceCollection::new(recording, &forest, &[]);
     slices.iter().for_each(|slice| collection.push(slice.clone()));
-    Replay::new(&forest, &collection.finish(), cpus, Nanos(wall)).expect("a command")
+    let setting = Setting {
+        cpus,
+        wall: Nanos(wall),
+        fault: 0.0,
+    };
+    Replay::new(&forest, &collection.finish(), &setting).expect("a command")
 }
 
 /// A command that makes children one after the other, lets them work at the same time on a CPU each, and waits for each

@@ -6,7 +6,7 @@ use spawnscope::analyze::select::Selector;
 use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::analyze::whatif::constants::Constants;
 use spawnscope::analyze::{Forest, phases::Phase};
-use spawnscope::event::{LaunchId, Nanos};
+use spawnscope::event::{Calibration, Constant, LaunchId, Nanos};
 use spawnscope::record::reader::{ExecRow, Recording, SliceRow};
 
 use crate::builder::Spans;
@@ -213,6 +213,30 @@ fn what_a_parent_does_for_a_launch_goes_with_it() {
         saved(&serial.finish(), &[(Change::Remove, &[launch])]),
         LAUNCH + 110_000
     );
+}
+
+#[test]
+fn faults_after_a_fork_go_with_it_but_for_those_that_made_the_parent_grow() {
+    let mut serial = Serial::new();
+    let launch = serial.launch(&Spans::USUAL, DIRNAME);
+    let next = serial.launch(&Spans::USUAL, DIRNAME);
+    serial.builder.row(launch).parent_rss_bytes = Some(1_000_000);
+    let row = serial.builder.row(next);
+    (row.parent_rss_bytes, row.parent_faults) = (Some(1_000_000 + 10 * 4096), Some(60));
+    serial.builder.recording.calibration = vec![Calibration {
+        what: Constant::ReuseFault,
+        ns: 500.0,
+        low_ns: None,
+        high_ns: None,
+    }];
+    let recorded = serial.finish();
+    assert_eq!(saved(&recorded, &[(Change::Remove, &[launch])]), LAUNCH + 25_000);
+    let constants = Constants {
+        vfork_create: Some(120_000.0),
+        ..none()
+    };
+    let vforked = predict(&recorded, &constants, &[(Change::Vfork, &[launch])]);
+    assert_eq!(vforked.wall.since(vforked.predicted), Nanos(25_000));
 }
 
 #[test]

@@ -111,6 +111,6 @@ fn charge_queue(path: &mut CriticalPath, launch: u32, place: Option<Place>, span
 fn phase_of(place: Place) -> Phase {
     match place.stage.doing() {
         Doing::Phase(phase) => phase,
-        Doing::Attend => Phase::Run,
+        Doing::Attend | Doing::Faults => Phase::Run,
     }
 }

@@ -13,7 +13,8 @@ mod write;
 use super::critical_path::CriticalPath;
 use super::timeline::{Timelines, root_of};
 use super::tree::Forest;
-use crate::event::Nanos;
+use crate::event::{Constant, Nanos};
+use crate::record::reader::Recording;
 use history::History;
 use program::Programs;
 use simulate::{Machine, play, simulate};
@@ -31,18 +32,46 @@ pub struct Replay {
     pub unchanged: Nanos,
 }
 
+/// What a recording was made on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setting {
+    /// CPUs.
+    pub cpus: u32,
+    /// From the command's beginning to its end.
+    pub wall: Nanos,
+    /// Nanoseconds of a parent's page fault after a fork; 0 where that is not known.
+    pub fault: f64,
+}
+
+impl Setting {
+    /// Of a recording; `None` for one that has not ended.
+    #[must_use]
+    pub fn of(recording: &Recording) -> Option<Setting> {
+        let faults = recording
+            .calibration
+            .iter()
+            .filter(|row| row.what == Constant::ReuseFault);
+        Some(Setting {
+            cpus: recording.info.cpus,
+            wall: recording.info.wall?,
+            fault: faults.map(|row| row.ns).next().unwrap_or_default(),
+        })
+    }
+}
+
 impl Replay {
     /// Prepares a recording and plays it once; `None` without a command, whose end is the wall's.
     #[must_use]
-    pub fn new(forest: &Forest<'_>, timelines: &Timelines, cpus: u32, wall: Nanos) -> Option<Replay> {
+    pub fn new(forest: &Forest<'_>, timelines: &Timelines, setting: &Setting) -> Option<Replay> {
         let root = root_of(forest)?;
         let start = forest.launches[root as usize].instants.created.unwrap_or_default();
-        let programs = write::write(forest, timelines, cpus, root, (start, Nanos(start.0 + wall.0)));
+        let window = (start, Nanos(start.0 + setting.wall.0));
+        let programs = write::write(forest, timelines, setting, root, window);
         Some(Replay {
-            unchanged: simulate(&programs, &Machine::with_cpus(cpus)),
+            unchanged: simulate(&programs, &Machine::with_cpus(setting.cpus)),
             programs,
-            cpus,
-            measured: wall,
+            cpus: setting.cpus,
+            measured: setting.wall,
         })
     }
 

@@ -4,7 +4,7 @@
 use crate::analyze::phases::{Phase, pieces};
 use crate::analyze::timeline::{ThreadIndex, Timelines};
 use crate::analyze::tree::Forest;
-use crate::event::Nanos;
+use crate::event::{Mechanism, Nanos};
 
 /// A part of a launch's life, as a number: what is done and, of a process that execs several times, behind which exec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,10 +18,15 @@ pub enum Doing {
     /// The parent: from the making of its child until the child ends, with no other child at hand; and the system calls
     /// that go before the making and after the reaping.
     Attend,
+    /// The parent, after the making of its child: writing to pages that it shared with it.
+    Faults,
 }
 
 const DOING_BITS: u16 = 4;
+/// Bytes of a small page.
+const PAGE: u64 = 4096;
 const ATTEND: u16 = 8;
+const FAULTS: u16 = 9;
 
 impl Stage {
     /// A phase behind the launch's exec number `exec`, from 0.
@@ -37,7 +42,8 @@ impl Stage {
         let doing = self.0 & ((1 << DOING_BITS) - 1);
         match Phase::ALL.get(doing as usize) {
             Some(phase) => Doing::Phase(*phase),
-            None => Doing::Attend,
+            None if doing == ATTEND => Doing::Attend,
+            None => Doing::Faults,
         }
     }
 
@@ -72,10 +78,11 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn new(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex) -> Places {
+    /// `fault` is what one page fault after a fork takes, in nanoseconds.
+    pub(super) fn new(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, fault: f64) -> Places {
         let launch = timelines.threads[thread as usize].launch;
         let own = own_places(forest, launch);
-        let made = makings(forest, timelines, thread, launch);
+        let made = makings(forest, timelines, thread, fault);
         let mut bounds: Vec<Nanos> = own.iter().map(|(at, _)| *at).collect();
         bounds.extend(made.iter().flat_map(|(start, end, _)| [*start, *end]));
         bounds.sort_unstable();
@@ -153,7 +160,8 @@ fn own_places(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Place)> {
 }
 
 /// What a thread does for the children that it made: the intervals, in the order of time and apart from each other.
-fn makings(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, launch: u32) -> Vec<(Nanos, Nanos, Place)> {
+fn makings(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, fault: f64) -> Vec<(Nanos, Nanos, Place)> {
+    let launch = timelines.threads[thread as usize].launch;
     let children = forest.children(launch as usize);
     let mut made: Vec<(Nanos, Nanos, Place)> = Vec::new();
     let mut push = |from: Nanos, to: Nanos, child: usize, stage: Stage| {
@@ -176,17 +184,36 @@ fn makings(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, laun
             push(prepare, create, child, Stage(ATTEND));
         }
         push(create, created, child, Stage::new(Phase::Create, 0));
+        let mut done = created;
         if let Some(reaped) = at.reaped.filter(|_| is_alone(forest, children, position)) {
             let ended = at.zombie.unwrap_or(reaped).clamp(created, reaped.max(created));
             push(created, ended, child, Stage(ATTEND));
             push(ended, reaped, child, Stage::new(Phase::Reap, 0));
-            let next = children.get(position + 1).map(|next| &forest.launches[*next].instants);
-            if let Some(tidied) = next.and_then(|next| next.parent_tidied) {
-                push(reaped, tidied, child, Stage(ATTEND));
-            }
+            done = reaped;
+        }
+        if let Some(next) = children.get(position + 1) {
+            let tidied = forest.launches[*next]
+                .instants
+                .parent_tidied
+                .map_or(done, |at| at.max(done));
+            push(done, tidied, child, Stage(ATTEND));
+            let faults = faults_between(forest, child, *next) * fault;
+            push(tidied, Nanos(tidied.0 + faults as u64), child, Stage(FAULTS));
         }
     }
     made
+}
+
+/// Page faults of a parent from one of its launches to the next that were for sharing its pages with the child: all but those
+/// for which it grew. None where nothing is shared, after vfork.
+fn faults_between(forest: &Forest<'_>, child: usize, next: usize) -> f64 {
+    let (child, next) = (&forest.launches[child], &forest.launches[next]);
+    if matches!(child.mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn) | None) {
+        return 0.0;
+    }
+    let grown = next.parent_rss_bytes.zip(child.parent_rss_bytes);
+    let new_pages = grown.map_or(0, |(next, then)| next.saturating_sub(then) / PAGE);
+    f64::from(next.parent_faults.unwrap_or_default()) - new_pages as f64
 }
 
 /// Whether a launch was reaped before its parent made another one, and made after the ones before were.

@@ -1,5 +1,6 @@
 //! Writes programs: from slices, which say what each thread did when, to steps, which say only what it did.
 
+use super::Setting;
 use super::contention::{Contention, runnable};
 use super::place::Places;
 use super::program::{Away, Programs, Step, Token};
@@ -20,11 +21,11 @@ struct Action {
 pub(super) fn write(
     forest: &Forest<'_>,
     timelines: &Timelines,
-    cpus: u32,
+    setting: &Setting,
     root: u32,
     (start, end): (Nanos, Nanos),
 ) -> Programs {
-    let contention = Contention::new(timelines, cpus);
+    let contention = Contention::new(timelines, setting.cpus);
     let count = timelines.threads.len();
     let mut actions: Vec<Vec<Action>> = vec![Vec::new(); count];
     let tokens = collect_wakes(timelines, start, &mut actions);
@@ -45,7 +46,7 @@ pub(super) fn write(
             steps: Vec::new(),
             window: (start, end),
             contention: &contention,
-            places: Places::new(forest, timelines, thread),
+            places: Places::new(forest, timelines, thread, setting.fault),
         };
         programs.steps.push(writer.write(slices, &tokens, thread));
     }

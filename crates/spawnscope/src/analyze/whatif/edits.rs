@@ -115,6 +115,9 @@ impl Edits {
         let phase = match place.stage.doing() {
             Doing::Phase(phase) => self.factors[place.launch as usize][phase as usize],
             Doing::Attend => self.attention[place.launch as usize],
+            // What shares no pages has no faults.
+            Doing::Faults if self.waited_for[place.launch as usize] => 0.0,
+            Doing::Faults => 1.0,
         };
         f64::from(phase * piece)
     }

@@ -1,5 +1,5 @@
-//! How far a predicted wall may be off: what the launches' own spread, the machine's constants and the replay's error make
-//! of it.
+//! How far a predicted wall may be off: what the launches' own spread, the machine's constants, the model's and the replay's
+//! error make of it.
 
 use crate::event::Nanos;
 
@@ -9,6 +9,10 @@ const DEVIATIONS: f64 = 1.96;
 const SPREAD_OF_FEW: f64 = 0.25;
 /// So many launches tell their spread.
 const ENOUGH: usize = 3;
+
+/// Savings that were predicted and then really made differed by this share of themselves, twice the typical difference
+/// (docs/guide/predictions.md).
+const MODEL_ERROR: f64 = 0.05;
 
 /// An interval about `predicted` that holds the wall with a probability of 95 %, as far as the model is right. The standard error of
 /// the summed savings is what a bootstrap over the changed launches tends to.
@@ -20,7 +24,7 @@ pub(super) fn interval(
     replay_error: f64,
 ) -> (Nanos, Nanos) {
     let spread = relative_error(savings).hypot(constants);
-    let half = DEVIATIONS * spread * saved.abs() + replay_error.abs() * predicted;
+    let half = (DEVIATIONS * spread).hypot(MODEL_ERROR) * saved.abs() + replay_error.abs() * predicted;
     (
         Nanos((predicted - half).max(0.0) as u64),
         Nanos((predicted + half) as u64),

@@ -8,7 +8,7 @@ use super::constants::Constants;
 use super::{Fix, Prediction, WhatIf};
 use crate::analyze::critical_path::CriticalPath;
 use crate::analyze::launch::Command;
-use crate::analyze::replay::Replay;
+use crate::analyze::replay::{Replay, Setting};
 use crate::analyze::report::{Spent, where_the_wall_went};
 use crate::analyze::select::Selector;
 use crate::analyze::timeline::Timelines;
@@ -101,10 +101,10 @@ pub fn outlook(
     timelines: &Timelines,
     asked: &[Asked],
 ) -> Result<Outlook, OutlookError> {
-    let wall = recording.info.wall.ok_or(OutlookError::NoWall)?;
+    let setting = Setting::of(recording).ok_or(OutlookError::NoWall)?;
     let fixes: Result<Vec<Fix>, OutlookError> = asked.iter().map(|asked| resolve(asked, forest)).collect();
     let fixes = fixes?;
-    let replay = Replay::new(forest, timelines, recording.info.cpus, wall).ok_or(OutlookError::NoWall)?;
+    let replay = Replay::new(forest, timelines, &setting).ok_or(OutlookError::NoWall)?;
     let whatif = WhatIf {
         forest,
         timelines,

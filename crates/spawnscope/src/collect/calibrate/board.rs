@@ -22,6 +22,8 @@ pub(super) struct Board {
     pub(super) large: Series,
     /// All the copy-on-write faults of a round, as a life that was created at 0.
     pub(super) faults: Series,
+    /// The same after the child has ended: nothing has to be copied.
+    pub(super) reuses: Series,
 }
 
 /// Lives of one kind.

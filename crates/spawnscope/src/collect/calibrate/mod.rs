@@ -100,11 +100,14 @@ fn constants(board: &Board) -> Vec<Calibration> {
         constant(Constant::VforkExit, &vfork, |life| life.reaped as f64),
         per_mebibyte(Constant::PageCopy, &small, &large, |life| life.created as f64),
         per_mebibyte(Constant::PageFree, &small, &large, |life| life.after_creation() as f64),
-        constant(Constant::CowFault, &board.faults.lives(), |life| {
-            life.reaped as f64 / f64::from(rounds::FAULTS)
-        }),
+        constant(Constant::CowFault, &board.faults.lives(), of_one_fault),
+        constant(Constant::ReuseFault, &board.reuses.lives(), of_one_fault),
     ];
     found.into_iter().flatten().collect()
+}
+
+fn of_one_fault(round: &Life) -> f64 {
+    round.reaped as f64 / f64::from(rounds::FAULTS)
 }
 
 /// What the large process's children cost beyond the median of the small one's.

@@ -12,8 +12,8 @@ use crate::collect::now;
 /// Memory of the large process, on top of the small one's. More takes long to fill: 0.25 ms for each MiB, and several times
 /// that on a busy machine.
 pub(super) const LARGE_BYTES: usize = 8 << 20;
-/// Copy-on-write faults in a round, of 2 us each.
-pub(super) const FAULTS: u32 = 200;
+/// Copy-on-write faults in a round, of 1 to 2 us each, and as many after the child's end.
+pub(super) const FAULTS: u32 = 100;
 
 const PAGE: usize = 4096;
 const STACK_BYTES: usize = 64 << 10;
@@ -44,17 +44,19 @@ fn measure(board: &Board, is_time_left: impl Fn() -> bool) -> Option<()> {
         board.small.add(bench.life(0)?);
         board.vfork.add(bench.life(libc::CLONE_VM | libc::CLONE_VFORK)?);
     }
-    let many_pages = Memory::map(LARGE_BYTES)?;
+    let few_pages = Memory::map(2 * FAULTS as usize * PAGE)?;
     // With huge pages there would be no page tables to copy.
+    few_pages.advise(libc::MADV_NOHUGEPAGE)?;
+    few_pages.fill();
+    for _ in rounds() {
+        bench.faults(&few_pages)?;
+    }
+    few_pages.advise(libc::MADV_DONTFORK)?;
+    let many_pages = Memory::map(LARGE_BYTES)?;
     many_pages.advise(libc::MADV_NOHUGEPAGE)?;
     many_pages.fill();
-    let few_pages = many_pages.part(FAULTS as usize * PAGE);
     for _ in rounds() {
-        many_pages.advise(libc::MADV_DOFORK)?;
         board.large.add(bench.life(0)?);
-        many_pages.advise(libc::MADV_DONTFORK)?;
-        few_pages.advise(libc::MADV_DOFORK)?;
-        board.faults.add(bench.faults(&few_pages)?);
     }
     Some(())
 }
@@ -85,8 +87,9 @@ impl Bench<'_> {
         })
     }
 
-    /// Writes to pages that a living child shares.
-    fn faults(&self, pages: &Memory) -> Option<Life> {
+    /// Writes to pages that a living child shares, and then to as many that it shared.
+    fn faults(&self, pages: &Memory) -> Option<()> {
+        let half = pages.bytes / 2;
         let mut ends = [0; 2];
         // SAFETY: `ends` has room for two descriptors.
         if unsafe { libc::pipe(ends.as_mut_ptr()) } != 0 {
@@ -97,19 +100,16 @@ impl Bench<'_> {
             write: ends[1],
         };
         let child = self.clone(exit_at_end_of_file, 0, std::ptr::from_ref(&pipe).cast());
-        let began = now();
-        pages.touch();
-        let span = now().since(began);
+        self.board.faults.add(timed(|| pages.part(half).touch()));
         // SAFETY: both are ours, and used by nobody here any more. The end of the pipe ends the child.
         unsafe {
             libc::close(pipe.write);
             libc::close(pipe.read);
         }
         reap(child?)?;
-        Some(Life {
-            created: 0,
-            reaped: span.0,
-        })
+        // The second half is reached through all of it: what was touched before costs next to nothing.
+        self.board.reuses.add(timed(|| pages.touch()));
+        Some(())
     }
 
     fn clone(
@@ -142,6 +142,15 @@ extern "C" fn exit_at_end_of_file(pipe: *mut c_void) -> c_int {
         let mut byte = 0u8;
         libc::read(pipe.read, (&raw mut byte).cast(), 1);
         libc::_exit(0)
+    }
+}
+
+fn timed(work: impl FnOnce()) -> Life {
+    let began = now();
+    work();
+    Life {
+        created: 0,
+        reaped: now().since(began).0,
     }
 }
 

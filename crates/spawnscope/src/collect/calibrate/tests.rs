@@ -15,6 +15,7 @@ fn board(rounds: u64) -> SharedBoard {
         board.vfork.add(life(20 * scale, 30 * scale));
         board.large.add(life(300 + 100 * mebibytes, 600 + 150 * mebibytes));
         board.faults.add(life(0, 1_000 * scale * u64::from(rounds::FAULTS)));
+        board.reuses.add(life(0, 400 * scale * u64::from(rounds::FAULTS)));
     }
     board
 }
@@ -33,6 +34,7 @@ fn constants_are_medians_between_their_quartiles() {
         (Constant::PageCopy, 100.0, 100.0, 100.0),
         (Constant::PageFree, 50.0, 50.0, 50.0),
         (Constant::CowFault, 2_000.0, 3_000.0, 4_000.0),
+        (Constant::ReuseFault, 800.0, 1_200.0, 1_600.0),
     ];
     assert_eq!(
         found,

@@ -8,9 +8,12 @@ static __always_inline bool creates(long number)
 	return number == NR_clone || number == NR_clone3 || number == NR_fork || number == NR_vfork;
 }
 
-static __always_inline bool is_errand(long number)
+/* A shell may reap its child before it has read all that the child wrote. */
+static __always_inline bool is_errand(struct WireTask *task, long number)
 {
 	switch (number) {
+	case NR_read:
+		return task->flags & TASK_TIDYING;
 	case NR_close: case NR_close_range: case NR_rt_sigaction: case NR_rt_sigprocmask: case NR_rt_sigreturn: case NR_ioctl:
 	case NR_pipe: case NR_pipe2: case NR_dup: case NR_dup2: case NR_dup3: case NR_fcntl: case NR_setpgid: case NR_wait4:
 	case NR_waitid:
@@ -70,4 +73,5 @@ static __always_inline void begin_tidying(struct WireTask *task)
 	task->flags |= TASK_TIDYING;
 	task->tidied = task->errand_last;
 	task->errand_since = 0;
+	task->faults_then = bpf_get_current_task_btf()->min_flt + 1;
 }

@@ -152,6 +152,7 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct signal_struct *signal;
+	unsigned long min_flt;
 	struct sched_info sched_info; /* in most kernels: CONFIG_SCHED_INFO */
 	char comm[16];
 } CORE;

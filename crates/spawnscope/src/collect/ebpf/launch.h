@@ -37,7 +37,8 @@ static __always_inline void emit_launch(struct task_struct *parent, struct task_
 	launch->pid = visible_tid(child);
 	__u32 level = BPF_CORE_READ(child, real_parent, thread_pid, level), namespace;
 	launch->pid_for_reaper = pid_at_level(BPF_CORE_READ(child, thread_pid), level, &namespace);
-	launch->reserved = 0;
+	launch->faults = creator->faults_then ? parent->min_flt + 1 - creator->faults_then : NOT_COUNTED;
+	creator->faults_then = parent->min_flt + 1;
 	bpf_ringbuf_submit(launch, wakeup_flag());
 }
 

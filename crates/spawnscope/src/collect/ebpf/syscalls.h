@@ -41,7 +41,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 		return 0;
 	task->syscall = number;
 	task->argument = regs->di;
-	if (is_errand(number))
+	if (is_errand(task, number))
 		enter_errand(task, number);
 	else if (!creates(number))
 		end_errands(task);
@@ -126,7 +126,7 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 	}
 	if (task->load_state == LOAD_RUNNING)
 		loader_looked(task, number, result);
-	if (is_errand(number))
+	if (is_errand(task, number))
 		leave_errand(task, number);
 	switch (number) {
 	case NR_execve: case NR_execveat:

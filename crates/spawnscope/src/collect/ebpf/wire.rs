@@ -135,7 +135,8 @@ pub struct WireLaunch {
     pub syscall: i32,
     pub pid: u32,
     pub pid_for_reaper: u32,
-    pub reserved: u32,
+    /// Minor faults of the creator since its last launch or reaping; NOT_COUNTED before the first.
+    pub faults: u32,
 }
 
 /// A thread came into being.
@@ -354,6 +355,8 @@ pub struct WireTask {
     pub errand_last: u64,
     /// When the errands that followed its last reaping were done.
     pub tidied: u64,
+    /// Its minor faults at its last launch or reaping, plus one; 0 before the first.
+    pub faults_then: u64,
     pub waker_pid: u32,
     pub waker_kind: u32,
     /// Number of the system call it is in; -1 in user space.

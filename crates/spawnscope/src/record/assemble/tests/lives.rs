@@ -31,6 +31,7 @@ fn a_whole_life_becomes_one_row_with_every_instant() {
         setup_close_span: Some(Nanos(4)),
         prepare: Some(Nanos(1_040)),
         parent_tidied: Some(Nanos(1_020)),
+        parent_faults: Some(5),
     };
     assert_eq!(*row, expected);
 }
