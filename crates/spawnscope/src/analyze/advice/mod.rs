@@ -2,7 +2,9 @@
 //! each proposal is played, and only what saves wall time for sure is told, the largest saving first.
 
 mod ground;
+mod groups;
 mod rules;
+mod runtimes;
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicUsize, Ordering};

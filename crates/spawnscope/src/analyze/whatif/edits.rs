@@ -29,6 +29,8 @@ pub struct Edits {
     pub cpus: Option<u32>,
     /// Launches that are different in any way.
     changed: Vec<bool>,
+    /// What is saved at launches by what no factor of a phase tells.
+    saved: HashMap<u32, f64>,
 }
 
 impl Edits {
@@ -46,6 +48,7 @@ impl Edits {
             uses_constants: false,
             cpus: None,
             changed: vec![false; count],
+            saved: HashMap::new(),
         }
     }
 
@@ -75,6 +78,12 @@ impl Edits {
         self.changed[launch as usize] = true;
         let stage = Stage::new(phase, exec);
         *self.pieces.entry(Place { launch, stage }).or_insert(1.0) *= factor as f32;
+    }
+
+    /// Roughly so many nanoseconds are saved at a launch by what was edited in pieces of it, or for all launches alike.
+    pub(super) fn saves(&mut self, launch: u32, nanos: f64) {
+        self.changed[launch as usize] = true;
+        *self.saved.entry(launch).or_default() += nanos;
     }
 
     /// A parent waits for a launch as after vfork.
@@ -128,6 +137,7 @@ impl Edits {
         let of_phase = |(phase, time): (Phase, Option<Nanos>)| {
             time.unwrap_or_default().0 as f64 * (1.0 - f64::from(self.factors[index][phase as usize]))
         };
-        launch.phases.iter().map(of_phase).sum()
+        let of_phases: f64 = launch.phases.iter().map(of_phase).sum();
+        of_phases + self.saved.get(&(index as u32)).copied().unwrap_or_default()
     }
 }

@@ -1,7 +1,15 @@
 //! One rule a file: each finds launches that cost more than they need to, and proposes a fix. A rule decides by what was
 //! recorded, and leaves it to the replay whether its fix is worth anything.
 
+mod close_loop;
+mod growing_parent;
+mod large_parent;
+mod late_reaping;
+mod loader;
 mod needless_shell;
+mod run_queue;
+mod slow_machine;
+mod teardown;
 
 use super::{Finding, Ground};
 
@@ -9,4 +17,14 @@ use super::{Finding, Ground};
 pub(super) type Rule = fn(&Ground<'_, '_>) -> Vec<Finding>;
 
 /// All rules.
-pub(super) const ALL: [Rule; 1] = [needless_shell::find];
+pub(super) const ALL: [Rule; 9] = [
+    close_loop::find,
+    growing_parent::find,
+    large_parent::find,
+    late_reaping::find,
+    loader::find,
+    needless_shell::find,
+    run_queue::find,
+    slow_machine::find,
+    teardown::find,
+];

@@ -1,0 +1,130 @@
+//! A parent that looks from time to time whether its child has ended, and sleeps in between: it sleeps through the end.
+
+use super::super::ground::{name, time};
+use super::super::groups::Group;
+use super::super::runtimes::Runtime;
+use super::super::{Basis, Finding, Ground};
+use crate::analyze::outside::{Outside, outside_of};
+use crate::analyze::phases::Phase;
+use crate::analyze::replay::place::is_alone;
+use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::Change;
+use crate::event::Nanos;
+use crate::record::reader::SliceRow;
+use crate::units;
+
+/// One parent that slept through so many ends does it by habit.
+const HABIT: usize = 3;
+/// A parent's sleeps before a child's end that are looked at.
+const LOOKED_AT: usize = 8;
+
+/// How a parent slept while one child lived.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Slept {
+    /// Once, over its end.
+    ThroughItsEnd,
+    /// Several times, the last one over its end.
+    AgainAndAgain,
+}
+
+pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+    let slept = all_slept(ground);
+    let mut groups = ground.groups(|index, launch| {
+        slept[index as usize]?;
+        Some((launch.birth_command.name, launch.phases.get(Phase::Reap)?))
+    });
+    // To sleep once and then to wait may be meant.
+    groups.retain(|group| {
+        let polls = |launch: &u32| slept[*launch as usize] == Some(Slept::AgainAndAgain);
+        group.launches.len() >= HABIT || group.launches.iter().any(polls)
+    });
+    groups.into_iter().map(|group| finding(ground, group)).collect()
+}
+
+/// By launch, when its parent slept through its end with no other child at hand.
+fn all_slept(ground: &Ground<'_, '_>) -> Vec<Option<Slept>> {
+    let forest = ground.forest();
+    let mut slept = vec![None; forest.launches.len()];
+    for parent in 0..forest.launches.len() {
+        let children = forest.children(parent);
+        for (position, child) in children.iter().enumerate() {
+            if is_alone(forest, children, position) {
+                slept[*child] = slept_through(ground, parent as u32, *child as u32);
+            }
+        }
+    }
+    slept
+}
+
+fn slept_through(ground: &Ground<'_, '_>, parent: u32, child: u32) -> Option<Slept> {
+    let at = &ground.launch(child).instants;
+    let (created, zombie) = (at.created?, at.zombie?);
+    let timelines = ground.whatif.timelines;
+    let slices = timelines.slices(timelines.threads[child as usize].creator.unwrap_or(parent));
+    let begun = slices.partition_point(|slice| slice.off <= zombie);
+    let last = slices[..begun].last()?;
+    let woken = Nanos(last.off.0 + last.wake_span?.0);
+    if !is_sleep(last) || woken <= zombie {
+        return None;
+    }
+    let before = slices[..begun].iter().rev().skip(1).take(LOOKED_AT);
+    let mut since_birth = before.take_while(|slice| slice.off >= created);
+    if since_birth.any(is_sleep) {
+        Some(Slept::AgainAndAgain)
+    } else {
+        Some(Slept::ThroughItsEnd)
+    }
+}
+
+fn is_sleep(slice: &SliceRow) -> bool {
+    outside_of(slice) == Outside::Timer
+}
+
+fn finding(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
+    let parent = name(group.name);
+    let late = ground.middle(&group.launches, |launch| Some(launch.phases.get(Phase::Reap)?.0 as f64));
+    Finding {
+        rule: "late-reaping",
+        title: format!("{parent} sleeps while its children have ended already"),
+        evidence: vec![format!(
+            "{} of {parent} ended while it slept, and waited {} each for it to look again, {} in all",
+            units::counted(group.launches.len() as u64, "child", "children"),
+            time(Nanos(late.unwrap_or_default() as u64)),
+            time(group.at_stake),
+        )],
+        example: ground.example(&group.launches),
+        fix: fix(Runtime::of_parent(ground, group.launches[0])),
+        limits: "what the parent does at each look besides is still to be done; shorter sleeps find ends sooner, at the cost of CPU"
+            .to_owned(),
+        whatif: format!("--reap-now=parent={parent}"),
+        tries: vec![Fix {
+            change: Change::ReapNow,
+            launches: group.launches.clone(),
+        }],
+        basis: Basis::Measured,
+        launches: group.launches,
+    }
+}
+
+fn fix(runtime: Runtime) -> Vec<String> {
+    let lines: &[&str] = match runtime {
+        Runtime::Python => &[
+            "process.wait() rather than a loop of process.poll() and time.sleep()",
+            "with a time limit: wait(timeout=...), run(timeout=...) and communicate(timeout=...) without pipes poll up to every 50 ms",
+            "  before Python 3.15; select.poll() on os.pidfd_open(process.pid) does not",
+            "for many children: asyncio.create_subprocess_exec",
+        ],
+        Runtime::Shell => &[
+            "`wait PID`, or `wait -n` for whichever ends first, rather than a loop of `kill -0` or `jobs` and `sleep`",
+        ],
+        Runtime::Perl => &["waitpid($pid, 0) rather than a loop of waitpid($pid, WNOHANG) and sleep"],
+        Runtime::Ruby => &["Process.wait(pid) rather than a loop with Process::WNOHANG and sleep"],
+        Runtime::Java => &["process.waitFor() or process.onExit() rather than a loop of isAlive() and sleep"],
+        Runtime::Node | Runtime::Native => &[
+            "waitpid(pid, &status, 0) rather than a loop of waitpid(pid, &status, WNOHANG) and a sleep",
+            "with a time limit, or together with other events: poll() on pidfd_open(pid, 0) (Linux 5.3), or SIGCHLD by signalfd",
+            "Rust: child.wait(), not try_wait() in a loop; Go: cmd.Wait()",
+        ],
+    };
+    lines.iter().map(|line| (*line).to_owned()).collect()
+}

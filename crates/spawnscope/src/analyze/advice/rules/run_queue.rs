@@ -1,0 +1,63 @@
+//! Much of the critical path is waiting for a CPU: more wants to run than there are CPUs.
+
+use super::super::ground::time;
+use super::super::{Basis, Finding, Ground, share_of};
+use crate::analyze::phases::Phase;
+use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::Change;
+use crate::event::Nanos;
+use crate::units;
+
+/// More CPUs are dear: the wait for them has to be this share of the wall before anybody is told.
+const LARGE_SHARE: f64 = 0.1;
+
+pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+    let waited_of = |index: usize| {
+        let charges = &ground.path.launches[index];
+        charges.get(Phase::Queue).0 + charges.run_queue.0
+    };
+    let all = 0..ground.path.launches.len();
+    let waited = Nanos(all.clone().map(waited_of).sum());
+    let launches: Vec<u32> = all
+        .filter(|index| waited_of(*index) > 0)
+        .map(|index| index as u32)
+        .collect();
+    if !ground.is_worth(waited) || waited < share_of(ground.wall(), LARGE_SHARE) {
+        return Vec::new();
+    }
+    vec![finding(ground, launches, waited)]
+}
+
+fn finding(ground: &Ground<'_, '_>, launches: Vec<u32>, waited: Nanos) -> Finding {
+    let cpus = ground.recording.info.cpus;
+    let twice = cpus.saturating_mul(2);
+    Finding {
+        rule: "run-queue",
+        title: format!(
+            "more wants to run than {} can take",
+            units::counted(u64::from(cpus), "CPU", "CPUs")
+        ),
+        evidence: vec![format!(
+            "{} on the critical path waited for a CPU, {} in all: {} of the wall",
+            units::counted(launches.len() as u64, "process", "processes"),
+            time(waited),
+            units::percent(waited, ground.wall()),
+        )],
+        example: Vec::new(),
+        fix: vec![
+            format!("a machine with {twice} CPUs, or, in a container, a larger limit (cpu.max, --cpus)"),
+            "other work on this machine at another time; what need not be waited for behind the rest, with `nice`".to_owned(),
+            format!("fewer processes at a time (-j{cpus}) use less memory, but save no wall time by themselves"),
+        ],
+        limits: "memory, disks and locks that the processes share are not in the prediction, and may set a limit of their own; CPUs \
+                 that other processes used would be used by them again"
+            .to_owned(),
+        whatif: format!("--cpus={twice}"),
+        tries: vec![Fix {
+            change: Change::Cpus(twice),
+            launches: launches.clone(),
+        }],
+        basis: Basis::Modelled,
+        launches,
+    }
+}
