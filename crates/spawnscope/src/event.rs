@@ -115,6 +115,8 @@ pub enum EventKind {
     Reaped { pid: Pid },
     /// A thread was on a CPU, left it, and (unless it ended) is back at `at`.
     Slice(Slice),
+    /// The path of a file that a thread began to wait for; the slice of that wait follows when it is over.
+    FileNamed { device: u32, inode: u64, path: Vec<u8> },
 }
 
 /// The birth of a process.
@@ -234,6 +236,8 @@ pub struct Slice {
     pub left: LeftCpu,
     /// The system call it sat in when it left.
     pub syscall: Option<Syscall>,
+    /// What it waited for, if it was blocked and that is known.
+    pub object: Option<Object>,
     /// Who woke it, when, if it was blocked and that was seen.
     pub wake: Option<Wake>,
 }
@@ -274,6 +278,95 @@ pub struct Syscall {
     pub number: u32,
     /// Its first argument.
     pub argument: u64,
+}
+
+/// What a thread waited for inside a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// What it is.
+    pub kind: ObjectKind,
+    /// The file system it lies on, as the kernel encodes a device: major << 20 | minor.
+    pub device: u32,
+    /// Its number there; 0 where all of a kind have the same.
+    pub inode: u64,
+}
+
+/// The kind of an `Object`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ObjectKind {
+    /// A pipe without a name.
+    Pipe,
+    /// A pipe with a name.
+    Fifo,
+    /// A socket between processes of this machine.
+    UnixSocket,
+    /// Any other socket.
+    Socket,
+    /// A terminal and the like.
+    CharacterDevice,
+    /// A disk.
+    BlockDevice,
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A set of descriptors, made with `epoll_create`.
+    Epoll,
+    /// A counter, made with `eventfd`.
+    Eventfd,
+    /// Signals, as a descriptor.
+    Signalfd,
+    /// A timer, as a descriptor.
+    Timerfd,
+    /// A process, as a descriptor.
+    Pidfd,
+    /// Another descriptor of something that is no file.
+    Anonymous,
+    /// The permission of a scanner (fanotify) to open or execute a file.
+    Permission,
+}
+
+impl ObjectKind {
+    /// Every kind, in the order of their numbers in a recording.
+    pub const ALL: [ObjectKind; 15] = [
+        ObjectKind::Pipe,
+        ObjectKind::Fifo,
+        ObjectKind::UnixSocket,
+        ObjectKind::Socket,
+        ObjectKind::CharacterDevice,
+        ObjectKind::BlockDevice,
+        ObjectKind::File,
+        ObjectKind::Directory,
+        ObjectKind::Epoll,
+        ObjectKind::Eventfd,
+        ObjectKind::Signalfd,
+        ObjectKind::Timerfd,
+        ObjectKind::Pidfd,
+        ObjectKind::Anonymous,
+        ObjectKind::Permission,
+    ];
+
+    /// The name in every output.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ObjectKind::Pipe => "pipe",
+            ObjectKind::Fifo => "fifo",
+            ObjectKind::UnixSocket => "unix_socket",
+            ObjectKind::Socket => "socket",
+            ObjectKind::CharacterDevice => "character_device",
+            ObjectKind::BlockDevice => "block_device",
+            ObjectKind::File => "file",
+            ObjectKind::Directory => "directory",
+            ObjectKind::Epoll => "epoll",
+            ObjectKind::Eventfd => "eventfd",
+            ObjectKind::Signalfd => "signalfd",
+            ObjectKind::Timerfd => "timerfd",
+            ObjectKind::Pidfd => "pidfd",
+            ObjectKind::Anonymous => "anonymous",
+            ObjectKind::Permission => "permission",
+        }
+    }
 }
 
 /// The end of a blocked stretch: the thread could run from here on.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::{LeftCpu, Nanos};
-use crate::record::reader::{SliceRow, TextId, WakerRow};
+use crate::event::{LeftCpu, Nanos, ObjectKind};
+use crate::record::reader::{ObjectRef, SliceRow, TextId, WakerRow};
 
 /// Something outside of the recorded processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,12 +16,25 @@ pub enum Outside {
     Network,
     /// A process that is not recorded, by the name of the thread that woke it.
     Process(Option<TextId>),
+    /// A scanner's permission to open or execute a file (fanotify), by the name of the scanner.
+    Scanner(Option<TextId>),
     /// Stopped by a signal.
     Stopped,
     /// The recorder: between the command's end and the end of the wall.
     Recorder,
     /// The recording does not say.
     Unknown,
+}
+
+impl Outside {
+    /// The name of the process that was waited for, where it is one and its name is known.
+    #[must_use]
+    pub fn process(self) -> Option<TextId> {
+        match self {
+            Outside::Process(name) | Outside::Scanner(name) => name,
+            _ => None,
+        }
+    }
 }
 
 /// Time by what was waited for.
@@ -48,7 +61,7 @@ pub fn waker_is_cause(slice: &SliceRow) -> bool {
     let is = |calls: &[u32]| call.is_some_and(|call| calls.contains(&call));
     match slice.reason {
         LeftCpu::Stopped => false,
-        LeftCpu::Uninterruptible => is(&calls::CREATIONS),
+        LeftCpu::Uninterruptible => is(&calls::CREATIONS) || kind_of(slice) == Some(ObjectKind::Permission),
         _ => !is(&calls::SLEEPS),
     }
 }
@@ -58,15 +71,27 @@ pub fn waker_is_cause(slice: &SliceRow) -> bool {
 pub fn outside_of(slice: &SliceRow) -> Outside {
     let is = |calls: &[u32]| slice.syscall.is_some_and(|call| calls.contains(&call));
     let by_interrupt = matches!(slice.waker, Some(WakerRow::Interrupt) | None);
+    let name = match slice.waker {
+        Some(WakerRow::Other(_, name)) => name,
+        _ => None,
+    };
     match slice.reason {
         LeftCpu::Stopped => Outside::Stopped,
+        // Of several wake-ups the last one counts: a reply to another thread wakes this one too, which sleeps again.
+        _ if kind_of(slice) == Some(ObjectKind::Permission) => Outside::Scanner(name),
         _ if is(&calls::SLEEPS) => Outside::Timer,
         LeftCpu::Uninterruptible if !is(&calls::CREATIONS) => Outside::Disk,
         _ => match slice.waker {
-            Some(WakerRow::Other(_, name)) => Outside::Process(name),
+            Some(WakerRow::Other(..)) => Outside::Process(name),
             _ if by_interrupt && is(&calls::SOCKETS) => Outside::Network,
             _ if by_interrupt && is(&calls::TIMED) => Outside::Timer,
+            _ if by_interrupt && kind_of(slice) == Some(ObjectKind::Socket) => Outside::Network,
+            _ if by_interrupt && kind_of(slice) == Some(ObjectKind::Timerfd) => Outside::Timer,
             _ => Outside::Unknown,
         },
     }
+}
+
+fn kind_of(slice: &SliceRow) -> Option<ObjectKind> {
+    slice.object.map(ObjectRef::kind)
 }

@@ -16,6 +16,7 @@ use super::path_search::PathSearches;
 use super::phases::Phase;
 use super::summary::Summary;
 use super::tree::Forest;
+use super::waits::tied::TiedWaits;
 use crate::event::{Loss, Missing, Nanos, Pid};
 use crate::record::reader::{Origin, Recording, Scope};
 
@@ -59,6 +60,8 @@ pub struct Report {
     pub where_the_wall_went: Vec<(Spent, Nanos)>,
     /// By how much the recording, played again unchanged, misses the wall, as a share of it; `None` when it was not played.
     pub replay_error: Option<f64>,
+    /// What threads waited for that processes did, the longest first; empty when the slices were not looked at.
+    pub waits: Vec<TiedWaits>,
     /// What is worth changing.
     pub advices: Advices,
     /// What `groups` are.
@@ -152,6 +155,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         where_the_wall_went: path
             .map(|path| where_the_wall_went(path, recording))
             .unwrap_or_default(),
+        waits: Vec::new(),
         group_by,
         groups: ranked(groups),
         path_searches,
@@ -165,16 +169,14 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
 pub(super) fn where_the_wall_went(path: &CriticalPath, recording: &Recording) -> Vec<(Spent, Nanos)> {
     let queue = Nanos(path.launches.iter().map(|charges| charges.run_queue.0).sum());
     let run = Nanos(path.launches.iter().map(|charges| charges.get(Phase::Run).0).sum());
-    let name_of = |what: &Outside| match what {
-        Outside::Process(Some(name)) => Some(recording.texts.get(*name).to_vec()),
-        _ => None,
-    };
+    let name_of = |what: &Outside| what.process().map(|name| recording.texts.get(name).to_vec());
     let mut outside: Vec<(Spent, Nanos)> = Vec::new();
     for (what, time) in &path.outside {
         // The same name may stand under several numbers.
         let spent = Spent::Outside(*what, name_of(what));
         let same = |(other, _): &&mut (Spent, Nanos)| match (other, &spent) {
-            (Spent::Outside(Outside::Process(_), a), Spent::Outside(Outside::Process(_), b)) => a == b,
+            (Spent::Outside(Outside::Process(_), a), Spent::Outside(Outside::Process(_), b))
+            | (Spent::Outside(Outside::Scanner(_), a), Spent::Outside(Outside::Scanner(_), b)) => a == b,
             _ => false,
         };
         match outside.iter_mut().find(same) {

@@ -105,6 +105,18 @@ impl<'a> Forest<'a> {
         })
     }
 
+    /// What the launch at `index` was at an instant: it may exec more than once.
+    #[must_use]
+    pub fn command_at(&self, index: usize, at: Nanos) -> Command<'a> {
+        let launch = &self.launches[index];
+        let first = launch.execs.first().and_then(|exec| exec.enter.or(exec.returned));
+        let is_copy = launch.execs.is_empty() || first.is_some_and(|first| first > at);
+        Command {
+            forked: is_copy && launch.is_launch() && self.parents[index].is_some(),
+            ..command_at(launch, Some(at))
+        }
+    }
+
     /// The launch that made the one at `index`, when the recording holds it.
     #[must_use]
     pub fn parent(&self, index: usize) -> Option<usize> {

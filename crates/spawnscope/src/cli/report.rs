@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use super::analysis::with_timelines;
 use super::args::{Grouping, ReportArguments};
 use super::output;
+use crate::analyze::waits::tied::tied_waits;
 use crate::analyze::{self, Causes, GroupBy, Report};
 use crate::present::{json, table};
 
@@ -47,7 +48,9 @@ pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) ->
 pub fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
     with_timelines(path, |recording, forest, timelines| {
         let causes = Causes::find(recording, forest, timelines);
-        Ok(analyze::report_on(recording, forest, causes.as_ref(), group_by))
+        let mut report = analyze::report_on(recording, forest, causes.as_ref(), group_by);
+        report.waits = tied_waits(recording, forest, timelines);
+        Ok(report)
     })
 }
 

@@ -20,6 +20,7 @@ pub(super) fn key(what: &Spent) -> &'static str {
         Spent::Outside(Outside::Disk, _) => "disk",
         Spent::Outside(Outside::Network, _) => "network",
         Spent::Outside(Outside::Process(_), _) => "process",
+        Spent::Outside(Outside::Scanner(_), _) => "scanner",
         Spent::Outside(Outside::Stopped, _) => "stopped",
         Spent::Outside(Outside::Recorder, _) => "recorder",
         Spent::Outside(Outside::Unknown, _) => "unknown",
@@ -39,6 +40,10 @@ pub(super) fn words(what: &Spent) -> String {
             return format!("waiting for a process that is not recorded: {}", text::escape(name));
         }
         Spent::Outside(Outside::Process(_), None) => "waiting for processes that are not recorded",
+        Spent::Outside(Outside::Scanner(_), Some(name)) => {
+            return format!("waiting for the permission of a scanner: {}", text::escape(name));
+        }
+        Spent::Outside(Outside::Scanner(_), None) => "waiting for the permission of a scanner",
         Spent::Outside(Outside::Stopped, _) => "stopped by a signal",
         Spent::Outside(Outside::Recorder, _) => "the recorder, after the command's end",
         Spent::Outside(Outside::Unknown, _) => "the recording does not say",

@@ -7,13 +7,14 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{advice, critical, text};
+use super::{advice, critical, syscalls, text};
 use crate::analyze::drift::{Drift, Segment};
 use crate::analyze::failures::Failure;
 use crate::analyze::path_search::{Fault, PathSearches};
 use crate::analyze::phases::Phase;
 use crate::analyze::report::{Group, GroupBy, Report, Spent};
 use crate::analyze::summary::PhaseSums;
+use crate::analyze::waits::tied::{TiedObject, TiedWaits, WaitedFor, Who};
 use crate::event::Nanos;
 
 /// Version of the report's keys: raised when one changes its meaning or goes away.
@@ -58,6 +59,7 @@ fn value(report: &Report) -> Value {
         "critical_tax_ns": nanos(all.critical_tax),
         "critical_path": report.where_the_wall_went.iter().map(spent).collect::<Vec<_>>(),
         "replay_error": report.replay_error,
+        "waits": report.waits.iter().map(waits).collect::<Vec<_>>(),
         "cpu_ns": nanos(all.cpu),
         "phases": phase_sums(&all.phases),
         "cpu_phases": phase_sums(&all.cpu_phases),
@@ -104,6 +106,62 @@ pub(super) fn spent((what, time): &(Spent, Nanos)) -> Value {
         insert_text(&mut object, "process", name);
     }
     object.insert("ns".into(), time.0.into());
+    Value::Object(object)
+}
+
+fn waits(waits: &TiedWaits) -> Value {
+    let mut object = Map::new();
+    insert_text(&mut object, "command", &waits.command);
+    let parts = &waits.parts;
+    let rest = json!({
+        "syscall": waits.syscall.and_then(syscalls::name),
+        "syscall_number": waits.syscall,
+        "object": waits.object.as_ref().map(waited_object),
+        "on": waits.on.iter().map(waited_for).collect::<Vec<_>>(),
+        "count": waits.count,
+        "total_ns": parts.total().0,
+        "tax_ns": parts.tax.0,
+        "run_ns": parts.run.0,
+        "reap_ns": parts.reap.0,
+        "queue_ns": parts.queue.0,
+        "other_ns": parts.other.0,
+    });
+    append(&mut object, rest);
+    Value::Object(object)
+}
+
+/// Device and inode are there when all waits were on the same.
+fn waited_object(waited: &TiedObject) -> Value {
+    let mut object = Map::new();
+    object.insert("kind".into(), waited.kind.name().into());
+    if let Some(only) = &waited.only {
+        object.insert("device".into(), only.device.into());
+        object.insert("inode".into(), only.inode.into());
+        if let Some(path) = &only.path {
+            insert_text(&mut object, "path", path);
+        }
+    }
+    Value::Object(object)
+}
+
+/// A launch, or a scanner or another process that is not recorded; `null` is one without a known name.
+fn waited_for(each: &WaitedFor) -> Value {
+    let mut object = Map::new();
+    let mut insert = |key: &str, name: Option<&[u8]>| match name {
+        Some(name) => insert_text(&mut object, key, name),
+        None => drop(object.insert(key.to_owned(), Value::Null)),
+    };
+    match &each.who {
+        Who::Launches { command, through } => {
+            insert("command", Some(command));
+            if let Some(through) = through {
+                insert("through", Some(through));
+            }
+        }
+        Who::Process(name) => insert("process", name.as_deref()),
+        Who::Scanner(name) => insert("scanner", name.as_deref()),
+    }
+    object.insert("count".into(), each.count.into());
     Value::Object(object)
 }
 

@@ -16,4 +16,6 @@ mod critical;
 mod findings;
 mod page;
 mod palette;
+mod syscalls;
+mod waited;
 mod words;

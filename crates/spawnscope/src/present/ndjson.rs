@@ -10,7 +10,7 @@ use super::json::hex;
 use super::words::signal_name;
 use crate::analyze::launch::{Exec, FailedExec, Outcome};
 use crate::analyze::phases::{Phase, PhaseTimes};
-use crate::analyze::waits::{Wait, Waker};
+use crate::analyze::waits::{Wait, WaitedObject, Waker};
 use crate::analyze::{Forest, Origin, Waits};
 use crate::event::{LeftCpu, Nanos};
 
@@ -206,6 +206,7 @@ struct WaitObject<'a> {
     syscall: Option<u32>,
     /// As the schema has it: `wait4(-1)` reads as -1, and no JSON reader rounds it.
     argument: Option<i64>,
+    object: Option<WaitedOnObject<'a>>,
     waker: Option<WakerObject<'a>>,
 }
 
@@ -219,7 +220,30 @@ impl<'a> WaitObject<'a> {
             reason: reason_name(wait.reason),
             syscall: wait.syscall,
             argument: wait.argument.map(u64::cast_signed),
+            object: wait.object.map(WaitedOnObject::of),
             waker: wait.waker.map(|waker| WakerObject::of(forest, waker)),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct WaitedOnObject<'a> {
+    kind: &'static str,
+    device: u32,
+    inode: u64,
+    path: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+}
+
+impl<'a> WaitedOnObject<'a> {
+    fn of(object: WaitedObject<'a>) -> WaitedOnObject<'a> {
+        WaitedOnObject {
+            kind: object.kind.name(),
+            device: object.device,
+            inode: object.inode,
+            path: object.path.map(text),
+            path_hex: object.path.and_then(hex_unless_text),
         }
     }
 }

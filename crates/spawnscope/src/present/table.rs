@@ -6,7 +6,7 @@ use anstyle::Style;
 use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
-use super::{advice, critical, findings, text, units};
+use super::{advice, critical, findings, text, units, waited};
 use crate::analyze::phases::Phase;
 use crate::analyze::report::{Group, GroupBy, Report};
 use crate::event::Nanos;
@@ -73,6 +73,7 @@ pub fn render(report: &Report, options: &Options) -> String {
         phases(&mut page, report);
         groups(&mut page, report, options.top);
         critical::where_the_wall_went(&mut page, report);
+        waited::what_was_waited_for(&mut page, report);
         advice::first_ones(&mut page, report);
     }
     findings::path_searches(&mut page, report);

@@ -9,7 +9,7 @@ use crate::event::{
 };
 use crate::event::{TaskId, Waker};
 
-use super::intern::{Interner, NewText};
+use super::intern::{Interner, NewObject, NewText, Objects};
 use super::redact::Redaction;
 use super::rows::{ExecRow, FailedExecRow, LaunchRow, Origin, SliceRow, ThreadRow, WakerRow};
 use super::unfinished::{OrderedExec, Unfinished};
@@ -29,6 +29,8 @@ pub(super) struct Batch {
     pub(super) failed_execs: Vec<FailedExecRow>,
     /// New and changed threads, the later of two about one thread being right.
     pub(super) threads: Vec<ThreadRow>,
+    /// Objects that the slices refer to and that are not in the file yet.
+    pub(super) objects: Vec<NewObject>,
     /// New slices.
     pub(super) slices: Vec<SliceRow>,
     /// The latest event of the recording so far.
@@ -41,6 +43,7 @@ pub(super) struct Assembler {
     origin: Nanos,
     redaction: Redaction,
     interner: Interner,
+    objects: Objects,
     unfinished: HashMap<LaunchId, Unfinished>,
     /// The unfinished launch that has a pid, in the recorder's pid namespace, or had it last.
     by_pid: HashMap<Pid, LaunchId>,
@@ -60,6 +63,7 @@ impl Assembler {
             origin,
             redaction,
             interner: Interner::default(),
+            objects: Objects::default(),
             unfinished: HashMap::new(),
             by_pid: HashMap::new(),
             dirty: Vec::new(),
@@ -93,6 +97,10 @@ impl Assembler {
             }
             EventKind::Reaped { pid } => self.reaped(at, launch, *pid),
             EventKind::Slice(slice) => self.slice(at, launch, task, slice),
+            EventKind::FileNamed { device, inode, path } => {
+                let path = self.interner.intern(path);
+                self.objects.name(*device, *inode, path);
+            }
         }
     }
 
@@ -114,6 +122,7 @@ impl Assembler {
             self.forget_orphans_above = Self::MANY_UNFINISHED.max(2 * self.unfinished.len());
         }
         self.batch.texts = self.interner.take_new();
+        self.batch.objects = self.objects.take_new();
         let last = self.batch.last;
         std::mem::replace(
             &mut self.batch,
@@ -334,6 +343,7 @@ impl Assembler {
             syscall: slice.syscall.map(|syscall| syscall.number),
             argument: slice.syscall.map(|syscall| syscall.argument),
             waker,
+            object: slice.object.and_then(|object| self.objects.intern(object)),
         });
     }
 

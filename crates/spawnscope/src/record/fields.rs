@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 
 use crate::event::{LaunchId, Nanos, Pid, TaskId};
 
-use super::rows::TextId;
+use super::rows::{ObjectRef, TextId};
 use super::tables::Table;
 
 /// A value that cannot be.
@@ -17,47 +17,58 @@ pub(super) struct BadValue {
     pub(super) found: String,
 }
 
-/// The ids of the strings in a file, which need not be gapless: another program may have written it.
+/// The ids of the strings or objects in a file, which need not be gapless: another program may have written it.
 #[derive(Debug, Default)]
-pub(super) struct TextIndex {
+pub(super) struct Ids {
     /// Ascending.
     ids: Vec<i64>,
 }
 
-impl TextIndex {
+impl Ids {
     /// Indexes ids in ascending order.
     pub(super) fn new(ids: Vec<i64>) -> Self {
-        TextIndex { ids }
+        Ids { ids }
     }
 
-    /// The place of a string among all of them.
-    fn place(&self, id: i64) -> Option<TextId> {
+    /// The place of an id among all of them.
+    fn place(&self, id: i64) -> Option<usize> {
         // Our own recorder numbers from 1 without gaps: the search ends before it begins.
         let guess = usize::try_from(id).ok()?.checked_sub(1)?;
-        let place = if self.ids.get(guess) == Some(&id) {
-            guess
+        if self.ids.get(guess) == Some(&id) {
+            Some(guess)
         } else {
-            self.ids.binary_search(&id).ok()?
-        };
-        u32::try_from(place).ok().map(TextId)
+            self.ids.binary_search(&id).ok()
+        }
     }
+}
+
+/// The ids of objects, and how each is referred to.
+pub(super) type ObjectIndex = (Ids, Vec<ObjectRef>);
+
+/// What columns may refer to.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    /// The strings.
+    pub(super) texts: Ids,
+    /// The objects.
+    pub(super) objects: ObjectIndex,
 }
 
 /// A row that is taken apart from the left to the right.
 pub(super) struct Fields<'row> {
     row: &'row Row<'row>,
     table: &'static Table,
-    texts: &'row TextIndex,
+    index: &'row Index,
     next: usize,
 }
 
 impl<'row> Fields<'row> {
     /// Begins with the first column of `table`, which the row was selected from.
-    pub(super) fn new(row: &'row Row<'row>, table: &'static Table, texts: &'row TextIndex) -> Self {
+    pub(super) fn new(row: &'row Row<'row>, table: &'static Table, index: &'row Index) -> Self {
         Fields {
             row,
             table,
-            texts,
+            index,
             next: 0,
         }
     }
@@ -68,7 +79,7 @@ impl<'row> Fields<'row> {
         self.next += 1;
         match self.row.get_ref(column) {
             Ok(ValueRef::Null) => Ok(None),
-            Ok(ValueRef::Integer(value)) => match T::from_column(value, self.texts) {
+            Ok(ValueRef::Integer(value)) => match T::from_column(value, self.index) {
                 Some(value) => Ok(Some(value)),
                 None => Err(self.bad(column, value.to_string())),
             },
@@ -167,35 +178,35 @@ impl<'row> Fields<'row> {
 /// What an integer column can hold.
 pub(super) trait FromColumn: Sized {
     /// `None` when it is out of range.
-    fn from_column(value: i64, texts: &TextIndex) -> Option<Self>;
+    fn from_column(value: i64, index: &Index) -> Option<Self>;
 }
 
 impl FromColumn for i64 {
-    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+    fn from_column(value: i64, _: &Index) -> Option<Self> {
         Some(value)
     }
 }
 
 impl FromColumn for i32 {
-    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+    fn from_column(value: i64, _: &Index) -> Option<Self> {
         value.try_into().ok()
     }
 }
 
 impl FromColumn for u32 {
-    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+    fn from_column(value: i64, _: &Index) -> Option<Self> {
         value.try_into().ok()
     }
 }
 
 impl FromColumn for u64 {
-    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+    fn from_column(value: i64, _: &Index) -> Option<Self> {
         value.try_into().ok()
     }
 }
 
 impl FromColumn for bool {
-    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+    fn from_column(value: i64, _: &Index) -> Option<Self> {
         match value {
             0 => Some(false),
             1 => Some(true),
@@ -205,32 +216,39 @@ impl FromColumn for bool {
 }
 
 impl FromColumn for Nanos {
-    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+    fn from_column(value: i64, _: &Index) -> Option<Self> {
         value.try_into().ok().map(Nanos)
     }
 }
 
 impl FromColumn for Pid {
-    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+    fn from_column(value: i64, _: &Index) -> Option<Self> {
         value.try_into().ok().map(Pid)
     }
 }
 
 impl FromColumn for LaunchId {
-    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+    fn from_column(value: i64, _: &Index) -> Option<Self> {
         value.try_into().ok().map(LaunchId)
     }
 }
 
 impl FromColumn for TaskId {
-    fn from_column(value: i64, _: &TextIndex) -> Option<Self> {
+    fn from_column(value: i64, _: &Index) -> Option<Self> {
         value.try_into().ok().map(TaskId)
     }
 }
 
 impl FromColumn for TextId {
-    fn from_column(value: i64, texts: &TextIndex) -> Option<Self> {
-        texts.place(value)
+    fn from_column(value: i64, index: &Index) -> Option<Self> {
+        u32::try_from(index.texts.place(value)?).ok().map(TextId)
+    }
+}
+
+impl FromColumn for ObjectRef {
+    fn from_column(value: i64, index: &Index) -> Option<Self> {
+        let (ids, references) = &index.objects;
+        references.get(ids.place(value)?).copied()
     }
 }
 
@@ -239,14 +257,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_found_with_and_without_gaps() {
-        let gapless = TextIndex::new(vec![1, 2, 3]);
-        assert_eq!(gapless.place(3), Some(TextId(2)));
+    fn ids_are_found_with_and_without_gaps() {
+        let gapless = Ids::new(vec![1, 2, 3]);
+        assert_eq!(gapless.place(3), Some(2));
         assert_eq!(gapless.place(4), None);
         assert_eq!(gapless.place(0), None);
-        let gaps = TextIndex::new(vec![-5, 2, 7]);
-        assert_eq!(gaps.place(7), Some(TextId(2)));
-        assert_eq!(gaps.place(2), Some(TextId(1)));
+        let gaps = Ids::new(vec![-5, 2, 7]);
+        assert_eq!(gaps.place(7), Some(2));
+        assert_eq!(gaps.place(2), Some(1));
         assert_eq!(gaps.place(3), None);
     }
 }

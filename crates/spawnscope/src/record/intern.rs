@@ -1,10 +1,12 @@
-//! Numbers the strings of a recording, so that what repeats is stored once. Its memory is bounded: when full it forgets
+//! Numbers the strings of a recording, and what its threads waited for, so that what repeats is stored once. Its memory is bounded: when full it forgets
 //! what it knew, and the same bytes may then occur again under a new number. It writes nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::rows::TextId;
+use crate::event::{Object, ObjectKind};
+
+use super::rows::{ObjectRef, ObjectRow, TextId};
 
 /// A string that is not in the file yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +56,69 @@ impl Interner {
     }
 }
 
+/// An object that is not in the file yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NewObject {
+    /// Its place, and its kind once more.
+    pub(super) reference: ObjectRef,
+    /// Itself.
+    pub(super) row: ObjectRow,
+}
+
+/// Objects known so far, with their places, and the paths of files.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    known: HashMap<ObjectRow, ObjectRef>,
+    paths: HashMap<(u32, u64), TextId>,
+    next: usize,
+    new: Vec<NewObject>,
+}
+
+impl Objects {
+    const MAX_KNOWN: usize = 65_536;
+
+    /// From now on the file has this path: after its deletion another one may have its inode.
+    pub(super) fn name(&mut self, device: u32, inode: u64, path: TextId) {
+        if self.paths.len() >= Self::MAX_KNOWN {
+            self.paths.clear();
+        }
+        self.paths.insert((device, inode), path);
+    }
+
+    /// The place of an object, old or new; `None` when there are too many.
+    pub(super) fn intern(&mut self, object: Object) -> Option<ObjectRef> {
+        let Object { kind, device, inode } = object;
+        let row = ObjectRow {
+            kind,
+            device,
+            inode,
+            path: self.paths.get(&(device, inode)).copied().filter(|_| has_path(kind)),
+        };
+        if let Some(&reference) = self.known.get(&row) {
+            return Some(reference);
+        }
+        if self.known.len() >= Self::MAX_KNOWN {
+            self.known.clear();
+        }
+        let reference = ObjectRef::new(kind, self.next)?;
+        self.next += 1;
+        self.known.insert(row, reference);
+        self.new.push(NewObject { reference, row });
+        Some(reference)
+    }
+
+    /// Hands over the objects that were new since the last call.
+    pub(super) fn take_new(&mut self) -> Vec<NewObject> {
+        std::mem::take(&mut self.new)
+    }
+}
+
+/// Whether a kind of object has a path. Numbers of others may be equal to those of a file that had one.
+fn has_path(kind: ObjectKind) -> bool {
+    use ObjectKind::{BlockDevice, CharacterDevice, Directory, Fifo, File};
+    matches!(kind, Fifo | CharacterDevice | BlockDevice | File | Directory)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,5 +156,39 @@ mod tests {
             interner.known_bytes,
             interner.known.keys().map(|text| text.len()).sum::<usize>()
         );
+    }
+
+    #[test]
+    fn an_object_that_repeats_is_stored_once_until_it_gets_another_path() {
+        let mut objects = Objects::default();
+        let fifo = Object {
+            kind: ObjectKind::Fifo,
+            device: 3,
+            inode: 7,
+        };
+        let pipe = Object {
+            kind: ObjectKind::Pipe,
+            ..fifo
+        };
+        objects.name(3, 7, TextId(5));
+        let first = objects.intern(fifo).unwrap();
+        assert_eq!(objects.intern(fifo), Some(first));
+        assert_ne!(objects.intern(pipe), Some(first));
+        objects.name(3, 7, TextId(6));
+        assert_ne!(objects.intern(fifo), Some(first));
+        let paths: Vec<_> = objects.take_new().iter().map(|new| new.row.path).collect();
+        assert_eq!(paths, [Some(TextId(5)), None, Some(TextId(6))]);
+        assert!(objects.take_new().is_empty());
+    }
+
+    #[test]
+    fn memory_for_objects_stays_bounded() {
+        let mut objects = Objects::default();
+        for inode in 0..Objects::MAX_KNOWN as u64 + 10 {
+            objects.name(1, inode, TextId(0));
+            let kind = ObjectKind::File;
+            objects.intern(Object { kind, device: 1, inode });
+        }
+        assert!(objects.known.len() <= Objects::MAX_KNOWN && objects.paths.len() <= Objects::MAX_KNOWN);
     }
 }

@@ -7,17 +7,20 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::event::{Calibration, Constant, LeftCpu, Loss, Mechanism, Missing, Pid, TaskId};
+use crate::event::{Calibration, Constant, LeftCpu, Loss, Mechanism, Missing, ObjectKind, Pid, TaskId};
 
 use super::claim;
 use super::error::{self, RecordError};
-use super::fields::{BadValue, Fields, FromColumn, TextIndex};
+use super::fields::{BadValue, Fields, FromColumn, Ids, Index, ObjectIndex};
 use super::store::{self, LOCK_PATIENCE};
-use super::tables::{CALIBRATION, EXEC, FAILED_EXEC, LAUNCH, LOST, MISSING, RECORDING, SLICE, TEXT, THREAD, Table};
+use super::tables::{
+    CALIBRATION, EXEC, FAILED_EXEC, LAUNCH, LOST, MISSING, OBJECT, RECORDING, SLICE, TEXT, THREAD, Table,
+};
 use super::version::{self, Identity};
 
 pub use super::rows::{
-    ExecRow, FailedExecRow, Info, LaunchRow, Origin, Recording, Scope, SliceRow, TextId, Texts, ThreadRow, WakerRow,
+    ExecRow, FailedExecRow, Info, LaunchRow, ObjectRef, ObjectRow, Origin, Recording, Scope, SliceRow, TextId, Texts,
+    ThreadRow, WakerRow,
 };
 
 /// A recording that is open for reading. It may still be growing: each read gives what is complete by then.
@@ -85,13 +88,15 @@ impl RecordingFile {
             .unchecked_transaction()
             .map_err(|source| self.failed(source))?;
         let (texts, index) = self.texts()?;
+        let (objects, _) = self.objects(&index)?;
         Ok(Recording {
             info: self.info()?,
             launches: self.rows(&LAUNCH, &index, launch)?,
             execs: self.rows(&EXEC, &index, exec)?,
             failed_execs: self.rows(&FAILED_EXEC, &index, failed_exec)?,
+            objects,
             texts,
-            calibration: self.rows(&CALIBRATION, &TextIndex::default(), calibration)?,
+            calibration: self.rows(&CALIBRATION, &Index::default(), calibration)?,
         })
     }
 
@@ -100,11 +105,11 @@ impl RecordingFile {
     /// # Errors
     /// As `read`.
     pub fn threads(&self) -> Result<Vec<ThreadRow>, RecordError> {
-        self.rows(&THREAD, &TextIndex::default(), thread)
+        self.rows(&THREAD, &Index::default(), thread)
     }
 
-    /// Calls `take` with each slice in the order they were recorded, which is nearly that of time. Their texts are
-    /// those of `read`.
+    /// Calls `take` with each slice in the order they were recorded, which is nearly that of time. Their texts and
+    /// objects are those of `read`.
     ///
     /// # Errors
     /// As `read`.
@@ -113,12 +118,13 @@ impl RecordingFile {
             .connection
             .unchecked_transaction()
             .map_err(|source| self.failed(source))?;
-        let (_, index) = self.texts()?;
+        let (_, mut index) = self.texts()?;
+        (_, index.objects) = self.objects(&index)?;
         self.each(&SLICE, &index, |fields| slice(fields).map(&mut *take))
     }
 
     fn info(&self) -> Result<Info, RecordError> {
-        let no_texts = TextIndex::default();
+        let no_texts = Index::default();
         let mut rows = self.rows(&RECORDING, &no_texts, info)?;
         let only = rows.pop().filter(|_| rows.is_empty());
         let info = only.ok_or_else(|| self.corrupt("table recording does not hold exactly one row"))?;
@@ -130,32 +136,49 @@ impl RecordingFile {
         })
     }
 
-    fn texts(&self) -> Result<(Texts, TextIndex), RecordError> {
+    fn texts(&self) -> Result<(Texts, Index), RecordError> {
         let mut texts = Texts::default();
         let mut ids = Vec::new();
-        self.each(&TEXT, &TextIndex::default(), |fields| {
+        self.each(&TEXT, &Index::default(), |fields| {
             ids.push(fields.required()?);
             texts.push(fields.bytes()?);
             Ok(())
         })?;
-        Ok((texts, TextIndex::new(ids)))
+        let texts_index = Index {
+            texts: Ids::new(ids),
+            ..Index::default()
+        };
+        Ok((texts, texts_index))
+    }
+
+    /// Objects, whose texts `index` knows, with their own index.
+    fn objects(&self, index: &Index) -> Result<(Vec<ObjectRow>, ObjectIndex), RecordError> {
+        let (mut ids, mut rows, mut references) = (Vec::new(), Vec::new(), Vec::new());
+        self.each(&OBJECT, index, |fields| {
+            ids.push(fields.required()?);
+            let row = object(fields)?;
+            references.extend(ObjectRef::new(row.kind, rows.len()));
+            rows.push(row);
+            Ok(())
+        })?;
+        Ok((rows, (Ids::new(ids), references)))
     }
 
     fn rows<T>(
         &self,
         table: &'static Table,
-        texts: &TextIndex,
+        index: &Index,
         row: impl Fn(&mut Fields) -> Result<T, BadValue>,
     ) -> Result<Vec<T>, RecordError> {
         let mut rows = Vec::new();
-        self.each(table, texts, |fields| row(fields).map(|row| rows.push(row)))?;
+        self.each(table, index, |fields| row(fields).map(|row| rows.push(row)))?;
         Ok(rows)
     }
 
     fn each(
         &self,
         table: &'static Table,
-        texts: &TextIndex,
+        index: &Index,
         mut take: impl FnMut(&mut Fields) -> Result<(), BadValue>,
     ) -> Result<(), RecordError> {
         if table.since > self.version {
@@ -167,7 +190,7 @@ impl RecordingFile {
             .map_err(|source| self.failed(source))?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next().map_err(|source| self.failed(source))? {
-            take(&mut Fields::new(row, table, texts)).map_err(|bad| self.bad_value(bad))?;
+            take(&mut Fields::new(row, table, index)).map_err(|bad| self.bad_value(bad))?;
         }
         Ok(())
     }
@@ -329,6 +352,15 @@ fn thread(fields: &mut Fields) -> Result<ThreadRow, BadValue> {
     })
 }
 
+fn object(fields: &mut Fields) -> Result<ObjectRow, BadValue> {
+    Ok(ObjectRow {
+        kind: fields.one_of(&ObjectKind::ALL)?,
+        device: fields.required()?,
+        inode: fields.required::<i64>()?.cast_unsigned(),
+        path: fields.optional()?,
+    })
+}
+
 fn slice(fields: &mut Fields) -> Result<SliceRow, BadValue> {
     Ok(SliceRow {
         task: fields.required()?,
@@ -340,6 +372,7 @@ fn slice(fields: &mut Fields) -> Result<SliceRow, BadValue> {
         syscall: fields.optional()?,
         argument: fields.optional::<i64>()?.map(i64::cast_unsigned),
         waker: waker(fields)?,
+        object: fields.optional()?,
     })
 }
 
@@ -362,11 +395,11 @@ enum Waking {
 }
 
 impl FromColumn for Waking {
-    fn from_column(value: i64, texts: &TextIndex) -> Option<Self> {
+    fn from_column(value: i64, index: &Index) -> Option<Self> {
         match value {
             0 => Some(Waking::Interrupt),
-            1.. => TaskId::from_column(value, texts).map(Waking::Task),
-            _ => Pid::from_column(value.checked_neg()?, texts).map(Waking::Other),
+            1.. => TaskId::from_column(value, index).map(Waking::Task),
+            _ => Pid::from_column(value.checked_neg()?, index).map(Waking::Other),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The rows of a recording as plain data: what the writer puts in and the reader takes out, one type a table.
 //! Their columns and units are those of `schema.sql`; no SQL here.
 
-use crate::event::{Calibration, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, Pid, TaskId};
+use std::num::NonZeroU32;
+
+use crate::event::{Calibration, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId};
 
 /// A whole recording without its slices, which are read on their own because they are many.
 #[derive(Clone, Debug)]
@@ -14,6 +16,8 @@ pub struct Recording {
     pub execs: Vec<ExecRow>,
     /// Every failed `execve`, in the order they happened.
     pub failed_execs: Vec<FailedExecRow>,
+    /// What threads waited for.
+    pub objects: Vec<ObjectRow>,
     /// The strings that rows refer to.
     pub texts: Texts,
     /// Constants of the machine that were measured before; those that are not here are unknown.
@@ -226,6 +230,50 @@ pub struct SliceRow {
     pub syscall: Option<u32>,
     pub argument: Option<u64>,
     pub waker: Option<WakerRow>,
+    pub object: Option<ObjectRef>,
+}
+
+/// What threads waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "schema.sql documents the columns")]
+pub struct ObjectRow {
+    pub kind: ObjectKind,
+    pub device: u32,
+    pub inode: u64,
+    pub path: Option<TextId>,
+}
+
+/// Refers to one of a recording's objects and says its kind, which is asked of every slice: a recording may have millions
+/// of these, so both share one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectRef(NonZeroU32);
+
+impl ObjectRef {
+    const KIND_BITS: u32 = 5;
+    /// Objects that can be told apart; a recording of more would have no end.
+    const MOST: usize = 1 << (u32::BITS - Self::KIND_BITS);
+
+    /// Refers to the object at a place; `None` when there are too many.
+    #[must_use]
+    pub fn new(kind: ObjectKind, place: usize) -> Option<ObjectRef> {
+        let place = u32::try_from(place)
+            .ok()
+            .filter(|place| (*place as usize) < Self::MOST)?;
+        NonZeroU32::new(place << Self::KIND_BITS | (kind as u32 + 1)).map(ObjectRef)
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn kind(self) -> ObjectKind {
+        let number = (self.0.get() & ((1 << Self::KIND_BITS) - 1)) - 1;
+        ObjectKind::ALL[number as usize]
+    }
+
+    /// Its place among the recording's objects.
+    #[must_use]
+    pub fn place(self) -> usize {
+        (self.0.get() >> Self::KIND_BITS) as usize
+    }
 }
 
 /// Who woke a thread.
@@ -261,5 +309,26 @@ impl Texts {
         let Some(&end) = self.ends.get(index) else { return &[] };
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.bytes[start..end]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_holds_place_and_kind() {
+        for kind in ObjectKind::ALL {
+            for place in [0, 1, ObjectRef::MOST - 1] {
+                let object = ObjectRef::new(kind, place).unwrap();
+                assert_eq!((object.kind(), object.place()), (kind, place));
+            }
+        }
+        assert_eq!(ObjectRef::new(ObjectKind::Pipe, ObjectRef::MOST), None);
+    }
+
+    #[test]
+    fn a_slice_stays_small() {
+        assert_eq!(size_of::<SliceRow>(), 112);
     }
 }

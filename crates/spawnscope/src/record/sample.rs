@@ -2,7 +2,7 @@
 
 use crate::event::{
     Calibration, Closing, Constant, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch,
-    Loaded, Loader, Mechanism, Nanos, ParentMemory, Pid, Slice, Syscall, TaskId, Wake, Waker,
+    Loaded, Loader, Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId, Wake, Waker,
 };
 
 use super::rows::Scope;
@@ -158,11 +158,26 @@ pub(super) fn slice(at: u64, launch: LaunchId, left: LeftCpu) -> Event {
             number: 61,
             argument: u64::MAX,
         }),
+        object: Some(Object {
+            kind: ObjectKind::Fifo,
+            device: 42,
+            inode: 4_242,
+        }),
         wake: Some(Wake {
             at: instant(at - 3),
             by: Waker::Task(TaskId(ROOT.0)),
         }),
     });
+    event(at, launch, kind)
+}
+
+/// The path of what `slice` waits for.
+pub(super) fn fifo_named(at: u64, launch: LaunchId) -> Event {
+    let kind = EventKind::FileNamed {
+        device: 42,
+        inode: 4_242,
+        path: b"/tmp/fifo".to_vec(),
+    };
     event(at, launch, kind)
 }
 
@@ -178,6 +193,7 @@ pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
     };
     let mut life = vec![
         launched(start + 100, ROOT, id, pid),
+        fifo_named(start + 150, id),
         slice(start + 200, id, LeftCpu::Created),
         failed(start + 250, "/usr/local/sbin/dirname"),
         failed(start + 260, "/usr/local/bin/dirname"),
@@ -239,7 +255,8 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
         EventKind::Adopted { .. }
         | EventKind::Released { .. }
         | EventKind::ThreadStarted { .. }
-        | EventKind::Reaped { .. } => {}
+        | EventKind::Reaped { .. }
+        | EventKind::FileNamed { .. } => {}
     }
     event
 }

@@ -6,7 +6,7 @@
 -- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
@@ -125,6 +125,17 @@ CREATE TABLE thread (
     cpu_ns     INTEGER              -- CPU at its exit
 );
 
+-- What threads waited for inside system calls. The same may occur under several ids.
+CREATE TABLE object (
+    id        INTEGER PRIMARY KEY,
+    kind      INTEGER NOT NULL, -- 0 pipe, 1 fifo, 2 unix socket, 3 other socket, 4 character device, 5 block device, 6 file, 7 directory,
+                                -- 8 epoll, 9 eventfd, 10 signalfd, 11 timerfd, 12 pidfd, 13 another anonymous inode,
+                                -- 14 the permission of a scanner (fanotify) to open or execute a file
+    device    INTEGER NOT NULL, -- of its file system: major << 20 | minor; a pipe is known by this and the inode
+    inode     INTEGER NOT NULL, -- 0 for the kinds from 8 on that all have the same (as a signed 64-bit number)
+    path_text INTEGER           -- of kinds 1 and 4 to 7; begins with '...' where the process's root was not reached
+);
+
 -- One row a stretch on a CPU and the stretch off it that followed, of every followed thread.
 CREATE TABLE slice (
     task      INTEGER NOT NULL, -- thread.task, or a launch.id: its first thread
@@ -137,5 +148,7 @@ CREATE TABLE slice (
     argument  INTEGER,          -- that call's first argument (as a signed 64-bit number)
     waker     INTEGER,          -- task that woke it: thread.task or launch.id; 0: an interrupt; negative: minus the pid of one not followed;
                                 -- NULL with a waker_text: one that the recorder's pid namespace does not see
-    waker_text INTEGER          -- that one's comm
+    waker_text INTEGER,         -- the name of that one's process
+    object    INTEGER           -- object.id, what it was blocked on; of poll and select the first descriptor. NULL: nothing that has one, or not seen
+                                -- (`missing` says whether permissions are seen)
 );

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 
-use crate::event::{LaunchId, LeftCpu, Mechanism, Nanos};
+use crate::event::{LaunchId, LeftCpu, Mechanism, Nanos, ObjectKind};
 
 use super::aside::{self, Place};
 use super::assemble::Batch;
 use super::error::RecordError;
-use super::intern::NewText;
+use super::intern::{NewObject, NewText};
 use super::redact::Redaction;
-use super::rows::{Ending, FailedExecRow, Header, LaunchRow, Origin, SliceRow, TextId, ThreadRow, WakerRow};
-use super::tables::{CALIBRATION, EXEC, FAILED_EXEC, LAUNCH, SLICE, TEXT, THREAD};
+use super::rows::{Ending, FailedExecRow, Header, LaunchRow, ObjectRef, Origin, SliceRow, TextId, ThreadRow, WakerRow};
+use super::tables::{CALIBRATION, EXEC, FAILED_EXEC, LAUNCH, OBJECT, SLICE, TEXT, THREAD};
 use super::unfinished::OrderedExec;
 
 /// How long to wait for another program that holds a lock, such as a report on the recording while it grows.
@@ -168,6 +168,7 @@ pub(super) fn write_batch(connection: &mut Connection, batch: &Batch) -> rusqlit
     write_execs(&transaction, &batch.execs)?;
     write_failed_execs(&transaction, &batch.failed_execs)?;
     write_threads(&transaction, &batch.threads)?;
+    write_objects(&transaction, &batch.objects)?;
     write_slices(&transaction, &batch.slices)?;
     transaction
         .prepare_cached("UPDATE recording SET last_ns = ?")?
@@ -287,6 +288,20 @@ fn write_threads(transaction: &Transaction, threads: &[ThreadRow]) -> rusqlite::
     Ok(())
 }
 
+fn write_objects(transaction: &Transaction, objects: &[NewObject]) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(&OBJECT.insert())?;
+    for NewObject { reference, row } in objects {
+        insert.execute(params![
+            object(*reference),
+            number(&ObjectKind::ALL, row.kind),
+            row.device,
+            row.inode.cast_signed(),
+            row.path.map(text),
+        ])?;
+    }
+    Ok(())
+}
+
 fn write_slices(transaction: &Transaction, slices: &[SliceRow]) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare_cached(&SLICE.insert())?;
     for row in slices {
@@ -307,6 +322,7 @@ fn write_slices(transaction: &Transaction, slices: &[SliceRow]) -> rusqlite::Res
             row.argument.map(u64::cast_signed),
             waker,
             waker_text,
+            row.object.map(object),
         ])?;
     }
     Ok(())
@@ -347,6 +363,11 @@ fn nanos(instant: Option<Nanos>) -> Option<i64> {
 /// `text.id` counts from 1.
 fn text(id: TextId) -> i64 {
     i64::from(id.0) + 1
+}
+
+/// `object.id` counts from 1.
+fn object(reference: ObjectRef) -> i64 {
+    reference.place() as i64 + 1
 }
 
 #[cfg(test)]

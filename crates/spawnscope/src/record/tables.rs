@@ -140,8 +140,16 @@ pub(super) const SLICE: Table = Table {
         "argument",
         "waker",
         "waker_text",
+        "object",
     ],
     since: 1,
+    later: &[("object", 3)],
+};
+
+pub(super) const OBJECT: Table = Table {
+    name: "object",
+    columns: &["id", "kind", "device", "inode", "path_text"],
+    since: 3,
     later: &[],
 };
 
@@ -222,6 +230,7 @@ mod tests {
             FAILED_EXEC,
             THREAD,
             SLICE,
+            OBJECT,
         ] {
             let statement = connection.prepare(&format!("SELECT * FROM {}", table.name)).unwrap();
             assert_eq!(

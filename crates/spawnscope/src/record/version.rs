@@ -4,7 +4,7 @@
 pub(super) const APPLICATION_ID: i32 = 0x5350_4e53;
 
 /// The version this program writes, as in `schema.sql`, and the newest that it reads.
-pub(super) const CURRENT: i32 = 2;
+pub(super) const CURRENT: i32 = 3;
 
 /// The oldest version this program reads: all of them, so far. Tables and columns that came later (`tables` says when)
 /// are empty and NULL there: unknown.
@@ -51,6 +51,7 @@ mod tests {
     #[test]
     fn only_our_own_known_versions_are_readable() {
         assert_eq!(identify(APPLICATION_ID, CURRENT), Identity::Readable);
+        assert_eq!(identify(APPLICATION_ID, 1), Identity::Readable);
         assert_eq!(identify(APPLICATION_ID, CURRENT + 1), Identity::Newer(CURRENT + 1));
         assert_eq!(identify(APPLICATION_ID, 0), Identity::Foreign);
         assert_eq!(identify(0, CURRENT), Identity::Foreign);

@@ -65,6 +65,7 @@ impl Builder {
             launches: Vec::new(),
             execs: Vec::new(),
             failed_execs: Vec::new(),
+            objects: Vec::new(),
             texts: Texts::default(),
             calibration: Vec::new(),
         };

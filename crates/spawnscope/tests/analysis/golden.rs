@@ -3,9 +3,9 @@
 use anstream::adapter::strip_str;
 use snapbox::IntoData;
 use spawnscope::analyze::{Forest, GroupBy, Origin, WaitCollection, report};
-use spawnscope::event::{LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, Pid, TaskId};
+use spawnscope::event::{LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope::present::{json, ndjson, table, tree};
-use spawnscope::record::reader::{LaunchRow, Recording, SliceRow, WakerRow};
+use spawnscope::record::reader::{LaunchRow, ObjectRef, ObjectRow, Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans, blank};
 
@@ -178,6 +178,13 @@ fn tree_for_a_file() {
 fn launches_as_ndjson() {
     let mut recording = unpacking();
     recording.launches.retain(|row| row.id.0 <= 3 || row.id.0 >= 50);
+    let path = recording.texts.push(b"/tmp/a \xfffifo");
+    recording.objects.push(ObjectRow {
+        kind: ObjectKind::Fifo,
+        device: 8 << 20 | 1,
+        inode: 4242,
+        path: Some(path),
+    });
     let forest = Forest::grow(&recording);
     let waited = SliceRow {
         task: TaskId(ROOT.0),
@@ -189,9 +196,13 @@ fn launches_as_ndjson() {
         syscall: Some(61),
         argument: Some(u64::MAX),
         waker: Some(WakerRow::Task(TaskId(2))),
+        object: None,
     };
     let outside = SliceRow {
         off: Nanos(5_000_000),
+        syscall: Some(0),
+        argument: Some(3),
+        object: ObjectRef::new(ObjectKind::Fifo, 0),
         waker: Some(WakerRow::Other(Pid(7), None)),
         ..waited.clone()
     };

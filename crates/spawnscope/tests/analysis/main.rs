@@ -14,6 +14,7 @@ mod replay;
 mod report;
 mod serial;
 mod slices;
+mod tied;
 mod tree;
 mod waits;
 mod whatif;

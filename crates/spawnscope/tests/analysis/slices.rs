@@ -23,6 +23,7 @@ pub(crate) fn slice(
         syscall: Some(syscall),
         argument: None,
         waker,
+        object: None,
     }
 }
 

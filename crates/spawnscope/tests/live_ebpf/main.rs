@@ -18,6 +18,7 @@ mod scopes;
 mod setup_and_loader;
 mod terminal;
 mod traces;
+mod waits;
 
 fn main() -> std::process::ExitCode {
     let subjects = [
@@ -27,6 +28,7 @@ fn main() -> std::process::ExitCode {
         arguments::tests(),
         setup_and_loader::tests(),
         causes::tests(),
+        waits::tests(),
         histories::tests(),
         reaping::tests(),
         interrupts::tests(),

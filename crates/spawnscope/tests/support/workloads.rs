@@ -39,6 +39,8 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
         &["-Wl,--no-as-needed", "-L.", "-lfirst", "-lsecond", "-lthird"],
     ),
     ("ways_to_reap", "ways_to_reap.c", &[]),
+    ("scanned", "scanned.c", &[]),
+    ("wait_on_pipe", "wait_on_pipe.c", &[]),
 ];
 
 static COMPILED: OnceLock<PathBuf> = OnceLock::new();

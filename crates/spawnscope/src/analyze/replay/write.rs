@@ -178,6 +178,7 @@ impl Writer<'_> {
 fn away(slice: &SliceRow) -> Away {
     match outside_of(slice) {
         Outside::Timer => Away::Timer,
+        Outside::Scanner(_) => Away::Scanner,
         _ => Away::Other,
     }
 }

@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 use super::wire::*;
 use crate::event::{
     Closing, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch, Loaded, Loader, Mechanism,
-    Nanos, ParentMemory, Pid, Slice, Syscall, TaskId, Wake, Waker,
+    Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId, Wake, Waker,
 };
 
 const CLONE_VM: u64 = 0x100;
@@ -43,6 +43,10 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, events: &mut Vec<Event>) -> 
             pid: pid(read::<WireReaped>(bytes)?.0.pid),
         },
         KIND_SLICE => EventKind::Slice(slice(&read(bytes)?.0)?),
+        KIND_FILE_NAMED => {
+            let (named, rest) = read(bytes)?;
+            file_named(&named, rest)?
+        }
         _ => return None,
     };
     events.push(event(&header, kind));
@@ -209,8 +213,47 @@ fn last_slice(gone: &WireGone) -> EventKind {
         off,
         left: LeftCpu::Ended,
         syscall: None,
+        object: None,
         wake: None,
     })
+}
+
+/// A path whose root was not reached is that of a file elsewhere: its end is known, which is better than nothing.
+fn file_named(named: &WireFileNamed, rest: &[u8]) -> Option<EventKind> {
+    let mut path = join_components(rest.get(..named.path_bytes as usize)?);
+    if named.complete == 0 {
+        path.splice(..1, *b".../");
+    }
+    Some(EventKind::FileNamed {
+        device: named.device,
+        inode: named.inode,
+        path,
+    })
+}
+
+/// What a thread waited for; `None` where that is not known.
+fn object(slice: &WireSlice) -> Option<Object> {
+    let (kind, inode) = match slice.object_kind {
+        OBJECT_ANONYMOUS => (anonymous(slice.object_inode.to_ne_bytes()), 0),
+        kind => (*ObjectKind::ALL.get(kind.checked_sub(1)? as usize)?, slice.object_inode),
+    };
+    Some(Object {
+        kind,
+        device: slice.object_device,
+        inode,
+    })
+}
+
+/// By the first eight bytes of the name that the kernel gives to an anonymous inode.
+fn anonymous(name: [u8; 8]) -> ObjectKind {
+    match &name {
+        b"[eventpo" => ObjectKind::Epoll,
+        b"[eventfd" => ObjectKind::Eventfd,
+        b"[signalf" => ObjectKind::Signalfd,
+        b"[timerfd" => ObjectKind::Timerfd,
+        b"[pidfd]\0" => ObjectKind::Pidfd,
+        _ => ObjectKind::Anonymous,
+    }
 }
 
 fn slice(slice: &WireSlice) -> Option<Slice> {
@@ -239,6 +282,7 @@ fn slice(slice: &WireSlice) -> Option<Slice> {
             number,
             argument: slice.argument,
         }),
+        object: object(slice),
         wake: by.and_then(|by| {
             Some(Wake {
                 at: seen(slice.woken)?,
@@ -249,185 +293,4 @@ fn slice(slice: &WireSlice) -> Option<Slice> {
 }
 
 #[cfg(test)]
-mod tests {
-    use zerocopy::{FromZeros, IntoBytes};
-
-    use super::*;
-
-    fn header(kind: u32) -> WireHeader {
-        WireHeader {
-            at: 1000,
-            launch: 7,
-            task: 8,
-            kind,
-            reserved: 0,
-        }
-    }
-
-    fn decoded(bytes: &[u8]) -> Option<Vec<EventKind>> {
-        let mut events = Vec::new();
-        decode(bytes, 4096, &mut events)?;
-        assert!(
-            events
-                .iter()
-                .all(|event| (event.at, event.launch, event.task) == (Nanos(1000), LaunchId(7), TaskId(8)))
-        );
-        Some(events.into_iter().map(|event| event.kind).collect())
-    }
-
-    fn launch(syscall: i32, flags: u64) -> Option<Mechanism> {
-        let mut record = WireLaunch::new_zeroed();
-        (record.header, record.syscall, record.flags) = (header(KIND_LAUNCH), syscall, flags);
-        let events = decoded(record.as_bytes()).unwrap();
-        let [EventKind::Launched(launched)] = events.as_slice() else {
-            panic!("{events:?}")
-        };
-        assert_eq!((launched.entered, launched.parent_memory), (None, None), "0 is unknown");
-        launched.mechanism
-    }
-
-    #[test]
-    fn mechanisms_are_told_by_call_and_flags() {
-        let child_tid = 0x0120_0011; // CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD: glibc's fork
-        assert_eq!(launch(57, 0), Some(Mechanism::Fork));
-        assert_eq!(launch(56, child_tid), Some(Mechanism::Fork));
-        assert_eq!(launch(58, 0), Some(Mechanism::Vfork));
-        assert_eq!(launch(56, CLONE_VM | CLONE_VFORK | 17), Some(Mechanism::PosixSpawn));
-        assert_eq!(launch(435, CLONE_VM | CLONE_VFORK), Some(Mechanism::PosixSpawn));
-        assert_eq!(launch(56, CLONE_VM | 17), Some(Mechanism::Clone));
-        assert_eq!(launch(56, 0x2000_0000 | 17), Some(Mechanism::Clone), "CLONE_NEWPID");
-        assert_eq!(launch(435, 0), Some(Mechanism::Clone3));
-        assert_eq!(launch(-1, 0), None, "a 32-bit system call");
-    }
-
-    fn executed(texts: [&[u8]; 4], complete: bool) -> Vec<u8> {
-        let mut record = WireExecuted::new_zeroed();
-        record.header = header(KIND_EXECUTED);
-        [
-            record.path_bytes,
-            record.interpreter_bytes,
-            record.argv_bytes,
-            record.cwd_bytes,
-        ] = texts.map(|text| text.len() as u32);
-        record.argv_total = 99;
-        record.cwd_complete = u32::from(complete);
-        [record.as_bytes(), &texts.concat()].concat()
-    }
-
-    #[test]
-    fn an_exec_carries_its_strings_byte_for_byte() {
-        let bytes = executed([b"/bin/x\0", b"", b"a\0\xff\x1b[m\0", b"c d\0b\0"], true);
-        let events = decoded(&bytes).unwrap();
-        let [EventKind::Executed(executed)] = events.as_slice() else {
-            panic!("{events:?}")
-        };
-        assert_eq!(executed.path, b"/bin/x");
-        assert_eq!(executed.interpreter, None);
-        assert_eq!(executed.argv, b"a\0\xff\x1b[m\0");
-        assert_eq!(executed.argv_bytes, 99);
-        assert_eq!(executed.cwd.as_deref(), Some(&b"/b/c d"[..]));
-    }
-
-    #[test]
-    fn a_working_directory_is_the_root_or_unknown_when_the_walk_ended_early() {
-        let cwd = |bytes: &[u8]| match &decoded(bytes).unwrap()[0] {
-            EventKind::Executed(executed) => executed.cwd.clone(),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(
-            cwd(&executed([b"x\0", b"/bin/sh\0", b"", b""], true)),
-            Some(b"/".to_vec())
-        );
-        assert_eq!(cwd(&executed([b"x\0", b"/bin/sh\0", b"", b"a\0"], false)), None);
-    }
-
-    #[test]
-    fn closes_are_known_for_a_first_exec_only_and_none_is_not_unknown() {
-        let closing = |closes: u32, span: u64| {
-            let mut record = WireExecuted::new_zeroed();
-            (record.header, record.setup_closes, record.setup_close_span) = (header(KIND_EXECUTED), closes, span);
-            match decoded(record.as_bytes()).unwrap().remove(0) {
-                EventKind::Executed(executed) => executed.closing.map(|closing| (closing.calls, closing.span)),
-                other => panic!("{other:?}"),
-            }
-        };
-        assert_eq!(closing(0, 0), Some((0, Nanos(0))));
-        assert_eq!(closing(3, 70), Some((3, Nanos(70))));
-        assert_eq!(closing(NOT_COUNTED, 0), None);
-    }
-
-    #[test]
-    fn a_cache_that_nobody_asked_for_is_neither_there_nor_missing() {
-        let cache = |cache: u32| {
-            let mut record = WireLoaded::new_zeroed();
-            (record.header, record.loader, record.cache) = (header(KIND_LOADED), LOADER_DONE, cache);
-            (record.opens, record.failed_opens) = (4, 9);
-            match decoded(record.as_bytes()).unwrap().remove(0) {
-                EventKind::Loaded(Loaded {
-                    loader: Loader::Done { search, .. },
-                    ..
-                }) => {
-                    assert_eq!((search.opens, search.failed_opens), (4, 9));
-                    search.cache
-                }
-                other => panic!("{other:?}"),
-            }
-        };
-        let of = [CACHE_OPENED, CACHE_FAILED, CACHE_NOT_ASKED_FOR].map(cache);
-        assert_eq!(of, [Some(true), Some(false), None]);
-    }
-
-    #[test]
-    fn a_record_cut_short_or_of_no_kind_is_refused() {
-        let bytes = executed([b"/bin/x\0", b"", b"a\0", b"b\0"], true);
-        for length in 0..bytes.len() {
-            assert_eq!(decoded(&bytes[..length]), None, "{length}");
-        }
-        assert_eq!(decoded(header(KIND_END).as_bytes()), None);
-        assert_eq!(decoded(header(0).as_bytes()), None);
-    }
-
-    #[test]
-    fn the_end_of_a_thread_is_its_last_slice_and_its_going() {
-        let mut record = WireGone::new_zeroed();
-        (record.header, record.on, record.zombie, record.cpu) = (header(KIND_GONE), 900, 990, 70);
-        let last = Slice {
-            on: Some(Nanos(900)),
-            off: Nanos(1000),
-            left: LeftCpu::Ended,
-            syscall: None,
-            wake: None,
-        };
-        let gone = EventKind::Gone {
-            zombie: Some(Nanos(990)),
-            auto_reaped: false,
-            cpu: Nanos(70),
-        };
-        assert_eq!(decoded(record.as_bytes()), Some(vec![EventKind::Slice(last), gone]));
-    }
-
-    #[test]
-    fn a_waker_is_a_followed_thread_another_one_or_an_interrupt() {
-        let wake = |kind: u32, woken: u64| {
-            let mut record = WireSlice::new_zeroed();
-            (record.header, record.left, record.syscall) = (header(KIND_SLICE), LEFT_INTERRUPTIBLE, -1);
-            (record.waker_kind, record.woken, record.waker_task, record.waker_pid) = (kind, woken, 5, 42);
-            record.waker_comm[..4].copy_from_slice(b"cron");
-            match decoded(record.as_bytes()).unwrap().remove(0) {
-                EventKind::Slice(slice) => slice.wake.map(|wake| wake.by),
-                other => panic!("{other:?}"),
-            }
-        };
-        assert_eq!(wake(WAKER_TASK, 1), Some(Waker::Task(TaskId(5))));
-        assert_eq!(
-            wake(WAKER_OTHER, 1),
-            Some(Waker::Other {
-                pid: Pid(42),
-                name: b"cron".to_vec()
-            })
-        );
-        assert_eq!(wake(WAKER_INTERRUPT, 1), Some(Waker::Interrupt));
-        assert_eq!(wake(WAKER_UNKNOWN, 1), None);
-        assert_eq!(wake(WAKER_TASK, 0), None);
-    }
-}
+mod tests;

@@ -101,11 +101,29 @@ struct path {
 struct fs_struct {
 	struct path root, pwd;
 } CORE;
+struct super_block {
+	unsigned int s_dev;
+	unsigned long s_magic;
+} CORE;
 struct inode {
+	unsigned short i_mode;
 	unsigned int i_rdev;
+	unsigned long i_ino;
+	struct super_block *i_sb;
 } CORE;
 struct file {
 	struct inode *f_inode;
+	struct path f_path;
+	void *private_data;
+} CORE;
+struct sock_common {
+	unsigned short skc_family;
+} CORE;
+struct sock {
+	struct sock_common __sk_common;
+} CORE;
+struct socket {
+	struct sock *sk;
 } CORE;
 struct fdtable {
 	unsigned int max_fds;
@@ -162,15 +180,32 @@ enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
 #define WNOWAIT 0x01000000
 #define PROT_READ 1
 #define P_PID 1
+/* include/uapi/linux/stat.h */
+enum { S_IFMT = 0170000, S_IFSOCK = 0140000, S_IFREG = 0100000, S_IFBLK = 0060000, S_IFDIR = 0040000, S_IFCHR = 0020000, S_IFIFO = 0010000 };
+/* include/uapi/linux/magic.h */
+enum { PIPEFS_MAGIC = 0x50495045, ANON_INODE_FS_MAGIC = 0x09041934, PID_FS_MAGIC = 0x50494446 };
+/* include/linux/socket.h */
+#define AF_UNIX 1
+/* include/uapi/asm-generic/poll.h */
+struct pollfd {
+	int fd;
+	short events, revents;
+};
 /* include/uapi/asm-generic/siginfo.h: si_pid on 64-bit machines, where the union behind si_code is aligned to 8 */
 #define SI_PID_OFFSET 16
 
 /* arch/x86/entry/syscalls/syscall_64.tbl */
 enum {
-	NR_read = 0, NR_write = 1, NR_open = 2, NR_close = 3, NR_stat = 4, NR_fstat = 5, NR_lstat = 6, NR_mmap = 9,
-	NR_mprotect = 10, NR_munmap = 11, NR_brk = 12, NR_pread64 = 17, NR_writev = 20, NR_access = 21, NR_clone = 56,
-	NR_fork = 57, NR_vfork = 58, NR_execve = 59, NR_wait4 = 61, NR_readlink = 89, NR_arch_prctl = 158,
-	NR_set_tid_address = 218, NR_exit_group = 231, NR_waitid = 247, NR_openat = 257, NR_newfstatat = 262,
-	NR_readlinkat = 267, NR_faccessat = 269, NR_set_robust_list = 273, NR_prlimit64 = 302, NR_getrandom = 318,
-	NR_execveat = 322, NR_statx = 332, NR_rseq = 334, NR_clone3 = 435, NR_close_range = 436, NR_faccessat2 = 439,
+	NR_read = 0, NR_write = 1, NR_open = 2, NR_close = 3, NR_stat = 4, NR_fstat = 5, NR_lstat = 6, NR_poll = 7,
+	NR_mmap = 9, NR_mprotect = 10, NR_munmap = 11, NR_brk = 12, NR_ioctl = 16, NR_pread64 = 17,
+	NR_pwrite64 = 18, NR_readv = 19, NR_writev = 20, NR_access = 21, NR_select = 23, NR_sendfile = 40,
+	NR_connect = 42, NR_accept = 43, NR_sendto = 44, NR_recvfrom = 45, NR_sendmsg = 46, NR_recvmsg = 47,
+	NR_clone = 56, NR_fork = 57, NR_vfork = 58, NR_execve = 59, NR_wait4 = 61, NR_fcntl = 72, NR_flock = 73,
+	NR_fsync = 74, NR_fdatasync = 75, NR_creat = 85, NR_readlink = 89, NR_arch_prctl = 158, NR_getdents64 = 217,
+	NR_set_tid_address = 218, NR_exit_group = 231, NR_epoll_wait = 232, NR_waitid = 247, NR_openat = 257,
+	NR_newfstatat = 262, NR_readlinkat = 267, NR_faccessat = 269, NR_pselect6 = 270, NR_ppoll = 271,
+	NR_set_robust_list = 273, NR_splice = 275, NR_epoll_pwait = 281, NR_accept4 = 288, NR_preadv = 295,
+	NR_pwritev = 296, NR_recvmmsg = 299, NR_prlimit64 = 302, NR_sendmmsg = 307, NR_getrandom = 318,
+	NR_execveat = 322, NR_preadv2 = 327, NR_pwritev2 = 328, NR_statx = 332, NR_rseq = 334, NR_clone3 = 435,
+	NR_close_range = 436, NR_openat2 = 437, NR_faccessat2 = 439, NR_epoll_pwait2 = 441,
 };

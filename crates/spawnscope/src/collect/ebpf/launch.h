@@ -61,50 +61,14 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-/* One step up the directory tree, across mount points; false at the process's own root, or when something is odd.
- * The walk's state lies in memory and not in registers, so that the verifier finds all steps alike. */
-static __noinline bool step_up(struct scratch *scratch)
-{
-	struct cwd_walk *walk = &scratch->walk;
-	struct vfsmount *mnt = walk->mnt;
-	struct dentry *dentry = walk->dentry, *parent = BPF_CORE_READ(dentry, d_parent);
-	if (dentry == walk->root && mnt == walk->root_mnt) {
-		scratch->executed.cwd_complete = 1;
-		return false;
-	}
-	if (dentry == BPF_CORE_READ(mnt, mnt_root) || dentry == parent) {
-		struct mount *mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
-		struct mount *above = BPF_CORE_READ(mount, mnt_parent);
-		if (above == mount) /* the namespace's own root: the process sits outside its chroot */
-			return false;
-		walk->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
-		walk->mnt = (void *)above + bpf_core_field_offset(struct mount, mnt);
-		return true;
-	}
-	__u32 used = walk->used;
-	if (used > EXECUTED_DATA_BYTES - NAME_BYTES)
-		return false;
-	long bytes = bpf_probe_read_kernel_str(&scratch->data[used], NAME_BYTES, BPF_CORE_READ(dentry, d_name.name));
-	if (bytes <= 0)
-		return false;
-	walk->used = used + bytes;
-	walk->dentry = parent;
-	return true;
-}
-
-/* Puts the components of the working directory, innermost first, behind `used` bytes of data. */
+/* Puts the components of the working directory behind `used` bytes of data. */
 static __always_inline void add_cwd(struct scratch *scratch, struct fs_struct *fs, __u32 used)
 {
-	struct cwd_walk *walk = &scratch->walk;
-	walk->root_mnt = BPF_CORE_READ(fs, root.mnt);
-	walk->root = BPF_CORE_READ(fs, root.dentry);
-	walk->mnt = BPF_CORE_READ(fs, pwd.mnt);
-	walk->dentry = BPF_CORE_READ(fs, pwd.dentry);
-	walk->used = used;
-	scratch->executed.cwd_complete = 0;
-	for (int depth = 0; depth < CWD_DEPTH; depth++)
-		if (!step_up(scratch))
-			break;
+	begin_walk(scratch, fs, used);
+	scratch->walk.mnt = BPF_CORE_READ(fs, pwd.mnt);
+	scratch->walk.dentry = BPF_CORE_READ(fs, pwd.dentry);
+	walk_up();
+	scratch->executed.cwd_complete = scratch->walk.complete;
 }
 
 /* argv as the kernel has just laid it out on the new stack, each argument ended by NUL. */

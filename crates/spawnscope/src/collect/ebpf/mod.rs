@@ -1,18 +1,21 @@
 //! The eBPF collector: programs on BTF tracepoints (`*.h`, `spawnscope.bpf.c`), their loading (`load`), the format of
-//! their records (`wire`) and what these mean (`decode`). This file attaches, seeds, and drains.
+//! their records (`wire`) and what these mean (`decode`), and where the kernel's functions are (`symbols`). This file attaches, seeds, and drains.
 
 mod decode;
 mod load;
+mod symbols;
 mod wire;
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
+use std::thread;
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
 use zerocopy::{FromZeros, IntoBytes};
 
+use self::load::Loaded;
 use self::wire::{KIND_END, TASK_IGNORED, WireSettings, WireTask};
 use super::{CollectError, Collector, Follow, Settings, now, pidfd};
 use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Pid, TaskId};
@@ -34,6 +37,7 @@ const LOSSES: [&str; KIND_END as usize] = [
     "reap",
     "slice",
     "process not followed",
+    "path of a file waited for",
 ];
 
 /// Follows processes through BPF programs.
@@ -64,12 +68,18 @@ impl EbpfCollector {
     /// When the user may not, the kernel cannot, or the process is not there.
     pub fn attach(follow: Follow, settings: &Settings) -> Result<EbpfCollector, CollectError> {
         let buffer_bytes = settings.buffer_bytes.max(4096).next_power_of_two();
-        let loaded = load::load(
-            buffer_bytes,
-            &wire_settings(follow, settings, buffer_bytes)?,
-            ROOT.0 + 1,
-        )?;
-        let object = loaded.object;
+        let wire_settings = wire_settings(follow, settings, buffer_bytes)?;
+        // Both take some ten milliseconds.
+        let (scanner_code, loaded) = thread::scope(|scope| {
+            let scanner_code = scope.spawn(symbols::scanner_code);
+            let loaded = load::load(buffer_bytes, &wire_settings, ROOT.0 + 1);
+            (scanner_code.join().ok().flatten(), loaded)
+        });
+        let Loaded { object, mut missing } = loaded?;
+        match scanner_code {
+            Some(code) => set(&object, ".data.scanner", code.as_bytes())?,
+            None => missing.push(no_scanner_code()),
+        }
         let drained = Rc::new(RefCell::new(Drained::default()));
         let ring = ring_buffer(&object, &drained)?;
         seed(&object, follow, &drained)?;
@@ -88,7 +98,7 @@ impl EbpfCollector {
         let (lost, shared, recording) = (handle("lost")?, handle(".data.shared")?, handle(".data.recording")?);
         set_recording(&recording, true)?;
         Ok(EbpfCollector {
-            missing: loaded.missing,
+            missing,
             links,
             ring,
             drained,
@@ -192,6 +202,20 @@ fn map<'object>(object: &'object Object, name: &str) -> Result<libbpf_rs::Map<'o
         .maps()
         .find(|map| map.name() == name)
         .ok_or_else(|| CollectError::Unsupported(format!("the BPF object has no map {name}")))
+}
+
+/// Writes a variable of the programs.
+fn set(object: &Object, name: &str, value: &[u8]) -> Result<(), CollectError> {
+    map(object, name)?
+        .update(&0u32.to_ne_bytes(), value, MapFlags::ANY)
+        .map_err(|error| failed("set a variable of the BPF programs", &error))
+}
+
+fn no_scanner_code() -> Missing {
+    Missing {
+        what: "the addresses in /proc/kallsyms".to_owned(),
+        effect: "which waits in exec and open were for a permission scanner".to_owned(),
+    }
 }
 
 /// Switches all programs on or off at one moment.

@@ -42,6 +42,9 @@ static __always_inline void emit_slice(struct WireTask *task, __u64 now)
 	slice->syscall = task->syscall;
 	slice->left = task->left;
 	__builtin_memcpy(slice->waker_comm, task->waker_comm, COMM_BYTES);
+	slice->object_inode = task->object_inode;
+	slice->object_device = task->object_device;
+	slice->object_kind = task->object_kind;
 	bpf_ringbuf_submit(slice, wakeup_flag());
 }
 
@@ -91,8 +94,8 @@ static __always_inline void settle_arrival(struct task_struct *p, struct WireTas
 	task->on = 0;
 }
 
-static __always_inline void leave_cpu(struct task_struct *p, struct WireTask *task, bool preempted, unsigned int state,
-				      __u64 now)
+static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct WireTask *task, bool preempted,
+				      unsigned int state, __u64 now)
 {
 	settle_arrival(p, task);
 	if (state & TASK_DEAD) {
@@ -102,19 +105,23 @@ static __always_inline void leave_cpu(struct task_struct *p, struct WireTask *ta
 	task->cpu = cpu_time(task, now);
 	task->off = now;
 	task->left = why_left(preempted, state);
+	task->object_kind = OBJECT_UNKNOWN;
+	if (task->left == LEFT_INTERRUPTIBLE || task->left == LEFT_UNINTERRUPTIBLE)
+		note_object(ctx, p, task);
 	/* A waker on another CPU may be seen just before this switch is; an older one belongs to an earlier wait. */
 	if (task->woken + 10000 < now)
 		task->woken = 0;
 }
 
-static __always_inline int switched(bool preempted, struct task_struct *prev, struct task_struct *next, unsigned int state)
+static __always_inline int switched(void *ctx, bool preempted, struct task_struct *prev, struct task_struct *next,
+				    unsigned int state)
 {
 	struct WireTask *leaving = followed(prev), *coming = followed(next);
 	if (!leaving && !coming)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	if (leaving)
-		leave_cpu(prev, leaving, preempted, state, now);
+		leave_cpu(ctx, prev, leaving, preempted, state, now);
 	if (coming)
 		get_cpu(coming, now);
 	return 0;
@@ -123,14 +130,14 @@ static __always_inline int switched(bool preempted, struct task_struct *prev, st
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
-	return switched(preempted, prev, next, prev_state);
+	return switched(ctx, preempted, prev, next, prev_state);
 }
 
 /* Before Linux 5.18 the tracepoint does not hand the state over. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_before_5_18, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
-	return switched(preempted, prev, next, prev->__state);
+	return switched(ctx, preempted, prev, next, prev->__state);
 }
 
 static __always_inline void note_waker(struct WireTask *task, bool interrupt)
@@ -147,7 +154,8 @@ static __always_inline void note_waker(struct WireTask *task, bool interrupt)
 	} else {
 		task->waker_kind = WAKER_OTHER;
 		task->waker_pid = visible_tid(current);
-		bpf_probe_read_kernel(task->waker_comm, COMM_BYTES, current->comm);
+		/* Threads are often named after their part; the process's name is what its owner knows. */
+		bpf_probe_read_kernel(task->waker_comm, COMM_BYTES, current->group_leader->comm);
 	}
 }
 

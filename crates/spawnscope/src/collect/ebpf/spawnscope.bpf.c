@@ -7,6 +7,8 @@
 #include <bpf/bpf_tracing.h>
 #include "wire.h" /* generated from wire.rs */
 #include "state.h"
+#include "path.h"
+#include "object.h"
 #include "scheduler.h" /* first: of its programs one often does not load, which is then known soon */
 #include "follow.h"
 #include "loader.h"

@@ -24,6 +24,9 @@ struct {
 	__type(value, __u64);
 } lost SEC(".maps");
 
+/* Calls between the switch of a thread that waits for a permission scanner and the function that waits: 7 in Linux 6.18. */
+#define SCANNER_DEPTH 16
+
 /* Where records of variable length are put together: tracepoints run with preemption off, so one for each CPU is
  * enough. The extra PATH_BYTES let the verifier see that a string which begins anywhere within the data ends within
  * the buffer. */
@@ -31,13 +34,18 @@ struct scratch {
 	union {
 		struct WireExecuted executed;
 		struct WireExecFailed failed;
+		struct {
+			char before[sizeof(struct WireExecuted) - sizeof(struct WireFileNamed)];
+			struct WireFileNamed named; /* ends where the data begins */
+		};
 	};
 	char data[EXECUTED_DATA_BYTES + PATH_BYTES];
 	unsigned long auxv[48];
-	struct cwd_walk {
+	__u64 stack[SCANNER_DEPTH];
+	struct path_walk {
 		struct vfsmount *mnt, *root_mnt;
 		struct dentry *dentry, *root;
-		__u32 used;
+		__u32 used, complete;
 	} walk;
 };
 struct {
@@ -49,6 +57,8 @@ struct {
 
 const volatile struct WireSettings settings SEC(".rodata.settings") = {};
 struct WireShared shared SEC(".data.shared") = {};
+/* Set when all is loaded: reading it from the kernel's symbols takes about as long as loading does. */
+volatile struct WireScannerCode scanner_code SEC(".data.scanner") = {};
 
 /* 1 while all programs are attached: attaching and detaching take them one by one, and a process seen by some of them
  * only would be recorded with holes. */

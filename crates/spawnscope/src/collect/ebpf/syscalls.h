@@ -46,13 +46,10 @@ static __always_inline void enter_in_setup(struct WireTask *task, long number)
 	}
 }
 
-static __always_inline bool is_terminal(int fd)
+static __always_inline bool is_terminal(__u64 fd)
 {
-	struct files_struct *files = bpf_get_current_task_btf()->files;
-	struct file **table = BPF_CORE_READ(files, fdt, fd), *file;
-	if (bpf_probe_read_kernel(&file, sizeof(file), table + fd) || !file)
-		return false;
-	return BPF_CORE_READ(file, f_inode, i_rdev) == settings.terminal;
+	struct file *file = file_of(bpf_get_current_task_btf(), fd);
+	return file && BPF_CORE_READ(file, f_inode, i_rdev) == settings.terminal;
 }
 
 SEC("tp_btf/sys_enter")
@@ -78,6 +75,9 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 	case NR_exit_group:
 		task->exit_group_entered = bpf_ktime_get_ns();
 		task->exit_group_cpu = cpu_time(task, task->exit_group_entered);
+		break;
+	case NR_poll: case NR_ppoll: case NR_select: case NR_pselect6:
+		task->second_argument = regs->si;
 		break;
 	case NR_read: case NR_write: case NR_writev:
 		if (settings.terminal && !shared.terminal_used && task->argument <= 2 && is_terminal(task->argument))

@@ -28,8 +28,10 @@ pub const KIND_REAPED: u32 = 9;
 pub const KIND_SLICE: u32 = 10;
 /// Not a record: processes and threads for which the kernel had no memory to follow them.
 pub const KIND_UNFOLLOWED: u32 = 11;
+/// `kind` of `WireFileNamed`.
+pub const KIND_FILE_NAMED: u32 = 12;
 /// One more than the last kind: the size of the table of losses.
-pub const KIND_END: u32 = 12;
+pub const KIND_END: u32 = 13;
 
 /// Longest path kept, with its NUL (the kernel's PATH_MAX).
 pub const PATH_BYTES: u32 = 4096;
@@ -82,6 +84,21 @@ pub const WAKER_TASK: u32 = 1;
 pub const WAKER_OTHER: u32 = 2;
 /// `waker_kind`: an interrupt.
 pub const WAKER_INTERRUPT: u32 = 3;
+
+/// `object_kind`: not a wait for one, or not known which. The others are numbered as `event::ObjectKind::ALL` lists them, from 1.
+pub const OBJECT_UNKNOWN: u32 = 0;
+pub const OBJECT_PIPE: u32 = 1;
+pub const OBJECT_FIFO: u32 = 2;
+pub const OBJECT_UNIX_SOCKET: u32 = 3;
+pub const OBJECT_SOCKET: u32 = 4;
+pub const OBJECT_CHARACTER_DEVICE: u32 = 5;
+pub const OBJECT_BLOCK_DEVICE: u32 = 6;
+pub const OBJECT_FILE: u32 = 7;
+pub const OBJECT_DIRECTORY: u32 = 8;
+/// Several kinds, told apart by the first eight bytes of their name, which stand for the inode.
+pub const OBJECT_ANONYMOUS: u32 = 9;
+pub const OBJECT_PIDFD: u32 = 13;
+pub const OBJECT_PERMISSION: u32 = 15;
 
 /// What every record begins with.
 #[repr(C)]
@@ -234,6 +251,23 @@ pub struct WireSlice {
     pub syscall: i32,
     pub left: u32,
     pub waker_comm: [u8; COMM_BYTES],
+    pub object_inode: u64,
+    pub object_device: u32,
+    pub object_kind: u32,
+}
+
+/// The path of a file that a thread waits for; the slice that tells of the wait comes later. The path's components
+/// (innermost first, each ended by NUL) follow.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireFileNamed {
+    pub header: WireHeader,
+    pub inode: u64,
+    pub device: u32,
+    pub path_bytes: u32,
+    /// Whether the path's root was reached.
+    pub complete: u32,
+    pub reserved: u32,
 }
 
 /// How the programs behave: constants of the loaded object.
@@ -250,6 +284,15 @@ pub struct WireSettings {
     pub terminal: u32,
     /// Bytes in the ring buffer from which on the reader is woken.
     pub wakeup_bytes: u64,
+}
+
+/// Where the kernel's code lies that waits for the answer of a permission scanner.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireScannerCode {
+    /// Its address; 0: not known.
+    pub start: u64,
+    pub bytes: u64,
 }
 
 /// What programs and collector share while recording.
@@ -316,8 +359,13 @@ pub struct WireTask {
     pub candidate_failed_opens: u32,
     /// CACHE_*.
     pub cache: u32,
-    pub reserved: u32,
+    pub object_kind: u32,
     pub waker_comm: [u8; COMM_BYTES],
+    pub object_inode: u64,
+    /// Second argument of the present system call, for those that wait for several descriptors.
+    pub second_argument: u64,
+    pub object_device: u32,
+    pub reserved: u32,
 }
 
 /// `flags` of a task: do not follow it, nor what it creates.

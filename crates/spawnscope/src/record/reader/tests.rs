@@ -197,6 +197,14 @@ fn a_value_that_cannot_be_is_named_with_its_table_and_column() {
         ),
         ("UPDATE slice SET reason = 6", "column reason of table slice holds 6"),
         (
+            "UPDATE slice SET object = 5000",
+            "column object of table slice holds 5000",
+        ),
+        (
+            "INSERT INTO object VALUES (5000, 15, 0, 0, NULL)",
+            "column kind of table object holds 15",
+        ),
+        (
             "UPDATE slice SET waker = -1 << 63",
             "column waker of table slice holds -9223372036854775808",
         ),
@@ -241,6 +249,21 @@ fn a_value_that_cannot_be_is_named_with_its_table_and_column() {
 }
 
 #[test]
+fn version_2_is_read_without_objects() {
+    let (_folder, path) = recording(2);
+    let version_2 = "ALTER TABLE slice DROP COLUMN object; DROP TABLE object; PRAGMA user_version = 2";
+    Connection::open(&path).unwrap().execute_batch(version_2).unwrap();
+    let file = RecordingFile::open(&path).unwrap();
+    let mut slices = Vec::new();
+    file.slices(&mut |row| slices.push(row)).unwrap();
+    assert_eq!(slices.len(), 16);
+    assert!(slices.iter().all(|row| row.object.is_none()));
+    assert_eq!(slices[1].waker, Some(WakerRow::Task(TaskId(ROOT.0))));
+    let recording = file.read().unwrap();
+    assert_eq!((recording.launches.len(), recording.objects.len()), (3, 0));
+}
+
+#[test]
 fn a_table_that_is_not_there_is_damage() {
     for sql in [
         "DROP TABLE exec",
@@ -256,6 +279,7 @@ fn a_table_that_is_not_there_is_damage() {
 fn texts_with_gaps_are_found() {
     let changed = "UPDATE text SET id = id + 1000; UPDATE exec SET path_text = path_text + 1000, \
                    argv_text = argv_text + 1000, cwd_text = NULL; UPDATE failed_exec SET path_text = path_text + 1000; \
+                   UPDATE object SET path_text = NULL; \
                    INSERT INTO text VALUES (5, 'TEXT instead of BLOB')";
     let Recording { execs, texts, .. } = read_after(changed).unwrap();
     assert_eq!(texts.get(execs[2].path), b"/usr/bin/dirname");
@@ -269,15 +293,26 @@ fn wakers_threads_and_losses_are_read() {
         .unwrap()
         .execute_batch(
             "DELETE FROM slice; INSERT INTO text VALUES (99, x'6b30');
-             INSERT INTO slice VALUES (1, 10, 5, 20, 7, 2, 61, -1, -7, 99), (1, 50, NULL, NULL, NULL, 5, NULL, NULL, 0, NULL);
-             INSERT INTO slice VALUES (1, 60, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL);
+             INSERT INTO slice VALUES (1, 10, 5, 20, 7, 2, 61, -1, -7, 99, 40), (1, 50, NULL, NULL, NULL, 5, NULL, NULL, 0, NULL, NULL);
+             INSERT INTO slice VALUES (1, 60, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL);
+             INSERT INTO object VALUES (7, 0, 15, 4242, NULL), (40, 1, 8, -1, 99);
              INSERT INTO thread VALUES (8, 1, NULL, 300, 10, NULL, NULL)",
         )
         .unwrap();
     let file = RecordingFile::open(&path).unwrap();
     let mut slices = Vec::new();
     file.slices(&mut |row| slices.push(row)).unwrap();
-    let texts = file.read().unwrap().texts;
+    let Recording { texts, objects, .. } = file.read().unwrap();
+    let object = slices[0].object.unwrap();
+    assert_eq!(
+        (object.kind(), objects[object.place()].inode),
+        (ObjectKind::Fifo, u64::MAX)
+    );
+    assert_eq!(
+        objects[object.place()].path.map(|path| texts.get(path)),
+        Some(b"k0".as_slice())
+    );
+    assert_eq!(slices[1].object, None);
     let Some(WakerRow::Other(Pid(7), Some(name))) = slices[0].waker else {
         panic!("{:?}", slices[0])
     };

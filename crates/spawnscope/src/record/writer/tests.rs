@@ -9,8 +9,8 @@ use rusqlite::Connection;
 
 use super::super::rows::Scope;
 use super::*;
-use crate::event::{Loss, Nanos};
-use crate::record::reader::{Origin, Recording, RecordingFile};
+use crate::event::{Loss, Nanos, ObjectKind};
+use crate::record::reader::{ObjectRow, Origin, Recording, RecordingFile};
 use crate::record::sample::*;
 
 struct Folder(tempfile::TempDir);
@@ -72,6 +72,7 @@ fn what_is_recorded_is_read_back() {
         launches,
         execs,
         failed_execs,
+        objects,
         texts,
         calibration,
     } = file.read().unwrap();
@@ -118,6 +119,19 @@ fn what_is_recorded_is_read_back() {
     file.slices(&mut |row| slices.push(row)).unwrap();
     assert_eq!(slices.len(), 8);
     assert_eq!(slices[1].argument, Some(u64::MAX));
+    assert!(slices.iter().all(|row| row.object == slices[0].object));
+    let fifo = ObjectRow {
+        kind: ObjectKind::Fifo,
+        device: 42,
+        inode: 4_242,
+        path: objects[0].path,
+    };
+    assert_eq!(slices[0].object.map(|object| object.place()), Some(0));
+    assert_eq!(objects, [fifo], "the same object is stored once");
+    assert_eq!(
+        objects[0].path.map(|path| texts.get(path)),
+        Some(b"/tmp/fifo".as_slice())
+    );
 }
 
 #[test]

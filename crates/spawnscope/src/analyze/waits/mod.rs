@@ -1,12 +1,16 @@
-//! Blocked stretches of threads, grouped by launch. Only the grouping: what a wait was for, and whether it mattered,
-//! is not decided here. There are several for each launch, so they are kept as rows and told as `Wait` one at a time.
+//! Blocked stretches of threads, grouped by launch. Only the grouping: whose doing it was that a wait took so long is
+//! `tied`'s. There are several for each launch, so they are kept as rows and told as `Wait` one at a time.
+
+pub mod tied;
+
+mod split;
 
 use std::collections::HashMap;
 
 use super::grouped::Grouped;
 use super::tree::Forest;
-use crate::event::{LeftCpu, Nanos, Pid, TaskId};
-use crate::record::reader::{Recording, SliceRow, ThreadRow, WakerRow};
+use crate::event::{LeftCpu, Nanos, ObjectKind, Pid, TaskId};
+use crate::record::reader::{ObjectRef, ObjectRow, Recording, SliceRow, ThreadRow, WakerRow};
 
 /// An interval in which a thread was off the CPU and could not have gone on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +29,36 @@ pub struct Wait<'a> {
     pub syscall: Option<u32>,
     /// That call's first argument.
     pub argument: Option<u64>,
+    /// What it waited for.
+    pub object: Option<WaitedObject<'a>>,
     /// Who woke it.
     pub waker: Option<Waker<'a>>,
+}
+
+/// What a thread waited for inside a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitedObject<'a> {
+    /// What it is.
+    pub kind: ObjectKind,
+    /// The file system it lies on: major << 20 | minor.
+    pub device: u32,
+    /// Its number there.
+    pub inode: u64,
+    /// Its path, where it has one.
+    pub path: Option<&'a [u8]>,
+}
+
+impl<'a> WaitedObject<'a> {
+    /// The object of a recording that a slice refers to.
+    pub(super) fn of(recording: &'a Recording, object: ObjectRef) -> Option<WaitedObject<'a>> {
+        let row: &ObjectRow = recording.objects.get(object.place())?;
+        Some(WaitedObject {
+            kind: row.kind,
+            device: row.device,
+            inode: row.inode,
+            path: row.path.map(|path| recording.texts.get(path)),
+        })
+    }
 }
 
 /// Who woke a thread.
@@ -136,6 +168,7 @@ impl<'a> Tasks<'a> {
             reason: slice.reason,
             syscall: slice.syscall,
             argument: slice.argument,
+            object: slice.object.and_then(|object| WaitedObject::of(self.recording, object)),
             waker: slice.waker.map(|waker| self.waker(waker)),
         }
     }

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * What a thread waits for that blocks inside a system call: the file behind its descriptor, or a scanner's permission.
+ * Looked at when it leaves the CPU, for only then does it cost something that there is time for. */
+#pragma once
+
+static __always_inline struct file *file_of(struct task_struct *p, __u64 fd)
+{
+	struct fdtable *fdt = p->files->fdt;
+	struct file *file;
+	if (fd >= fdt->max_fds)
+		return NULL;
+	struct file **table = BPF_CORE_READ(fdt, fd);
+	return bpf_probe_read_kernel(&file, sizeof(file), table + fd) ? NULL : file;
+}
+
+static __always_inline __u32 kind_of_socket(struct file *file)
+{
+	struct socket *socket = BPF_CORE_READ(file, private_data);
+	return BPF_CORE_READ(socket, sk, __sk_common.skc_family) == AF_UNIX ? OBJECT_UNIX_SOCKET : OBJECT_SOCKET;
+}
+
+/* By file system first: what lives on these has no type in its mode, or one that says nothing. */
+static __always_inline __u32 kind_of_file(struct file *file, struct inode *inode, unsigned long magic)
+{
+	if (magic == ANON_INODE_FS_MAGIC)
+		return OBJECT_ANONYMOUS;
+	if (magic == PID_FS_MAGIC)
+		return OBJECT_PIDFD;
+	switch (BPF_CORE_READ(inode, i_mode) & S_IFMT) {
+	case S_IFIFO:
+		return magic == PIPEFS_MAGIC ? OBJECT_PIPE : OBJECT_FIFO;
+	case S_IFSOCK:
+		return kind_of_socket(file);
+	case S_IFCHR:
+		return OBJECT_CHARACTER_DEVICE;
+	case S_IFBLK:
+		return OBJECT_BLOCK_DEVICE;
+	case S_IFREG:
+		return OBJECT_FILE;
+	case S_IFDIR:
+		return OBJECT_DIRECTORY;
+	}
+	return OBJECT_UNKNOWN;
+}
+
+/* All anonymous inodes are one; the name, such as [eventfd], tells them apart. */
+static __always_inline __u64 anonymous_name(struct file *file)
+{
+	union {
+		char bytes[16];
+		__u64 beginning;
+	} name = {};
+	bpf_probe_read_kernel_str(name.bytes, sizeof(name.bytes), BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	return name.beginning;
+}
+
+static __always_inline bool has_path(__u32 kind)
+{
+	return kind == OBJECT_FIFO || (kind >= OBJECT_CHARACTER_DEVICE && kind <= OBJECT_DIRECTORY);
+}
+
+static __always_inline void emit_file_named(struct task_struct *p, struct WireTask *task, struct file *file)
+{
+	struct scratch *scratch = scratch_of_this_cpu();
+	if (!scratch)
+		return;
+	begin_walk(scratch, p->fs, 0);
+	scratch->walk.mnt = BPF_CORE_READ(file, f_path.mnt);
+	scratch->walk.dentry = BPF_CORE_READ(file, f_path.dentry);
+	walk_up();
+	struct WireFileNamed *named = &scratch->named;
+	fill_header(&named->header, KIND_FILE_NAMED, task->off, task);
+	named->inode = task->object_inode;
+	named->device = task->object_device;
+	named->complete = scratch->walk.complete;
+	named->reserved = 0;
+	__u32 used = scratch->walk.used;
+	if (used > EXECUTED_DATA_BYTES)
+		return;
+	named->path_bytes = used;
+	if (bpf_ringbuf_output(&events, named, sizeof(*named) + used, wakeup_flag()))
+		count_lost(KIND_FILE_NAMED);
+}
+
+static __noinline void note_file(struct task_struct *p, struct WireTask *task, __u64 fd)
+{
+	struct file *file = file_of(p, fd);
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct super_block *super = BPF_CORE_READ(inode, i_sb);
+	if (!super)
+		return;
+	__u32 kind = kind_of_file(file, inode, BPF_CORE_READ(super, s_magic));
+	task->object_kind = kind;
+	task->object_device = BPF_CORE_READ(super, s_dev);
+	task->object_inode = kind == OBJECT_ANONYMOUS ? anonymous_name(file) : BPF_CORE_READ(inode, i_ino);
+	if (has_path(kind))
+		emit_file_named(p, task, file);
+}
+
+/* The first of them that is in use stands for all: who waits for many waits for none in particular. */
+static __always_inline long polled_descriptor(struct WireTask *task)
+{
+	struct pollfd polled;
+	for (__u64 place = 0; place < 4 && place < task->second_argument; place++) {
+		if (bpf_probe_read_user(&polled, sizeof(polled), (struct pollfd *)task->argument + place))
+			return -1;
+		if (polled.fd >= 0)
+			return polled.fd;
+	}
+	return -1;
+}
+
+/* Likewise, of the first 64 descriptors. Without a loop, which the verifier would follow round by round. */
+static __always_inline long selected_descriptor(struct WireTask *task)
+{
+	__u64 readable, lowest;
+	if (bpf_probe_read_user(&readable, sizeof(readable), (void *)task->second_argument) || !readable)
+		return -1;
+	lowest = readable & -readable;
+	__u64 fd = !!(lowest & 0xffffffff00000000) << 5 | !!(lowest & 0xffff0000ffff0000) << 4 |
+		   !!(lowest & 0xff00ff00ff00ff00) << 3 | !!(lowest & 0xf0f0f0f0f0f0f0f0) << 2 |
+		   !!(lowest & 0xcccccccccccccccc) << 1 | !!(lowest & 0xaaaaaaaaaaaaaaaa);
+	return fd < task->argument ? (long)fd : -1;
+}
+
+/* The descriptor that the present system call waits for, or -1. */
+static __always_inline long awaited_descriptor(struct WireTask *task)
+{
+	switch (task->syscall) {
+	case NR_read: case NR_write: case NR_pread64: case NR_pwrite64: case NR_readv: case NR_writev: case NR_preadv:
+	case NR_pwritev: case NR_preadv2: case NR_pwritev2: case NR_sendfile: case NR_splice: case NR_getdents64:
+	case NR_connect: case NR_accept: case NR_accept4: case NR_sendto: case NR_recvfrom: case NR_sendmsg:
+	case NR_recvmsg: case NR_recvmmsg: case NR_sendmmsg: case NR_ioctl: case NR_fcntl: case NR_flock: case NR_fsync:
+	case NR_fdatasync: case NR_epoll_wait: case NR_epoll_pwait: case NR_epoll_pwait2:
+		return task->argument;
+	case NR_poll: case NR_ppoll:
+		return polled_descriptor(task);
+	case NR_select: case NR_pselect6:
+		return selected_descriptor(task);
+	}
+	return -1;
+}
+
+/* A reply wakes everyone who waits for that scanner, and those that it was not meant for sleep again; so it is known
+ * by where the thread stands, not by who wakes it. */
+static __noinline void note_scanner(void *ctx, struct WireTask *task)
+{
+	struct scratch *scratch = scratch_of_this_cpu();
+	if (!scanner_code.start || !scratch)
+		return;
+	long bytes = bpf_get_stack(ctx, scratch->stack, sizeof(scratch->stack), 0);
+	for (int depth = 0; depth < SCANNER_DEPTH; depth++) {
+		if (depth * (long)sizeof(__u64) >= bytes)
+			return;
+		if (scratch->stack[depth] - scanner_code.start < scanner_code.bytes) {
+			task->object_kind = OBJECT_PERMISSION;
+			task->object_inode = task->object_device = 0;
+			return;
+		}
+	}
+}
+
+/* The thread blocks now: for what? The verifier goes through `note_file` for each call of it, so there is one. */
+static __always_inline void note_object(void *ctx, struct task_struct *p, struct WireTask *task)
+{
+	switch (task->syscall) {
+	case NR_execve: case NR_execveat: case NR_open: case NR_openat: case NR_openat2: case NR_creat:
+		note_scanner(ctx, task);
+		return;
+	}
+	long fd = awaited_descriptor(task);
+	if (fd >= 0)
+		note_file(p, task, fd);
+}

@@ -1,0 +1,158 @@
+//! What programs waited for: the section of the report.
+
+use super::page::{Page, plain, styled};
+use super::palette::{PLAIN, QUIET};
+use super::{syscalls, text, units};
+use crate::analyze::report::Report;
+use crate::analyze::waits::tied::{Parts, TiedObject, TiedWaits, WaitedFor, Who};
+use crate::event::{Nanos, ObjectKind};
+
+/// Less of the wall than this is not worth a line.
+const LEAST_SHARE: f64 = 0.01;
+/// Nor is less than this.
+const LEAST: Nanos = Nanos(1_000_000);
+/// Lines of the section.
+const MOST_LINES: usize = 6;
+/// Programs named in a line.
+const MOST_NAMED: usize = 3;
+/// Columns that a name, or a path, may take.
+const NAME_WIDTH: usize = 40;
+
+/// A space at which no line is broken: between a figure and its unit.
+const TIE: char = '\u{a0}';
+/// A name that is not longer stays on one line with its count.
+const TIED_NAME_WIDTH: usize = 16;
+
+/// The section of the report.
+pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
+    let matters = |waits: &&TiedWaits| {
+        let total = waits.parts.total();
+        total >= LEAST && total.0 as f64 >= LEAST_SHARE * report.wall.0 as f64
+    };
+    let shown: Vec<&TiedWaits> = report.waits.iter().filter(matters).collect();
+    if shown.is_empty() {
+        return;
+    }
+    page.heading("What was waited for");
+    for waits in &shown[..shown.len().min(MOST_LINES)] {
+        // What follows the first line stands deeper, so that each line of the list is seen to begin.
+        let lines = text::wrap(&sentence(waits), page.width().saturating_sub(4));
+        for (number, line) in lines.into_iter().enumerate() {
+            let indent = if number == 0 { "  " } else { "    " };
+            page.line([plain(indent), styled(PLAIN, line.replace(TIE, " "))]);
+        }
+    }
+    if let Some(more) = shown.len().checked_sub(MOST_LINES).filter(|more| *more > 0) {
+        page.sentence(
+            2,
+            QUIET,
+            &format!("… {} more, in `report --json`", units::count(more as u64)),
+        );
+    }
+    page.sentence(2, QUIET, "waits overlap: they are no parts of the wall");
+}
+
+/// Such as `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s useful run, 1.00 s launch tax, 300 ms for a CPU`.
+fn sentence(waits: &TiedWaits) -> String {
+    let command = shown(&waits.command);
+    let total = time(waits.parts.total());
+    let call = waits.syscall.map(|call| format!(" in {}", syscalls::shown(call)));
+    let object = waits.object.as_ref().and_then(object).unwrap_or_default();
+    // What comes through a pipe comes from somebody; an end is waited for.
+    let word = if object.is_empty() { "for" } else { "from" };
+    let on = on(&waits.on);
+    format!(
+        "{command} waited {total}{}{object} {word} {on}{}",
+        call.unwrap_or_default(),
+        parts(&waits.parts)
+    )
+}
+
+fn object(object: &TiedObject) -> Option<String> {
+    let only = object.only.as_ref();
+    if let Some(path) = only.and_then(|only| only.path.as_deref()) {
+        return Some(format!(" on {}", shown(path)));
+    }
+    let one = |name: &str| match only {
+        // As /proc/PID/fd shows them.
+        Some(only) => format!(" on {name}:[{}]", only.inode),
+        None => format!(" on a {name}"),
+    };
+    Some(match object.kind {
+        ObjectKind::Pipe => one("pipe"),
+        ObjectKind::Fifo => one("fifo"),
+        ObjectKind::UnixSocket | ObjectKind::Socket => one("socket"),
+        ObjectKind::CharacterDevice => " on a device".to_owned(),
+        ObjectKind::BlockDevice => " on a disk".to_owned(),
+        ObjectKind::File => " on a file".to_owned(),
+        ObjectKind::Directory => " on a directory".to_owned(),
+        ObjectKind::Eventfd => " on an eventfd".to_owned(),
+        ObjectKind::Signalfd => " on a signalfd".to_owned(),
+        ObjectKind::Timerfd => " on a timerfd".to_owned(),
+        ObjectKind::Pidfd => " on a pidfd".to_owned(),
+        // The call says it already, or nothing is to be said.
+        ObjectKind::Epoll | ObjectKind::Anonymous | ObjectKind::Permission => return None,
+    })
+}
+
+fn on(all: &[WaitedFor]) -> String {
+    let named = &all[..all.len().min(MOST_NAMED)];
+    let mut names: Vec<String> = named.iter().map(who).collect();
+    let others: u64 = all[named.len()..].iter().map(|each| each.count).sum();
+    if others > 0 {
+        names.push(units::counted(others, "other", "others"));
+    }
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
+fn who(each: &WaitedFor) -> String {
+    let named = |what: &str, name: &Option<Vec<u8>>| match name {
+        Some(name) => format!("the {what} {}", shown(name)),
+        None => format!("a {what} of unknown name"),
+    };
+    match &each.who {
+        Who::Launches { command, through } => {
+            let through = through.as_ref().map(|through| format!(" (through {})", shown(through)));
+            let count = units::count(each.count);
+            let name = shown(command);
+            let space = if text::width(&name) > TIED_NAME_WIDTH { ' ' } else { TIE };
+            format!("{count}{TIE}x{space}{name}{}", through.unwrap_or_default())
+        }
+        Who::Process(name) => named("process", name),
+        Who::Scanner(name) => named("scanner", name),
+    }
+}
+
+/// The parts, the longest first; nothing for a wait that is all of one unknown kind. Parts below a thousandth are not shown.
+fn parts(parts: &Parts) -> String {
+    let mut named = [
+        (parts.run, "useful run"),
+        (parts.tax, "launch tax"),
+        (parts.reap, "late reaping"),
+        (parts.queue, "for a CPU"),
+        (parts.other, "other"),
+    ];
+    named.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    let least = parts.total().0 / 1000;
+    let visible: Vec<_> = named.iter().filter(|(time, _)| time.0 > least).collect();
+    if let [(_, "other")] = visible[..] {
+        return String::new();
+    }
+    let each: Vec<String> = visible
+        .iter()
+        .map(|(span, name)| format!("{} {name}", time(*span)))
+        .collect();
+    format!(": {}", each.join(", "))
+}
+
+fn time(span: Nanos) -> String {
+    units::time(span).replace(' ', &TIE.to_string())
+}
+
+fn shown(bytes: &[u8]) -> String {
+    text::truncate(&text::escape(bytes), NAME_WIDTH)
+}

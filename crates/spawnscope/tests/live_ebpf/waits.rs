@@ -1,0 +1,292 @@
+//! What threads wait for, and whose doing it is: pipes, fifos, children and scanners that the tests know of themselves.
+
+use serde_json::Value;
+
+use crate::support::LiveTest;
+use crate::support::launches::Launches;
+use crate::support::needs::Need;
+use crate::support::recording::{launches, report};
+use crate::support::run::Record;
+use crate::support::workloads::{Truth, path};
+
+const BASIC: &[Need] = &[Need::Ebpf, Need::Cc];
+
+/// System calls by number, as an export has them.
+const READ: u64 = 0;
+const POLL: u64 = 7;
+const SELECT: u64 = 23;
+const EXECVE: u64 = 59;
+const EPOLL_WAIT: u64 = 232;
+const OPENAT: u64 = 257;
+const PSELECT6: u64 = 270;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "a_read_waits_on_the_pipe_that_the_child_writes_to",
+            needs: BASIC,
+            run: || on_the_pipe("read", &[READ]),
+        },
+        LiveTest {
+            name: "a_poll_waits_on_the_first_descriptor_in_use",
+            needs: BASIC,
+            run: || on_the_pipe("poll", &[POLL]),
+        },
+        LiveTest {
+            name: "a_select_waits_on_its_first_descriptor",
+            needs: BASIC,
+            run: || on_the_pipe("select", &[SELECT, PSELECT6]),
+        },
+        LiveTest {
+            name: "an_epoll_is_what_epoll_waits_on",
+            needs: BASIC,
+            run: epoll,
+        },
+        LiveTest {
+            name: "a_fifo_is_told_by_its_path",
+            needs: &[Need::Ebpf],
+            run: fifo,
+        },
+        LiveTest {
+            name: "a_wait_for_a_child_is_its_run",
+            needs: &[Need::Ebpf],
+            run: child,
+        },
+        LiveTest {
+            name: "a_pipeline_is_waited_for_through_its_last_program",
+            needs: &[Need::Ebpf],
+            run: pipeline,
+        },
+        LiveTest {
+            name: "a_parent_that_sleeps_beside_a_dead_child_reaps_late",
+            needs: BASIC,
+            run: late,
+        },
+        LiveTest {
+            name: "a_scanner_is_named_where_exec_and_open_wait_for_it",
+            needs: &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],
+            run: scanner,
+        },
+        LiveTest {
+            name: "a_recorded_scanner_is_a_scanner_too",
+            needs: &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],
+            run: recorded_scanner,
+        },
+        LiveTest {
+            name: "where_the_kernel_hides_its_addresses_scanners_are_unknown_and_that_is_said",
+            needs: &[Need::Ebpf, Need::MountNs],
+            run: hidden_addresses,
+        },
+    ]
+}
+
+/// Some rows of the report's waits. What the parts sum to is checked for all.
+fn tied(record: &Record, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
+    let report = report(&record.file());
+    let rows = report["waits"].as_array().expect("an array");
+    for row in rows {
+        let parts = ["tax_ns", "run_ns", "reap_ns", "queue_ns", "other_ns"];
+        let sum: u64 = parts.iter().map(|part| row[*part].as_u64().expect("nanoseconds")).sum();
+        assert_eq!(Some(sum), row["total_ns"].as_u64(), "{row}");
+    }
+    rows.iter().filter(|row| wanted(row)).cloned().collect()
+}
+
+#[track_caller]
+fn only(mut rows: Vec<Value>) -> Value {
+    assert_eq!(rows.len(), 1, "{rows:#?}");
+    rows.remove(0)
+}
+
+/// The longest wait of the command's own process in one of these calls.
+#[track_caller]
+fn longest(launches: &Launches, calls: &[u64]) -> Value {
+    let waits = launches.root().json()["waits"].as_array().expect("waits").iter();
+    let span = |wait: &&Value| {
+        wait["end_ns"]
+            .as_u64()
+            .map(|end| end - wait["start_ns"].as_u64().expect("a start"))
+    };
+    let in_call = waits.filter(|wait| wait["syscall"].as_u64().is_some_and(|call| calls.contains(&call)));
+    in_call.max_by_key(span).expect("a wait in that call").clone()
+}
+
+fn on_the_pipe(how: &str, calls: &[u64]) {
+    let record = Record::new();
+    let workload = path("wait_on_pipe");
+    let finished = record.run([workload.as_os_str(), how.as_ref()]).expect_code(0);
+    let truth = Truth::new(&finished.stdout);
+    let launches = launches(&record.file());
+    let wait = longest(&launches, calls);
+    assert_eq!(wait["object"]["kind"], "pipe", "{wait}");
+    assert_eq!(wait["object"]["inode"], truth.one("inode"), "{wait}");
+    assert_eq!(wait["object"]["device"], truth.one("device"), "{wait}");
+    assert_eq!(
+        wait["waker"]["launch"],
+        launches.with_pid(truth.one("child")).id(),
+        "{wait}"
+    );
+
+    let row = only(tied(&record, |row| row["object"]["kind"] == "pipe"));
+    assert_eq!(row["command"], "wait_on_pipe");
+    assert_eq!(row["object"]["inode"], truth.one("inode"));
+    assert_eq!(
+        row["on"],
+        serde_json::json!([{"command": "(wait_on_pipe)", "count": 1}])
+    );
+    assert!(
+        row["run_ns"].as_u64() > Some(50_000_000),
+        "the child's sleep is its run: {row}"
+    );
+}
+
+fn epoll() {
+    let record = Record::new();
+    let workload = path("wait_on_pipe");
+    record.run([workload.as_os_str(), "epoll".as_ref()]).expect_code(0);
+    let wait = longest(&launches(&record.file()), &[EPOLL_WAIT]);
+    assert_eq!(wait["object"]["kind"], "epoll", "{wait}");
+    let row = only(tied(&record, |row| row["syscall"] == "epoll_wait"));
+    assert_eq!(row["on"][0]["command"], "(wait_on_pipe)");
+}
+
+fn fifo() {
+    let record = Record::new();
+    let fifo = record.directory().join("a fifo");
+    let script = "mkfifo \"$1\"; exec 3<>\"$1\"; (sleep 0.1; echo hi >&3) & read -r x <&3; wait";
+    record
+        .run([
+            "bash".as_ref(),
+            "-c".as_ref(),
+            script.as_ref(),
+            "bash".as_ref(),
+            fifo.as_os_str(),
+        ])
+        .expect_code(0);
+    let row = only(tied(&record, |row| row["object"]["kind"] == "fifo"));
+    assert_eq!(
+        row["object"]["path"].as_str(),
+        fifo.canonicalize().expect("it is there").to_str()
+    );
+    assert_eq!((&row["command"], &row["syscall"]), (&"bash".into(), &"read".into()));
+    assert_eq!(row["on"][0]["command"], "(bash)");
+}
+
+fn child() {
+    let record = Record::new();
+    record
+        .run(["bash", "-c", "sleep 0.1; true; sleep 0.1; true"])
+        .expect_code(0);
+    let row = only(tied(&record, |row| row["syscall"] == "wait4"));
+    assert_eq!(row["object"], Value::Null);
+    assert_eq!(row["on"], serde_json::json!([{"command": "sleep", "count": 2}]));
+    assert!(row["run_ns"].as_u64() >= Some(190_000_000), "{row}");
+    assert!(row["tax_ns"].as_u64() > Some(0), "{row}");
+}
+
+fn pipeline() {
+    let record = Record::new();
+    record
+        .run(["bash", "-c", "x=$(sleep 0.1 | cat; :); y=$(seq 3)"])
+        .expect_code(0);
+    let of_root = |row: &Value| row["command"] == "bash" && row["object"]["kind"] == "pipe";
+    let row = only(tied(&record, of_root));
+    assert_eq!(row["syscall"], "read");
+    let on = row["on"].as_array().expect("an array");
+    assert!(on.iter().any(|each| each["command"] == "seq"), "{row}");
+    assert!(
+        on.iter().any(|each| each["command"] == "(bash)"),
+        "the substitution's own process: {row}"
+    );
+    let cat = only(tied(&record, |row| {
+        row["command"] == "cat" && row["object"]["kind"] == "pipe"
+    }));
+    assert_eq!(cat["on"][0]["command"], "sleep", "its neighbour is no child: {cat}");
+}
+
+fn late() {
+    let record = Record::new();
+    let workload = path("long_reap");
+    let finished = record.run([workload.as_os_str(), "long".as_ref()]).expect_code(0);
+    let slept: i64 = Truth::new(&finished.stdout).all("amount_ns").iter().sum();
+    let is_sleep = |row: &Value| row["syscall"].as_str().is_some_and(|call| call.ends_with("nanosleep"));
+    let row = only(tied(&record, is_sleep));
+    assert_eq!(row["on"], serde_json::json!([{"command": "(long_reap)", "count": 7}]));
+    let reap = row["reap_ns"].as_i64().expect("nanoseconds");
+    assert!(reap <= slept && reap > slept * 9 / 10, "{reap} of {slept}");
+    // It learns of each end through a descriptor of the child.
+    let row = only(tied(&record, |row| row["syscall"] == "ppoll"));
+    assert_eq!(row["object"]["kind"], "pidfd");
+}
+
+fn behind_a_scanner(record: &Record, scanner: &str, words: &[&str]) -> Launches {
+    record.run(words).expect_code(0);
+    for call in ["execve", "openat"] {
+        let row = only(tied(record, |row| {
+            row["syscall"] == call && row["object"]["kind"] == "permission"
+        }));
+        assert_eq!(
+            row["on"],
+            serde_json::json!([{"scanner": scanner, "count": 1}]),
+            "{row}"
+        );
+        assert!(row["total_ns"].as_u64() >= Some(15_000_000), "{row}");
+    }
+    let found = report(&record.file());
+    let on_path = found["critical_path"].as_array().expect("an array").iter();
+    let of_scanner = on_path.filter(|part| part["on"] == "scanner" && part["process"] == scanner);
+    assert_eq!(of_scanner.count(), 1, "{}", found["critical_path"]);
+    launches(&record.file())
+}
+
+fn scanner() {
+    let scanned = tempfile::tempdir().expect("a temporary directory");
+    let directory = scanned.path().to_str().expect("a path of characters");
+    let (through, tiny) = (path("scanned"), path("tiny"));
+    let launcher = [&through, &tiny].map(|path| path.to_str().expect("a path of characters"));
+    let record = Record::new().through(&[launcher[0], launcher[1], directory]);
+    let script = "\"$1/tiny\"; exec 3<\"$1/tiny\"; true";
+    let launches = behind_a_scanner(&record, "test-scanner", &["bash", "-c", script, "bash", directory]);
+    let wait = longest(&launches, &[OPENAT]);
+    assert_eq!(wait["object"]["kind"], "permission", "{wait}");
+    assert_eq!(
+        wait["waker"]["name"], "test-scanner",
+        "not that of the thread that answered: {wait}"
+    );
+}
+
+/// The same scanner, but started by the recorded command.
+fn recorded_scanner() {
+    let scanned = tempfile::tempdir().expect("a temporary directory");
+    let record = Record::new();
+    let words = [
+        path("long_exec").into_os_string(),
+        "long".into(),
+        path("tiny").into(),
+        scanned.path().into(),
+    ];
+    record.run(words).expect_code(0);
+    let rows = tied(&record, |row| row["object"]["kind"] == "permission");
+    assert_eq!(rows.len(), 7, "one for each program: {rows:#?}");
+    for row in rows {
+        assert_eq!(row["syscall"], "execve");
+        assert_eq!(row["on"], serde_json::json!([{"scanner": "long_exec", "count": 1}]));
+    }
+    let launches = launches(&record.file());
+    let children = launches.all(|launch| launch.command().starts_with("tiny"));
+    let waits = children
+        .iter()
+        .flat_map(|launch| launch.json()["waits"].as_array().expect("waits"));
+    let scans = waits.filter(|wait| wait["object"]["kind"] == "permission" && wait["syscall"] == EXECVE);
+    assert!(scans.count() >= 7, "one for each exec");
+}
+
+fn hidden_addresses() {
+    let hide = "mount --bind /dev/null /proc/kallsyms && exec \"$@\"";
+    let record = Record::new().through(&["unshare", "--mount", "sh", "-c", hide, "sh"]);
+    record.run(["true"]).expect_code(0);
+    let report = report(&record.file());
+    let missing = report["missing"].as_array().expect("an array");
+    let is_told = |part: &Value| part["effect"].as_str().is_some_and(|effect| effect.contains("scanner"));
+    assert_eq!(missing.iter().filter(|part| is_told(part)).count(), 1, "{missing:?}");
+}
