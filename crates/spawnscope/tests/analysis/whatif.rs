@@ -106,6 +106,7 @@ fn vfork_costs_what_was_measured_and_frees_what_fork_copied() {
         vfork_create: Some(50_000.0),
         free_per_copy: Some(0.2),
         spread: 0.1,
+        free_spread: 0.1,
     };
     let recorded = serial.finish();
     let prediction = predict(&recorded, &constants, &[(Change::Vfork, &[launch])]);

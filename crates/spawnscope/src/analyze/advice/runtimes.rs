@@ -54,10 +54,10 @@ impl Runtime {
     pub(super) fn without_copying(self) -> &'static [&'static str] {
         match self {
             Runtime::Python => &[
-                "subprocess: leave out preexec_fn, user=, group= and extra_groups=: with any of them it forks, otherwise it",
-                "  uses vfork (Python 3.10 and later); start_new_session=, process_group=, umask= and cwd= stay as they are",
-                "  what preexec_fn did: a small wrapper such as `setpriv`, `prlimit`, `env -C`, or the program itself",
-                "os.fork() + os.exec*(): os.posix_spawn(), or subprocess; pty.fork(): subprocess on a pty.openpty()",
+                "subprocess: leave out preexec_fn, user=, group= and extra_groups=: with any of them it forks, without it uses vfork \
+                 (Python 3.10); start_new_session=, process_group=, umask= and cwd= do no harm",
+                "what preexec_fn did is then for the program itself, or a wrapper: setpriv, prlimit, env --chdir",
+                "os.fork() and os.exec*(): os.posix_spawn() or subprocess; pty.fork(): subprocess on what pty.openpty() gives",
                 "multiprocessing: set_start_method(\"forkserver\") early, before the memory is there, or \"spawn\"",
             ],
             Runtime::Ruby => &[

@@ -15,8 +15,10 @@ pub struct Constants {
     pub vfork_create: Option<f64>,
     /// What is paid at exec or exit to give copied page tables back, for each nanosecond that copying them took.
     pub free_per_copy: Option<f64>,
-    /// Half the spread of these, as a share of them.
+    /// Half the spread of the costs of creation, as a share of them.
     pub spread: f64,
+    /// The same of `free_per_copy`.
+    pub free_spread: f64,
 }
 
 /// Spread of constants that were not measured on their own.
@@ -35,6 +37,10 @@ impl Constants {
             vfork_create: nanos(Constant::VforkCreate).or(observed.vfork_create),
             free_per_copy: ratio.map(|(free, copy)| free / copy),
             spread: measured(Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
+            free_spread: [Constant::PageFree, Constant::PageCopy]
+                .map(|what| measured(what).map_or(UNMEASURED_SPREAD, spread_of))
+                .into_iter()
+                .fold(0.0, f64::hypot),
         }
     }
 
@@ -52,6 +58,7 @@ impl Constants {
             fork_create,
             free_per_copy: None,
             spread: UNMEASURED_SPREAD,
+            free_spread: UNMEASURED_SPREAD,
         }
     }
 }

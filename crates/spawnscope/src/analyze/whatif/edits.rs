@@ -23,8 +23,8 @@ pub struct Edits {
     pub(super) reaped_at_once: Vec<bool>,
     /// No exec or open waits for a permission scanner.
     pub no_scan: bool,
-    /// A cost of the machine, which has a spread of its own, stands in it.
-    pub(super) uses_constants: bool,
+    /// Nanoseconds by which what remains of all launches may be off, since it was not seen but measured apart or assumed.
+    pub(super) uncertain: f64,
     /// CPUs, when there are to be more or fewer.
     pub cpus: Option<u32>,
     /// Launches that are different in any way.
@@ -45,7 +45,7 @@ impl Edits {
             waited_for: vec![false; count],
             reaped_at_once: vec![false; count],
             no_scan: false,
-            uses_constants: false,
+            uncertain: 0.0,
             cpus: None,
             changed: vec![false; count],
             saved: HashMap::new(),
@@ -71,6 +71,11 @@ impl Edits {
     pub(super) fn scale(&mut self, launch: u32, phase: Phase, factor: f64) {
         self.changed[launch as usize] = true;
         self.factors[launch as usize][phase as usize] *= factor as f32;
+    }
+
+    /// How much of a phase remains so far.
+    pub(super) fn remaining(&self, launch: u32, phase: Phase) -> f64 {
+        f64::from(self.factors[launch as usize][phase as usize])
     }
 
     /// Only so much of what a launch does in a phase behind one of its execs remains.

@@ -32,12 +32,13 @@ fn finding(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
         )],
         example: ground.example(&group.launches),
         fix: [
-            "one call in the place of the loop: close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) (Linux 5.11)",
-            "  posix_spawn: posix_spawn_file_actions_addclosefrom_np(&actions, 3) (glibc 2.34); else closefrom(3)",
+            "one call in the place of the loop (Linux 5.11; without the flag 5.9; or closefrom(3) of glibc 2.34):",
+            "  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);",
+            "with posix_spawn: posix_spawn_file_actions_addclosefrom_np(&actions, 3) (glibc 2.34)",
             "best: open everything with O_CLOEXEC (\"e\" of fopen, SOCK_CLOEXEC, pipe2), and close nothing",
-            "Python: 3.10 and later use close_range for close_fds=True; older ones: close_fds=False, as files that Python",
-            "  opens are not inherited anyway; in a preexec_fn: os.closerange(3, N), not a loop of os.close",
-            "where the program cannot be changed: a lower limit, `ulimit -n 1024` or `docker run --ulimit nofile=1024`",
+            "Python: from 3.10 on, close_fds=True uses close_range; before that close_fds=False, as files that Python opens are not \
+             inherited anyway; in a preexec_fn, os.closerange(3, N) rather than a loop of os.close",
+            "where the program cannot be changed, a lower limit: `ulimit -n 1024`, or `docker run --ulimit nofile=1024`",
         ]
         .map(str::to_owned)
         .to_vec(),

@@ -21,9 +21,13 @@ fn finding(ground: &Ground<'_, '_>, drift: &Drift, growth: MemoryGrowth) -> Opti
     let parent = forest.launches.iter().position(|launch| launch.id == drift.parent)?;
     let children = forest.children(parent).iter().map(|child| *child as u32);
     let mut launches: Vec<u32> = children.filter(|child| copies_tables(ground.launch(*child))).collect();
+    // What the process launched before it became this program is not this program's.
+    let birth = |launch: u32| ground.launch(launch).birth_command.name;
+    let program = birth(*launches.last()?);
+    launches.retain(|launch| birth(*launch) == program);
     launches.sort_unstable();
     let first = *launches.first()?;
-    let program = name(ground.launch(first).birth_command.name);
+    let program = name(program);
     Some(Finding {
         rule: "growing-parent",
         title: format!("{program} grows while it launches, and each launch costs more than the one before"),
@@ -77,9 +81,9 @@ fn fix(runtime: Runtime) -> Vec<String> {
     };
     let mut fix = vec![find_it.to_owned()];
     if runtime != Runtime::Shell {
-        fix.push("or launch without copying, so that the parent's size does not matter:".to_owned());
+        fix.push("or launch without copying, so that the parent's size does not matter".to_owned());
         let lines = runtime.without_copying().iter();
-        fix.extend(lines.map(|line| format!("  {line}")));
+        fix.extend(lines.map(|line| (*line).to_owned()));
     }
     fix
 }

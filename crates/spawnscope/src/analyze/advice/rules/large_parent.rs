@@ -68,7 +68,7 @@ fn avoidable(ground: &Ground<'_, '_>, group: Group<'_>, small: f64) -> Finding {
     let runtime = Runtime::of_parent(ground, group.launches[0]);
     let parent = name(group.name);
     let mut fix = lines(runtime.without_copying());
-    fix.push("where the call cannot be changed, huge pages make the copy smaller (see limits)".to_owned());
+    fix.push("where the call cannot be changed, huge pages make the copy smaller: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later)".to_owned());
     Finding {
         rule: "large-parent",
         title: format!("{parent} copies the page tables of its memory for each launch"),
@@ -101,10 +101,11 @@ fn necessary(ground: &Ground<'_, '_>, group: Group<'_>, small: f64) -> Finding {
         _ => vec!["make the workers first, before the memory is there, and keep them".to_owned()],
     };
     fix.extend(lines(&[
-        "or let the memory lie in huge pages, whose page tables are 512 times smaller:",
-        "  glibc's malloc: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM   (glibc 2.35 and later)",
-        "  jemalloc: MALLOC_CONF=thp:always   memory of one's own: madvise(start, length, MADV_HUGEPAGE)",
-        "  for all programs: echo always > /sys/kernel/mm/transparent_hugepage/enabled",
+        "or let the memory lie in huge pages, whose page tables are 512 times smaller (glibc 2.35 and later):",
+        "  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM",
+        "jemalloc: MALLOC_CONF=thp:always; memory of one's own: madvise(start, length, MADV_HUGEPAGE)",
+        "for all programs of the machine:",
+        "  echo always > /sys/kernel/mm/transparent_hugepage/enabled",
     ]));
     Finding {
         rule: "large-parent-pages",

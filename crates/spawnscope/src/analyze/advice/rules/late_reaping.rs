@@ -110,8 +110,8 @@ fn fix(runtime: Runtime) -> Vec<String> {
     let lines: &[&str] = match runtime {
         Runtime::Python => &[
             "process.wait() rather than a loop of process.poll() and time.sleep()",
-            "with a time limit: wait(timeout=...), run(timeout=...) and communicate(timeout=...) without pipes poll up to every 50 ms",
-            "  before Python 3.15; select.poll() on os.pidfd_open(process.pid) does not",
+            "with a time limit: before Python 3.15, wait(timeout=...) and run(timeout=...) without pipes look every 50 ms at most; \
+             select.poll() on os.pidfd_open(process.pid) wakes at the end (Python 3.9)",
             "for many children: asyncio.create_subprocess_exec",
         ],
         Runtime::Shell => &[

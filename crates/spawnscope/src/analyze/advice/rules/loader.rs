@@ -93,14 +93,14 @@ fn search_fix(program: &str, lacks_cache: bool) -> Vec<String> {
         fix.push("make the cache: `ldconfig` as root, or in the image that the program runs in".to_owned());
     }
     fix.extend([
-        format!("see where it looks: `LD_DEBUG=libs {program} 2>&1 | grep 'trying file'`"),
+        "see where it looks:".to_owned(),
+        format!("  LD_DEBUG=libs {program} 2>&1 | grep 'trying file'"),
         "unset LD_LIBRARY_PATH where it is not needed, or put the directory that has the libraries first".to_owned(),
-        "system-wide: name the directory in /etc/ld.so.conf.d/ and run `ldconfig`, rather than setting LD_LIBRARY_PATH"
+        "system-wide: name the directory in /etc/ld.so.conf.d/ and run `ldconfig`, rather than setting LD_LIBRARY_PATH".to_owned(),
+        "the program's own list (RPATH, RUNPATH); `patchelf --shrink-rpath FILE` shortens it; with Nix and Spack, `shrinkwrap` gives \
+         each library its full path:"
             .to_owned(),
-        format!(
-            "the program's own list: `readelf -d $(command -v {program}) | grep -E 'RPATH|RUNPATH'`; shorten it with"
-        ),
-        "  `patchelf --shrink-rpath FILE`, or give each library its full path (Nix, Spack: shrinkwrap)".to_owned(),
+        format!("  readelf -d \"$(command -v {program})\" | grep -E 'RPATH|RUNPATH'"),
     ]);
     fix
 }

@@ -8,6 +8,7 @@ mod late_reaping;
 mod loader;
 mod needless_shell;
 mod run_queue;
+mod scanner;
 mod slow_machine;
 mod teardown;
 
@@ -17,7 +18,7 @@ use super::{Finding, Ground};
 pub(super) type Rule = fn(&Ground<'_, '_>) -> Vec<Finding>;
 
 /// All rules.
-pub(super) const ALL: [Rule; 9] = [
+pub(super) const ALL: [Rule; 10] = [
     close_loop::find,
     growing_parent::find,
     large_parent::find,
@@ -25,6 +26,7 @@ pub(super) const ALL: [Rule; 9] = [
     loader::find,
     needless_shell::find,
     run_queue::find,
+    scanner::find,
     slow_machine::find,
     teardown::find,
 ];

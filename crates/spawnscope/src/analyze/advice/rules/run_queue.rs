@@ -25,6 +25,12 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     if !ground.is_worth(waited) || waited < share_of(ground.wall(), LARGE_SHARE) {
         return Vec::new();
     }
+    // Every wake-up takes a moment; only what more CPUs would have saved was a queue.
+    let replay = ground.whatif.replay;
+    let twice = replay.with_cpus(ground.recording.info.cpus.saturating_mul(2));
+    if !ground.is_worth(replay.unchanged.since(twice)) {
+        return Vec::new();
+    }
     vec![finding(ground, launches, waited)]
 }
 

@@ -112,24 +112,24 @@ fn finding(ground: &Ground<'_, '_>, launches: Vec<u32>, middle: Nanos) -> Findin
 fn fix(dearest: Phase) -> Vec<String> {
     let lines: &[&str] = match dearest {
         Phase::Create => &[
-            "creating a process takes long: look for emulation (gVisor, qemu-user, WSL 1), a tracer (`grep TracerPid /proc/PID/status`),",
-            "  and memory at its limit (`cat /sys/fs/cgroup/memory.events`, `cat /proc/pressure/memory`)",
+            "creating a process takes long: look for emulation (gVisor, qemu-user, WSL 1), a tracer (`grep TracerPid /proc/PID/status`), \
+             and memory at its limit (`cat /sys/fs/cgroup/memory.events`, `cat /proc/pressure/memory`)",
         ],
         Phase::Setup => &[
-            "between fork and exec: look for directories of PATH on a slow or dead mount (`spawnscope report` counts failed execs),",
-            "  and for a CPU limit (`cat /sys/fs/cgroup/cpu.stat`: nr_throttled)",
+            "between fork and exec: look for directories of PATH on a slow or dead mount (`spawnscope report` counts failed execs), \
+             and for a CPU limit (`cat /sys/fs/cgroup/cpu.stat`: nr_throttled)",
         ],
         Phase::Exec => &[
-            "execve takes long: look for a security scanner or an audit rule (`auditctl -l`, `ps -e`), programs on a network or",
-            "  overlay file system (`findmnt -T FILE`), and disks that are slow (`cat /proc/pressure/io`)",
+            "execve takes long: look for a security scanner or an audit rule (`auditctl -l`, `ps -e`), programs on a network or \
+             overlay file system (`findmnt -T FILE`), and disks that are slow (`cat /proc/pressure/io`)",
         ],
         Phase::Load => &[
-            "loading libraries takes long: look for libraries on a network file system (`findmnt -T FILE`), a page cache that is too",
-            "  small (`cat /proc/pressure/memory`), LD_PRELOAD and LD_AUDIT in the environment, and a security scanner",
+            "loading libraries takes long: look for libraries on a network file system (`findmnt -T FILE`), a page cache that is too \
+             small (`cat /proc/pressure/memory`), LD_PRELOAD and LD_AUDIT in the environment, and a security scanner",
         ],
         _ => &[
-            "ending a process takes long: look for memory at its limit, swap (`cat /proc/pressure/memory`), and core dumps that are",
-            "  piped to a program (`cat /proc/sys/kernel/core_pattern`)",
+            "ending a process takes long: look for memory at its limit, swap (`cat /proc/pressure/memory`), and core dumps that are \
+             piped to a program (`cat /proc/sys/kernel/core_pattern`)",
         ],
     };
     let mut fix: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();

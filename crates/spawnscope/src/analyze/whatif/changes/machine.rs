@@ -1,5 +1,7 @@
 //! What the machine makes of launches: giving memory back at their ends, and launching that is slow whatever is launched.
 
+use super::Context;
+use crate::analyze::outside::{Outside, outside_of};
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Forest;
 use crate::analyze::whatif::edits::Edits;
@@ -31,9 +33,30 @@ pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], edits: &mut Ed
         let tax = forest.launches[launch as usize].phases.sum(OWN_TAX).unwrap_or_default();
         if tax > QUICK_LAUNCH {
             let remains = QUICK_LAUNCH.0 as f64 / tax.0 as f64;
+            edits.uncertain += QUICK_LAUNCH.0 as f64 / 2.0;
             OWN_TAX.iter().for_each(|phase| edits.scale(launch, *phase, remains));
             held.push(launch);
         }
     }
+    held
+}
+
+/// No exec and no open waits for permission, whatever launches were asked for: a scanner is there for all or none.
+pub(super) fn without_scanner(context: Context<'_, '_>, edits: &mut Edits) -> Vec<u32> {
+    edits.no_scan = true;
+    let mut held = Vec::new();
+    for (thread, each) in (0..).zip(&context.timelines.threads) {
+        let slices = context.timelines.slices(thread).iter();
+        let scanned = slices.filter(|slice| matches!(outside_of(slice), Outside::Scanner(_)));
+        let waited: u64 = scanned
+            .filter_map(|slice| Some(slice.wake_span.or(slice.off_span)?.0))
+            .sum();
+        if waited > 0 {
+            edits.saves(each.launch, waited as f64);
+            held.push(each.launch);
+        }
+    }
+    held.sort_unstable();
+    held.dedup();
     held
 }

@@ -88,15 +88,17 @@ pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], edits: &
 /// Shortens `create`, and by as much as goes with it what the child pays to give the copies back.
 fn create_at(context: Context<'_, '_>, launch: u32, create: f64, edits: &mut Edits) {
     let each = &context.forest.launches[launch as usize];
-    let Some(own) = each.phases.get(Phase::Create).map(|own| own.0 as f64) else {
+    let Some(own) = each.phases.get(Phase::Create) else {
         return;
     };
+    // Another change may have shortened it before.
+    let own = own.0 as f64 * edits.remaining(launch, Phase::Create);
     if own <= create {
         return;
     }
-    edits.uses_constants = true;
     edits.scale(launch, Phase::Create, create / own);
     let freed = (own - create) * context.constants.free_per_copy.unwrap_or_default();
+    edits.uncertain += create * context.constants.spread + freed * context.constants.free_spread;
     let pays = if each.execs.is_empty() {
         Phase::Teardown
     } else {

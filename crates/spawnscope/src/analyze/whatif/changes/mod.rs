@@ -86,10 +86,7 @@ impl Change {
             }
             Change::NoTeardown => machine::without_teardown(forest, launches, edits),
             Change::QuickLaunch => machine::quick_launch(forest, launches, edits),
-            Change::NoScan => {
-                edits.no_scan = true;
-                launches.to_vec()
-            }
+            Change::NoScan => machine::without_scanner(context, edits),
             Change::Cpus(cpus) => {
                 edits.cpus = Some(cpus);
                 launches.to_vec()
