@@ -15,7 +15,7 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
 SONAME := libvspawn.so.0
 LIBRARIES = $(DESTDIR)$(PREFIX)/lib
 
-.PHONY: build run test lint bench man install install-profiler install-library
+.PHONY: build run test lint bench fixes man install install-profiler install-library
 
 build:
 	@scripts/install-dependencies.sh
@@ -35,6 +35,10 @@ lint:
 
 bench: build
 	$(AS_ROOT) python3 benchmarks/overhead.py --binary $(BINARY)
+
+# Minutes on a quiet machine; arguments as in `make fixes ARGUMENTS=--write`.
+fixes: build
+	$(AS_ROOT) python3 benchmarks/fixes.py --binary $(BINARY) $(ARGUMENTS)
 
 man: build
 	$(BINARY) man docs/man

@@ -10,7 +10,7 @@ pub mod workloads;
 
 use libtest_mimic::{Arguments, Completion, Trial};
 
-use needs::{Need, required};
+use needs::{Need, unmet};
 
 /// A live test: a sentence, what it needs of the machine, and what it does.
 #[derive(Clone, Copy)]
@@ -32,14 +32,8 @@ pub fn main(tests: Vec<LiveTest>) -> std::process::ExitCode {
 
 fn trial(test: LiveTest) -> Trial {
     Trial::ignorable_test(test.name, move || {
-        for need in test.needs {
-            if let Err(reason) = need.check() {
-                let message = format!("needs {}: {reason}", need.name());
-                if required(*need)? {
-                    return Err(message.into());
-                }
-                return Ok(Completion::ignored_with(message));
-            }
+        if let Some(reason) = unmet(test.needs)? {
+            return Ok(Completion::ignored_with(reason));
         }
         (test.run)();
         Ok(Completion::Completed)

@@ -12,7 +12,7 @@ use super::workloads;
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 
 /// Needs of the other crates' tests, and of those in Python, which the variable may name too.
-const OF_OTHERS: [&str; 4] = ["root", "cgroup", "strace", "python"];
+const OF_OTHERS: [&str; 3] = ["root", "cgroup", "strace"];
 
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
@@ -39,10 +39,12 @@ pub enum Need {
     Fanotify,
     /// Python with the classes of PyPI's `perfetto`.
     Perfetto,
+    /// The system's own Python, for workloads in it.
+    Python,
 }
 
 impl Need {
-    const ALL: [Need; 9] = [
+    const ALL: [Need; 10] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
@@ -52,6 +54,7 @@ impl Need {
         Need::Realtime,
         Need::Fanotify,
         Need::Perfetto,
+        Need::Python,
     ];
 
     /// The name in `SPAWNSCOPE_TEST_REQUIRE`.
@@ -66,6 +69,7 @@ impl Need {
             Need::Realtime => "realtime",
             Need::Fanotify => "fanotify",
             Need::Perfetto => "perfetto",
+            Need::Python => "python",
         }
     }
 
@@ -99,12 +103,13 @@ impl Need {
             Need::Perfetto => succeeds(
                 Command::new(python()).args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"]),
             ),
+            Need::Python => succeeds(Command::new("/usr/bin/python3").arg("--version")),
         }
     }
 }
 
 /// Whether the need must be met. A name that is no need is an error: a typing mistake would quietly require nothing.
-pub fn required(need: Need) -> Result<bool, String> {
+fn required(need: Need) -> Result<bool, String> {
     let Ok(names) = std::env::var(REQUIRE) else {
         return Ok(false);
     };
@@ -118,6 +123,21 @@ pub fn required(need: Need) -> Result<bool, String> {
         Some(unknown) => Err(format!("{REQUIRE} names `{unknown}`, which is no need of any test")),
         None => Ok(names.contains(&need.name())),
     }
+}
+
+/// Why these are not all met; an error when the one that is not must be.
+pub fn unmet(needs: &[Need]) -> Result<Option<String>, String> {
+    for need in needs {
+        if let Err(reason) = need.check() {
+            let message = format!("needs {}: {reason}", need.name());
+            return if required(*need)? {
+                Err(message)
+            } else {
+                Ok(Some(message))
+            };
+        }
+    }
+    Ok(None)
 }
 
 /// The Python that has the checkers' packages; `make test` names the one of `scripts/python-environment.sh`.

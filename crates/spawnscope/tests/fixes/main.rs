@@ -1,0 +1,95 @@
+//! Predictions against fixes: pairs of programs, `before` with a cause of slow launches and `after` with its fix applied. This test is
+//! not timed: both do the same work, the fix really removed what it claims, and `whatif` takes it. `benchmarks/fixes.py` measures
+//! how good the predictions are. What a pair consists of is said in `pair.rs`.
+
+#[expect(dead_code, reason = "shared with the live tests, which use the rest")]
+#[path = "../support/mod.rs"]
+mod support;
+
+mod pair;
+mod truth;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use serde_json::Value;
+
+use pair::{Pair, Variant};
+use support::needs::{Need, unmet};
+use support::recording::{launches, report};
+use support::run::spawnscope;
+use support::workloads;
+use truth::Truth;
+
+/// A prediction may be this much longer than the recorded wall: the replay misses it by as much on a busy machine.
+const MOST_OF_THE_WALL: f64 = 1.05;
+
+fn main() -> std::process::ExitCode {
+    let mut arguments = Arguments::from_args();
+    // Some hold a gigabyte.
+    arguments.test_threads = Some(1);
+    let trials = Pair::names().into_iter().map(trial).collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    workloads::remove();
+    conclusion.exit_code()
+}
+
+fn trial(name: String) -> Trial {
+    Trial::ignorable_test(name.clone(), move || {
+        if let Some(reason) = unmet(&needs_of(&name))? {
+            return Ok(Completion::ignored_with(reason));
+        }
+        check(&Pair::built(&name))?;
+        Ok(Completion::Completed)
+    })
+}
+
+fn needs_of(name: &str) -> Vec<Need> {
+    let special: &[Need] = match name {
+        "needless_shell" | "preexec_function" | "python_timeout" => &[Need::Python],
+        "scanner" => &[Need::MountNs, Need::Fanotify],
+        _ => &[],
+    };
+    [&[Need::Ebpf, Need::Cc], special].concat()
+}
+
+fn check(pair: &Pair) -> Result<(), Failed> {
+    let before = pair.recorded(Variant::Before);
+    let after = pair.recorded(Variant::After);
+    if before.output != after.output {
+        return Err("`after` does not print what `before` prints: it does not do the same work".into());
+    }
+    let truth = Truth::of(pair);
+    truth.check(&launches(&before.file), &launches(&after.file))?;
+    check_prediction(pair, &before.file)
+}
+
+fn check_prediction(pair: &Pair, recording: &std::path::Path) -> Result<(), Failed> {
+    let flags = pair.text("whatif");
+    let mut arguments = vec!["whatif".into(), recording.as_os_str().to_owned(), "--json".into()];
+    arguments.extend(flags.split_whitespace().map(Into::into));
+    let said = spawnscope(arguments).expect_code(0);
+    let prediction: Value = serde_json::from_slice(&said.stdout).map_err(|error| format!("whatif --json: {error}"))?;
+    let number = |key: &str| {
+        let value = prediction[key].as_f64();
+        value.ok_or_else(|| Failed::from(format!("whatif --json has no number `{key}`: {prediction}")))
+    };
+    let [wall, predicted, low, high] = [
+        number("wall_ns")?,
+        number("predicted_ns")?,
+        number("low_ns")?,
+        number("high_ns")?,
+    ];
+    let recorded = report(recording)["wall_ns"].as_f64();
+    if Some(wall) != recorded {
+        return Err(format!("whatif says a wall of {wall} ns, the report {recorded:?}").into());
+    }
+    if prediction["changes"].as_array().is_none_or(Vec::is_empty) {
+        return Err(format!("`{flags}` changes nothing: {prediction}").into());
+    }
+    if !(0.0 < predicted && predicted <= MOST_OF_THE_WALL * wall) {
+        return Err(format!("predicts {predicted} ns for a wall of {wall} ns").into());
+    }
+    if !(low <= predicted && predicted <= high) {
+        return Err(format!("predicts {predicted} ns, outside its own interval, {low} to {high}").into());
+    }
+    Ok(())
+}

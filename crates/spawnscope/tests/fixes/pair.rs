@@ -1,0 +1,116 @@
+//! A pair: a folder beside this file, with
+//!
+//! - `before` and `after`, scripts that do the same work and print the same, or programs of those names that `build` makes;
+//! - `whatif`, the flags of `spawnscope whatif` that stand for what was changed;
+//! - `truth`, what was changed, counted (`truth.rs`);
+//! - optionally `build`, run once with the pair's folder as its argument, and `setup`, run before every run;
+//! - optionally (built) `around`, through which every run goes: `around before|after COMMAND...` sets the stage for the command.
+//!
+//! All of them are run in a working directory of the pair's own. `benchmarks/fixes.py` runs them in the same way.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::support::run::{Record, run};
+
+const FOLDERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixes");
+/// Failed execs along PATH are counted, so that PATH has to be known.
+const PATH: &str = "/usr/bin:/bin";
+
+#[derive(Clone, Copy)]
+pub enum Variant {
+    Before,
+    After,
+}
+
+impl Variant {
+    fn name(self) -> &'static str {
+        match self {
+            Variant::Before => "before",
+            Variant::After => "after",
+        }
+    }
+}
+
+/// A pair whose programs are built, in a working directory.
+pub struct Pair {
+    folder: PathBuf,
+    work: TempDir,
+}
+
+/// A recording of one of the variants.
+pub struct Recorded {
+    pub output: Vec<u8>,
+    pub file: PathBuf,
+    /// What holds the file.
+    _record: Record,
+}
+
+impl Pair {
+    /// All of them.
+    pub fn names() -> Vec<String> {
+        let entries = std::fs::read_dir(FOLDERS).expect("the folder of the pairs");
+        let entries = entries.map(|entry| entry.expect("an entry"));
+        let mut names: Vec<String> = entries
+            .filter(|entry| entry.path().is_dir())
+            .map(|entry| entry.file_name().into_string().expect("an ASCII name"))
+            .collect();
+        names.sort();
+        assert!(names.len() >= 12, "the pairs are found");
+        names
+    }
+
+    pub fn built(name: &str) -> Pair {
+        let pair = Pair {
+            folder: Path::new(FOLDERS).join(name),
+            work: tempfile::tempdir().expect("a temporary directory"),
+        };
+        pair.step("build", &[pair.folder.as_os_str()]);
+        pair
+    }
+
+    /// A file of the pair's folder.
+    pub fn text(&self, file: &str) -> String {
+        let path = self.folder.join(file);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// Runs a variant under the recorder.
+    pub fn recorded(&self, variant: Variant) -> Recorded {
+        self.step("setup", &[]);
+        let mut record = Record::new().flags(&["--quiet"]);
+        if self.work.path().join("around").exists() {
+            record = record.through(&["./around", variant.name()]);
+        }
+        let mut command = record.command([self.program(variant.name())]);
+        let finished = run(self.at_home(&mut command)).expect_code(0);
+        Recorded {
+            output: finished.stdout,
+            file: record.file(),
+            _record: record,
+        }
+    }
+
+    /// What was built comes first.
+    fn program(&self, name: &str) -> PathBuf {
+        let built = self.work.path().join(name);
+        if built.exists() { built } else { self.folder.join(name) }
+    }
+
+    fn step(&self, name: &str, arguments: &[&OsStr]) {
+        let step = self.folder.join(name);
+        if step.exists() {
+            run(self.at_home(Command::new(step).args(arguments))).expect_code(0);
+        }
+    }
+
+    fn at_home<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command
+            .current_dir(self.work.path())
+            .env("PATH", PATH)
+            .env("LC_ALL", "C")
+    }
+}

@@ -1,0 +1,78 @@
+//! What a fix changes, counted: each line of a pair's `truth` is a KEY and how many there are `before` and `after`. Keys:
+//! `command=NAME` launches of a command, `execs` and `failed_execs`, `without_exec` launches that never exec, `forks` launches by fork,
+//! `loads` launches with a dynamic loader.
+
+use libtest_mimic::Failed;
+
+use super::pair::Pair;
+use crate::support::launches::{Launch, Launches};
+
+pub struct Truth {
+    lines: Vec<Line>,
+}
+
+struct Line {
+    key: String,
+    before: usize,
+    after: usize,
+}
+
+impl Truth {
+    pub fn of(pair: &Pair) -> Truth {
+        let lines: Vec<Line> = pair.text("truth").lines().map(line).collect();
+        assert!(!lines.is_empty(), "`truth` says nothing");
+        Truth { lines }
+    }
+
+    pub fn check(&self, before: &Launches, after: &Launches) -> Result<(), Failed> {
+        let counts = |line: &Line| (count(&line.key, before), count(&line.key, after));
+        let wrong: Vec<String> = self
+            .lines
+            .iter()
+            .filter(|line| counts(line) != (line.before, line.after))
+            .map(|line| {
+                format!(
+                    "{} should go from {} to {}, but {:?}",
+                    line.key,
+                    line.before,
+                    line.after,
+                    counts(line)
+                )
+            })
+            .collect();
+        if wrong.is_empty() {
+            Ok(())
+        } else {
+            Err(wrong.join("; ").into())
+        }
+    }
+}
+
+fn line(text: &str) -> Line {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let &[key, before, after] = words.as_slice() else {
+        panic!("a line of `truth` is KEY BEFORE AFTER, not `{text}`")
+    };
+    let number = |word: &str| word.parse().unwrap_or_else(|error| panic!("{word}: {error}"));
+    Line {
+        key: key.to_owned(),
+        before: number(before),
+        after: number(after),
+    }
+}
+
+fn count(key: &str, launches: &Launches) -> usize {
+    let matching = |wanted: &dyn Fn(&Launch) -> bool| launches.all(wanted).len();
+    match key.strip_prefix("command=") {
+        Some(command) => matching(&|launch| launch.command() == command),
+        None => match key {
+            "execs" => launches.0.iter().map(|launch| launch.programs().len()).sum(),
+            "failed_execs" => launches.0.iter().map(|launch| launch.failed_execs().len()).sum(),
+            "without_exec" => matching(&|launch| launch.programs().is_empty()),
+            // The command itself has none.
+            "forks" => matching(&|launch| launch.json()["mechanism"] == "fork"),
+            "loads" => matching(&|launch| launch.phase_ns("load").is_some_and(|load| load > 0)),
+            unknown => panic!("`truth` counts `{unknown}`, which is nothing"),
+        },
+    }
+}
