@@ -3,6 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]
 
+mod advice_machine;
+mod advice_parents;
+mod advice_scanner;
 mod builder;
 mod critical_path;
 mod drift;

@@ -1,11 +1,12 @@
 //! A shell that launches one program after another and waits for each, with the slices that go with it.
 
+use spawnscope::analyze::advice::{Advice, Advices};
 use spawnscope::analyze::replay::Replay;
 use spawnscope::analyze::timeline::Timelines;
 use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::analyze::whatif::constants::Constants;
 use spawnscope::analyze::whatif::{Fix, Prediction, WhatIf};
-use spawnscope::analyze::{Forest, SliceCollection};
+use spawnscope::analyze::{Causes, Forest, SliceCollection};
 use spawnscope::event::{LaunchId, Nanos, TaskId};
 use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
 
@@ -31,8 +32,13 @@ pub(crate) struct Serial {
 
 impl Serial {
     pub(crate) fn new() -> Serial {
+        Serial::of("/bin/bash", &["bash", "script.sh"])
+    }
+
+    /// One in which another program launches.
+    pub(crate) fn of(path: &str, argv: &[&str]) -> Serial {
         Serial {
-            builder: Builder::command("/bin/bash", &["bash", "script.sh"], 1_000_000_000),
+            builder: Builder::command(path, argv, 1_000_000_000),
             slices: Vec::new(),
             on: 0,
             now: SHELL,
@@ -87,6 +93,11 @@ impl Serial {
         (row.created.unwrap().0, row.zombie.unwrap().0)
     }
 
+    /// The shell has its CPU again, after slices that were made by hand.
+    pub(crate) fn now_is(&mut self, now: u64) {
+        self.end(now);
+    }
+
     fn end(&mut self, reaped: u64) {
         self.on = reaped;
         self.now = reaped + BETWEEN;
@@ -109,6 +120,28 @@ pub(crate) fn timelines(recording: &Recording, forest: &Forest<'_>, slices: &[Sl
     let mut collection = SliceCollection::new(recording, forest, &[]);
     slices.iter().for_each(|slice| collection.push(slice.clone()));
     collection.finish()
+}
+
+/// What is worth changing about a recording.
+pub(crate) fn advices((recording, slices): &(Recording, Vec<SliceRow>)) -> Advices {
+    let forest = Forest::grow(recording);
+    let timelines = timelines(recording, &forest, slices);
+    Causes::find(recording, &forest, &timelines).unwrap().advices
+}
+
+/// The one piece of advice of a rule.
+pub(crate) fn only(advices: &Advices, rule: &str) -> Advice {
+    let mut told = advices.worth.iter().filter(|advice| advice.finding.rule == rule);
+    let advice = told.next().unwrap_or_else(|| panic!("no {rule} in {advices:?}"));
+    assert!(told.next().is_none(), "more than one {rule}: {advices:?}");
+    let [expected, least, most] = advice.saving;
+    assert!(least <= expected && expected <= most, "{:?}", advice.saving);
+    advice.clone()
+}
+
+/// Whether a rule has nothing to tell.
+pub(crate) fn is_silent(advices: &Advices, rule: &str) -> bool {
+    !advices.worth.iter().any(|advice| advice.finding.rule == rule)
 }
 
 /// Predicts the wall with some launches changed, given by their numbers.
