@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod advice_system;
 mod arguments;
 mod causes;
 mod commands;
@@ -28,6 +29,7 @@ fn main() -> std::process::ExitCode {
         arguments::tests(),
         setup_and_loader::tests(),
         causes::tests(),
+        advice_system::tests(),
         waits::tests(),
         histories::tests(),
         reaping::tests(),

@@ -10,12 +10,11 @@ use crate::analyze::replay::place::is_alone;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
 use crate::event::Nanos;
-use crate::record::reader::SliceRow;
 use crate::units;
 
 /// One parent that slept through so many ends does it by habit.
 const HABIT: usize = 3;
-/// A parent's sleeps before a child's end that are looked at.
+/// What a parent waited for before it reaped is looked at so far back.
 const LOOKED_AT: usize = 8;
 
 /// How a parent slept while one child lived.
@@ -23,7 +22,7 @@ const LOOKED_AT: usize = 8;
 enum Slept {
     /// Once, over its end.
     ThroughItsEnd,
-    /// Several times, the last one over its end.
+    /// Several times, at last over its end.
     AgainAndAgain,
 }
 
@@ -58,26 +57,23 @@ fn all_slept(ground: &Ground<'_, '_>) -> Vec<Option<Slept>> {
 
 fn slept_through(ground: &Ground<'_, '_>, parent: u32, child: u32) -> Option<Slept> {
     let at = &ground.launch(child).instants;
-    let (created, zombie) = (at.created?, at.zombie?);
+    let (created, zombie, reaped) = (at.created?, at.zombie?, at.reaped?);
     let timelines = ground.whatif.timelines;
     let slices = timelines.slices(timelines.threads[child as usize].creator.unwrap_or(parent));
-    let begun = slices.partition_point(|slice| slice.off <= zombie);
-    let last = slices[..begun].last()?;
-    let woken = Nanos(last.off.0 + last.wake_span?.0);
-    if !is_sleep(last) || woken <= zombie {
-        return None;
+    let before = slices.partition_point(|slice| slice.off < reaped);
+    let last = slices[..before].iter().rev().take(LOOKED_AT);
+    let sleeps: Vec<Nanos> = last
+        .take_while(|slice| slice.off >= created)
+        .filter(|slice| outside_of(slice) == Outside::Timer)
+        .filter_map(|slice| Some(Nanos(slice.off.0 + slice.wake_span?.0)))
+        .collect();
+    let woken_too_late = sleeps.iter().any(|woken| *woken > zombie);
+    let woken_in_time = sleeps.iter().any(|woken| *woken <= zombie);
+    match (woken_too_late, woken_in_time) {
+        (true, true) => Some(Slept::AgainAndAgain),
+        (true, false) => Some(Slept::ThroughItsEnd),
+        (false, _) => None,
     }
-    let before = slices[..begun].iter().rev().skip(1).take(LOOKED_AT);
-    let mut since_birth = before.take_while(|slice| slice.off >= created);
-    if since_birth.any(is_sleep) {
-        Some(Slept::AgainAndAgain)
-    } else {
-        Some(Slept::ThroughItsEnd)
-    }
-}
-
-fn is_sleep(slice: &SliceRow) -> bool {
-    outside_of(slice) == Outside::Timer
 }
 
 fn finding(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {

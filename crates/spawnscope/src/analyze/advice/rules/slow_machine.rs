@@ -3,6 +3,7 @@
 use super::super::ground::time;
 use super::super::{Basis, Finding, Ground};
 use crate::analyze::launch::Launch;
+use crate::analyze::outside::{Outside, outside_of};
 use crate::analyze::phases::Phase;
 use crate::analyze::statistics::median;
 use crate::analyze::whatif::Fix;
@@ -33,7 +34,7 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     vec![finding(ground, launches, Nanos(middle as u64))]
 }
 
-/// What a launch costs without what other rules find: a large parent, closing descriptors, waiting for a CPU.
+/// What a launch costs without what other rules find: a large parent, closing descriptors, waiting for a CPU or a scanner.
 fn own_cost(ground: &Ground<'_, '_>, index: u32) -> Option<f64> {
     let launch = ground.launch(index);
     let cost = launch.phases.sum(OF_THE_MACHINE)?.0 as f64;
@@ -45,11 +46,11 @@ fn own_cost(ground: &Ground<'_, '_>, index: u32) -> Option<f64> {
         0.0
     };
     let closed = launch.setup_close_span.unwrap_or_default().0;
-    Some(cost - copied - closed as f64 - waited_for_cpu(ground, index) as f64)
+    Some(cost - copied - closed as f64 - waited_for_others(ground, index) as f64)
 }
 
-/// How long the first thread of a launch could have run outside of its work, but had no CPU.
-fn waited_for_cpu(ground: &Ground<'_, '_>, index: u32) -> u64 {
+/// How long the first thread of a launch, outside of its work, had no CPU or no permission.
+fn waited_for_others(ground: &Ground<'_, '_>, index: u32) -> u64 {
     let launch = ground.launch(index);
     let loaded = launch.execs.last().and_then(|exec| exec.loaded);
     let is_tax =
@@ -62,6 +63,7 @@ fn waited_for_cpu(ground: &Ground<'_, '_>, index: u32) -> u64 {
         .filter_map(|slice| {
             let blocked = match slice.reason {
                 LeftCpu::Preempted => Nanos(0),
+                _ if matches!(outside_of(slice), Outside::Scanner(_)) => Nanos(0),
                 _ => slice.wake_span?,
             };
             Some(slice.off_span?.since(blocked).0)
