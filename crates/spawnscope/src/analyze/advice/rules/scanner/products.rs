@@ -37,7 +37,7 @@ const PRODUCTS: [(&[&str], &[&str]); 3] = [
 pub(super) fn fix(daemons: &[String]) -> Vec<String> {
     let is_there = |names: &&[&str]| {
         let is_named = |name: &&str| daemons.iter().any(|daemon| daemon.starts_with(*name));
-        names.iter().any(|name| is_named(name))
+        names.iter().any(is_named)
     };
     let known = PRODUCTS.iter().filter(|(names, _)| is_there(names));
     let mut fix = vec![
