@@ -42,7 +42,7 @@ fn from_parent(
         let (create, bytes) = of(number);
         let spans = Spans {
             create,
-            exec: 4_000_000,
+            exec: 2_000_000,
             teardown: 4_000_000,
             ..Spans::USUAL
         };
@@ -125,7 +125,7 @@ fn small_parents_and_vfork_are_left_alone() {
 #[test]
 fn a_parent_that_grows_is_told_what_it_would_have_cost_at_first() {
     let create = |number: u64| SMALL + number * 50_000;
-    let recorded = from_parent("/usr/bin/python3", 60, TRUE, |number| {
+    let recorded = from_parent("/usr/bin/python3", 60, None, |number| {
         (create(number), 20_000_000 + number * 5_000_000)
     });
     let advice = only(&advices(&recorded), "growing-parent");
