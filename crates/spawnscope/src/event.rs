@@ -136,6 +136,10 @@ pub struct Launched {
     pub mechanism: Option<Mechanism>,
     /// When the parent entered that call: the start of `create`; `None` when that was not seen.
     pub entered: Option<Nanos>,
+    /// When the parent began the system calls that go before it (signals, pipes), if there were any.
+    pub prepared: Option<Nanos>,
+    /// When the parent was done with the system calls that went after the last reaping of a child.
+    pub parent_tidied: Option<Nanos>,
     /// The parent's weight at that time.
     pub parent_memory: Option<ParentMemory>,
 }

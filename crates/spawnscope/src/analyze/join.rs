@@ -44,6 +44,8 @@ impl<'a> Joiner<'a> {
     fn launch(&self, row: &LaunchRow, exec_rows: &[&'a ExecRow]) -> Launch<'a> {
         let execs: Vec<Exec<'a>> = exec_rows.iter().map(|exec| self.exec(exec)).collect();
         let instants = Instants {
+            prepare: row.prepare,
+            parent_tidied: row.parent_tidied,
             create: row.create,
             created: row.created,
             first_run: row.first_run,

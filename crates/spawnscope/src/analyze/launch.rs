@@ -74,6 +74,13 @@ impl Launch<'_> {
         at.create.or(at.created).or(at.first_run).or_else(first_exec)
     }
 
+    /// Which of its execs, from 0, was the last one entered by an instant; 0 also before the first.
+    #[must_use]
+    pub fn exec_at(&self, at: Nanos) -> usize {
+        let entered = |exec: &Exec<'_>| exec.enter.is_none_or(|enter| enter <= at);
+        self.execs.partition_point(entered).saturating_sub(1)
+    }
+
     /// The latest known instant that belongs to it; `None` while it runs. The recorder's reaping of the command does not.
     #[must_use]
     pub fn end(&self) -> Option<Nanos> {
@@ -102,6 +109,10 @@ impl Launch<'_> {
 /// The instants that bound a launch's phases, those of its execs apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instants {
+    /// The parent began the system calls that go before the launch.
+    pub prepare: Option<Nanos>,
+    /// The parent was done with those that went after its last reaping before this launch.
+    pub parent_tidied: Option<Nanos>,
     /// The parent entered the call.
     pub create: Option<Nanos>,
     /// The process existed.

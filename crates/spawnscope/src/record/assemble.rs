@@ -186,7 +186,9 @@ impl Assembler {
     }
 
     fn launched(&mut self, at: Nanos, id: LaunchId, launched: &Launched) {
-        let entered = launched.entered.map(|entered| self.relative(entered));
+        let relative = |instant: Option<Nanos>| instant.map(|instant| self.relative(instant));
+        let entered = relative(launched.entered);
+        let (prepared, parent_tidied) = (relative(launched.prepared), relative(launched.parent_tidied));
         self.give_pid(launched.pid, id);
         self.launch(launched.parent);
         if let Some(reaper) = launched.reaper {
@@ -199,6 +201,8 @@ impl Assembler {
         row.mechanism = launched.mechanism;
         row.create = entered;
         row.created = Some(at);
+        row.prepare = prepared;
+        row.parent_tidied = parent_tidied;
         row.parent_rss_bytes = launched.parent_memory.map(|memory| memory.rss_bytes);
         row.parent_table_bytes = launched.parent_memory.map(|memory| memory.page_table_bytes);
     }

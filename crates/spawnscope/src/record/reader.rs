@@ -306,6 +306,8 @@ fn launch(fields: &mut Fields) -> Result<LaunchRow, BadValue> {
         name: fields.optional()?,
         setup_closes: fields.optional()?,
         setup_close_span: fields.optional()?,
+        prepare: fields.optional()?,
+        parent_tidied: fields.optional()?,
     })
 }
 

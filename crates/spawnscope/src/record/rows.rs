@@ -169,6 +169,8 @@ pub struct LaunchRow {
     pub name: Option<TextId>,
     pub setup_closes: Option<u32>,
     pub setup_close_span: Option<Nanos>,
+    pub prepare: Option<Nanos>,
+    pub parent_tidied: Option<Nanos>,
 }
 
 /// One successful `execve`.

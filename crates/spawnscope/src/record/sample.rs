@@ -74,6 +74,8 @@ pub(super) fn launched(at: u64, parent: LaunchId, child: LaunchId, pid: i32) -> 
         pid_for_reaper: Pid(pid),
         mechanism: Some(Mechanism::Fork),
         entered: Some(instant(at.saturating_sub(50))),
+        prepared: Some(instant(at.saturating_sub(60))),
+        parent_tidied: Some(instant(at.saturating_sub(80))),
         parent_memory: Some(ParentMemory {
             rss_bytes: 4_000_000,
             page_table_bytes: 80_000,

@@ -6,7 +6,7 @@
 -- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
@@ -81,7 +81,10 @@ CREATE TABLE launch (
     name_text          INTEGER,             -- comm, only for processes that existed before
     setup_closes       INTEGER,             -- calls of close and close_range between its creation and its first successful execve;
                                             -- NULL: unknown, never executed anything, or is the command itself, set up by the recorder
-    setup_close_span   INTEGER              -- span: time in those calls, and between two of them with no other system call between
+    setup_close_span   INTEGER,             -- span: time in those calls, and between two of them with no other system call between
+    prepare_ns         INTEGER,             -- the parent began the system calls that go before the launch: on signals, pipes, descriptors, less than
+                                            -- 30 us apart and nothing else between; NULL: unknown, or none
+    parent_tidied_ns   INTEGER              -- the same calls after the parent's last reaping before this launch were done; NULL: unknown, or none
 );
 
 -- One row a successful execve, in the order they happened (rowid).

@@ -208,6 +208,8 @@ fn write_launches(transaction: &Transaction, launches: &[LaunchRow]) -> rusqlite
             row.name.map(text),
             row.setup_closes,
             nanos(row.setup_close_span),
+            nanos(row.prepare),
+            nanos(row.parent_tidied),
         ])?;
     }
     Ok(())

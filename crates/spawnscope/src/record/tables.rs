@@ -84,9 +84,16 @@ pub(super) const LAUNCH: Table = Table {
         "name_text",
         "setup_closes",
         "setup_close_span",
+        "prepare_ns",
+        "parent_tidied_ns",
     ],
     since: 1,
-    later: &[("setup_closes", 2), ("setup_close_span", 2)],
+    later: &[
+        ("setup_closes", 2),
+        ("setup_close_span", 2),
+        ("prepare_ns", 4),
+        ("parent_tidied_ns", 4),
+    ],
 };
 
 pub(super) const EXEC: Table = Table {

@@ -71,6 +71,8 @@ impl Unfinished {
                 name: None,
                 setup_closes: None,
                 setup_close_span: None,
+                prepare: None,
+                parent_tidied: None,
             },
             threads: HashMap::new(),
             awaited: HashMap::new(),

@@ -212,5 +212,7 @@ pub(crate) fn blank(id: LaunchId, parent: Option<LaunchId>, origin: Origin) -> L
         name: None,
         setup_closes: None,
         setup_close_span: None,
+        prepare: None,
+        parent_tidied: None,
     }
 }

@@ -69,7 +69,7 @@ fn a_builtin_needs_no_fork_unless_its_output_is_read() {
     let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
     let recorded = serial.finish();
     let spans = Spans::USUAL;
-    let gone = spans.setup + spans.exec + spans.load + spans.run;
+    let gone = spans.exec + spans.load + spans.run;
     assert_eq!(saved(&recorded, &[(Change::Builtin, &[launch])]), gone);
 }
 
@@ -104,6 +104,7 @@ fn vfork_costs_what_was_measured_and_frees_what_fork_copied() {
     let constants = Constants {
         fork_create: Some(100_000.0),
         vfork_create: Some(50_000.0),
+        page_free: None,
         free_per_copy: Some(0.2),
         spread: 0.1,
         free_spread: 0.1,
@@ -195,6 +196,24 @@ fn a_program_given_by_its_file_is_not_looked_for() {
             .failed_exec_at(launch, &path, libc::ENOENT, first_run + 2_000 * directory);
     }
     assert_eq!(saved(&serial.finish(), &[(Change::Absolute, &[launch])]), 12_000);
+}
+
+#[test]
+fn what_a_parent_does_for_a_launch_goes_with_it() {
+    let mut serial = Serial::new();
+    let launch = serial.launch(&Spans::USUAL, DIRNAME);
+    let next = serial.launch(&Spans::USUAL, DIRNAME);
+    let at = |instant: Option<Nanos>| instant.unwrap().0;
+    let (create, reaped) = (
+        at(serial.builder.row(launch).create),
+        at(serial.builder.row(launch).reaped),
+    );
+    serial.builder.row(launch).prepare = Some(Nanos(create - 40_000));
+    serial.builder.row(next).parent_tidied = Some(Nanos(reaped + 70_000));
+    assert_eq!(
+        saved(&serial.finish(), &[(Change::Remove, &[launch])]),
+        LAUNCH + 110_000
+    );
 }
 
 #[test]

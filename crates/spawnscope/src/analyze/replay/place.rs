@@ -15,7 +15,8 @@ pub struct Stage(u16);
 pub enum Doing {
     /// A phase of the launch.
     Phase(Phase),
-    /// The parent, from the making of its child until the child ends, with no other child at hand.
+    /// The parent: from the making of its child until the child ends, with no other child at hand; and the system calls
+    /// that go before the making and after the reaping.
     Attend,
 }
 
@@ -137,10 +138,7 @@ fn own_places(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Place)> {
         if matches!(piece.phase, Phase::Create | Phase::Reap) {
             continue;
         }
-        let behind = each
-            .execs
-            .partition_point(|exec| exec.enter.is_none_or(|enter| enter <= piece.start));
-        let exec = behind.saturating_sub(1);
+        let exec = each.exec_at(piece.start);
         let stage = Stage::new(piece.phase, exec);
         places.push((piece.start, Place { launch, stage }));
         places.push((
@@ -174,11 +172,18 @@ fn makings(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, laun
         if !is_maker {
             continue;
         }
+        if let Some(prepare) = at.prepare {
+            push(prepare, create, child, Stage(ATTEND));
+        }
         push(create, created, child, Stage::new(Phase::Create, 0));
         if let Some(reaped) = at.reaped.filter(|_| is_alone(forest, children, position)) {
             let ended = at.zombie.unwrap_or(reaped).clamp(created, reaped.max(created));
             push(created, ended, child, Stage(ATTEND));
             push(ended, reaped, child, Stage::new(Phase::Reap, 0));
+            let next = children.get(position + 1).map(|next| &forest.launches[*next].instants);
+            if let Some(tidied) = next.and_then(|next| next.parent_tidied) {
+                push(reaped, tidied, child, Stage(ATTEND));
+            }
         }
     }
     made

@@ -206,6 +206,13 @@ impl<'p, W: Watch> Play<'p, W> {
         true
     }
 
+    /// Who did not sleep loses nothing on waking up.
+    fn skip_loss(&mut self, thread: ThreadIndex) {
+        let (position, _) = &mut self.next[thread as usize];
+        let behind = self.programs.steps[thread as usize].get(*position + 1);
+        *position += usize::from(matches!(behind, Some(Step::Lose(..))));
+    }
+
     /// A thread's slice is over, or its run. Who waits gets the CPU in the former case.
     fn leave(&mut self, cpu: u32) {
         let Some(thread) = self.cpus[cpu as usize] else { return };
@@ -275,6 +282,7 @@ impl<'p, W: Watch> Play<'p, W> {
             Step::Wait(token, _) => {
                 let signal = &mut self.signals[token as usize];
                 if *signal == Signal::Given {
+                    self.skip_loss(thread);
                     return true;
                 }
                 *signal = Signal::Awaited(thread);

@@ -15,6 +15,8 @@ pub struct Constants {
     pub vfork_create: Option<f64>,
     /// What is paid at exec or exit to give copied page tables back, for each nanosecond that copying them took.
     pub free_per_copy: Option<f64>,
+    /// What is paid to give back the tables of a MiB of small pages.
+    pub page_free: Option<f64>,
     /// Half the spread of the costs of creation, as a share of them.
     pub spread: f64,
     /// The same of `free_per_copy`.
@@ -41,6 +43,7 @@ impl Constants {
         Constants {
             fork_create: nanos(Constant::ForkCreate).or(observed.fork_create),
             vfork_create: nanos(Constant::VforkCreate).or(observed.vfork_create),
+            page_free: nanos(Constant::PageFree),
             free_per_copy: ratio.map(|(free, copy)| free / copy).or(observed.free_per_copy),
             spread: measured(Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
             free_spread: [Constant::PageFree, Constant::PageCopy]
@@ -64,6 +67,7 @@ impl Constants {
             vfork_create: vfork_create.map(|least| least.min(MOST_VFORK_CREATE)),
             fork_create: fork_create.map(|least| least.min(MOST_FORK_CREATE)),
             free_per_copy: Some(USUAL_FREE_PER_COPY),
+            page_free: None,
             spread: UNMEASURED_SPREAD,
             free_spread: UNMEASURED_SPREAD,
         }

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use crate::analyze::phases::Phase;
+use crate::analyze::launch::Launch;
+use crate::analyze::phases::{Phase, Piece, pieces};
 use crate::analyze::replay::place::{Doing, Place, Stage};
 use crate::analyze::tree::Forest;
 use crate::event::Nanos;
@@ -15,6 +16,8 @@ pub struct Edits {
     removed: Vec<bool>,
     /// By launch: what remains of each phase, as a factor.
     factors: Vec<[f32; Phase::ALL.len()]>,
+    /// By launch: what remains of its parent's attending to it.
+    attention: Vec<f32>,
     /// The same for single pieces of launches that exec more than once.
     pieces: HashMap<Place, f32>,
     /// By launch: its parent waits until its exec, as after vfork.
@@ -41,6 +44,7 @@ impl Edits {
         Edits {
             removed: vec![false; count],
             factors: vec![[1.0; Phase::ALL.len()]; count],
+            attention: vec![1.0; count],
             pieces: HashMap::new(),
             waited_for: vec![false; count],
             reaped_at_once: vec![false; count],
@@ -85,10 +89,15 @@ impl Edits {
         *self.pieces.entry(Place { launch, stage }).or_insert(1.0) *= factor as f32;
     }
 
-    /// Roughly so many nanoseconds are saved at a launch by what was edited in pieces of it, or for all launches alike.
+    /// Roughly so many nanoseconds are saved at a launch by what is different for all of them alike.
     pub(super) fn saves(&mut self, launch: u32, nanos: f64) {
         self.changed[launch as usize] = true;
         *self.saved.entry(launch).or_default() += nanos;
+    }
+
+    /// A parent has nothing to do for a launch.
+    pub(super) fn unattend(&mut self, launch: u32) {
+        self.attention[launch as usize] = 0.0;
     }
 
     /// A parent waits for a launch as after vfork.
@@ -119,7 +128,7 @@ impl Edits {
         let piece = if self.pieces.is_empty() { 1.0 } else { of_piece() };
         let phase = match place.stage.doing() {
             Doing::Phase(phase) => self.factors[place.launch as usize][phase as usize],
-            Doing::Attend => 1.0,
+            Doing::Attend => self.attention[place.launch as usize],
         };
         f64::from(phase * piece)
     }
@@ -139,10 +148,25 @@ impl Edits {
         if self.reaped_at_once[index] {
             return launch.phases.get(Phase::Reap).unwrap_or_default().0 as f64;
         }
+        let number = index as u32;
+        let otherwise = self.saved.get(&number).copied().unwrap_or_default();
+        let has_pieces = launch.execs.len() > 1 && !self.pieces.is_empty();
+        if has_pieces {
+            return self.saving_of_pieces(launch, number) + otherwise;
+        }
         let of_phase = |(phase, time): (Phase, Option<Nanos>)| {
             time.unwrap_or_default().0 as f64 * (1.0 - f64::from(self.factors[index][phase as usize]))
         };
-        let of_phases: f64 = launch.phases.iter().map(of_phase).sum();
-        of_phases + self.saved.get(&(index as u32)).copied().unwrap_or_default()
+        launch.phases.iter().map(of_phase).sum::<f64>() + otherwise
+    }
+
+    fn saving_of_pieces(&self, launch: &Launch<'_>, number: u32) -> f64 {
+        let pieces = pieces(launch.origin, &launch.instants, &launch.execs, None);
+        let of_piece = |piece: &Piece| {
+            let stage = Stage::new(piece.phase, launch.exec_at(piece.start));
+            let remains = self.factor(Place { launch: number, stage });
+            piece.end.since(piece.start).0 as f64 * (1.0 - remains)
+        };
+        pieces.iter().map(of_piece).sum()
     }
 }

@@ -104,6 +104,8 @@ fn launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
         pid_for_reaper: pid(launch.pid_for_reaper),
         mechanism: mechanism(launch),
         entered: seen(launch.entered),
+        prepared: seen(launch.prepared),
+        parent_tidied: seen(launch.tidied),
         parent_memory: (launch.parent_table_bytes != 0).then_some(ParentMemory {
             rss_bytes: launch.parent_rss_pages * page_bytes,
             page_table_bytes: launch.parent_table_bytes,

@@ -30,6 +30,9 @@ static __always_inline void emit_launch(struct task_struct *parent, struct task_
 	launch->flags = seen ? creator->clone_flags : 0;
 	launch->parent_rss_pages = mm ? rss_pages(mm) : 0;
 	launch->parent_table_bytes = mm ? BPF_CORE_READ(mm, pgtables_bytes.counter) : 0;
+	launch->prepared = seen ? creator->errand_since : 0;
+	launch->tidied = creator->tidied;
+	creator->errand_since = 0;
 	launch->syscall = creator->syscall;
 	launch->pid = visible_tid(child);
 	__u32 level = BPF_CORE_READ(child, real_parent, thread_pid, level), namespace;

@@ -3,6 +3,8 @@
  * thread sits in when it leaves the CPU. */
 #pragma once
 
+#include "errands.h"
+
 static __always_inline void enter_clone(struct WireTask *task, struct pt_regs *regs, long number)
 {
 	__u64 first = regs->di;
@@ -22,30 +24,6 @@ static __always_inline void enter_exec(struct WireTask *task)
 	task->exec_entry_cpu = cpu_time(task, now);
 }
 
-static __always_inline bool closes(long number)
-{
-	return number == NR_close || number == NR_close_range;
-}
-
-/* A call of close or close_range is entered or returns during set-up. */
-static __always_inline void continue_closing(struct WireTask *task)
-{
-	__u64 now = bpf_ktime_get_ns();
-	if (task->close_run_since)
-		task->setup_close_span += now - task->close_run_since;
-	task->close_run_since = now;
-}
-
-static __always_inline void enter_in_setup(struct WireTask *task, long number)
-{
-	if (closes(number)) {
-		continue_closing(task);
-		task->setup_closes++;
-	} else {
-		task->close_run_since = 0;
-	}
-}
-
 static __always_inline bool is_terminal(__u64 fd)
 {
 	struct file *file = file_of(bpf_get_current_task_btf(), fd);
@@ -63,8 +41,10 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 		return 0;
 	task->syscall = number;
 	task->argument = regs->di;
-	if (task->flags & TASK_IN_SETUP)
-		enter_in_setup(task, number);
+	if (is_errand(number))
+		enter_errand(task, number);
+	else if (!creates(number))
+		end_errands(task);
 	switch (number) {
 	case NR_clone: case NR_clone3: case NR_fork: case NR_vfork:
 		enter_clone(task, regs, number);
@@ -146,11 +126,9 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 	}
 	if (task->load_state == LOAD_RUNNING)
 		loader_looked(task, number, result);
+	if (is_errand(number))
+		leave_errand(task, number);
 	switch (number) {
-	case NR_close: case NR_close_range:
-		if (task->flags & TASK_IN_SETUP)
-			continue_closing(task);
-		break;
 	case NR_execve: case NR_execveat:
 		if (result < 0)
 			exec_failed(task, regs, number, result);
@@ -158,12 +136,16 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 			begin_loading(task);
 		break;
 	case NR_wait4:
-		if (result > 0)
+		if (result > 0) {
+			begin_tidying(task);
 			emit_reaped(task, result);
+		}
 		break;
 	case NR_waitid:
-		if (result == 0)
+		if (result == 0) {
+			begin_tidying(task);
 			waitid_returned(task, regs);
+		}
 	}
 	return 0;
 }

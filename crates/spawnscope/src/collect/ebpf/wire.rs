@@ -33,6 +33,9 @@ pub const KIND_FILE_NAMED: u32 = 12;
 /// One more than the last kind: the size of the table of losses.
 pub const KIND_END: u32 = 13;
 
+/// More than this between two errands of a thread is work of its own.
+pub const ERRAND_GAP_NS: u64 = 30_000;
+
 /// Longest path kept, with its NUL (the kernel's PATH_MAX).
 pub const PATH_BYTES: u32 = 4096;
 /// Longest interpreter name kept, with its NUL (the kernel's limit for a `#!` line).
@@ -125,6 +128,9 @@ pub struct WireLaunch {
     pub flags: u64,
     pub parent_rss_pages: u64,
     pub parent_table_bytes: u64,
+    /// The creator's errands before this launch, and after its last reaping, see `errand_since` and `tidied`; 0: none.
+    pub prepared: u64,
+    pub tidied: u64,
     /// Number of the system call; negative when its entry was not seen.
     pub syscall: i32,
     pub pid: u32,
@@ -342,6 +348,12 @@ pub struct WireTask {
     /// came since; else 0. The time from each such instant to the next makes up `setup_close_span`.
     pub close_run_since: u64,
     pub setup_close_span: u64,
+    /// When the errands began that the thread is on, and when the last of them returned. Errands are the calls that go
+    /// with launching: on signals, pipes, descriptors, children; less than ERRAND_GAP_NS apart, nothing else between.
+    pub errand_since: u64,
+    pub errand_last: u64,
+    /// When the errands that followed its last reaping were done.
+    pub tidied: u64,
     pub waker_pid: u32,
     pub waker_kind: u32,
     /// Number of the system call it is in; -1 in user space.
@@ -376,3 +388,5 @@ pub const TASK_LAST_THREAD: u32 = 2;
 pub const TASK_EXECUTED: u32 = 4;
 /// `flags` of a task: the first thread of a process that was created while recording and has not executed a program yet.
 pub const TASK_IN_SETUP: u32 = 8;
+/// `flags` of a task: it is on the errands that follow a reaping.
+pub const TASK_TIDYING: u32 = 16;

@@ -39,16 +39,15 @@ pub fn search_share(exec: &Exec<'_>) -> f64 {
 pub(super) fn without_search(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
     let mut held = Vec::new();
     for &launch in launches {
-        let mut saved = 0.0;
-        for (number, exec) in forest.launches[launch as usize].execs.iter().enumerate() {
-            let share = search_share(exec);
-            if let Some(load) = exec.load().filter(|_| share > 0.0) {
-                edits.scale_piece(launch, Phase::Load, number, 1.0 - share);
-                saved += load.0 as f64 * share;
+        let execs = &forest.launches[launch as usize].execs;
+        for (number, exec) in execs.iter().enumerate() {
+            let remains = 1.0 - search_share(exec);
+            match execs.len() {
+                1 => edits.scale(launch, Phase::Load, remains),
+                _ => edits.scale_piece(launch, Phase::Load, number, remains),
             }
         }
-        if saved > 0.0 {
-            edits.saves(launch, saved);
+        if execs.iter().any(|exec| search_share(exec) > 0.0) {
             held.push(launch);
         }
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::Context;
 use crate::analyze::Origin;
+use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
 use crate::analyze::statistics::median;
 use crate::analyze::timeline::{Timelines, beginning};
@@ -13,6 +14,7 @@ use crate::event::Nanos;
 
 /// System calls of x86-64 with which a shell reads what a `$( )` writes: read, pread64, readv.
 const READS: [u32; 3] = [0, 17, 19];
+const MEBIBYTE: f64 = 1_048_576.0;
 /// Forks without exec that make a median of their own worth using.
 const ENOUGH_FORKS: usize = 5;
 
@@ -23,10 +25,10 @@ pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -
     held
 }
 
-/// The program's work is done by its parent, a shell. What a `$( )` or a pipeline forks is still forked.
+/// The program's work is done by its parent, a shell. What a `$( )` or a pipeline forks is still forked, and sets itself up.
 pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
     let forest = context.forest;
-    let bare = bare_forks(forest);
+    let bare_end = end_of_bare_forks(forest);
     let mut held = Vec::new();
     for &launch in launches {
         let each = &forest.launches[launch as usize];
@@ -39,34 +41,31 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], edits: &mut Ed
             continue;
         }
         edits.remove_children(forest, launch);
-        for phase in [Phase::Setup, Phase::Exec, Phase::Load, Phase::Run] {
+        for phase in [Phase::Exec, Phase::Load, Phase::Run] {
             edits.scale(launch, phase, 0.0);
         }
-        for (phase, bare) in &bare {
-            let own = each.phases.get(*phase).unwrap_or_default();
-            if own > *bare {
-                edits.scale(launch, *phase, bare.0 as f64 / own.0 as f64);
-            }
+        let own = each.phases.get(Phase::Teardown).filter(|own| own.0 > 0);
+        let end = bare_end.or_else(|| end_without_exec(context, each));
+        if let Some((own, end)) = own.zip(end) {
+            edits.scale(launch, Phase::Teardown, end / own.0 as f64);
         }
     }
     held
 }
 
 /// What the ends of forks without exec take in this recording; nothing when there are hardly any.
-fn bare_forks(forest: &Forest<'_>) -> Vec<(Phase, Nanos)> {
+fn end_of_bare_forks(forest: &Forest<'_>) -> Option<f64> {
     let forks = || forest.launches.iter().filter(|launch| launch.is_fork_without_exec());
-    if forks().count() < ENOUGH_FORKS {
-        return Vec::new();
-    }
-    let median_of = |phase| {
-        let times = forks().filter_map(|fork| fork.phases.get(phase));
-        let median = median(times.map(|time| time.0 as f64))?;
-        Some((phase, Nanos(median as u64)))
-    };
-    [Phase::Create, Phase::Teardown]
-        .into_iter()
-        .filter_map(median_of)
-        .collect()
+    let ends = forks().filter_map(|fork| fork.phases.get(Phase::Teardown));
+    let median = median(ends.map(|end| end.0 as f64));
+    median.filter(|_| forks().count() >= ENOUGH_FORKS)
+}
+
+/// What an end takes when no exec before it has given back the parent's page tables.
+fn end_without_exec(context: Context<'_, '_>, launch: &Launch<'_>) -> Option<f64> {
+    let end = launch.phases.get(Phase::Teardown)?.0 as f64;
+    let tables = context.constants.page_free? * launch.parent_rss_bytes? as f64 / MEBIBYTE;
+    Some(end + tables)
 }
 
 /// A command that runs by itself needs no fork when the shell does it. One that others run beside (a pipeline), or whose

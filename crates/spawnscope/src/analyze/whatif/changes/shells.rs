@@ -69,7 +69,7 @@ pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits)
     for &launch in launches {
         match needless_shell(forest, launch) {
             Some(Shell::Became(exec)) => leave_out(launch, exec, edits),
-            Some(Shell::Launched(child)) => leave_out_launcher(forest, launch, child, edits),
+            Some(Shell::Launched(child)) => leave_out_launcher(launch, child, edits),
             None => continue,
         }
         held.push(launch);
@@ -87,7 +87,7 @@ pub(super) fn direct(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -
             (0..before_last).for_each(|exec| leave_out(launch, exec, edits));
             remove_helpers(forest, launch, each, edits);
         } else if let Some(child) = wrapped_child(forest, launch).filter(|_| is_script(each)) {
-            leave_out_launcher(forest, launch, child, edits);
+            leave_out_launcher(launch, child, edits);
         } else {
             continue;
         }
@@ -124,12 +124,12 @@ fn leave_out(launch: u32, exec: usize, edits: &mut Edits) {
 }
 
 /// Of two launches, one that only launches the other, one remains: the work of the latter in the process of the former.
-fn leave_out_launcher(forest: &Forest<'_>, launch: u32, child: u32, edits: &mut Edits) {
-    let _ = forest;
+fn leave_out_launcher(launch: u32, child: u32, edits: &mut Edits) {
     for phase in [Phase::Setup, Phase::Exec, Phase::Load, Phase::Run, Phase::Teardown] {
         edits.scale(launch, phase, 0.0);
     }
     for phase in [Phase::Create, Phase::Queue, Phase::Reap] {
         edits.scale(child, phase, 0.0);
     }
+    edits.unattend(child);
 }

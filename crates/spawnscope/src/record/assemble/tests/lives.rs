@@ -29,6 +29,8 @@ fn a_whole_life_becomes_one_row_with_every_instant() {
         name: None,
         setup_closes: Some(3),
         setup_close_span: Some(Nanos(4)),
+        prepare: Some(Nanos(1_040)),
+        parent_tidied: Some(Nanos(1_020)),
     };
     assert_eq!(*row, expected);
 }

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * Errands: the system calls that go with launching, before a fork and after a reaping (shells mask signals, make pipes, close
+ * descriptors). They are a launch's cost, though its parent's time. And the closing of descriptors in set-up, which is one. */
+#pragma once
+
+static __always_inline bool creates(long number)
+{
+	return number == NR_clone || number == NR_clone3 || number == NR_fork || number == NR_vfork;
+}
+
+static __always_inline bool is_errand(long number)
+{
+	switch (number) {
+	case NR_close: case NR_close_range: case NR_rt_sigaction: case NR_rt_sigprocmask: case NR_rt_sigreturn: case NR_ioctl:
+	case NR_pipe: case NR_pipe2: case NR_dup: case NR_dup2: case NR_dup3: case NR_fcntl: case NR_setpgid: case NR_wait4:
+	case NR_waitid:
+		return true;
+	}
+	return false;
+}
+
+static __always_inline bool closes(long number)
+{
+	return number == NR_close || number == NR_close_range;
+}
+
+/* A call of close or close_range is entered or returns during set-up. */
+static __always_inline void continue_closing(struct WireTask *task, __u64 now)
+{
+	if (task->close_run_since)
+		task->setup_close_span += now - task->close_run_since;
+	task->close_run_since = now;
+}
+
+static __always_inline void end_errands(struct WireTask *task)
+{
+	task->errand_since = task->close_run_since = 0;
+	task->flags &= ~TASK_TIDYING;
+}
+
+static __always_inline void enter_errand(struct WireTask *task, long number)
+{
+	__u64 now = bpf_ktime_get_ns();
+	if (now - task->errand_last > ERRAND_GAP_NS) {
+		task->errand_since = 0;
+		task->flags &= ~TASK_TIDYING;
+	}
+	if (!task->errand_since)
+		task->errand_since = now;
+	if (!closes(number)) {
+		task->close_run_since = 0;
+	} else if (task->flags & TASK_IN_SETUP) {
+		continue_closing(task, now);
+		task->setup_closes++;
+	}
+}
+
+static __always_inline void leave_errand(struct WireTask *task, long number)
+{
+	task->errand_last = bpf_ktime_get_ns();
+	if (task->flags & TASK_TIDYING)
+		task->tidied = task->errand_last;
+	if (closes(number) && task->flags & TASK_IN_SETUP)
+		continue_closing(task, task->errand_last);
+}
+
+/* A wait returned a child. What was done before it belongs to others. */
+static __always_inline void begin_tidying(struct WireTask *task)
+{
+	task->flags |= TASK_TIDYING;
+	task->tidied = task->errand_last;
+	task->errand_since = 0;
+}
