@@ -47,7 +47,7 @@ fn a_loader_that_is_led_astray_is_told_where_to_look() {
     );
     let fix = advice.finding.fix.concat();
     assert!(
-        fix.contains("LD_LIBRARY_PATH") && fix.contains("LD_DEBUG=libs tool"),
+        fix.contains("LD_LIBRARY_PATH") && fix.contains("LD_DEBUG=libs /opt/tool"),
         "{fix}"
     );
     assert_eq!(advice.finding.evidence.len(), 1, "it has its cache: {advice:?}");

@@ -73,7 +73,7 @@ fn astray(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
         title: format!("the loader of {program} looks for libraries where they are not"),
         evidence,
         example: ground.example(&group.launches),
-        fix: search_fix(&program, lacks_cache),
+        fix: search_fix(&file_of(ground, &group), lacks_cache),
         limits: "how long looking in vain takes is estimated from the number of looks; on a network file system each takes longer, \
                  so that more is saved"
             .to_owned(),
@@ -87,20 +87,26 @@ fn astray(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
     }
 }
 
-fn search_fix(program: &str, lacks_cache: bool) -> Vec<String> {
+/// The file that is executed, as it was given.
+fn file_of(ground: &Ground<'_, '_>, group: &Group<'_>) -> String {
+    let last = ground.launch(group.launches[0]).execs.last();
+    name(last.map_or(group.name, |exec| exec.path))
+}
+
+fn search_fix(file: &str, lacks_cache: bool) -> Vec<String> {
     let mut fix = Vec::new();
     if lacks_cache {
         fix.push("make the cache: `ldconfig` as root, or in the image that the program runs in".to_owned());
     }
     fix.extend([
         "see where it looks:".to_owned(),
-        format!("  LD_DEBUG=libs {program} 2>&1 | grep 'trying file'"),
+        format!("  LD_DEBUG=libs {file} 2>&1 | grep 'trying file'"),
         "unset LD_LIBRARY_PATH where it is not needed, or put the directory that has the libraries first".to_owned(),
         "system-wide: name the directory in /etc/ld.so.conf.d/ and run `ldconfig`, rather than setting LD_LIBRARY_PATH".to_owned(),
         "the program's own list (RPATH, RUNPATH); `patchelf --shrink-rpath FILE` shortens it; with Nix and Spack, `shrinkwrap` gives \
          each library its full path:"
             .to_owned(),
-        format!("  readelf -d \"$(command -v {program})\" | grep -E 'RPATH|RUNPATH'"),
+        format!("  readelf -d {file} | grep -E 'RPATH|RUNPATH'"),
     ]);
     fix
 }
