@@ -3,7 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]
 
+mod advice_batch;
+mod advice_builtin;
+mod advice_chains;
+mod advice_forks;
+mod advice_interpreters;
 mod advice_machine;
+mod advice_off_path;
 mod advice_parents;
 mod advice_scanner;
 mod builder;

@@ -98,6 +98,11 @@ impl Serial {
         self.end(now);
     }
 
+    /// The shell keeps its CPU until then.
+    pub(crate) fn works_until(&mut self, at: u64) {
+        self.now = at;
+    }
+
     fn end(&mut self, reaped: u64) {
         self.on = reaped;
         self.now = reaped + BETWEEN;

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod advice_scripts;
 mod advice_system;
 mod arguments;
 mod causes;
@@ -38,6 +39,7 @@ fn main() -> std::process::ExitCode {
         terminal::tests(),
         scopes::tests(),
         traces::tests(),
+        advice_scripts::tests(),
         scale::tests(),
     ];
     support::main(subjects.into_iter().flatten().collect())

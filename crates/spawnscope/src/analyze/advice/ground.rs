@@ -22,7 +22,6 @@ pub struct Ground<'g, 'a> {
 }
 
 /// Launches of one program by one program.
-#[expect(dead_code, reason = "for the rules that come next")]
 pub(super) struct Kind<'a> {
     /// The program that launched.
     pub(super) parent: &'a [u8],
@@ -32,7 +31,6 @@ pub(super) struct Kind<'a> {
     pub(super) launches: Vec<u32>,
 }
 
-#[expect(dead_code, reason = "for the rules that come next")]
 impl<'a> Ground<'_, 'a> {
     pub(super) fn forest(&self) -> &Forest<'a> {
         self.whatif.forest

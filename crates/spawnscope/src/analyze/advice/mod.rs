@@ -3,8 +3,11 @@
 
 mod ground;
 mod groups;
+mod pipeline;
 mod rules;
 mod runtimes;
+mod shell;
+mod wording;
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -95,7 +98,12 @@ pub fn advise(ground: &Ground<'_, '_>) -> Advices {
             saving,
             overlaps: Vec::new(),
         };
-        if saving[1] > least(ground.wall()) {
+        let is_worth = saving[1] > least(ground.wall());
+        if advice.finding.rule == rules::off_path::RULE && saving[0] > least(ground.wall()) {
+            // What it says is not true then: these launches are in the way of others, or waited for something outside.
+            continue;
+        }
+        if is_worth {
             advices.worth.push(advice);
         } else if ground.spent_on(&advice.finding.launches) > share_of(ground.wall(), NOTABLE_SHARE) {
             advices.not_worth.push(advice);

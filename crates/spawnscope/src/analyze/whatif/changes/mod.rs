@@ -14,6 +14,7 @@ use crate::analyze::tree::Forest;
 pub use images::search_share;
 pub use machine::QUICK_LAUNCH;
 pub use memory::copies_tables;
+pub use removal::is_captured;
 pub use shells::{Shell, needless_shell, wrapped_child};
 
 /// A fix.

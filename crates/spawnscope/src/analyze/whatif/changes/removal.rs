@@ -1,6 +1,6 @@
 //! Launches that do not happen, or not as often: remove, builtin, batch.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::Context;
 use crate::analyze::Origin;
@@ -29,6 +29,7 @@ pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -
 pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
     let forest = context.forest;
     let bare_end = end_of_bare_forks(forest);
+    let company = with_company(forest, launches);
     let mut held = Vec::new();
     for &launch in launches {
         let each = &forest.launches[launch as usize];
@@ -36,7 +37,7 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], edits: &mut Ed
             continue;
         }
         held.push(launch);
-        if !keeps_its_fork(context, launch) {
+        if !keeps_its_fork(context, launch, company.contains(&launch)) {
             edits.remove(forest, launch);
             continue;
         }
@@ -68,31 +69,49 @@ fn end_without_exec(context: Context<'_, '_>, launch: &Launch<'_>) -> Option<f64
     Some(end + tables)
 }
 
-/// A command that runs by itself needs no fork when the shell does it. One that others run beside (a pipeline), or whose
-/// output is read (`$( )`), does.
-fn keeps_its_fork(context: Context<'_, '_>, launch: u32) -> bool {
-    let Context { forest, timelines, .. } = context;
+/// Whether what a launch writes is read by its parent while it runs, as the shell does for `$( )`.
+#[must_use]
+pub fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
     let at = &forest.launches[launch as usize].instants;
     let (Some(parent), Some(created), Some(reaped)) = (forest.parent(launch as usize), at.created, at.reaped) else {
-        return true;
+        return false;
     };
-    let others = forest
-        .children(parent)
+    let creator = timelines.threads[launch as usize].creator.unwrap_or(parent as u32);
+    is_read_by(timelines, creator, created, reaped)
+}
+
+/// A command that runs by itself needs no fork when the shell does it. One that others run beside (a pipeline), or whose
+/// output is read (`$( )`), does.
+fn keeps_its_fork(context: Context<'_, '_>, launch: u32, has_company: bool) -> bool {
+    let Context { forest, timelines, .. } = context;
+    let at = &forest.launches[launch as usize].instants;
+    let is_known = forest.parent(launch as usize).is_some() && at.created.is_some() && at.reaped.is_some();
+    !is_known || has_company || is_captured(forest, timelines, launch)
+}
+
+/// Those of `launches` that another launch of their parent runs beside.
+fn with_company(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
+    let parents: BTreeSet<usize> = launches
         .iter()
-        .filter(|other| **other != launch as usize);
-    let has_company = others.into_iter().any(|other| {
-        let other = &forest.launches[*other].instants;
-        let ends_before = other.reaped.is_some_and(|other| other <= created);
-        let begins_after = other.created.is_some_and(|other| other >= reaped);
-        !ends_before && !begins_after
-    });
-    has_company
-        || is_read_by(
-            timelines,
-            timelines.threads[launch as usize].creator.unwrap_or(parent as u32),
-            created,
-            reaped,
-        )
+        .filter_map(|launch| forest.parent(*launch as usize))
+        .collect();
+    let mut company = HashSet::new();
+    for parent in parents {
+        let siblings = forest.children(parent);
+        // They are in order of creation: what began before and is not over is told by the latest end so far.
+        let mut latest = Nanos(0);
+        for (position, sibling) in siblings.iter().enumerate() {
+            let at = &forest.launches[*sibling].instants;
+            let next = siblings.get(position + 1);
+            let next_begins = next.and_then(|next| forest.launches[*next].instants.created);
+            let reaped = at.reaped.unwrap_or(Nanos(u64::MAX));
+            if at.created.is_some_and(|created| created < latest) || next_begins.is_some_and(|next| next < reaped) {
+                company.insert(*sibling as u32);
+            }
+            latest = latest.max(reaped);
+        }
+    }
+    company
 }
 
 /// Whether a thread waited in read between two instants.

@@ -1,0 +1,64 @@
+//! What surrounds a launch in a shell: the fork that feeds it through a pipe, the subshell that does nothing but run it, and
+//! whether the shell reads what it writes. `x=$(echo "$y" | sed s/a/b/)` is three launches, and all go when the shell does it.
+
+use crate::analyze::Origin;
+use crate::analyze::tree::Forest;
+use crate::analyze::whatif::WhatIf;
+use crate::analyze::whatif::changes::is_captured;
+
+/// A launch and what is there only for it.
+#[derive(Clone, Debug)]
+pub(super) struct Surroundings {
+    /// What goes when the shell does the launch's work, and all below it.
+    pub(super) unit: Vec<u32>,
+    /// The forks of the shell among that: the one that feeds it, and the subshell.
+    pub(super) forks: Vec<u32>,
+    /// Whether a fork of the shell writes what the launch reads.
+    pub(super) is_fed: bool,
+    /// Whether the shell reads what the launch writes.
+    pub(super) is_captured: bool,
+}
+
+impl Surroundings {
+    /// Of the launch at `position` among the children of one process.
+    pub(super) fn of(whatif: &WhatIf<'_, '_>, siblings: &[usize], position: usize) -> Surroundings {
+        let forest = whatif.forest;
+        let launch = siblings[position];
+        let parent = forest
+            .parent(launch)
+            .filter(|parent| forest.launches[*parent].is_fork_without_exec());
+        // In a subshell of just these two there is nothing else that the fork could be for.
+        let is_alone = parent.is_some() && siblings.len() == 2;
+        let is_feeder =
+            |before: &usize| is_bare_leaf(forest, *before) && (is_alone || run_side_by_side(forest, *before, launch));
+        let before = position.checked_sub(1).map(|before| siblings[before]);
+        let feeder = before.filter(is_feeder);
+        let mut unit: Vec<u32> = feeder.into_iter().chain([launch]).map(|index| index as u32).collect();
+        let is_read = |index: usize| is_captured(forest, whatif.timelines, index as u32);
+        // A subshell that reads what the launch writes has a use for it, and goes on.
+        let is_read_directly = is_read(launch);
+        let subshell = parent.filter(|_| siblings.len() == unit.len() && !is_read_directly);
+        if let Some(subshell) = subshell {
+            unit = vec![subshell as u32];
+        }
+        Surroundings {
+            unit,
+            forks: feeder.into_iter().chain(subshell).map(|index| index as u32).collect(),
+            is_fed: feeder.is_some(),
+            is_captured: is_read_directly || subshell.is_some_and(is_read),
+        }
+    }
+}
+
+/// A fork that never execs and launches nothing.
+pub(super) fn is_bare_leaf(forest: &Forest<'_>, index: usize) -> bool {
+    let launch = &forest.launches[index];
+    launch.origin == Origin::Launched && launch.execs.is_empty() && forest.children(index).is_empty()
+}
+
+/// Whether the second was made before the first, which is older, was reaped.
+fn run_side_by_side(forest: &Forest<'_>, first: usize, second: usize) -> bool {
+    let ended = forest.launches[first].instants.reaped;
+    let began = forest.launches[second].instants.created;
+    ended.zip(began).is_some_and(|(ended, began)| began < ended)
+}

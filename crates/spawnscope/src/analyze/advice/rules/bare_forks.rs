@@ -1,0 +1,116 @@
+//! Forks of a shell that never exec: `$( )` around functions and builtins, `( )`, and the builtins in a pipeline. The shell copies
+//! itself for them and throws the copy away.
+
+use std::collections::BTreeMap;
+
+use super::super::ground::{name, time};
+use super::super::pipeline::is_bare_leaf;
+use super::super::shell::Dialect;
+use super::super::wording::{largest, launching, option};
+use super::super::{Basis, Finding, Ground};
+use super::builtin::forks_around;
+use crate::analyze::phases::Phase;
+use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::{Change, is_captured};
+use crate::units;
+
+const MOST_FINDINGS: usize = 3;
+/// A fork that runs for more than so many times what its launch takes does work that stays.
+const MOST_RUN: u64 = 3;
+
+pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+    let forest = ground.forest();
+    // Those are told with the program that they are there for.
+    let with_a_program = forks_around(ground);
+    let mut kinds: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
+    for (index, launch) in forest.launches.iter().enumerate() {
+        let is_told = with_a_program.contains(&(index as u32));
+        if is_told || !is_bare_leaf(forest, index) || !is_little(ground, index) {
+            continue;
+        }
+        // Workers of other programs are forks without exec as well, and do what they were made for.
+        if let Some(dialect) = Dialect::of_parent(forest, index) {
+            let kind = (launch.birth_command.name, dialect);
+            kinds.entry(kind).or_default().push(index as u32);
+        }
+    }
+    largest(ground, kinds, MOST_FINDINGS)
+        .into_iter()
+        .map(|((parent, dialect), launches)| finding(ground, parent, dialect, launches))
+        .collect()
+}
+
+/// Whether a fork does so little that having been copied is most of it: a copy's first write to each page counts as `run`, and
+/// so it is in a fork for an `echo` that runs for as long as its launch takes.
+fn is_little(ground: &Ground<'_, '_>, index: usize) -> bool {
+    let launch = &ground.forest().launches[index];
+    let run = launch.phases.get(Phase::Run);
+    run.zip(launching(launch))
+        .is_some_and(|(run, launching)| run.0 <= MOST_RUN * launching.0)
+}
+
+fn finding(ground: &Ground<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {
+    let forks = units::counted(launches.len() as u64, "fork", "forks");
+    let is_read = |index: &&u32| is_captured(ground.forest(), ground.whatif.timelines, **index);
+    let captured = launches.iter().filter(is_read).count();
+    Finding {
+        rule: "bare-forks",
+        title: format!(
+            "{} forks {} times without running a program",
+            name(parent),
+            units::count(launches.len() as u64)
+        ),
+        evidence: vec![
+            format!(
+                "{forks} that never exec and launch nothing take {} in all, for little work",
+                time(ground.spent_on(&launches))
+            ),
+            format!(
+                "the shell reads what {} of them write, as for $( ); the others are parts of pipelines, or in ( )",
+                units::count(captured as u64)
+            ),
+        ],
+        example: Vec::new(),
+        fix: snippets(dialect).iter().map(|line| (*line).to_owned()).collect(),
+        limits: "what a subshell keeps apart (variables, cd, exit, traps) is then the script's own; $( ) takes the newline at the \
+                 end away, printf -v does not"
+            .to_owned(),
+        whatif: option("--remove", &[b"(", parent, b")"].concat(), parent),
+        tries: vec![Fix {
+            change: Change::Remove,
+            launches: launches.clone(),
+        }],
+        basis: Basis::Modelled,
+        launches,
+    }
+}
+
+fn snippets(dialect: Dialect) -> &'static [&'static str] {
+    match dialect {
+        Dialect::Bash => &[
+            "do it in the shell's own process:",
+            "  x=$(printf '%03d' \"$n\")   ->  printf -v x '%03d' \"$n\"",
+            "  x=$(function arg)         ->  function arg; x=$REPLY",
+            "      where the function sets REPLY, or the name given to `declare -n`",
+            "  x=$(function arg)         ->  x=${ function arg; }   (bash 5.3)",
+            "  echo \"$x\" | read -r a b   ->  read -r a b <<<\"$x\"",
+            "  echo \"$x\" | program       ->  program <<<\"$x\"",
+            "  ( cd dir; ... )           ->  { ...; }, or pushd and popd",
+        ],
+        Dialect::Ksh | Dialect::Zsh => &[
+            "do it in the shell's own process:",
+            "  x=$(function arg)          ->  function arg; x=$REPLY",
+            "  x=$(function arg)          ->  x=${ function arg; }   (ksh93, mksh)",
+            "  echo \"$x\" | read -r a b    ->  read -r a b <<<\"$x\"",
+            "  echo \"$x\" | program        ->  program <<<\"$x\"",
+            "  ( ... )                    ->  { ...; }",
+        ],
+        Dialect::Posix => &[
+            "do it in the shell's own process:",
+            "  x=$(function arg)          ->  function arg; x=$REPLY",
+            "  x=$(echo \"$y\")             ->  x=$y",
+            "  echo \"$x\" | program        ->  program <<EOF, and $x in the next line",
+            "  ( ... )                    ->  { ...; }",
+        ],
+    }
+}

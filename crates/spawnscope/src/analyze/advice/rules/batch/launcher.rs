@@ -1,0 +1,63 @@
+//! Who launches a program for one file at a time: xargs, find, or a loop of a shell.
+
+use super::super::super::ground::name;
+use super::super::super::shell::{Dialect, runs};
+use crate::analyze::launch::Exec;
+
+/// Who launches one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Launcher {
+    /// `xargs`, with how many at a time, and whether it puts each in a place of its own (-I).
+    Xargs {
+        parallel: usize,
+        replaces: bool,
+    },
+    Find,
+    Shell(Dialect),
+}
+
+/// The launcher that a program is; `None` when it is none, or already gives many at once.
+pub(super) fn launcher(exec: &Exec<'_>, cpus: usize) -> Option<Launcher> {
+    let program = runs(exec);
+    let arguments: Vec<String> = exec.arguments().map(name).collect();
+    match program {
+        b"xargs" | b"gxargs" => xargs(&arguments, cpus),
+        // With anything behind its `;` the command is a test, whose answer find needs for each file.
+        b"find" | b"gfind" => (arguments.last().is_some_and(|last| last == ";")).then_some(Launcher::Find),
+        _ => Dialect::of_program(program).map(Launcher::Shell),
+    }
+}
+
+/// xargs, if it was told to take one at a time.
+fn xargs(arguments: &[String], cpus: usize) -> Option<Launcher> {
+    let mut parallel = 1;
+    let (mut is_single, mut replaces) = (false, false);
+    let mut words = arguments.iter().skip(1).map(String::as_str);
+    while let Some((option, value)) = next_option(&mut words) {
+        match (option, value) {
+            ("-n" | "-L" | "--max-args" | "--max-lines", Some("1")) => is_single = true,
+            ("-I" | "-i" | "--replace", _) => (is_single, replaces) = (true, true),
+            ("-P" | "--max-procs", Some(value)) => {
+                parallel = value.parse().ok().filter(|parallel| *parallel > 0).unwrap_or(cpus);
+            }
+            _ => {}
+        }
+    }
+    is_single.then_some(Launcher::Xargs { parallel, replaces })
+}
+
+/// An option with its value; `None` from the program on that xargs is to launch.
+fn next_option<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<(&'w str, Option<&'w str>)> {
+    let word = words.next().filter(|word| word.starts_with('-'))?;
+    if word.starts_with("--") {
+        return Some(
+            word.split_once('=')
+                .map_or((word, None), |(option, value)| (option, Some(value))),
+        );
+    }
+    if word.len() > 2 && word.is_char_boundary(2) {
+        return Some((&word[..2], Some(&word[2..])));
+    }
+    let takes_value = matches!(word, "-n" | "-L" | "-P" | "-I" | "-d" | "-s" | "-a" | "-E");
+    Some((word, if takes_value { words.next() } else { None }))
+}

@@ -1,0 +1,256 @@
+//! One launch a file: `xargs -n1`, `find -exec ... \;` and loops of a shell that give a program one file at a time, which would take
+//! them all at once.
+
+mod launcher;
+mod snippet;
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::super::ground::{name, time};
+use super::super::shell::parent_program;
+use super::super::wording::{HABIT, is_mostly_tax, largest, launches, option};
+use super::super::{Basis, Finding, Ground};
+use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::{Change, is_captured};
+use crate::units;
+use launcher::{Launcher, launcher};
+use snippet::snippet;
+
+/// Programs that treat each of many files alike, and that shells have not built in.
+const TAKES_MANY: [&[u8]; 36] = [
+    b"chattr",
+    b"chgrp",
+    b"chmod",
+    b"chown",
+    b"clang-format",
+    b"cp",
+    b"dos2unix",
+    b"file",
+    b"gofmt",
+    b"gunzip",
+    b"gzip",
+    b"install",
+    b"jpegoptim",
+    b"ln",
+    b"md5sum",
+    b"mkdir",
+    b"mv",
+    b"optipng",
+    b"ranlib",
+    b"rm",
+    b"rmdir",
+    b"rustfmt",
+    b"setfacl",
+    b"setfattr",
+    b"sha1sum",
+    b"sha256sum",
+    b"sha512sum",
+    b"shellcheck",
+    b"shred",
+    b"strip",
+    b"touch",
+    b"truncate",
+    b"unlink",
+    b"unxz",
+    b"xz",
+    b"zstd",
+];
+/// Those whose last argument is where the files go.
+const HAS_DESTINATION: [&[u8]; 4] = [b"cp", b"install", b"ln", b"mv"];
+/// Given to xargs and find, these mean something else with more arguments, or do not do the work themselves.
+const NOT_TOGETHER: [&[u8]; 34] = [
+    b"[",
+    b"ash",
+    b"basename",
+    b"bash",
+    b"busybox",
+    b"c++",
+    b"cc",
+    b"clang",
+    b"clang++",
+    b"dash",
+    b"diff",
+    b"docker",
+    b"env",
+    b"expr",
+    b"g++",
+    b"gcc",
+    b"ksh",
+    b"lua",
+    b"mksh",
+    b"nice",
+    b"node",
+    b"patch",
+    b"perl",
+    b"php",
+    b"ruby",
+    b"rustc",
+    b"sh",
+    b"ssh",
+    b"sudo",
+    b"tar",
+    b"test",
+    b"timeout",
+    b"unzip",
+    b"zsh",
+];
+/// More than this need not be one launch: the fixed part is small by then, and the command line must not get too long.
+const MOST_AT_ONCE: usize = 1000;
+/// So many batches for each process that xargs runs at a time keep them all busy.
+const BATCHES_EACH: usize = 4;
+const MOST_FINDINGS: usize = 3;
+/// This share of the files, in percent, must differ: `rm -f conftest.o` again and again is no list of files.
+const LEAST_DISTINCT: usize = 80;
+
+/// Launches that differ in one argument.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind<'a> {
+    launcher: Launcher,
+    parent: &'a [u8],
+    program: &'a [u8],
+    has_destination: bool,
+}
+
+/// What launches that become one have in common: all arguments but the one that varies.
+type Common<'a> = Vec<&'a [u8]>;
+
+/// Launches with the file that each was given.
+type Files<'a> = Vec<(u32, &'a [u8])>;
+
+pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+    let mut kinds: BTreeMap<Kind<'_>, Vec<Vec<u32>>> = BTreeMap::new();
+    for parent in 0..ground.forest().launches.len() {
+        for (kind, batch) in batches_of(ground, parent) {
+            kinds.entry(kind).or_default().push(batch);
+        }
+    }
+    let groups = kinds.iter().map(|(kind, batches)| {
+        let mut all = batches.concat();
+        all.sort_unstable();
+        (kind, all)
+    });
+    largest(ground, groups, MOST_FINDINGS)
+        .into_iter()
+        .map(|(kind, all)| finding(ground, kind, all, &kinds[kind]))
+        .collect()
+}
+
+/// The launches of one process that could be one each.
+fn batches_of<'a>(ground: &Ground<'_, 'a>, parent: usize) -> Vec<(Kind<'a>, Vec<u32>)> {
+    let forest = ground.forest();
+    let children = forest.children(parent);
+    let cpus = ground.recording.info.cpus as usize;
+    if children.len() < HABIT {
+        return Vec::new();
+    }
+    let mut alike: BTreeMap<(Kind<'a>, Common<'a>), Files<'a>> = BTreeMap::new();
+    // A process may exec between two launches, but hardly a launcher of this sort: the first child tells for all.
+    let Some(launcher) = parent_program(forest, children[0]).and_then(|exec| launcher(exec, cpus)) else {
+        return Vec::new();
+    };
+    for &index in children {
+        if let Some((kind, common, varying)) = one_of_many(ground, index, launcher) {
+            alike.entry((kind, common)).or_default().push((index as u32, varying));
+        }
+    }
+    let are_files = |files: &[(u32, &[u8])]| {
+        let distinct: HashSet<&[u8]> = files.iter().map(|(_, file)| *file).collect();
+        files.len() > 1 && distinct.len() * 100 >= files.len() * LEAST_DISTINCT
+    };
+    alike
+        .into_iter()
+        .filter(|(_, files)| are_files(files))
+        .map(|((kind, _), files)| (kind, files.into_iter().map(|(index, _)| index).collect()))
+        .collect()
+}
+
+fn one_of_many<'a>(
+    ground: &Ground<'_, 'a>,
+    index: usize,
+    launcher: Launcher,
+) -> Option<(Kind<'a>, Common<'a>, &'a [u8])> {
+    let launch = &ground.forest().launches[index];
+    let [exec] = &launch.execs[..] else { return None };
+    let program = launch.command.name;
+    if exec.interpreter.is_some() || exec.argv_cut || !is_mostly_tax(ground, index) || !takes_many(launcher, program) {
+        return None;
+    }
+    let is_loop = matches!(launcher, Launcher::Shell(_));
+    if is_loop && is_captured(ground.forest(), ground.whatif.timelines, index as u32) {
+        return None;
+    }
+    let mut common: Common<'a> = exec.arguments().collect();
+    let has_destination = HAS_DESTINATION.contains(&program) && common.len() > 2 && !common.contains(&b"-t".as_slice());
+    let at = common
+        .len()
+        .checked_sub(if has_destination { 2 } else { 1 })
+        .filter(|at| *at > 0)?;
+    let varying = common.remove(at);
+    // Two files of which neither is an option: not one of a list.
+    let has_other_file = common
+        .iter()
+        .skip(1)
+        .take(at - 1)
+        .any(|argument| !argument.starts_with(b"-"));
+    let is_option = varying.starts_with(b"-");
+    if is_option || (has_other_file && is_loop && has_destination) {
+        return None;
+    }
+    let kind = Kind {
+        launcher,
+        parent: launch.birth_command.name,
+        program,
+        has_destination,
+    };
+    Some((kind, common, varying))
+}
+
+fn takes_many(launcher: Launcher, program: &[u8]) -> bool {
+    match launcher {
+        Launcher::Shell(_) => TAKES_MANY.contains(&program),
+        Launcher::Xargs { .. } | Launcher::Find => !NOT_TOGETHER.contains(&program) && !program.starts_with(b"python"),
+    }
+}
+
+/// So many files go to one launch.
+fn size(kind: &Kind<'_>, count: usize) -> usize {
+    match kind.launcher {
+        Launcher::Xargs { parallel, .. } if parallel > 1 => (count / (parallel * BATCHES_EACH)).clamp(2, MOST_AT_ONCE),
+        _ => MOST_AT_ONCE,
+    }
+}
+
+fn finding(ground: &Ground<'_, '_>, kind: &Kind<'_>, all: Vec<u32>, batches: &[Vec<u32>]) -> Finding {
+    let (program, parent) = (name(kind.program), name(kind.parent));
+    let size = size(kind, all.len() / batches.len());
+    let remaining: usize = batches.iter().map(|batch| batch.len().div_ceil(size)).sum();
+    let fix = |batch: &Vec<u32>| Fix {
+        change: Change::Batch(size as u32),
+        launches: batch.clone(),
+    };
+    Finding {
+        rule: "batch",
+        title: format!(
+            "{parent} launches {program} {} times with one file each",
+            units::count(all.len() as u64)
+        ),
+        evidence: vec![
+            format!(
+                "{} take {} in all, and differ in one argument",
+                launches(all.len()),
+                time(ground.spent_on(&all))
+            ),
+            format!("{} would do the same", launches(remaining)),
+        ],
+        example: ground.example(&all),
+        fix: snippet(kind.launcher, &ground.example(&all), kind.has_destination, size),
+        limits: format!(
+            "for programs that treat every file alike: {program} then sees them all at once, its output is that of all, and one \
+             status stands for all; what a loop does with a file afterwards has to wait until then"
+        ),
+        whatif: format!("{}={size}", option("--batch", kind.program, kind.parent)),
+        tries: batches.iter().map(fix).collect(),
+        basis: Basis::Modelled,
+        launches: all,
+    }
+}

@@ -1,0 +1,104 @@
+//! What to write so that a program gets many files at once.
+
+use super::super::super::ground::name;
+use super::super::super::shell::Dialect;
+use super::super::super::wording::{instead, quoted};
+use super::launcher::Launcher;
+
+/// A launch of one file, taken apart.
+struct Parts {
+    program: String,
+    /// Between the program and the file.
+    options: String,
+    /// Behind the file.
+    destination: String,
+}
+
+/// The lines of the fix, for a launch like `argv`, with so many files at once where several launches run in parallel.
+pub(super) fn snippet(launcher: Launcher, argv: &[Vec<u8>], has_destination: bool, size: usize) -> Vec<String> {
+    let parts = Parts::of(argv, has_destination);
+    let together = parts.together();
+    let (before, after) = match launcher {
+        Launcher::Xargs { parallel, replaces } => of_xargs(&parts, parallel, replaces, size),
+        Launcher::Find => (
+            format!("find ... -exec {} \\;", parts.one("{}")),
+            format!("find ... -exec {together} {{}} +"),
+        ),
+        Launcher::Shell(Dialect::Posix) => (
+            format!("for f in *; do {}; done", parts.one("\"$f\"")),
+            format!("{together} -- *"),
+        ),
+        Launcher::Shell(_) => (
+            format!("for f in \"${{files[@]}}\"; do {}; done", parts.one("\"$f\"")),
+            format!("{together} -- \"${{files[@]}}\""),
+        ),
+    };
+    let mut fix = vec!["give it many files at once:".to_owned()];
+    fix.extend(instead(&before, &after));
+    if matches!(launcher, Launcher::Xargs { .. }) && has_destination {
+        fix.push("  (-t names the directory first: the files can come last, without -I)".to_owned());
+    }
+    fix
+}
+
+fn of_xargs(parts: &Parts, parallel: usize, replaces: bool, size: usize) -> (String, String) {
+    let (each, file) = if replaces { ("-I{}", "{}") } else { ("-n1", "") };
+    let workers = if parallel > 1 {
+        format!(" -P{parallel}")
+    } else {
+        String::new()
+    };
+    let at_a_time = if parallel > 1 {
+        format!(" -n{size}")
+    } else {
+        String::new()
+    };
+    (
+        format!("xargs {each}{workers} {}", parts.one(file)),
+        format!("xargs{at_a_time}{workers} {}", parts.together()),
+    )
+}
+
+impl Parts {
+    fn of(argv: &[Vec<u8>], has_destination: bool) -> Parts {
+        let file = argv.len().saturating_sub(if has_destination { 2 } else { 1 });
+        let words = |words: Option<&[Vec<u8>]>| -> String {
+            // The end of the options is said again where it is needed.
+            let words = words.unwrap_or_default().iter().filter(|word| *word != b"--");
+            words.map(|word| format!(" {}", quoted(&name(word)))).collect()
+        };
+        Parts {
+            program: argv.first().map(|program| name(program)).unwrap_or_default(),
+            options: words(argv.get(1..file)),
+            destination: words(argv.get(file + 1..)),
+        }
+    }
+
+    fn one(&self, file: &str) -> String {
+        let Parts {
+            program,
+            options,
+            destination,
+        } = self;
+        let file = if file.is_empty() {
+            String::new()
+        } else {
+            format!(" {file}")
+        };
+        format!("{program}{options}{file}{destination}")
+    }
+
+    fn together(&self) -> String {
+        let Parts {
+            program,
+            options,
+            destination,
+        } = self;
+        let target = if destination.is_empty() {
+            String::new()
+        } else {
+            format!(" -t{destination}")
+        };
+        format!("{program}{options}{target}")
+    }
+}

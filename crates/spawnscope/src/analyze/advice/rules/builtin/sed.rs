@@ -1,0 +1,75 @@
+//! One `s` command of sed on the text of a variable, as an expansion.
+
+use super::call::{Call, Substitute, is_literal};
+
+const LIMITS: &str = "for the text of a variable of one line, not for files";
+
+pub(super) fn sed(call: &Call) -> Option<Substitute> {
+    let words = call.words();
+    let script = match words[..] {
+        [script] | ["-E" | "-r" | "-e", script] => script,
+        _ => return None,
+    };
+    if !call.is_captured || script.starts_with('-') {
+        return None;
+    }
+    let command = Command::parse(script)?;
+    let after = command.of_every_shell().or_else(|| {
+        let pattern = command.pattern;
+        let is_simple = is_literal(pattern) && (command.with.is_empty() || is_literal(command.with));
+        let slashes = if command.is_global { "//" } else { "/" };
+        (call.has_extensions() && is_simple).then(|| format!("${{x{slashes}{pattern}/{}}}", command.with))
+    })?;
+    Substitute::expansion(format!("$(echo \"$x\" | sed '{script}')"), after, LIMITS)
+}
+
+/// `s/pattern/with/g`.
+struct Command<'s> {
+    pattern: &'s str,
+    with: &'s str,
+    is_global: bool,
+}
+
+impl<'s> Command<'s> {
+    fn parse(script: &'s str) -> Option<Command<'s>> {
+        let rest = script.trim().trim_end_matches(';').strip_prefix('s')?;
+        let delimiter = rest
+            .chars()
+            .next()
+            .filter(|first| first.is_ascii_punctuation() && *first != '\\')?;
+        let mut parts = rest[1..].split(delimiter);
+        let (pattern, with, flags) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_plain = parts.next().is_none() && !script.contains(['\\', '\n', '&']) && !pattern.is_empty();
+        let is_global = match flags {
+            "" => false,
+            "g" => true,
+            _ => return None,
+        };
+        is_plain.then_some(Command {
+            pattern,
+            with,
+            is_global,
+        })
+    }
+
+    /// What is cut off at one end is `${x#...}` and `${x%...}` in every shell.
+    fn of_every_shell(&self) -> Option<String> {
+        let pattern = self.pattern;
+        if !self.with.is_empty() {
+            return None;
+        }
+        // The longest match is what sed takes.
+        let (rest, cut) = if let Some(rest) = pattern.strip_suffix(".*$").or_else(|| pattern.strip_suffix(".*")) {
+            (rest, "x%%")
+        } else if let Some(rest) = pattern.strip_prefix("^.*").or_else(|| pattern.strip_prefix(".*")) {
+            (rest, "x##*")
+        } else if let Some(rest) = pattern.strip_suffix('$') {
+            (rest, "x%")
+        } else {
+            (pattern.strip_prefix('^')?, "x#")
+        };
+        let is_plain = is_literal(rest) || rest == "/";
+        let star = if cut == "x%%" { "*" } else { "" };
+        is_plain.then(|| format!("${{{cut}{rest}{star}}}"))
+    }
+}

@@ -1,0 +1,211 @@
+//! Interpreters started again and again for little work: python3 reads its library, node compiles its own, java loads classes, each
+//! time anew.
+
+use std::collections::BTreeMap;
+
+use super::super::ground::{name, time};
+use super::super::shell::runs;
+use super::super::wording::{HABIT, largest, launches, launching, option};
+use super::super::{Basis, Finding, Ground};
+use crate::analyze::launch::{Exec, Launch, base_name};
+use crate::analyze::phases::Phase;
+use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::Change;
+use crate::event::Nanos;
+use crate::units;
+
+/// An interpreter, and up to how many times what its launch takes a run is mostly its start: so the limit goes with the machine's
+/// speed. python3 starts in about half of that here, perl in less.
+struct Interpreter {
+    prefix: &'static [u8],
+    start: f64,
+    advice: &'static [&'static str],
+}
+
+const INTERPRETERS: [Interpreter; 7] = [
+    Interpreter {
+        prefix: b"python",
+        start: 25.0,
+        advice: &[
+            "  one python3 that loops inside, or reads the work from standard input",
+            "  python3 -X importtime lists what is imported and how long that takes",
+            "  python3 -S -I leaves site-packages and the environment's paths out",
+        ],
+    },
+    Interpreter {
+        prefix: b"perl",
+        start: 8.0,
+        advice: &["  one perl that takes all files, or reads the work with while (<>)"],
+    },
+    Interpreter {
+        prefix: b"node",
+        start: 60.0,
+        advice: &[
+            "  one node that loops inside, or a server that is asked",
+            "  node --snapshot-blob shortens the start",
+        ],
+    },
+    Interpreter {
+        prefix: b"ruby",
+        start: 60.0,
+        advice: &["  one ruby that loops inside, `ruby -ne`; --disable-gems shortens the start"],
+    },
+    Interpreter {
+        prefix: b"php",
+        start: 25.0,
+        advice: &["  one php that loops inside; -n leaves php.ini and its extensions out"],
+    },
+    Interpreter {
+        prefix: b"java",
+        start: 90.0,
+        advice: &[
+            "  one JVM that loops inside, or a daemon (as Gradle's)",
+            "  -XX:SharedArchiveFile (class data sharing) shortens the start",
+        ],
+    },
+    Interpreter {
+        prefix: b"Rscript",
+        start: 120.0,
+        advice: &["  one R that loops inside; --vanilla shortens the start"],
+    },
+];
+/// More work than this need not be given to one process.
+const MOST_AT_ONCE: usize = 1000;
+/// So many for each CPU keep all CPUs busy where the launches ran in parallel.
+const BATCHES_EACH: usize = 2;
+const MOST_FINDINGS: usize = 3;
+
+/// Interpreter by its place in the table, the program that launched it, its name, and what it was to run.
+type Kind<'a> = (usize, &'a [u8], &'a [u8], Vec<u8>);
+
+pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+    let forest = ground.forest();
+    let mut kinds: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
+    for parent in 0..forest.launches.len() {
+        let mut of_parent: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
+        for &index in forest.children(parent) {
+            let launch = &forest.launches[index];
+            if let Some((interpreter, script)) = started_for_little(launch) {
+                let kind = (interpreter, launch.birth_command.name, launch.command.name, script);
+                of_parent.entry(kind).or_default().push(index as u32);
+            }
+        }
+        // Only launches of one process can become one.
+        for (kind, mut launches) in of_parent.into_iter().filter(|(_, launches)| launches.len() >= HABIT) {
+            kinds.entry(kind).or_default().append(&mut launches);
+        }
+    }
+    largest(ground, kinds, MOST_FINDINGS)
+        .into_iter()
+        .map(|((interpreter, parent, program, script), mut all)| {
+            all.sort_unstable();
+            finding(ground, &INTERPRETERS[interpreter], (parent, program), &script, all)
+        })
+        .collect()
+}
+
+/// The interpreter that a launch runs, and for what, when its run is hardly more than its start.
+fn started_for_little(launch: &Launch<'_>) -> Option<(usize, Vec<u8>)> {
+    let exec = launch.execs.last()?;
+    let program = runs(exec);
+    let known = INTERPRETERS
+        .iter()
+        .position(|known| is_version_of(program, known.prefix))?;
+    let (run, tax) = (launch.phases.get(Phase::Run)?, launching(launch)?);
+    let is_start = run.0 as f64 <= tax.0 as f64 * INTERPRETERS[known].start;
+    is_start.then(|| (known, script_of(exec)))
+}
+
+/// `python3.11` is python, `pythonize` is not.
+fn is_version_of(program: &[u8], prefix: &[u8]) -> bool {
+    let rest = program.strip_prefix(prefix);
+    rest.is_some_and(|rest| rest.iter().all(|byte| byte.is_ascii_digit() || b".-".contains(byte)))
+}
+
+/// What an interpreter was told to run: a file, a module, or text.
+fn script_of(exec: &Exec<'_>) -> Vec<u8> {
+    if exec.interpreter.is_some() {
+        return base_name(exec.path).to_vec();
+    }
+    let mut arguments = exec.arguments().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument {
+            b"-c" | b"-e" => return argument.to_vec(),
+            b"-m" | b"-jar" => return [argument, b" ", arguments.next().unwrap_or_default()].concat(),
+            _ if argument.starts_with(b"-") => {}
+            _ => return base_name(argument).to_vec(),
+        }
+    }
+    b"-".to_vec()
+}
+
+fn finding(
+    ground: &Ground<'_, '_>,
+    interpreter: &Interpreter,
+    (parent, program): (&[u8], &[u8]),
+    script: &[u8],
+    all: Vec<u32>,
+) -> Finding {
+    let size = size(ground, &all);
+    let what = match script {
+        b"-" => String::new(),
+        script if script.starts_with(b"-") => format!(" {}", name(script)),
+        script => format!(" for {}", name(script)),
+    };
+    let mut fix = vec!["keep one process for all of it:".to_owned()];
+    fix.extend(interpreter.advice.iter().map(|line| (*line).to_owned()));
+    Finding {
+        rule: "interpreter-start",
+        title: format!(
+            "{} starts {}{what} {} times",
+            name(parent),
+            name(program),
+            units::count(all.len() as u64)
+        ),
+        evidence: vec![evidence(ground, &all)],
+        example: ground.example(&all),
+        fix,
+        limits:
+            "the shortest run is taken for the start: where every run does the same work, less is saved; variables and \
+                 modules that a run leaves behind are there for the next one"
+                .to_owned(),
+        whatif: format!("{}={size}", option("--batch", program, parent)),
+        tries: vec![Fix {
+            change: Change::Batch(size as u32),
+            launches: all.clone(),
+        }],
+        basis: Basis::Modelled,
+        launches: all,
+    }
+}
+
+fn evidence(ground: &Ground<'_, '_>, all: &[u32]) -> String {
+    let runs = all
+        .iter()
+        .filter_map(|index| ground.launch(*index).phases.get(Phase::Run));
+    let least = runs.min().unwrap_or_default();
+    let run = ground.phase_of(all, Phase::Run);
+    format!(
+        "{} take {} in all; each runs for {} at least, {} on average, which is its start and little else",
+        launches(all.len()),
+        time(ground.spent_on(all)),
+        time(least),
+        time(Nanos(run.0 / all.len().max(1) as u64))
+    )
+}
+
+/// So many become one: all, or where they ran in parallel, what leaves work for every CPU.
+fn size(ground: &Ground<'_, '_>, all: &[u32]) -> usize {
+    let beside = all.windows(2).filter(|pair| {
+        let [first, second] = [pair[0], pair[1]].map(|index| ground.launch(index).instants);
+        first
+            .reaped
+            .zip(second.created)
+            .is_some_and(|(reaped, created)| created < reaped)
+    });
+    if beside.count() * 2 < all.len() {
+        return MOST_AT_ONCE;
+    }
+    let batches = ground.recording.info.cpus as usize * BATCHES_EACH;
+    (all.len() / batches.max(1)).clamp(2, MOST_AT_ONCE)
+}

@@ -1,0 +1,121 @@
+//! Execs that fail along PATH: the program is looked for in directories that lack it, each launch anew.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::super::ground::{name, time};
+use super::super::wording::{HABIT, launches};
+use super::super::{Basis, Finding, Ground};
+use crate::analyze::path_search::{PathSearches, attempts_of};
+use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::Change;
+use crate::event::Nanos;
+use crate::units;
+
+/// So many directories, parents and programs are named.
+const MOST_NAMED: usize = 3;
+
+pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+    let forest = ground.forest();
+    let mut searching = Vec::new();
+    let mut parents: HashMap<&[u8], u64> = HashMap::new();
+    let mut programs: BTreeMap<&[u8], (u64, &[u8])> = BTreeMap::new();
+    let mut tally = crate::analyze::path_search::PathSearchTally::default();
+    for (index, launch) in forest.launches.iter().enumerate() {
+        if !launch.is_launch() || launch.parent.is_none() || forest.failed_execs(index).len() == 0 {
+            continue;
+        }
+        let attempts = attempts_of(forest, index);
+        let (Some(search), Some(exec)) = (
+            attempts.searches.first().filter(|search| search.found),
+            launch.execs.first(),
+        ) else {
+            continue;
+        };
+        tally.add(search);
+        searching.push(index as u32);
+        *parents.entry(launch.birth_command.name).or_default() += 1;
+        programs.entry(search.program).or_insert((0, exec.path)).0 += 1;
+    }
+    if searching.len() < HABIT {
+        return Vec::new();
+    }
+    vec![finding(ground, searching, &tally.finish(), parents, &programs)]
+}
+
+fn finding(
+    ground: &Ground<'_, '_>,
+    searching: Vec<u32>,
+    searches: &PathSearches,
+    parents: HashMap<&[u8], u64>,
+    programs: &BTreeMap<&[u8], (u64, &[u8])>,
+) -> Finding {
+    let parents: Vec<String> = most(parents.into_iter().map(|(parent, count)| (count, parent)))
+        .into_iter()
+        .map(|(count, parent)| format!("{} {}", units::count(count), name(parent)))
+        .collect();
+    let found = most(programs.values().copied());
+    Finding {
+        rule: "path-search",
+        title: format!(
+            "{} look for their program in directories of PATH that lack it",
+            launches(searching.len())
+        ),
+        evidence: evidence(searches, &parents),
+        example: ground.example(&searching),
+        fix: instructions(searches, &found),
+        limits: "a search costs what its failed execs cost; programs start no faster otherwise".to_owned(),
+        whatif: "--absolute='*'".to_owned(),
+        tries: vec![Fix {
+            change: Change::Absolute,
+            launches: searching.clone(),
+        }],
+        basis: Basis::Measured,
+        launches: searching,
+    }
+}
+
+/// The first few by their number.
+fn most<'a>(counted: impl Iterator<Item = (u64, &'a [u8])>) -> Vec<(u64, &'a [u8])> {
+    let mut counted: Vec<_> = counted.collect();
+    counted.sort_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));
+    counted.truncate(MOST_NAMED);
+    counted
+}
+
+fn evidence(searches: &PathSearches, parents: &[String]) -> Vec<String> {
+    let directories = searches.directories.iter().take(MOST_NAMED);
+    let directories: Vec<String> = directories
+        .map(|fault| format!("{} ({})", name(&fault.name), units::count(fault.misses)))
+        .collect();
+    let each = Nanos(searches.cost.0 / searches.misses.max(1));
+    vec![
+        format!(
+            "{} in vain, {} each, {} in all; most in {}",
+            units::counted(searches.misses, "file was tried", "files were tried"),
+            time(each),
+            time(searches.cost),
+            directories.join(", ")
+        ),
+        format!("launched by: {}", parents.join(", ")),
+    ]
+}
+
+fn instructions(searches: &PathSearches, found: &[(u64, &[u8])]) -> Vec<String> {
+    let programs: Vec<String> = found.iter().map(|(_, path)| name(path)).collect();
+    let mut lines = vec![format!("launch the program by its path: {}", programs.join(", "))];
+    let directories: Vec<String> = searches
+        .directories
+        .iter()
+        .take(MOST_NAMED)
+        .map(|fault| name(&fault.name))
+        .collect();
+    lines.push(format!(
+        "or put the directory that has it first in PATH, and take out those that nothing is found in: {}",
+        directories.join(", ")
+    ));
+    lines.push("or look it up once, outside the loop:".to_owned());
+    lines.push(
+        "  shell: prog=$(command -v prog)   Python: shutil.which(\"prog\")   xargs, env: give the path".to_owned(),
+    );
+    lines
+}

@@ -1,0 +1,95 @@
+//! What several rules do alike: which launches are many enough to be a habit, which of many findings are told, and how
+//! launches are selected on a command line.
+
+use std::cmp::Reverse;
+
+use super::ground::{Ground, name};
+use crate::analyze::launch::Launch;
+use crate::analyze::phases::Phase;
+use crate::event::Nanos;
+use crate::units;
+
+/// Fewer launches than this are no habit of a script, and too few to tell how long another one would take.
+pub(super) const HABIT: usize = 5;
+
+/// The groups that are a habit, those that took the longest first, `most` of them: each finding is played.
+pub(super) fn largest<K>(
+    ground: &Ground<'_, '_>,
+    groups: impl IntoIterator<Item = (K, Vec<u32>)>,
+    most: usize,
+) -> Vec<(K, Vec<u32>)> {
+    let habits = groups.into_iter().filter(|(_, launches)| launches.len() >= HABIT);
+    let mut habits: Vec<_> = habits
+        .map(|group| (Reverse(ground.spent_on(&group.1)), group))
+        .collect();
+    habits.sort_by_key(|(spent, _)| *spent);
+    habits.into_iter().take(most).map(|(_, group)| group).collect()
+}
+
+/// What it takes to launch, waiting aside: how long it waits for a CPU and for its parent has nothing to do with its size.
+pub(super) fn launching(launch: &Launch<'_>) -> Option<Nanos> {
+    let of_its_own = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
+    launch.phases.sum(of_its_own)
+}
+
+/// Whether a launch costs more than what it does: then it pays to do the same without one.
+pub(super) fn is_mostly_tax(ground: &Ground<'_, '_>, index: usize) -> bool {
+    let launch = &ground.forest().launches[index];
+    let run = launch.phases.get(Phase::Run);
+    run.zip(launching(launch))
+        .is_some_and(|(run, launching)| run <= launching)
+}
+
+/// The same for one that is fed through a pipe, and whose run is for the most part waiting for that.
+pub(super) fn uses_less_than_its_tax(ground: &Ground<'_, '_>, index: usize) -> bool {
+    let launch = &ground.forest().launches[index];
+    let used = launch.cpu_phases.get(Phase::Run).or(launch.phases.get(Phase::Run));
+    used.zip(launching(launch))
+        .is_some_and(|(used, launching)| used <= launching)
+}
+
+/// Columns of a line that a narrow page still shows as it is.
+const NARROW: usize = 70;
+
+/// What to write instead of something, in one line or two.
+pub(super) fn instead(before: &str, after: &str) -> Vec<String> {
+    let line = format!("  {before}  ->  {after}");
+    if line.chars().count() <= NARROW {
+        return vec![line];
+    }
+    vec![format!("  {before}"), format!("    ->  {after}")]
+}
+
+/// An option of `spawnscope whatif` for launches of a program by a parent, ready for a shell.
+pub(super) fn option(change: &str, program: &[u8], parent: &[u8]) -> String {
+    let selection = format!("{change}={},parent={}", literal(program), literal(parent));
+    quoted(&selection)
+}
+
+/// A name as a glob that fits only itself.
+fn literal(bytes: &[u8]) -> String {
+    let mut glob = String::new();
+    for character in name(bytes).chars() {
+        if matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
+            glob.push('\\');
+        }
+        // A comma would begin another term.
+        glob.push(if character == ',' { '?' } else { character });
+    }
+    glob
+}
+
+/// A word that a shell takes as it is.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "-_=,./:+@%".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// `1,234 launches`.
+pub(super) fn launches(count: usize) -> String {
+    units::counted(count as u64, "launch", "launches")
+}

@@ -1,0 +1,268 @@
+//! Advice about small programs whose work a shell does itself: what it says for each of them, and where it says nothing.
+
+use spawnscope::analyze::advice::{Advice, Advices};
+use spawnscope::event::{LaunchId, Nanos, TaskId};
+use spawnscope::record::reader::WakerRow;
+
+use crate::builder::{ROOT, Spans};
+use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
+use crate::slices::{created, ended, slice};
+
+const COUNT: usize = 40;
+
+/// A shell that makes the same call again and again, and waits for it in a system call.
+fn calling((shell, script): (&str, &str), path: &str, argv: &[&str], wait: u32) -> Advices {
+    let mut serial = Serial::of(shell, &[shell, script]);
+    for _ in 0..COUNT {
+        serial.launch_waiting(&Spans::USUAL, Some((path, argv)), wait);
+    }
+    advices(&serial.finish())
+}
+
+fn captured(shell: &str, argv: &[&str]) -> Advices {
+    calling((shell, "script"), argv[0], argv, READ)
+}
+
+fn fix_of(advice: &Advice) -> String {
+    advice.finding.fix.join("\n")
+}
+
+#[test]
+fn a_dirname_loop_becomes_an_expansion_and_saves_the_launches() {
+    let told = captured("/bin/bash", &["dirname", "/usr/lib/x"]);
+    let advice = only(&told, "builtin");
+    assert_eq!(advice.finding.launches.len(), COUNT);
+    assert_eq!(advice.saving[0], Nanos(COUNT as u64 * Spans::USUAL.total()));
+    assert_eq!(
+        advice.finding.title,
+        "bash launches dirname 40 times for what a shell does itself"
+    );
+    assert!(fix_of(&advice).contains("$(dirname \"$p\")  ->  ${p%/*}"), "{advice:?}");
+    assert!(advice.finding.limits.contains("without a slash"), "{advice:?}");
+    assert_eq!(
+        advice.finding.example,
+        ["dirname", "/usr/lib/x"].map(|word| word.as_bytes().to_vec())
+    );
+    assert_eq!(advice.finding.whatif, "--remove=dirname,parent=bash");
+}
+
+#[test]
+fn each_program_has_its_snippet_in_each_shell_that_has_one() {
+    let (bash, sh) = ("/bin/bash", "/bin/dash");
+    let cases: &[(&str, &[&str], &str)] = &[
+        (sh, &["dirname", "--", "-x/y"], "${p%/*}"),
+        (sh, &["basename", "/a/b"], "${p##*/}"),
+        (sh, &["basename", "/a/b.c", ".c"], "b=${p##*/}; b=${b%.c}"),
+        (bash, &["cat", "file"], "$(<\"$f\")"),
+        (sh, &["cat", "file"], "IFS= read -r x <\"$f\""),
+        (sh, &["expr", "3", "*", "4"], "$((a * b))"),
+        (sh, &["expr", "3", "<", "4"], "[ \"$a\" -lt \"$b\" ]"),
+        (bash, &["expr", "abc", ":", "\\(a\\)"], "BASH_REMATCH"),
+        (bash, &["seq", "10"], "for ((i = 1; i <= 10; i++))"),
+        (sh, &["seq", "2", "10"], "i=2; while [ \"$i\" -le 10 ]"),
+        (bash, &["tr", "a-z", "A-Z"], "${x^^}"),
+        (bash, &["tr", "[:upper:]", "[:lower:]"], "${x,,}"),
+        ("/bin/zsh", &["tr", "a-z", "A-Z"], "${(U)x}"),
+        (bash, &["tr", ".", "_"], "${x//'.'/'_'}"),
+        (bash, &["cut", "-d:", "-f1"], "${x%%':'*}"),
+        (bash, &["cut", "-d", ":", "-f3"], "IFS=':' read -r _ _ y _ <<<\"$x\""),
+        (sh, &["cut", "-d:", "-f1"], "${x%%':'*}"),
+        (sh, &["head", "-n1", "file"], "IFS= read -r x <\"$f\""),
+        (bash, &["wc", "-l", "file"], "mapfile -t lines"),
+        (bash, &["date", "+%s"], "$EPOCHSECONDS"),
+        (bash, &["date", "+%F %T"], "printf -v t '%(%F %T)T' -1"),
+        (bash, &["id", "-u"], "$EUID"),
+        (bash, &["hostname"], "$HOSTNAME"),
+        (sh, &["uname", "-s"], "fact=$(uname -s) once"),
+        (sh, &["which", "gcc"], "command -v \"$program\""),
+        (sh, &["pwd"], "$PWD"),
+        (sh, &["sed", "s/-.*//"], "${x%%-*}"),
+        (sh, &["sed", "s/^lib//"], "${x#lib}"),
+        (sh, &["sed", "s,^.*/,,"], "${x##*/}"),
+        (bash, &["sed", "-e", "s/foo/bar/g"], "${x//foo/bar}"),
+        (bash, &["awk", "{print $2}"], "read -r _ y _ <<<\"$x\""),
+        (sh, &["awk", "{ print $2; }"], "set -- $x; y=$2"),
+        (sh, &["/bin/echo", "a"], "echo ..."),
+        (bash, &["/usr/bin/printf", "a"], "printf ..."),
+        (bash, &["/usr/bin/test", "-f", "x"], "[[ ... ]]"),
+        (sh, &["/usr/bin/[", "-f", "x", "]"], "[ ... ]"),
+        (sh, &["/bin/true"], "true ..."),
+    ];
+    for (shell, argv, snippet) in cases {
+        let told = captured(shell, argv);
+        let advice = only(&told, "builtin");
+        assert!(
+            fix_of(&advice).contains(snippet),
+            "{shell} {argv:?}: {:?}",
+            advice.finding.fix
+        );
+        assert!(
+            advice.saving[1] > Nanos(5_000_000),
+            "{shell} {argv:?}: {:?}",
+            advice.saving
+        );
+    }
+}
+
+#[test]
+fn what_a_shell_cannot_do_for_sure_is_left_alone() {
+    let (bash, sh) = ("/bin/bash", "/bin/dash");
+    let cases: &[(&str, &[&str])] = &[
+        (sh, &["tr", "a-z", "A-Z"]),
+        (bash, &["tr", "-cs", "a-z", "\\n"]),
+        (bash, &["cut", "-c1-3", "file"]),
+        (bash, &["cut", "-d:", "-f1,3"]),
+        (sh, &["date", "+%s"]),
+        (bash, &["date", "-d", "tomorrow", "+%s"]),
+        (bash, &["cat", "a", "b"]),
+        (bash, &["cat", "-n", "a"]),
+        (bash, &["sed", "s/a\\(b\\)/\\1/"]),
+        (bash, &["sed", "s/a/b/", "file"]),
+        (bash, &["sed", "-n", "p"]),
+        (bash, &["sed", "s/a/&b/"]),
+        (bash, &["awk", "{print $NF}"]),
+        (bash, &["awk", "{print $1}", "file"]),
+        (bash, &["grep", "-q", "x", "file"]),
+        (bash, &["seq", "-w", "10"]),
+        (bash, &["mkdir", "a"]),
+        (bash, &["ls"]),
+        ("/usr/bin/make", &["dirname", "a/b"]),
+        ("/usr/bin/python3", &["cat", "file"]),
+    ];
+    for (parent, argv) in cases {
+        let told = captured(parent, argv);
+        assert!(is_silent(&told, "builtin"), "{parent} {argv:?}: {told:?}");
+    }
+    let shown = calling((bash, "script"), "/bin/cat", &["cat", "file"], WAIT4);
+    assert!(is_silent(&shown, "builtin"), "what cat writes is not read: {shown:?}");
+}
+
+#[test]
+fn a_script_speaks_the_language_of_its_interpreter() {
+    let mut serial = Serial::of("./configure", &["/bin/bash", "./configure"]);
+    let interpreter = serial.builder.text(b"/bin/bash");
+    serial.builder.recording.execs[0].interpreter = Some(interpreter);
+    for _ in 0..COUNT {
+        serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/tr", &["tr", "a-z", "A-Z"])), READ);
+    }
+    let advice = only(&advices(&serial.finish()), "builtin");
+    assert!(advice.finding.title.starts_with("configure launches tr"), "{advice:?}");
+    assert!(fix_of(&advice).contains("${x^^}"), "{advice:?}");
+}
+
+#[test]
+fn work_worth_a_process_is_left_alone() {
+    let mut serial = Serial::new();
+    let busy = Spans {
+        run: 20_000_000,
+        ..Spans::USUAL
+    };
+    for _ in 0..COUNT {
+        serial.launch_waiting(&busy, Some(("/bin/cat", &["cat", "big.iso"])), READ);
+    }
+    assert!(is_silent(&advices(&serial.finish()), "builtin"));
+}
+
+#[test]
+fn a_single_call_is_no_habit() {
+    let mut serial = Serial::new();
+    let slow = Spans {
+        exec: 40_000_000,
+        ..Spans::USUAL
+    };
+    serial.launch_waiting(&slow, Some(("/usr/bin/dirname", &["dirname", "a/b"])), READ);
+    assert!(is_silent(&advices(&serial.finish()), "builtin"));
+}
+
+#[test]
+fn an_answer_that_does_not_change_is_asked_once() {
+    let told = captured("/bin/dash", &["uname", "-s"]);
+    let advice = only(&told, "builtin");
+    assert_eq!(advice.finding.launches.len(), COUNT);
+    assert_eq!(
+        advice.saving[0],
+        Nanos((COUNT as u64 - 1) * Spans::USUAL.total()),
+        "the first one stays"
+    );
+}
+
+/// `x=$(echo "$y" | sed ...)`: a subshell, a fork of it for echo, and sed, one such after the other.
+fn substitutions(count: u64) -> Advices {
+    const LIFE: u64 = 3_000_000;
+    let mut serial = Serial::new();
+    let mut on = 0;
+    for number in 0..count {
+        let begin = 2_000_000 + number * 4_000_000;
+        let subshell_spans = Spans {
+            run: LIFE,
+            ..Spans::USUAL
+        };
+        let subshell = serial.builder.launch(ROOT, begin, &subshell_spans, None);
+        let fork = Spans {
+            run: 200_000,
+            ..Spans::USUAL
+        };
+        let echo = serial.builder.launch(subshell, begin + 200_000, &fork, None);
+        let sed = serial.builder.launch(
+            subshell,
+            begin + 400_000,
+            &Spans::USUAL,
+            Some(("/bin/sed", &["sed", "s/-.*//"])),
+        );
+        let end = |serial: &mut Serial, id: LaunchId| {
+            let row = serial.builder.row(id);
+            (row.created.unwrap().0, row.zombie.unwrap().0)
+        };
+        let (born, gone) = end(&mut serial, subshell);
+        let (_, sed_gone) = end(&mut serial, sed);
+        for (child, parent) in [(subshell, ROOT), (echo, subshell), (sed, subshell)] {
+            let (created_at, zombie) = end(&mut serial, child);
+            serial.builder.row(child).parent_task = Some(TaskId(parent.0));
+            serial.slices.push(created(child.0, created_at, 20_000));
+            if child == subshell {
+                let waker = Some(WakerRow::Task(TaskId(sed.0)));
+                let forked = begin + 520_000;
+                serial.slices.push(slice(
+                    child.0,
+                    created_at + 20_000,
+                    forked,
+                    [sed_gone - forked, 0],
+                    WAIT4,
+                    waker,
+                ));
+                serial.slices.push(ended(child.0, sed_gone, zombie));
+            } else {
+                serial.slices.push(ended(child.0, created_at + 20_000, zombie));
+            }
+        }
+        let waker = Some(WakerRow::Task(TaskId(subshell.0)));
+        serial
+            .slices
+            .push(slice(1, on, born, [gone - born, 10_000], READ, waker));
+        on = gone + 10_000;
+        serial.builder.row(subshell).reaped = Some(Nanos(on));
+    }
+    serial.now_is(on);
+    advices(&serial.finish())
+}
+
+#[test]
+fn with_a_filter_go_its_subshell_and_the_echo_that_feeds_it() {
+    let told = substitutions(30);
+    let advice = only(&told, "builtin");
+    assert_eq!(advice.finding.launches.len(), 30, "only sed is counted");
+    assert!(fix_of(&advice).contains("${x%%-*}"), "{advice:?}");
+    let subshell = Spans::USUAL.total() - Spans::USUAL.exec - Spans::USUAL.load - Spans::USUAL.setup;
+    assert!(
+        advice.saving[0] > Nanos(30 * subshell),
+        "the subshell goes as well: {:?}",
+        advice.saving
+    );
+    assert!(
+        advice.finding.evidence[1].contains("60 forks of the shell"),
+        "{advice:?}"
+    );
+    let findings = told.worth.iter().chain(&told.not_worth);
+    let forks = findings.filter(|advice| advice.finding.rule == "bare-forks").count();
+    assert_eq!(forks, 0, "those forks are told already: {told:?}");
+}

@@ -1,0 +1,134 @@
+//! Advice about what comes before a program: directories of PATH that lack it, and chains of programs that lead to it.
+
+use spawnscope::analyze::advice::Advices;
+use spawnscope::event::Nanos;
+
+use crate::builder::Spans;
+use crate::serial::{Serial, advices, is_silent, only};
+
+const COUNT: u64 = 40;
+const MISS: u64 = 25_000;
+
+/// Each launch tries so many directories before it finds its program.
+fn searching(misses: u64) -> Advices {
+    let mut serial = Serial::of("/usr/bin/xargs", &["xargs", "-a", "list", "tool"]);
+    let spans = Spans {
+        setup: 40_000 + 20 * MISS,
+        ..Spans::USUAL
+    };
+    for _ in 0..COUNT {
+        let launch = serial.launch(&spans, Some(("/opt/real/bin/tool", &["tool", "x"])));
+        let begin = serial.builder.row(launch).first_run.unwrap().0;
+        for number in 0..misses {
+            let enter = begin + number * MISS;
+            let path = format!("/dead{number}/tool");
+            serial.builder.failed_exec_at(launch, &path, libc::ENOENT, enter);
+            let failed = serial.builder.recording.failed_execs.last_mut().unwrap();
+            failed.returned = Nanos(enter + MISS);
+        }
+    }
+    advices(&serial.finish())
+}
+
+#[test]
+fn directories_that_lack_the_program_are_named_with_its_path() {
+    let advice = only(&searching(12), "path-search");
+    assert_eq!(advice.finding.launches.len() as u64, COUNT);
+    let expected = COUNT * 12 * MISS;
+    assert!(
+        advice.saving[0].0.abs_diff(expected) <= expected / 100,
+        "{:?}",
+        advice.saving
+    );
+    let fix = advice.finding.fix.concat();
+    assert!(fix.contains("/opt/real/bin/tool") && fix.contains("/dead0"), "{fix}");
+    assert!(
+        advice.finding.evidence[0].starts_with("480 files were tried in vain"),
+        "{advice:?}"
+    );
+}
+
+#[test]
+fn a_program_that_is_found_at_once_is_not_searched_for() {
+    assert!(is_silent(&searching(0), "path-search"));
+}
+
+/// Launches that exec several programs, one after the other, half a millisecond each.
+fn chained(execs: &[(&str, Option<&str>, &[&str])]) -> Advices {
+    const STEP: u64 = 600_000;
+    let mut serial = Serial::new();
+    let spans = Spans {
+        run: STEP * execs.len() as u64,
+        ..Spans::USUAL
+    };
+    for _ in 0..COUNT {
+        let launch = serial.launch(&spans, Some((execs[0].0, execs[0].2)));
+        let mut at = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0;
+        for (number, (path, interpreter, argv)) in execs.iter().enumerate() {
+            if number > 0 {
+                let argv: Vec<&[u8]> = argv.iter().map(|word| word.as_bytes()).collect();
+                serial
+                    .builder
+                    .exec_at(launch, path.as_bytes(), &argv, [at + 50_000, at + 300_000, at + STEP]);
+                at += STEP;
+            }
+            let interpreter = interpreter.map(|path| serial.builder.text(path.as_bytes()));
+            serial.builder.recording.execs.last_mut().unwrap().interpreter = interpreter;
+        }
+    }
+    advices(&serial.finish())
+}
+
+const ENV: Option<&str> = Some("/usr/bin/env");
+
+#[test]
+fn shims_are_named_with_the_real_programs_path() {
+    let advice = only(
+        &chained(&[
+            ("/home/user/.pyenv/shims/python3", ENV, &["bash", "python3", "x.py"]),
+            ("/bin/bash", None, &["bash", "/home/user/.pyenv/shims/python3", "x.py"]),
+            (
+                "/home/user/.pyenv/bin/pyenv",
+                ENV,
+                &["bash", "pyenv", "exec", "python3"],
+            ),
+            (
+                "/home/user/.pyenv/versions/3.12/bin/python3",
+                None,
+                &["python3", "x.py"],
+            ),
+        ]),
+        "shims",
+    );
+    assert_eq!(advice.finding.launches.len() as u64, COUNT);
+    assert!(
+        advice.finding.evidence[0].ends_with("python3 -> bash -> pyenv -> python3"),
+        "{advice:?}"
+    );
+    assert!(
+        advice.finding.fix[0].ends_with("/home/user/.pyenv/versions/3.12/bin/python3"),
+        "{advice:?}"
+    );
+    assert!(advice.saving[0] > Nanos(COUNT * 1_500_000), "{:?}", advice.saving);
+}
+
+#[test]
+fn an_env_line_costs_one_exec() {
+    let tool: (&str, Option<&str>, &[&str]) = ("/home/user/bin/tool", ENV, &["env", "perl", "tool"]);
+    let advice = only(&chained(&[tool, ("/usr/bin/perl", None, &["perl", "tool"])]), "shims");
+    assert!(advice.finding.fix[0].ends_with("#!/usr/bin/perl"), "{advice:?}");
+}
+
+#[test]
+fn programs_that_change_how_another_runs_are_no_shims() {
+    let cases: [(&str, &[&str]); 4] = [
+        ("/usr/bin/nice", &["nice", "tool"]),
+        ("/usr/bin/sudo", &["sudo", "tool"]),
+        ("/usr/bin/env", &["env", "LC_ALL=C", "tool"]),
+        ("/bin/bash", &["bash", "-c", "cd x && exec tool"]),
+    ];
+    for (path, argv) in cases {
+        let told = chained(&[(path, None, argv), ("/usr/bin/tool", None, &["tool"])]);
+        assert!(is_silent(&told, "shims"), "{argv:?}: {told:?}");
+    }
+}

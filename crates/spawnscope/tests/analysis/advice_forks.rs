@@ -1,0 +1,63 @@
+//! Advice about forks of a shell that never exec.
+
+use spawnscope::analyze::advice::Advices;
+use spawnscope::event::Nanos;
+
+use crate::builder::Spans;
+use crate::serial::{READ, Serial, advices, is_silent, only};
+
+const COUNT: u64 = 60;
+
+fn forking(parent: &str, spans: &Spans) -> Advices {
+    let mut serial = Serial::of(parent, &[parent, "script"]);
+    for _ in 0..COUNT {
+        serial.launch_waiting(spans, None, READ);
+    }
+    advices(&serial.finish())
+}
+
+/// What a fork has of the usual phases.
+fn life() -> u64 {
+    let spans = Spans::USUAL;
+    spans.create + spans.queue + spans.run + spans.teardown + spans.reap
+}
+
+#[test]
+fn substitutions_that_run_no_program_can_do_without_a_fork() {
+    for (shell, snippet) in [
+        ("/bin/bash", "printf -v x"),
+        ("/bin/dash", "x=$REPLY"),
+        ("/bin/mksh", "x=${ function arg; }"),
+    ] {
+        let advice = only(&forking(shell, &Spans::USUAL), "bare-forks");
+        assert_eq!(advice.finding.launches.len() as u64, COUNT);
+        assert_eq!(advice.saving[0], Nanos(COUNT * life()), "{shell}");
+        assert!(
+            advice.finding.fix.concat().contains(snippet),
+            "{shell}: {:?}",
+            advice.finding.fix
+        );
+        assert!(
+            advice.finding.evidence[1].contains("reads what 60 of them"),
+            "{advice:?}"
+        );
+    }
+    let advice = only(&forking("/bin/bash", &Spans::USUAL), "bare-forks");
+    assert_eq!(advice.finding.whatif, "'--remove=(bash),parent=bash'");
+}
+
+#[test]
+fn workers_are_no_bare_forks() {
+    for parent in ["/usr/bin/python3", "/usr/bin/perl", "/usr/sbin/apache2"] {
+        assert!(is_silent(&forking(parent, &Spans::USUAL), "bare-forks"), "{parent}");
+    }
+}
+
+#[test]
+fn a_subshell_that_works_is_worth_its_fork() {
+    let busy = Spans {
+        run: 30_000_000,
+        ..Spans::USUAL
+    };
+    assert!(is_silent(&forking("/bin/bash", &busy), "bare-forks"));
+}

@@ -1,0 +1,133 @@
+//! Advice about what scripts launch, on real recordings: a script that has a habit is told so, clean work is not.
+
+use serde_json::Value;
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::run::{Record, spawnscope};
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "a_dirname_loop_is_told_to_use_an_expansion",
+            needs: &[Need::Ebpf],
+            run: || {
+                let told = advice("for i in {1..200}; do d=$(dirname /a/b/c$i); done");
+                let dirname = of_rule(&told, "builtin").expect("advice about dirname");
+                assert!(dirname["count"].as_u64().expect("a count") > 100, "{dirname}");
+                assert!(text(dirname, "fix").contains("${p%/*}"), "{dirname}");
+                assert!(
+                    of_rule(&told, "bare-forks").is_none(),
+                    "the forks became dirname: {told:?}"
+                );
+            },
+        },
+        LiveTest {
+            name: "a_filter_of_a_variable_goes_with_its_subshell",
+            needs: &[Need::Ebpf],
+            run: || {
+                let told = advice("for i in {1..150}; do x=$(echo abc-$i | sed 's/-.*//'); done");
+                let sed = of_rule(&told, "builtin").expect("advice about sed");
+                assert!(text(sed, "fix").contains("${x%%-*}"), "{sed}");
+            },
+        },
+        LiveTest {
+            name: "forks_for_functions_are_told",
+            needs: &[Need::Ebpf],
+            run: || {
+                let told = advice("f() { echo x; }; for i in {1..400}; do y=$(f); done");
+                let forks = of_rule(&told, "bare-forks").expect("advice about forks");
+                assert!(text(forks, "fix").contains("REPLY"), "{forks}");
+            },
+        },
+        LiveTest {
+            name: "one_launch_a_file_is_told_to_be_one_for_all",
+            needs: &[Need::Ebpf],
+            run: || {
+                let touch = advice("cd $(mktemp -d) && seq 200 | xargs -n1 touch && rm -r $PWD");
+                let touch = of_rule(&touch, "batch").expect("advice about touch");
+                assert!(text(touch, "fix").contains("xargs touch"), "{touch}");
+                let chmod = "cd $(mktemp -d) && touch {1..200} && find . -type f -exec chmod 600 {} \\; ; rm -r $PWD";
+                let chmod = advice(chmod);
+                let chmod = of_rule(&chmod, "batch").expect("advice about chmod");
+                assert!(text(chmod, "fix").contains("{} +"), "{chmod}");
+            },
+        },
+        LiveTest {
+            name: "a_wrapper_script_is_told_to_be_left_out",
+            needs: &[Need::Ebpf],
+            run: wrapper,
+        },
+        LiveTest {
+            name: "an_interpreter_that_starts_again_and_again_is_told",
+            needs: &[Need::Ebpf],
+            run: || {
+                let told = advice("for i in {1..60}; do perl -e 'print 1'; done >/dev/null");
+                let perl = of_rule(&told, "interpreter-start").expect("advice about perl");
+                assert!(text(perl, "fix").contains("one perl"), "{perl}");
+            },
+        },
+        LiveTest {
+            name: "clean_work_gets_no_advice",
+            needs: &[Need::Ebpf, Need::Cc],
+            run: clean,
+        },
+    ]
+}
+
+/// What is told about a script of bash.
+fn advice(script: &str) -> Vec<Value> {
+    let record = Record::new();
+    record.run(["bash", "-c", script]).expect_code(0);
+    told(&record)
+}
+
+fn told(record: &Record) -> Vec<Value> {
+    let file = record.file();
+    let advice = spawnscope(["advise".as_ref(), "--json".as_ref(), file.as_os_str()]).expect_code(0);
+    let advice: Value = serde_json::from_slice(&advice.stdout).expect("the advice is JSON");
+    advice["advice"].as_array().expect("an array").clone()
+}
+
+fn of_rule<'a>(told: &'a [Value], rule: &str) -> Option<&'a Value> {
+    told.iter().find(|advice| advice["rule"] == rule)
+}
+
+/// A text, or the lines of one.
+fn text(advice: &Value, key: &str) -> String {
+    advice[key].to_string()
+}
+
+fn wrapper() {
+    let record = Record::new();
+    let path = |name: &str| record.directory().join(name);
+    let script = format!(
+        "#!/bin/sh\nTOOL_HOME=/x\nexport TOOL_HOME\nexec {}\n",
+        path("real").display()
+    );
+    for (name, script) in [("tool", script.as_str()), ("real", "#!/bin/sh\n:\n")] {
+        std::fs::write(path(name), script).expect("a script");
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path(name), executable).expect("an executable script");
+    }
+    let script = format!("for i in {{1..100}}; do {}; done", path("tool").display());
+    record.run(["bash", "-c", &script]).expect_code(0);
+    let told = told(&record);
+    let shims = of_rule(&told, "shims").expect("advice about the wrapper");
+    assert!(text(shims, "fix").contains("/real"), "{shims}");
+    assert!(text(shims, "evidence").contains("tool -> real"), "{shims}");
+}
+
+fn clean() {
+    let scripts = [
+        "head -c 100000000 /dev/zero | cat | wc -c",
+        "sleep 0.3",
+        "cd $(mktemp -d) && for i in {1..400}; do echo \"int f$i(int x) { return x * $i; }\"; done >a.c && cc -c a.c && rm -r $PWD",
+        "for i in 1 2 3 4; do (for ((n = 0; n < 40000; n++)); do :; done) & done; wait",
+        "seq 200000 | sort -n | tail -n1",
+    ];
+    for script in scripts {
+        let told = advice(script);
+        assert!(told.is_empty(), "{script}: {told:?}");
+    }
+}
