@@ -12,6 +12,8 @@ use crate::units;
 
 /// More CPUs are dear: they have to save this share of the wall before anybody is told.
 const LARGE_SHARE: f64 = 0.1;
+/// So many threads for each CPU are too many; the three of a short pipeline on two CPUs, which take turns, are not.
+const CROWD: f64 = 1.5;
 
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let waited_of = |index: usize| {
@@ -35,7 +37,7 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
         return Vec::new();
     }
     let wanted = wanted(ground);
-    if wanted < f64::from(ground.recording.info.cpus) {
+    if wanted < CROWD * f64::from(ground.recording.info.cpus) {
         return Vec::new();
     }
     vec![finding(ground, launches, waited, wanted)]
