@@ -180,6 +180,12 @@ pub struct Exec<'a> {
 }
 
 impl<'a> Exec<'a> {
+    /// Time in its dynamic loader.
+    #[must_use]
+    pub fn load(&self) -> Option<Nanos> {
+        Some(self.loaded?.since(self.returned?))
+    }
+
     /// Its arguments one by one.
     pub fn arguments(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let bytes = self.argv.strip_suffix(b"\0").unwrap_or(self.argv);

@@ -107,6 +107,7 @@ fn vfork_costs_what_was_measured_and_frees_what_fork_copied() {
         page_free: None,
         free_per_copy: Some(0.2),
         spread: 0.1,
+        free_spread: 0.1,
     };
     let recorded = serial.finish();
     let prediction = predict(&recorded, &constants, &[(Change::Vfork, &[launch])]);

@@ -123,7 +123,7 @@ fn clean() {
         "head -c 100000000 /dev/zero | cat | wc -c",
         "sleep 0.3",
         "cd $(mktemp -d) && for i in {1..400}; do echo \"int f$i(int x) { return x * $i; }\"; done >a.c && cc -c a.c && rm -r $PWD",
-        "for i in 1 2 3 4; do (for ((n = 0; n < 40000; n++)); do :; done) & done; wait",
+        "for i in $(seq $(nproc)); do (for ((n = 0; n < 40000; n++)); do :; done) & done; wait",
         "seq 200000 | sort -n | tail -n1",
     ];
     for script in scripts {

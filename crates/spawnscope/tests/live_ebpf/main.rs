@@ -5,6 +5,7 @@
 mod support;
 
 mod advice_scripts;
+mod advice_system;
 mod arguments;
 mod causes;
 mod commands;
@@ -29,6 +30,7 @@ fn main() -> std::process::ExitCode {
         arguments::tests(),
         setup_and_loader::tests(),
         causes::tests(),
+        advice_system::tests(),
         waits::tests(),
         histories::tests(),
         reaping::tests(),

@@ -2,8 +2,10 @@
 //! each proposal is played, and only what saves wall time for sure is told, the largest saving first.
 
 mod ground;
+mod groups;
 mod pipeline;
 mod rules;
+mod runtimes;
 mod shell;
 mod wording;
 

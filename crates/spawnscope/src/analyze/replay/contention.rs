@@ -89,7 +89,7 @@ fn events(timelines: &Timelines) -> Vec<Event> {
 }
 
 /// When, after a slice, its thread could run but had no CPU.
-pub(super) fn runnable(slice: &SliceRow) -> Option<(Nanos, Nanos)> {
+pub(in crate::analyze) fn runnable(slice: &SliceRow) -> Option<(Nanos, Nanos)> {
     let off_span = slice.off_span?;
     let blocked = match slice.reason {
         LeftCpu::Ended => return None,

@@ -10,6 +10,8 @@ pub mod program;
 pub mod simulate;
 mod write;
 
+pub(in crate::analyze) use contention::runnable;
+
 use super::critical_path::CriticalPath;
 use super::timeline::{Timelines, root_of};
 use super::tree::Forest;

@@ -217,7 +217,7 @@ fn faults_between(forest: &Forest<'_>, child: usize, next: usize) -> f64 {
 }
 
 /// Whether a launch was reaped before its parent made another one, and made after the ones before were.
-fn is_alone(forest: &Forest<'_>, children: &[usize], position: usize) -> bool {
+pub(in crate::analyze) fn is_alone(forest: &Forest<'_>, children: &[usize], position: usize) -> bool {
     let at = |position: usize| &forest.launches[children[position]].instants;
     let reaped = at(position).reaped;
     let before = position.checked_sub(1).map(&at);

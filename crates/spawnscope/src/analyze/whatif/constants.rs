@@ -17,12 +17,25 @@ pub struct Constants {
     pub free_per_copy: Option<f64>,
     /// What is paid to give back the tables of a MiB of small pages.
     pub page_free: Option<f64>,
-    /// Half the spread of these, as a share of them.
+    /// Half the spread of the costs of creation, as a share of them.
     pub spread: f64,
+    /// The same of `free_per_copy`.
+    pub free_spread: f64,
 }
 
 /// Spread of constants that were not measured on their own.
 const UNMEASURED_SPREAD: f64 = 0.2;
+/// Creation from a small process takes no longer anywhere. A recording may hold nothing but forks from large ones, and a busy machine
+/// disturbs the measurement.
+const MOST_FORK_CREATE: f64 = 200_000.0;
+/// The same with vfork.
+const MOST_VFORK_CREATE: f64 = 100_000.0;
+/// `free_per_copy` where it was not measured: 0.66 to 0.88 on machines where it was.
+const USUAL_FREE_PER_COPY: f64 = 0.7;
+/// Between these it lies on any machine; a measurement beside them was disturbed.
+const FREE_PER_COPY: [f64; 2] = [0.3, 1.5];
+/// Its spread is then no larger than this.
+const MOST_FREE_SPREAD: f64 = 0.3;
 
 impl Constants {
     /// What is known of the machine that a recording was made on.
@@ -33,11 +46,21 @@ impl Constants {
         let observed = Constants::observed(forest);
         let ratio = nanos(Constant::PageFree).zip(nanos(Constant::PageCopy));
         Constants {
-            fork_create: nanos(Constant::ForkCreate).or(observed.fork_create),
-            vfork_create: nanos(Constant::VforkCreate).or(observed.vfork_create),
+            fork_create: at_most(nanos(Constant::ForkCreate).or(observed.fork_create), MOST_FORK_CREATE),
+            vfork_create: at_most(
+                nanos(Constant::VforkCreate).or(observed.vfork_create),
+                MOST_VFORK_CREATE,
+            ),
             page_free: nanos(Constant::PageFree),
-            free_per_copy: ratio.map(|(free, copy)| free / copy),
+            free_per_copy: ratio
+                .map(|(free, copy)| (free / copy).clamp(FREE_PER_COPY[0], FREE_PER_COPY[1]))
+                .or(observed.free_per_copy),
             spread: measured(Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
+            free_spread: [Constant::PageFree, Constant::PageCopy]
+                .map(|what| measured(what).map_or(UNMEASURED_SPREAD, spread_of))
+                .into_iter()
+                .fold(0.0, f64::hypot)
+                .min(MOST_FREE_SPREAD),
         }
     }
 
@@ -53,11 +76,16 @@ impl Constants {
         Constants {
             vfork_create: least(&[Mechanism::Vfork, Mechanism::PosixSpawn]).or(fork_create),
             fork_create,
+            free_per_copy: Some(USUAL_FREE_PER_COPY),
             page_free: None,
-            free_per_copy: None,
             spread: UNMEASURED_SPREAD,
+            free_spread: UNMEASURED_SPREAD,
         }
     }
+}
+
+fn at_most(value: Option<f64>, most: f64) -> Option<f64> {
+    value.map(|value| value.min(most))
 }
 
 /// Half the distance of the quartiles, as a share of the median.

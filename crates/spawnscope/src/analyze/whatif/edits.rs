@@ -26,12 +26,14 @@ pub struct Edits {
     pub(super) reaped_at_once: Vec<bool>,
     /// No exec or open waits for a permission scanner.
     pub no_scan: bool,
-    /// A cost of the machine, which has a spread of its own, stands in it.
-    pub(super) uses_constants: bool,
+    /// Nanoseconds by which what remains of all launches may be off, since it was not seen but measured apart or assumed.
+    pub(super) uncertain: f64,
     /// CPUs, when there are to be more or fewer.
     pub cpus: Option<u32>,
     /// Launches that are different in any way.
     changed: Vec<bool>,
+    /// What is saved at launches by what no factor of a phase tells.
+    saved: HashMap<u32, f64>,
 }
 
 impl Edits {
@@ -47,9 +49,10 @@ impl Edits {
             waited_for: vec![false; count],
             reaped_at_once: vec![false; count],
             no_scan: false,
-            uses_constants: false,
+            uncertain: 0.0,
             cpus: None,
             changed: vec![false; count],
+            saved: HashMap::new(),
         }
     }
 
@@ -74,11 +77,22 @@ impl Edits {
         self.factors[launch as usize][phase as usize] *= factor as f32;
     }
 
+    /// How much of a phase remains so far.
+    pub(super) fn remaining(&self, launch: u32, phase: Phase) -> f64 {
+        f64::from(self.factors[launch as usize][phase as usize])
+    }
+
     /// Only so much of what a launch does in a phase behind one of its execs remains.
     pub(super) fn scale_piece(&mut self, launch: u32, phase: Phase, exec: usize, factor: f64) {
         self.changed[launch as usize] = true;
         let stage = Stage::new(phase, exec);
         *self.pieces.entry(Place { launch, stage }).or_insert(1.0) *= factor as f32;
+    }
+
+    /// Roughly so many nanoseconds are saved at a launch by what is different for all of them alike.
+    pub(super) fn saves(&mut self, launch: u32, nanos: f64) {
+        self.changed[launch as usize] = true;
+        *self.saved.entry(launch).or_default() += nanos;
     }
 
     /// A parent has nothing to do for a launch.
@@ -138,14 +152,15 @@ impl Edits {
             return launch.phases.get(Phase::Reap).unwrap_or_default().0 as f64;
         }
         let number = index as u32;
+        let otherwise = self.saved.get(&number).copied().unwrap_or_default();
         let has_pieces = launch.execs.len() > 1 && !self.pieces.is_empty();
         if has_pieces {
-            return self.saving_of_pieces(launch, number);
+            return self.saving_of_pieces(launch, number) + otherwise;
         }
         let of_phase = |(phase, time): (Phase, Option<Nanos>)| {
             time.unwrap_or_default().0 as f64 * (1.0 - f64::from(self.factors[index][phase as usize]))
         };
-        launch.phases.iter().map(of_phase).sum()
+        launch.phases.iter().map(of_phase).sum::<f64>() + otherwise
     }
 
     fn saving_of_pieces(&self, launch: &Launch<'_>, number: u32) -> f64 {

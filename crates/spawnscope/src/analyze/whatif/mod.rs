@@ -40,6 +40,9 @@ pub struct WhatIf<'w, 'a> {
     pub constants: &'w Constants,
 }
 
+/// What the replay does not know of other CPUs, caches and clocks among them, as a share of what they save.
+const SPREAD_OF_CPUS: f64 = 0.2;
+
 /// What changes would bring.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
@@ -78,11 +81,8 @@ impl WhatIf<'_, '_> {
         let predicted = wall * played.0 as f64 / self.replay.unchanged.0.max(1) as f64;
         let error = self.replay.error();
         let savings = edits.savings(self.forest);
-        let spread = if edits.uses_constants {
-            self.constants.spread
-        } else {
-            0.0
-        };
+        let constants = edits.uncertain / savings.iter().sum::<f64>().max(1.0);
+        let spread = constants.hypot(edits.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
         let (low, high) = interval::interval(predicted, wall - predicted, &savings, spread, error);
         Prediction {
             wall: self.replay.measured,

@@ -4,11 +4,20 @@
 mod bare_forks;
 mod batch;
 mod builtin;
+mod close_loop;
+mod growing_parent;
 mod interpreter_start;
+mod large_parent;
+mod late_reaping;
+mod loader;
 mod needless_shell;
 pub(super) mod off_path;
 mod path_search;
+mod run_queue;
+mod scanner;
 mod shims;
+mod slow_machine;
+mod teardown;
 
 use super::{Finding, Ground};
 
@@ -16,13 +25,22 @@ use super::{Finding, Ground};
 pub(super) type Rule = fn(&Ground<'_, '_>) -> Vec<Finding>;
 
 /// All rules.
-pub(super) const ALL: [Rule; 8] = [
+pub(super) const ALL: [Rule; 17] = [
     bare_forks::find,
     batch::find,
     builtin::find,
+    close_loop::find,
+    growing_parent::find,
     interpreter_start::find,
+    large_parent::find,
+    late_reaping::find,
+    loader::find,
     needless_shell::find,
     off_path::find,
     path_search::find,
+    run_queue::find,
+    scanner::find,
     shims::find,
+    slow_machine::find,
+    teardown::find,
 ];

@@ -1,5 +1,6 @@
 //! What comes between fork and the program's first instruction: searching PATH, closing descriptors, the dynamic loader.
 
+use crate::analyze::launch::Exec;
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Forest;
 use crate::analyze::whatif::edits::Edits;
@@ -15,6 +16,41 @@ pub(super) fn without_loader(forest: &Forest<'_>, launches: &[u32], edits: &mut 
             .is_some_and(|load| load.0 > 0)
     });
     held.iter().for_each(|launch| edits.scale(*launch, Phase::Load, 0.0));
+    held
+}
+
+/// Looks for a file that is not there which take as long as one library that is found, mapped and relocated: 90 to 120 of them
+/// where directories are cached.
+const LOOKS_PER_LIBRARY: f64 = 100.0;
+/// Looks that glibc makes in any case: for `/etc/ld.so.preload`.
+const USUAL_LOOKS: u32 = 1;
+
+/// The share of an exec's `load` that its loader spent on looking in vain; nothing when the recording does not say.
+#[must_use]
+pub fn search_share(exec: &Exec<'_>) -> f64 {
+    let (Some(found), Some(failed)) = (exec.load_opens, exec.load_failed_opens) else {
+        return 0.0;
+    };
+    let looks = f64::from(failed.saturating_sub(USUAL_LOOKS)) / LOOKS_PER_LIBRARY;
+    looks / (looks + f64::from(found.max(1)))
+}
+
+/// What the loader spent on looking in vain goes.
+pub(super) fn without_search(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+    let mut held = Vec::new();
+    for &launch in launches {
+        let execs = &forest.launches[launch as usize].execs;
+        for (number, exec) in execs.iter().enumerate() {
+            let remains = 1.0 - search_share(exec);
+            match execs.len() {
+                1 => edits.scale(launch, Phase::Load, remains),
+                _ => edits.scale_piece(launch, Phase::Load, number, remains),
+            }
+        }
+        if execs.iter().any(|exec| search_share(exec) > 0.0) {
+            held.push(launch);
+        }
+    }
     held
 }
 

@@ -1,12 +1,25 @@
 //! What a large parent costs: fork copies its page tables, and the child's exec or exit gives the copies back.
 
+use std::collections::BTreeMap;
+
 use super::Context;
+use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
+use crate::analyze::statistics::median;
 use crate::analyze::whatif::edits::Edits;
 use crate::event::Mechanism;
 
 /// Entries of a page table: as many small pages are one huge page (Documentation/admin-guide/mm/transhuge.rst).
 const PAGES_IN_HUGE_PAGE: f64 = 512.0;
+
+/// Whether a launch got a copy of its parent's page tables.
+#[must_use]
+pub fn copies_tables(launch: &Launch<'_>) -> bool {
+    matches!(
+        launch.mechanism,
+        Some(Mechanism::Fork | Mechanism::Clone | Mechanism::Clone3)
+    )
+}
 
 /// Creation at the cost of vfork; the parent then waits for the exec. A launch without one cannot be made so.
 pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
@@ -16,11 +29,7 @@ pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], edits: &mut Edit
     let mut held = Vec::new();
     for &launch in launches {
         let each = &context.forest.launches[launch as usize];
-        let copies = matches!(
-            each.mechanism,
-            Some(Mechanism::Fork | Mechanism::Clone | Mechanism::Clone3)
-        );
-        if copies && !each.execs.is_empty() {
+        if copies_tables(each) && !each.execs.is_empty() {
             create_at(context, launch, create, edits);
             edits.wait_for(launch);
             held.push(launch);
@@ -38,11 +47,7 @@ pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], edits: &mut
     for &launch in launches {
         let each = &context.forest.launches[launch as usize];
         let create = each.phases.get(Phase::Create).unwrap_or_default().0 as f64;
-        let copies = matches!(
-            each.mechanism,
-            Some(Mechanism::Fork | Mechanism::Clone | Mechanism::Clone3)
-        );
-        if copies && create > least {
+        if copies_tables(each) && create > least {
             create_at(context, launch, least + (create - least) / PAGES_IN_HUGE_PAGE, edits);
             held.push(launch);
         }
@@ -50,18 +55,50 @@ pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], edits: &mut
     held
 }
 
+/// Of a parent's children, this share counts as made at first.
+const FIRST: usize = 10;
+
+/// Every launch costs what the first tenth of its parent's did.
+pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+    let mut by_parent: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+    for &launch in launches {
+        if let Some(parent) = context.forest.parent(launch as usize)
+            && copies_tables(&context.forest.launches[launch as usize])
+        {
+            by_parent.entry(parent).or_default().push(launch);
+        }
+    }
+    let create = |launch: &u32| context.forest.launches[*launch as usize].phases.get(Phase::Create);
+    let mut held = Vec::new();
+    for launches in by_parent.into_values() {
+        let first = &launches[..launches.len().div_ceil(FIRST)];
+        let at_first = median(first.iter().filter_map(create).map(|create| create.0 as f64));
+        let Some(at_first) = at_first else { continue };
+        for launch in launches {
+            if create(&launch).is_some_and(|create| create.0 as f64 > at_first) {
+                create_at(context, launch, at_first, edits);
+                held.push(launch);
+            }
+        }
+    }
+    held.sort_unstable();
+    held
+}
+
 /// Shortens `create`, and by as much as goes with it what the child pays to give the copies back.
 fn create_at(context: Context<'_, '_>, launch: u32, create: f64, edits: &mut Edits) {
     let each = &context.forest.launches[launch as usize];
-    let Some(own) = each.phases.get(Phase::Create).map(|own| own.0 as f64) else {
+    let Some(own) = each.phases.get(Phase::Create) else {
         return;
     };
+    // Another change may have shortened it before.
+    let own = own.0 as f64 * edits.remaining(launch, Phase::Create);
     if own <= create {
         return;
     }
-    edits.uses_constants = true;
     edits.scale(launch, Phase::Create, create / own);
-    let freed = (own - create) * context.constants.free_per_copy.unwrap_or_default();
+    let freed = freed_by(each, own - create, context.constants.free_per_copy.unwrap_or_default());
+    edits.uncertain += create * context.constants.spread + freed * context.constants.free_spread;
     let pays = if each.execs.is_empty() {
         Phase::Teardown
     } else {
@@ -75,6 +112,19 @@ fn create_at(context: Context<'_, '_>, launch: u32, create: f64, edits: &mut Edi
     {
         edits.scale(launch, pays, 1.0 - (freed / paid).min(MOST_FREED));
     }
+}
+
+/// No exec of a small process uses so much CPU: what is more was spent on giving copies back.
+const MOST_EXEC_CPU: f64 = 1e6;
+/// Giving a page table back never takes so many times as long as copying it.
+const MOST_FREE_PER_COPY: f64 = 1.5;
+
+/// What giving back takes that took `copied` to copy. The ratio was measured with little memory, and large page tables do not
+/// fit a cache, so that an exec which used more CPU than that is believed.
+fn freed_by(launch: &Launch<'_>, copied: f64, free_per_copy: f64) -> f64 {
+    let exec = launch.cpu_phases.get(Phase::Exec).unwrap_or_default().0 as f64;
+    let seen = (exec - MOST_EXEC_CPU).min(copied * MOST_FREE_PER_COPY);
+    seen.max(copied * free_per_copy)
 }
 
 /// An exec never gets cheaper than this share of itself by a smaller image to give back.

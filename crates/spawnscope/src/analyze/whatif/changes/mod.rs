@@ -1,6 +1,7 @@
 //! The fixes that can be tried: each turns a set of launches into edits, and says of how many of them it holds.
 
 mod images;
+mod machine;
 mod memory;
 mod removal;
 mod shells;
@@ -10,6 +11,9 @@ use super::edits::Edits;
 use crate::analyze::timeline::Timelines;
 use crate::analyze::tree::Forest;
 
+pub use images::search_share;
+pub use machine::QUICK_LAUNCH;
+pub use memory::copies_tables;
 pub use removal::is_captured;
 pub use shells::{Shell, needless_shell, wrapped_child};
 
@@ -26,10 +30,14 @@ pub enum Change {
     Vfork,
     /// Their parents' memory is in huge pages.
     HugePages,
+    /// Their parents stay as small as they were at first.
+    SteadyParent,
     /// No shell between the parent and the program.
     NoShell,
     /// They are linked statically.
     Static,
+    /// Their loaders find each library where they look first.
+    NoSearch,
     /// The program itself is executed, without what comes before it in a chain of execs.
     Direct,
     /// The program's file is given, so that it is not looked for along PATH.
@@ -38,6 +46,10 @@ pub enum Change {
     CloseRange,
     /// Their parent does not sleep through their end.
     ReapNow,
+    /// Nobody waits until their memory is given back.
+    NoTeardown,
+    /// Launching costs no more than on a machine without faults.
+    QuickLaunch,
     /// No permission scanner.
     NoScan,
     /// So many CPUs.
@@ -62,8 +74,10 @@ impl Change {
             Change::Batch(size) => removal::batch(forest, launches, size, edits),
             Change::Vfork => memory::vfork(context, launches, edits),
             Change::HugePages => memory::huge_pages(context, launches, edits),
+            Change::SteadyParent => memory::steady_parent(context, launches, edits),
             Change::NoShell => shells::no_shell(forest, launches, edits),
             Change::Static => images::without_loader(forest, launches, edits),
+            Change::NoSearch => images::without_search(forest, launches, edits),
             Change::Direct => shells::direct(forest, launches, edits),
             Change::Absolute => images::absolute(forest, launches, edits),
             Change::CloseRange => images::close_range(forest, launches, edits),
@@ -71,10 +85,9 @@ impl Change {
                 launches.iter().for_each(|launch| edits.reap_at_once(*launch));
                 launches.to_vec()
             }
-            Change::NoScan => {
-                edits.no_scan = true;
-                launches.to_vec()
-            }
+            Change::NoTeardown => machine::without_teardown(forest, launches, edits),
+            Change::QuickLaunch => machine::quick_launch(forest, launches, edits),
+            Change::NoScan => machine::without_scanner(context, edits),
             Change::Cpus(cpus) => {
                 edits.cpus = Some(cpus);
                 launches.to_vec()

@@ -1,0 +1,147 @@
+//! A fork copies the page tables of its parent, and the child's exec or end gives the copies back: with a large parent that
+//! costs more than all the rest of a launch.
+
+use super::super::ground::{name, time};
+use super::super::groups::Group;
+use super::super::runtimes::Runtime;
+use super::super::{Basis, Finding, Ground};
+use crate::analyze::launch::Launch;
+use crate::analyze::phases::Phase;
+use crate::analyze::statistics::median;
+use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::{Change, copies_tables};
+use crate::event::Nanos;
+use crate::units;
+
+/// A parent's forks are dear when the middle one takes so many times what one from a small process does.
+const DEAR: f64 = 2.0;
+/// Below this, it is not the parent's memory that makes a fork dear.
+const LARGE_BYTES: f64 = 10e6;
+
+pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+    let Some(small) = ground.whatif.constants.fork_create else {
+        return Vec::new();
+    };
+    let by_large = made_by_large_parents(ground, small);
+    let at_stake = |index: u32, launch: &Launch<'_>| {
+        let create = launch.phases.get(Phase::Create).filter(|_| by_large[index as usize])?;
+        let freed = 1.0 + ground.whatif.constants.free_per_copy.unwrap_or_default();
+        Some(Nanos(((create.0 as f64 - small).max(0.0) * freed) as u64))
+    };
+    // A shell cannot launch otherwise than by fork, and what executes nothing needs the copy.
+    let can_change = |index: u32, launch: &Launch<'_>| {
+        !launch.execs.is_empty() && Runtime::of_parent(ground, index) != Runtime::Shell
+    };
+    let chosen = |wanted: bool| {
+        ground.groups(|index, launch| {
+            let at_stake = at_stake(index, launch)?;
+            (can_change(index, launch) == wanted).then_some((launch.birth_command.name, at_stake))
+        })
+    };
+    let avoidable = chosen(true).into_iter().map(|group| avoidable(ground, group, small));
+    let necessary = chosen(false).into_iter().map(|group| necessary(ground, group, small));
+    avoidable.chain(necessary).collect()
+}
+
+/// By launch: whether it was forked by a parent whose forks are dear for its size.
+fn made_by_large_parents(ground: &Ground<'_, '_>, small: f64) -> Vec<bool> {
+    let launches = &ground.forest().launches;
+    let mut found = vec![false; launches.len()];
+    for parent in 0..launches.len() {
+        let children = ground.forest().children(parent);
+        let copied = || {
+            let copied = children.iter().map(|child| &launches[*child]);
+            copied.filter(|child| child.is_launch() && copies_tables(child))
+        };
+        let create = median(copied().filter_map(|child| Some(child.phases.get(Phase::Create)?.0 as f64)));
+        let bytes = median(copied().filter_map(|child| Some(child.parent_rss_bytes? as f64)));
+        if create.is_some_and(|create| create >= DEAR * small) && bytes.is_some_and(|bytes| bytes >= LARGE_BYTES) {
+            let of_parent = children.iter().filter(|child| copies_tables(&launches[**child]));
+            of_parent.for_each(|child| found[*child] = true);
+        }
+    }
+    found
+}
+
+/// Launches that need no copy.
+fn avoidable(ground: &Ground<'_, '_>, group: Group<'_>, small: f64) -> Finding {
+    let runtime = Runtime::of_parent(ground, group.launches[0]);
+    let parent = name(group.name);
+    let mut fix = lines(runtime.without_copying());
+    fix.push("where the call cannot be changed, huge pages make the copy smaller: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later)".to_owned());
+    Finding {
+        rule: "large-parent",
+        title: format!("{parent} copies the page tables of its memory for each launch"),
+        evidence: evidence(ground, &group, small),
+        example: ground.example(&group.launches),
+        fix,
+        limits: "work that the child does between fork and exec has to be said otherwise, or done by a wrapper; huge pages help \
+                 only with memory that the program allocates itself, and may cost memory"
+            .to_owned(),
+        whatif: format!("--vfork=parent={parent}"),
+        tries: vec![Fix {
+            change: Change::Vfork,
+            launches: group.launches.clone(),
+        }],
+        basis: Basis::Modelled,
+        launches: group.launches,
+    }
+}
+
+/// Launches that need their copy, or whose parent cannot do without.
+fn necessary(ground: &Ground<'_, '_>, group: Group<'_>, small: f64) -> Finding {
+    let runtime = Runtime::of_parent(ground, group.launches[0]);
+    let parent = name(group.name);
+    let mut fix = match runtime {
+        Runtime::Shell => lines(runtime.without_copying()),
+        Runtime::Python => vec![
+            "multiprocessing, concurrent.futures: start method \"forkserver\" or \"spawn\", chosen before the memory is there"
+                .to_owned(),
+        ],
+        _ => vec!["make the workers first, before the memory is there, and keep them".to_owned()],
+    };
+    fix.extend(lines(&[
+        "or let the memory lie in huge pages, whose page tables are 512 times smaller (glibc 2.35 and later):",
+        "  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM",
+        "jemalloc: MALLOC_CONF=thp:always; memory of one's own: madvise(start, length, MADV_HUGEPAGE)",
+        "for all programs of the machine:",
+        "  echo always > /sys/kernel/mm/transparent_hugepage/enabled",
+    ]));
+    Finding {
+        rule: "large-parent-pages",
+        title: format!("{parent} forks with much memory, whose page tables are copied each time"),
+        evidence: evidence(ground, &group, small),
+        example: ground.example(&group.launches),
+        fix,
+        limits: "writing to memory after a fork copies whole pages, which is dearer with huge ones; they need memory that is not \
+                 scattered, and sparse use of them wastes it"
+            .to_owned(),
+        whatif: format!("--huge-pages=parent={parent}"),
+        tries: vec![Fix {
+            change: Change::HugePages,
+            launches: group.launches.clone(),
+        }],
+        basis: Basis::Modelled,
+        launches: group.launches,
+    }
+}
+
+fn evidence(ground: &Ground<'_, '_>, group: &Group<'_>, small: f64) -> Vec<String> {
+    let count = units::counted(group.launches.len() as u64, "fork", "forks");
+    let bytes = ground.middle(&group.launches, |launch| Some(launch.parent_rss_bytes? as f64));
+    let create = ground.middle(&group.launches, |launch| {
+        Some(launch.phases.get(Phase::Create)?.0 as f64)
+    });
+    vec![format!(
+        "{count} by {} with {} resident took {} each, where one from a small process takes {}; {} in all",
+        name(group.name),
+        units::bytes(bytes.unwrap_or_default() as u64),
+        time(Nanos(create.unwrap_or_default() as u64)),
+        time(Nanos(small as u64)),
+        time(ground.phase_of(&group.launches, Phase::Create)),
+    )]
+}
+
+fn lines(lines: &[&str]) -> Vec<String> {
+    lines.iter().map(|line| (*line).to_owned()).collect()
+}

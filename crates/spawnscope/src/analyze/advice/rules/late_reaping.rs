@@ -1,0 +1,126 @@
+//! A parent that looks from time to time whether its child has ended, and sleeps in between: it sleeps through the end.
+
+use super::super::ground::{name, time};
+use super::super::groups::Group;
+use super::super::runtimes::Runtime;
+use super::super::{Basis, Finding, Ground};
+use crate::analyze::outside::{Outside, outside_of};
+use crate::analyze::phases::Phase;
+use crate::analyze::replay::place::is_alone;
+use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::Change;
+use crate::event::Nanos;
+use crate::units;
+
+/// One parent that slept through so many ends does it by habit.
+const HABIT: usize = 3;
+/// What a parent waited for before it reaped is looked at so far back.
+const LOOKED_AT: usize = 8;
+
+/// How a parent slept while one child lived.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Slept {
+    /// Once, over its end.
+    ThroughItsEnd,
+    /// Several times, at last over its end.
+    AgainAndAgain,
+}
+
+pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+    let slept = all_slept(ground);
+    let mut groups = ground.groups(|index, launch| {
+        slept[index as usize]?;
+        Some((launch.birth_command.name, launch.phases.get(Phase::Reap)?))
+    });
+    // To sleep once and then to wait may be meant.
+    groups.retain(|group| {
+        let polls = |launch: &u32| slept[*launch as usize] == Some(Slept::AgainAndAgain);
+        group.launches.len() >= HABIT || group.launches.iter().any(polls)
+    });
+    groups.into_iter().map(|group| finding(ground, group)).collect()
+}
+
+/// By launch, when its parent slept through its end with no other child at hand.
+fn all_slept(ground: &Ground<'_, '_>) -> Vec<Option<Slept>> {
+    let forest = ground.forest();
+    let mut slept = vec![None; forest.launches.len()];
+    for parent in 0..forest.launches.len() {
+        let children = forest.children(parent);
+        for (position, child) in children.iter().enumerate() {
+            if is_alone(forest, children, position) {
+                slept[*child] = slept_through(ground, parent as u32, *child as u32);
+            }
+        }
+    }
+    slept
+}
+
+fn slept_through(ground: &Ground<'_, '_>, parent: u32, child: u32) -> Option<Slept> {
+    let at = &ground.launch(child).instants;
+    let (created, zombie, reaped) = (at.created?, at.zombie?, at.reaped?);
+    let timelines = ground.whatif.timelines;
+    let slices = timelines.slices(timelines.threads[child as usize].creator.unwrap_or(parent));
+    let before = slices.partition_point(|slice| slice.off < reaped);
+    let last = slices[..before].iter().rev().take(LOOKED_AT);
+    let sleeps: Vec<Nanos> = last
+        .take_while(|slice| slice.off >= created)
+        .filter(|slice| outside_of(slice) == Outside::Timer)
+        .filter_map(|slice| Some(Nanos(slice.off.0 + slice.wake_span?.0)))
+        .collect();
+    let woken_too_late = sleeps.iter().any(|woken| *woken > zombie);
+    let woken_in_time = sleeps.iter().any(|woken| *woken <= zombie);
+    match (woken_too_late, woken_in_time) {
+        (true, true) => Some(Slept::AgainAndAgain),
+        (true, false) => Some(Slept::ThroughItsEnd),
+        (false, _) => None,
+    }
+}
+
+fn finding(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
+    let parent = name(group.name);
+    let late = ground.middle(&group.launches, |launch| Some(launch.phases.get(Phase::Reap)?.0 as f64));
+    Finding {
+        rule: "late-reaping",
+        title: format!("{parent} sleeps while its children have ended already"),
+        evidence: vec![format!(
+            "{} of {parent} ended while it slept, and waited {} each for it to look again, {} in all",
+            units::counted(group.launches.len() as u64, "child", "children"),
+            time(Nanos(late.unwrap_or_default() as u64)),
+            time(group.at_stake),
+        )],
+        example: ground.example(&group.launches),
+        fix: fix(Runtime::of_parent(ground, group.launches[0])),
+        limits: "what the parent does at each look besides is still to be done; shorter sleeps find ends sooner, at the cost of CPU"
+            .to_owned(),
+        whatif: format!("--reap-now=parent={parent}"),
+        tries: vec![Fix {
+            change: Change::ReapNow,
+            launches: group.launches.clone(),
+        }],
+        basis: Basis::Measured,
+        launches: group.launches,
+    }
+}
+
+fn fix(runtime: Runtime) -> Vec<String> {
+    let lines: &[&str] = match runtime {
+        Runtime::Python => &[
+            "process.wait() rather than a loop of process.poll() and time.sleep()",
+            "with a time limit: before Python 3.15, wait(timeout=...) and run(timeout=...) without pipes look every 50 ms at most; \
+             select.poll() on os.pidfd_open(process.pid) wakes at the end (Python 3.9)",
+            "for many children: asyncio.create_subprocess_exec",
+        ],
+        Runtime::Shell => &[
+            "`wait PID`, or `wait -n` for whichever ends first, rather than a loop of `kill -0` or `jobs` and `sleep`",
+        ],
+        Runtime::Perl => &["waitpid($pid, 0) rather than a loop of waitpid($pid, WNOHANG) and sleep"],
+        Runtime::Ruby => &["Process.wait(pid) rather than a loop with Process::WNOHANG and sleep"],
+        Runtime::Java => &["process.waitFor() or process.onExit() rather than a loop of isAlive() and sleep"],
+        Runtime::Node | Runtime::Native => &[
+            "waitpid(pid, &status, 0) rather than a loop of waitpid(pid, &status, WNOHANG) and a sleep",
+            "with a time limit, or together with other events: poll() on pidfd_open(pid, 0) (Linux 5.3), or SIGCHLD by signalfd",
+            "Rust: child.wait(), not try_wait() in a loop; Go: cmd.Wait()",
+        ],
+    };
+    lines.iter().map(|line| (*line).to_owned()).collect()
+}

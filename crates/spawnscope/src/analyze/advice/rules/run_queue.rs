@@ -1,0 +1,93 @@
+//! Much of the critical path is waiting for a CPU: more wants to run than there are CPUs.
+
+use super::super::ground::time;
+use super::super::{Basis, Finding, Ground, share_of};
+use crate::analyze::phases::Phase;
+use crate::analyze::replay::runnable;
+use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::Change;
+use crate::event::Nanos;
+use crate::record::reader::SliceRow;
+use crate::units;
+
+/// More CPUs are dear: they have to save this share of the wall before anybody is told.
+const LARGE_SHARE: f64 = 0.1;
+/// So many threads for each CPU are too many; the three of a short pipeline on two CPUs, which take turns, are not.
+const CROWD: f64 = 1.5;
+
+pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+    let waited_of = |index: usize| {
+        let charges = &ground.path.launches[index];
+        charges.get(Phase::Queue).0 + charges.run_queue.0
+    };
+    let all = 0..ground.path.launches.len();
+    let waited = Nanos(all.clone().map(waited_of).sum());
+    let launches: Vec<u32> = all
+        .filter(|index| waited_of(*index) > 0)
+        .map(|index| index as u32)
+        .collect();
+    let large = share_of(ground.wall(), LARGE_SHARE);
+    if !ground.is_worth(waited) || waited < large {
+        return Vec::new();
+    }
+    // Every wake-up takes a moment; only what more CPUs would have saved was a queue.
+    let replay = ground.whatif.replay;
+    let twice = replay.with_cpus(ground.recording.info.cpus.saturating_mul(2));
+    if replay.unchanged.since(twice) < large {
+        return Vec::new();
+    }
+    let wanted = wanted(ground);
+    if wanted < CROWD * f64::from(ground.recording.info.cpus) {
+        return Vec::new();
+    }
+    vec![finding(ground, launches, waited, wanted)]
+}
+
+fn finding(ground: &Ground<'_, '_>, launches: Vec<u32>, waited: Nanos, wanted: f64) -> Finding {
+    let cpus = ground.recording.info.cpus;
+    let twice = cpus.saturating_mul(2);
+    Finding {
+        rule: "run-queue",
+        title: format!(
+            "more wants to run than {} can take",
+            units::counted(u64::from(cpus), "CPU", "CPUs")
+        ),
+        evidence: vec![
+            format!(
+            "{} on the critical path waited for a CPU, {} in all: {} of the wall",
+            units::counted(launches.len() as u64, "process", "processes"),
+            time(waited),
+                units::percent(waited, ground.wall()),
+            ),
+            format!("on average {wanted:.1} threads ran or were able to run"),
+        ],
+        example: Vec::new(),
+        fix: vec![
+            format!("a machine with {twice} CPUs, or, in a container, a larger limit (cpu.max, --cpus)"),
+            "other work on this machine at another time; what need not be waited for behind the rest, with `nice`".to_owned(),
+            format!("fewer processes at a time (-j{cpus}) use less memory, but save no wall time by themselves"),
+        ],
+        limits: "memory, disks and locks that the processes share are not in the prediction, and may set a limit of their own; CPUs \
+                 that other processes used would be used by them again"
+            .to_owned(),
+        whatif: format!("--cpus={twice}"),
+        tries: vec![Fix {
+            change: Change::Cpus(twice),
+            launches: launches.clone(),
+        }],
+        basis: Basis::Modelled,
+        launches,
+    }
+}
+
+/// How many threads wanted a CPU at once, on average.
+fn wanted(ground: &Ground<'_, '_>) -> f64 {
+    let timelines = ground.whatif.timelines;
+    let threads = 0..timelines.threads.len() as u32;
+    let slices = threads.flat_map(|thread| timelines.slices(thread));
+    let of_slice = |slice: &SliceRow| {
+        let waited = runnable(slice).map_or(Nanos(0), |(from, to)| to.since(from));
+        slice.on_span.unwrap_or_default().0 + waited.0
+    };
+    slices.map(of_slice).sum::<u64>() as f64 / ground.wall().0.max(1) as f64
+}

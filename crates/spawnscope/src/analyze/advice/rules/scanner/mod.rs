@@ -1,0 +1,88 @@
+//! A permission scanner (fanotify) that execs and opens wait for. What to do about it is a matter of security, and not the
+//! program's: this names the narrow exclusions that products document, and never advises to switch protection off.
+
+mod products;
+mod waits;
+
+use super::super::ground::{name, time};
+use super::super::{Basis, Finding, Ground};
+use crate::analyze::statistics::median;
+use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::Change;
+use crate::event::{Nanos, ObjectKind};
+use crate::units;
+use waits::{Wait, first_and_later, most_at_once};
+
+pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+    let is_permission = |object: &crate::record::reader::ObjectRow| object.kind == ObjectKind::Permission;
+    if !ground.recording.objects.iter().any(is_permission) {
+        return Vec::new();
+    }
+    let waits = waits::of_launches(ground);
+    let waited = Nanos(waits.iter().map(|wait| wait.span().0).sum());
+    if !ground.is_worth(waited) {
+        return Vec::new();
+    }
+    vec![finding(ground, &waits, waited)]
+}
+
+fn finding(ground: &Ground<'_, '_>, waits: &[Wait], waited: Nanos) -> Finding {
+    let mut launches: Vec<u32> = waits.iter().map(|wait| wait.launch).collect();
+    launches.sort_unstable();
+    launches.dedup();
+    let mut daemons: Vec<String> = waits.iter().map(|wait| daemon(ground, wait)).collect();
+    daemons.sort_unstable();
+    daemons.dedup();
+    Finding {
+        rule: "scanner",
+        title: format!(
+            "execs and opens wait for the permission of {}, a scanner",
+            daemons.join(" and ")
+        ),
+        evidence: evidence(ground, waits, waited, &launches),
+        example: ground.example(&launches),
+        fix: products::fix(&daemons),
+        limits: "what is excluded is not checked when it is opened or executed: malware that gets there is not stopped. A narrow \
+                 exclusion saves its part of what is predicted here, which is the time of all waits"
+            .to_owned(),
+        whatif: "--no-scan".to_owned(),
+        tries: vec![Fix {
+            change: Change::NoScan,
+            launches: launches.clone(),
+        }],
+        basis: Basis::Measured,
+        launches,
+    }
+}
+
+fn daemon(ground: &Ground<'_, '_>, wait: &Wait) -> String {
+    let known = wait.daemon.map(|id| name(ground.recording.texts.get(id)));
+    known.unwrap_or_else(|| "a program that is not recorded".to_owned())
+}
+
+fn evidence(ground: &Ground<'_, '_>, waits: &[Wait], waited: Nanos, launches: &[u32]) -> Vec<String> {
+    let in_exec: u64 = waits.iter().filter(|wait| wait.in_exec).map(|wait| wait.span().0).sum();
+    let spans = waits.iter().map(|wait| wait.span().0 as f64);
+    let mut evidence = vec![format!(
+        "{} by {}, {} each and {} in all, {} of it inside execve",
+        units::counted(waits.len() as u64, "wait", "waits"),
+        units::counted(launches.len() as u64, "process", "processes"),
+        time(Nanos(median(spans).unwrap_or_default() as u64)),
+        time(waited),
+        time(Nanos(in_exec)),
+    )];
+    if let Some((first, later)) = first_and_later(ground, waits) {
+        evidence.push(format!(
+            "the first exec of a file waited {}, a later one of the same file {}",
+            time(first),
+            time(later)
+        ));
+    }
+    let at_once = most_at_once(waits);
+    if at_once > 1 {
+        evidence.push(format!(
+            "up to {at_once} waited at once: a scanner that answers one after the other makes all of them wait for the slowest"
+        ));
+    }
+    evidence
+}

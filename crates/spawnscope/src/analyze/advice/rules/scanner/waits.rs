@@ -1,0 +1,100 @@
+//! Waits for a scanner's permission: which there were, whether a file's first exec waited longer than its later ones, and
+//! how many waited at once.
+
+use std::collections::HashMap;
+
+use crate::analyze::advice::Ground;
+use crate::analyze::outside::{Outside, outside_of};
+use crate::analyze::statistics::median;
+use crate::event::Nanos;
+use crate::record::reader::TextId;
+
+/// System calls of x86-64: execve, execveat.
+const EXECS: [u32; 2] = [59, 322];
+
+/// One wait.
+pub(super) struct Wait {
+    pub(super) launch: u32,
+    pub(super) daemon: Option<TextId>,
+    pub(super) from: Nanos,
+    pub(super) to: Nanos,
+    pub(super) in_exec: bool,
+}
+
+impl Wait {
+    pub(super) fn span(&self) -> Nanos {
+        self.to.since(self.from)
+    }
+}
+
+/// All of them, those of one thread in a row.
+pub(super) fn of_launches(ground: &Ground<'_, '_>) -> Vec<Wait> {
+    let timelines = ground.whatif.timelines;
+    let mut waits = Vec::new();
+    for (thread, each) in (0..).zip(&timelines.threads) {
+        for slice in timelines.slices(thread) {
+            let Outside::Scanner(daemon) = outside_of(slice) else {
+                continue;
+            };
+            if let Some(span) = slice.wake_span.or(slice.off_span) {
+                waits.push(Wait {
+                    launch: each.launch,
+                    daemon,
+                    from: slice.off,
+                    to: Nanos(slice.off.0 + span.0),
+                    in_exec: slice.syscall.is_some_and(|call| EXECS.contains(&call)),
+                });
+            }
+        }
+    }
+    waits
+}
+
+/// What the first exec of a file waited, and what a later one did: the middle of those files that were executed more than
+/// once. A scanner that remembers its verdicts has nothing to ask the second time.
+pub(super) fn first_and_later(ground: &Ground<'_, '_>, waits: &[Wait]) -> Option<(Nanos, Nanos)> {
+    let mut by_launch: HashMap<u32, Vec<&Wait>> = HashMap::new();
+    for wait in waits.iter().filter(|wait| wait.in_exec) {
+        by_launch.entry(wait.launch).or_default().push(wait);
+    }
+    let mut execs: Vec<(Nanos, &[u8], u64)> = Vec::new();
+    for (index, launch) in (0..).zip(&ground.forest().launches) {
+        let of_launch = by_launch.get(&index).map_or(&[][..], Vec::as_slice);
+        for exec in &launch.execs {
+            if let (Some(enter), Some(returned)) = (exec.enter, exec.returned) {
+                let inside = of_launch
+                    .iter()
+                    .filter(|wait| wait.from >= enter && wait.to <= returned);
+                execs.push((enter, exec.path, inside.map(|wait| wait.span().0).sum()));
+            }
+        }
+    }
+    execs.sort_unstable();
+    let mut by_path: HashMap<&[u8], (u64, Vec<f64>)> = HashMap::new();
+    for (_, path, waited) in execs {
+        by_path
+            .entry(path)
+            .and_modify(|(_, later)| later.push(waited as f64))
+            .or_insert((waited, Vec::new()));
+    }
+    let repeated = || by_path.values().filter(|(_, later)| !later.is_empty());
+    let first = median(repeated().map(|(first, _)| *first as f64))?;
+    let later = median(repeated().flat_map(|(_, later)| later.iter().copied()))?;
+    Some((Nanos(first as u64), Nanos(later as u64)))
+}
+
+/// The most that waited at the same time.
+pub(super) fn most_at_once(waits: &[Wait]) -> usize {
+    let mut ends: Vec<(Nanos, bool)> = waits
+        .iter()
+        .flat_map(|wait| [(wait.from, true), (wait.to, false)])
+        .collect();
+    // At one instant, those that end come first.
+    ends.sort_unstable();
+    let (mut most, mut now) = (0, 0_usize);
+    for (_, begins) in ends {
+        now = if begins { now + 1 } else { now.saturating_sub(1) };
+        most = most.max(now);
+    }
+    most
+}

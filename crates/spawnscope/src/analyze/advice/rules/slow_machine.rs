@@ -1,0 +1,140 @@
+//! Whatever is launched, it takes long: the machine is at fault, not what runs on it.
+
+use super::super::ground::time;
+use super::super::{Basis, Finding, Ground};
+use crate::analyze::launch::Launch;
+use crate::analyze::outside::{Outside, outside_of};
+use crate::analyze::phases::Phase;
+use crate::analyze::statistics::median;
+use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::{Change, QUICK_LAUNCH, copies_tables};
+use crate::event::{LeftCpu, Nanos};
+use crate::units;
+
+/// A machine where the middle launch takes longer is at fault.
+const SLOW: Nanos = Nanos(50_000_000);
+/// The phases that the machine is responsible for: not waiting for a CPU, nor for the parent.
+const OF_THE_MACHINE: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
+
+pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+    let launches: Vec<u32> = (0..)
+        .zip(&ground.forest().launches)
+        .filter(|(_, launch)| launch.is_launch() && launch.parent.is_some() && !launch.execs.is_empty())
+        .map(|(index, _)| index)
+        .collect();
+    let cost = |launch: &Launch<'_>| Some(launch.phases.sum(OF_THE_MACHINE)?.0 as f64);
+    let Some(middle) = ground.middle(&launches, cost).filter(|cost| *cost >= SLOW.0 as f64) else {
+        return Vec::new();
+    };
+    // Only now the dear question: where CPUs are scarce, everything takes long without anybody's fault.
+    let own = median(launches.iter().filter_map(|index| own_cost(ground, *index)));
+    if own.is_none_or(|own| own < SLOW.0 as f64) {
+        return Vec::new();
+    }
+    vec![finding(ground, launches, Nanos(middle as u64))]
+}
+
+/// What a launch costs without what other rules find: a large parent, closing descriptors, waiting for a CPU or a scanner.
+fn own_cost(ground: &Ground<'_, '_>, index: u32) -> Option<f64> {
+    let launch = ground.launch(index);
+    let cost = launch.phases.sum(OF_THE_MACHINE)?.0 as f64;
+    let create = launch.phases.get(Phase::Create).unwrap_or_default().0 as f64;
+    let copied = if copies_tables(launch) {
+        let freed = 1.0 + ground.whatif.constants.free_per_copy.unwrap_or(1.0);
+        create * freed
+    } else {
+        0.0
+    };
+    let closed = launch.setup_close_span.unwrap_or_default().0;
+    Some(cost - copied - closed as f64 - waited_for_others(ground, index) as f64)
+}
+
+/// How long the first thread of a launch, outside of its work, had no CPU or no permission.
+fn waited_for_others(ground: &Ground<'_, '_>, index: u32) -> u64 {
+    let launch = ground.launch(index);
+    let loaded = launch.execs.last().and_then(|exec| exec.loaded);
+    let is_tax =
+        |at: Nanos| loaded.is_none_or(|loaded| at < loaded) || launch.instants.exit.is_some_and(|exit| at >= exit);
+    let slices = ground.whatif.timelines.slices(index);
+    let taxed = slices
+        .iter()
+        .filter(|slice| slice.reason != LeftCpu::Created && is_tax(slice.off));
+    taxed
+        .filter_map(|slice| {
+            let blocked = match slice.reason {
+                LeftCpu::Preempted => Nanos(0),
+                _ if matches!(outside_of(slice), Outside::Scanner(_)) => Nanos(0),
+                _ => slice.wake_span?,
+            };
+            Some(slice.off_span?.since(blocked).0)
+        })
+        .sum()
+}
+
+fn finding(ground: &Ground<'_, '_>, launches: Vec<u32>, middle: Nanos) -> Finding {
+    let of_phase = |phase: Phase| {
+        let middle = ground.middle(&launches, |launch| Some(launch.phases.get(phase)?.0 as f64));
+        (phase, Nanos(middle.unwrap_or_default() as u64))
+    };
+    let mut phases = OF_THE_MACHINE.map(of_phase);
+    phases.sort_by_key(|(_, span)| std::cmp::Reverse(*span));
+    let split: Vec<String> = phases
+        .iter()
+        .map(|(phase, span)| format!("{} {}", phase.name(), time(*span)))
+        .collect();
+    Finding {
+        rule: "slow-machine",
+        title: "launching anything takes long on this machine".to_owned(),
+        evidence: vec![
+            format!(
+                "the middle one of {} took {} before its program ran and after it",
+                units::counted(launches.len() as u64, "launch", "launches"),
+                time(middle),
+            ),
+            format!("by phase, the middle of each: {}", split.join(", ")),
+        ],
+        example: ground.example(&launches),
+        fix: fix(phases[0].0),
+        limits: format!(
+            "the saving is what remains when no launch costs more than {}, as on a machine without faults; what causes the delay \
+             is not in the recording",
+            time(QUICK_LAUNCH),
+        ),
+        whatif: "--quick-launch=*".to_owned(),
+        tries: vec![Fix {
+            change: Change::QuickLaunch,
+            launches: launches.clone(),
+        }],
+        basis: Basis::Modelled,
+        launches,
+    }
+}
+
+/// Where to look first, by the phase that takes the most.
+fn fix(dearest: Phase) -> Vec<String> {
+    let lines: &[&str] = match dearest {
+        Phase::Create => &[
+            "creating a process takes long: look for emulation (gVisor, qemu-user, WSL 1), a tracer (`grep TracerPid /proc/PID/status`), \
+             and memory at its limit (`cat /sys/fs/cgroup/memory.events`, `cat /proc/pressure/memory`)",
+        ],
+        Phase::Setup => &[
+            "between fork and exec: look for directories of PATH on a slow or dead mount (`spawnscope report` counts failed execs), \
+             and for a CPU limit (`cat /sys/fs/cgroup/cpu.stat`: nr_throttled)",
+        ],
+        Phase::Exec => &[
+            "execve takes long: look for a security scanner or an audit rule (`auditctl -l`, `ps -e`), programs on a network or \
+             overlay file system (`findmnt -T FILE`), and disks that are slow (`cat /proc/pressure/io`)",
+        ],
+        Phase::Load => &[
+            "loading libraries takes long: look for libraries on a network file system (`findmnt -T FILE`), a page cache that is too \
+             small (`cat /proc/pressure/memory`), LD_PRELOAD and LD_AUDIT in the environment, and a security scanner",
+        ],
+        _ => &[
+            "ending a process takes long: look for memory at its limit, swap (`cat /proc/pressure/memory`), and core dumps that are \
+             piped to a program (`cat /proc/sys/kernel/core_pattern`)",
+        ],
+    };
+    let mut fix: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+    fix.push("`time /bin/true` on another machine, or in another container, tells whether it is this one".to_owned());
+    fix
+}

@@ -1,0 +1,62 @@
+//! What the machine makes of launches: giving memory back at their ends, and launching that is slow whatever is launched.
+
+use super::Context;
+use crate::analyze::outside::{Outside, outside_of};
+use crate::analyze::phases::Phase;
+use crate::analyze::tree::Forest;
+use crate::analyze::whatif::edits::Edits;
+use crate::event::Nanos;
+
+/// No launch needs longer than this before its program runs and after it, where nothing is wrong with the machine: large dynamic
+/// programs take a few milliseconds.
+pub const QUICK_LAUNCH: Nanos = Nanos(10_000_000);
+
+/// The phases that a launch goes through by itself: not what it waits for a CPU, nor for its parent.
+const OWN_TAX: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
+
+/// The end of a launch is the end of its work.
+pub(super) fn without_teardown(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+    let mut held = launches.to_vec();
+    held.retain(|launch| {
+        let teardown = forest.launches[*launch as usize].phases.get(Phase::Teardown);
+        teardown.is_some_and(|teardown| teardown.0 > 0)
+    });
+    held.iter()
+        .for_each(|launch| edits.scale(*launch, Phase::Teardown, 0.0));
+    held
+}
+
+/// What a launch took beyond `QUICK_LAUNCH` goes, of each phase the same share.
+pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+    let mut held = Vec::new();
+    for &launch in launches {
+        let tax = forest.launches[launch as usize].phases.sum(OWN_TAX).unwrap_or_default();
+        if tax > QUICK_LAUNCH {
+            let remains = QUICK_LAUNCH.0 as f64 / tax.0 as f64;
+            edits.uncertain += QUICK_LAUNCH.0 as f64 / 2.0;
+            OWN_TAX.iter().for_each(|phase| edits.scale(launch, *phase, remains));
+            held.push(launch);
+        }
+    }
+    held
+}
+
+/// No exec and no open waits for permission, whatever launches were asked for: a scanner is there for all or none.
+pub(super) fn without_scanner(context: Context<'_, '_>, edits: &mut Edits) -> Vec<u32> {
+    edits.no_scan = true;
+    let mut held = Vec::new();
+    for (thread, each) in (0..).zip(&context.timelines.threads) {
+        let slices = context.timelines.slices(thread).iter();
+        let scanned = slices.filter(|slice| matches!(outside_of(slice), Outside::Scanner(_)));
+        let waited: u64 = scanned
+            .filter_map(|slice| Some(slice.wake_span.or(slice.off_span)?.0))
+            .sum();
+        if waited > 0 {
+            edits.saves(each.launch, waited as f64);
+            held.push(each.launch);
+        }
+    }
+    held.sort_unstable();
+    held.dedup();
+    held
+}

@@ -1,0 +1,223 @@
+//! Advice about what parents and the system make of launches, on real recordings: each habit is told, clean work is not.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::run::{Record, spawnscope};
+use crate::support::workloads::{directory, path};
+
+const BASIC: &[Need] = &[Need::Ebpf];
+const COMPILED: &[Need] = &[Need::Ebpf, Need::Cc];
+
+/// The rules that this file is about.
+const RULES: [&str; 11] = [
+    "large-parent",
+    "large-parent-pages",
+    "growing-parent",
+    "close-loop",
+    "loader-search",
+    "loader",
+    "scanner",
+    "late-reaping",
+    "teardown",
+    "run-queue",
+    "slow-machine",
+];
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "a_large_parent_that_forks_is_told_not_to",
+            needs: BASIC,
+            run: large_parent,
+        },
+        LiveTest {
+            name: "a_large_parent_whose_forks_execute_nothing_is_told_of_huge_pages",
+            needs: BASIC,
+            run: large_parent_without_exec,
+        },
+        LiveTest {
+            name: "a_parent_that_grows_is_told",
+            needs: BASIC,
+            run: growing_parent,
+        },
+        LiveTest {
+            name: "loops_of_closes_are_told_and_single_calls_are_not",
+            needs: COMPILED,
+            run: close_loop,
+        },
+        LiveTest {
+            name: "a_search_path_of_empty_directories_is_told",
+            needs: COMPILED,
+            run: loader,
+        },
+        LiveTest {
+            name: "a_parent_that_polls_is_told_to_wait",
+            needs: BASIC,
+            run: late_reaping,
+        },
+        LiveTest {
+            name: "programs_that_give_much_memory_back_are_told",
+            needs: BASIC,
+            run: teardown,
+        },
+        LiveTest {
+            name: "more_work_at_once_than_cpus_is_told",
+            needs: BASIC,
+            run: run_queue,
+        },
+        LiveTest {
+            name: "a_scanner_is_told_by_its_name_and_nobody_to_switch_it_off",
+            needs: &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],
+            run: scanner,
+        },
+        LiveTest {
+            name: "clean_work_hears_nothing_of_the_system",
+            needs: COMPILED,
+            run: clean,
+        },
+    ]
+}
+
+fn told(file: &Path) -> Vec<Value> {
+    let advice = spawnscope(["advise".as_ref(), "--json".as_ref(), file.as_os_str()]).expect_code(0);
+    let advice: Value = serde_json::from_slice(&advice.stdout).expect("the advice is JSON");
+    advice["advice"].as_array().expect("an array").clone()
+}
+
+/// What is told about a command.
+fn advice(command: &[&str]) -> Vec<Value> {
+    let record = Record::new();
+    record.run(command).expect_code(0);
+    told(&record.file())
+}
+
+fn of_rule<'a>(told: &'a [Value], rule: &str) -> Option<&'a Value> {
+    told.iter().find(|advice| advice["rule"] == rule)
+}
+
+#[track_caller]
+fn expect<'a>(told: &'a [Value], rule: &str, count: u64, in_fix: &str) -> &'a Value {
+    let advice = of_rule(told, rule).unwrap_or_else(|| panic!("no {rule}: {told:#?}"));
+    assert_eq!(advice["count"].as_u64(), Some(count), "{advice:#}");
+    assert!(advice["fix"].to_string().contains(in_fix), "{in_fix}: {advice:#}");
+    let [low, saving, high] =
+        ["saving_low_ns", "saving_ns", "saving_high_ns"].map(|key| advice[key].as_u64().expect("nanoseconds"));
+    assert!(0 < low && low <= saving && saving <= high, "{advice:#}");
+    advice
+}
+
+fn large_parent() {
+    let launch = "for (1..12) { system '/bin/true' }";
+    let large = format!("my $x = 'a' x 300e6; {launch}");
+    expect(&advice(&["perl", "-e", &large]), "large-parent", 12, "Proc::FastSpawn");
+    let small = advice(&["perl", "-e", launch]);
+    assert!(of_rule(&small, "large-parent").is_none(), "{small:#?}");
+}
+
+fn large_parent_without_exec() {
+    let script = "my $x = 'a' x 300e6; for (1..12) { my $pid = fork; exit 0 unless $pid; waitpid $pid, 0 }";
+    let told = advice(&["perl", "-e", script]);
+    expect(&told, "large-parent-pages", 12, "glibc.malloc.hugetlb=1");
+    assert!(of_rule(&told, "large-parent").is_none(), "{told:#?}");
+}
+
+fn growing_parent() {
+    let script = "my @x; for (1..80) { push @x, 'a' x 4e6; system '/bin/true' }";
+    expect(
+        &advice(&["perl", "-e", script]),
+        "growing-parent",
+        80,
+        "find what grows",
+    );
+}
+
+fn close_loop() {
+    let command = [path("closing").into_os_string(), "100000".into(), path("tiny").into()];
+    let record = Record::new();
+    record.run(command).expect_code(0);
+    // Of the five ways, these: one by one, and the same with a break.
+    expect(&told(&record.file()), "close-loop", 2, "close_range(3, ~0U");
+}
+
+fn loader() {
+    let empty = tempfile::tempdir().expect("a temporary directory");
+    let launch = |directories: usize| {
+        let mut search = String::new();
+        for number in 0..directories {
+            let directory = empty.path().join(number.to_string());
+            std::fs::create_dir_all(&directory).expect("a directory");
+            search += &format!("{}:", directory.display());
+        }
+        let script = format!(
+            "export LD_LIBRARY_PATH={search}{}; for i in {{1..60}}; do {}; done",
+            directory().display(),
+            path("needs_libraries").display(),
+        );
+        advice(&["bash", "-c", &script])
+    };
+    expect(&launch(150), "loader-search", 60, "LD_LIBRARY_PATH");
+    let none = launch(0);
+    assert!(of_rule(&none, "loader-search").is_none(), "{none:#?}");
+}
+
+fn late_reaping() {
+    // Not `select` with a time limit: where the kernel hides its preempt count, its end may look like another process's doing.
+    let launch = "use Time::HiRes 'usleep'; my $pid = fork; exec 'sleep', '0.03' unless $pid;";
+    let poll = format!("for (1..8) {{ {launch} usleep 50000 until waitpid($pid, 1) > 0 }}");
+    expect(&advice(&["perl", "-e", &poll]), "late-reaping", 8, "waitpid($pid, 0)");
+    let wait = format!("for (1..8) {{ {launch} waitpid $pid, 0 }}");
+    let waiting = advice(&["perl", "-e", &wait]);
+    assert!(of_rule(&waiting, "late-reaping").is_none(), "{waiting:#?}");
+}
+
+fn teardown() {
+    let with = |bytes: &str| {
+        let script = format!("for i in 1 2 3 4 5 6; do perl -e '$x = \"a\" x {bytes}'; done");
+        advice(&["bash", "-c", &script])
+    };
+    expect(&with("400e6"), "teardown", 6, "GLIBC_TUNABLES");
+    let small = with("1e6");
+    assert!(of_rule(&small, "teardown").is_none(), "{small:#?}");
+}
+
+fn run_queue() {
+    let busy = "bash -c 'for ((n = 0; n < 50000; n++)); do :; done'";
+    let script = format!("n=$(nproc); seq $((6 * n)) | xargs -P$((3 * n)) -I{{}} {busy}");
+    let told = advice(&["bash", "-c", &script]);
+    let advice = of_rule(&told, "run-queue").unwrap_or_else(|| panic!("no run-queue: {told:#?}"));
+    assert!(advice["saving_low_ns"].as_u64() > Some(0), "{advice:#}");
+}
+
+fn scanner() {
+    let scanned = tempfile::tempdir().expect("a temporary directory");
+    let directory = scanned.path().to_str().expect("a path of characters");
+    let (through, tiny) = (path("scanned"), path("tiny"));
+    let launcher = [&through, &tiny].map(|path| path.to_str().expect("a path of characters"));
+    let record = Record::new().through(&[launcher[0], launcher[1], directory]);
+    let script = "for i in 1 2 3 4 5 6; do \"$1/tiny\"; done";
+    record.run(["bash", "-c", script, "bash", directory]).expect_code(0);
+    let told = told(&record.file());
+    let advice = expect(&told, "scanner", 6, "owner of this machine's security");
+    assert!(advice["title"].to_string().contains("test-scanner"), "{advice:#}");
+    assert!(advice["fix"].to_string().contains("leave protection on"), "{advice:#}");
+}
+
+fn clean() {
+    let scripts = [
+        "head -c 200000000 /dev/zero | wc -c",
+        "sleep 0.5",
+        "cd $(mktemp -d) && for i in {1..400}; do echo \"int f$i(int x) { return x * $i; }\"; done >a.c && cc -O1 -c a.c && rm -r $PWD",
+        "for i in {1..200}; do /bin/true; done",
+        "perl -e 'my $x = 0; $x += $_ for 1..3000000'",
+        "for i in 1 2 3; do x=$(ls /usr/bin | sort | tail -n1); done",
+    ];
+    for script in scripts {
+        let told = advice(&["bash", "-c", script]);
+        let found: Vec<&Value> = RULES.iter().filter_map(|rule| of_rule(&told, rule)).collect();
+        assert!(found.is_empty(), "{script}: {found:#?}");
+    }
+}
