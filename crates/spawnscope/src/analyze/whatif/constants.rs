@@ -25,6 +25,8 @@ pub struct Constants {
 
 /// Spread of constants that were not measured on their own.
 const UNMEASURED_SPREAD: f64 = 0.2;
+/// No cost is more uncertain than by half of itself, as it is bounded otherwise.
+const MOST_SPREAD: f64 = 0.5;
 /// Creation from a small process takes no longer anywhere. A recording may hold nothing but forks from large ones, and a busy machine
 /// disturbs the measurement.
 const MOST_FORK_CREATE: f64 = 200_000.0;
@@ -91,7 +93,7 @@ fn at_most(value: Option<f64>, most: f64) -> Option<f64> {
 /// Half the distance of the quartiles, as a share of the median.
 fn spread_of(row: &Calibration) -> f64 {
     match (row.low_ns, row.high_ns) {
-        (Some(low), Some(high)) if row.ns > 0.0 => (high - low) / 2.0 / row.ns,
+        (Some(low), Some(high)) if row.ns > 0.0 => ((high - low) / 2.0 / row.ns).min(MOST_SPREAD),
         _ => UNMEASURED_SPREAD,
     }
 }
