@@ -225,6 +225,18 @@ pub struct WhatifArguments {
     /// The program's file is given: no failed execs along PATH
     #[arg(long, value_name = "SEL")]
     pub absolute: Vec<String>,
+    /// The dynamic loader finds each library where it looks first
+    #[arg(long, value_name = "SEL")]
+    pub no_search: Vec<String>,
+    /// Their parent never grows: creation stays as cheap as at first
+    #[arg(long, value_name = "SEL")]
+    pub steady_parent: Vec<String>,
+    /// They end at once, whatever memory they hold
+    #[arg(long, value_name = "SEL")]
+    pub no_teardown: Vec<String>,
+    /// Launching them takes as long as on a machine that launches quickly
+    #[arg(long, value_name = "SEL")]
+    pub quick_launch: Vec<String>,
     /// Descriptors are closed before the exec by one close_range
     #[arg(long, value_name = "SEL")]
     pub close_range: Vec<String>,

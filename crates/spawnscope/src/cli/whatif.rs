@@ -48,6 +48,10 @@ fn asked(arguments: &WhatifArguments) -> Result<Vec<Asked>> {
         ("static", Change::Static, &arguments.static_),
         ("direct", Change::Direct, &arguments.direct),
         ("absolute", Change::Absolute, &arguments.absolute),
+        ("no-search", Change::NoSearch, &arguments.no_search),
+        ("steady-parent", Change::SteadyParent, &arguments.steady_parent),
+        ("no-teardown", Change::NoTeardown, &arguments.no_teardown),
+        ("quick-launch", Change::QuickLaunch, &arguments.quick_launch),
         ("close-range", Change::CloseRange, &arguments.close_range),
         ("reap-now", Change::ReapNow, &arguments.reap_now),
     ];

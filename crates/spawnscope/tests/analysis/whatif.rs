@@ -74,6 +74,17 @@ fn a_builtin_needs_no_fork_unless_its_output_is_read() {
 }
 
 #[test]
+fn reading_the_next_ones_output_is_not_reading_this_ones() {
+    let mut serial = Serial::new();
+    let launch = serial.launch(&Spans::USUAL, DIRNAME);
+    serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
+    // The shell is back on its CPU before its wait returns.
+    let row = serial.builder.row(launch);
+    row.reaped = row.reaped.map(|reaped| Nanos(reaped.0 + 5_000));
+    assert_eq!(saved(&serial.finish(), &[(Change::Builtin, &[launch])]), LAUNCH + 5_000);
+}
+
+#[test]
 fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
     let mut serial = Serial::new();
     let works = [0, 100_000, 50_000, 0, 700_000];

@@ -7,7 +7,7 @@ use crate::analyze::Origin;
 use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
 use crate::analyze::statistics::median;
-use crate::analyze::timeline::{Timelines, beginning};
+use crate::analyze::timeline::Timelines;
 use crate::analyze::tree::Forest;
 use crate::analyze::whatif::edits::Edits;
 use crate::event::Nanos;
@@ -118,7 +118,7 @@ fn with_company(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
 fn is_read_by(timelines: &Timelines, thread: u32, from: Nanos, to: Nanos) -> bool {
     let slices = timelines.slices(thread);
     let first = slices.partition_point(|slice| slice.off < from);
-    let between = slices[first..].iter().take_while(|slice| beginning(slice) < to);
+    let between = slices[first..].iter().take_while(|slice| slice.off < to);
     between
         .into_iter()
         .any(|slice| slice.syscall.is_some_and(|call| READS.contains(&call)))
