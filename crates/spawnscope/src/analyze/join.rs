@@ -72,6 +72,8 @@ impl<'a> Joiner<'a> {
             parent_faults: row.parent_faults,
             setup_closes: row.setup_closes,
             setup_close_span: row.setup_close_span,
+            script_stack: row.script_stack,
+            native_stack: row.native_stack,
             outcome: match row.wait_status {
                 _ if !ended => Outcome::Running,
                 Some(status) => Outcome::of_wait_status(status),

@@ -4,6 +4,7 @@
 use super::Origin;
 use super::phases::{Phase, PhaseTimes};
 use crate::event::{LaunchId, Mechanism, Nanos, Pid};
+use crate::record::reader::StackId;
 
 /// One process of the recording and what became of it.
 #[derive(Clone, Debug)]
@@ -42,6 +43,10 @@ pub struct Launch<'a> {
     pub parent_faults: Option<u32>,
     /// Time in those calls, and between two of them with no other system call between.
     pub setup_close_span: Option<Nanos>,
+    /// Where in a script its parent asked for it.
+    pub script_stack: Option<StackId>,
+    /// Where in its parent's machine code.
+    pub native_stack: Option<StackId>,
     /// How it ended.
     pub outcome: Outcome,
 }

@@ -2,6 +2,7 @@
 //! `tree` joins the rows to a forest of launches; `report` sums them up. How findings look is `present`'s affair.
 
 pub mod advice;
+pub mod callers;
 pub mod causes;
 pub mod critical_path;
 pub mod drift;

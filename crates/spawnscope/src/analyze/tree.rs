@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 
 use super::Origin;
+use super::callers::Frames;
 use super::grouped::Grouped;
 use super::join::Joiner;
 use super::launch::{Command, Exec, FailedExec, Launch, base_name};
 use crate::event::{LaunchId, Nanos};
-use crate::record::reader::{LaunchRow, Recording};
+use crate::record::reader::{LaunchRow, Recording, StackId};
 
 /// All launches, ordered by id, and the shape of their trees. Launches are named by their index.
 #[derive(Clone, Debug)]
@@ -103,6 +104,12 @@ impl<'a> Forest<'a> {
                 errno: row.errno,
             }
         })
+    }
+
+    /// A call chain of the recording, from the innermost frame outwards.
+    #[must_use]
+    pub fn frames(&self, stack: Option<StackId>) -> Frames<'a> {
+        Frames::of(self.recording, stack)
     }
 
     /// What the launch at `index` was at an instant: it may exec more than once.

@@ -5,13 +5,14 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::event::{
-    Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Nanos, Pid, Slice,
+    Chain, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Nanos, Pid, Slice,
 };
 use crate::event::{TaskId, Waker};
 
 use super::intern::{Interner, NewObject, NewText, Objects};
 use super::redact::Redaction;
 use super::rows::{ExecRow, FailedExecRow, LaunchRow, Origin, SliceRow, ThreadRow, WakerRow};
+use super::stacks::{NewStacks, Stacks};
 use super::unfinished::{OrderedExec, Unfinished};
 
 /// Rows to write in one transaction.
@@ -31,6 +32,8 @@ pub(super) struct Batch {
     pub(super) threads: Vec<ThreadRow>,
     /// Objects that the slices refer to and that are not in the file yet.
     pub(super) objects: Vec<NewObject>,
+    /// Frames and call chains that the launches refer to and that are not in the file yet.
+    pub(super) stacks: NewStacks,
     /// New slices.
     pub(super) slices: Vec<SliceRow>,
     /// The latest event of the recording so far.
@@ -44,6 +47,7 @@ pub(super) struct Assembler {
     redaction: Redaction,
     interner: Interner,
     objects: Objects,
+    stacks: Stacks,
     unfinished: HashMap<LaunchId, Unfinished>,
     /// The unfinished launch that has a pid, in the recorder's pid namespace, or had it last.
     by_pid: HashMap<Pid, LaunchId>,
@@ -64,6 +68,7 @@ impl Assembler {
             redaction,
             interner: Interner::default(),
             objects: Objects::default(),
+            stacks: Stacks::default(),
             unfinished: HashMap::new(),
             by_pid: HashMap::new(),
             dirty: Vec::new(),
@@ -101,6 +106,7 @@ impl Assembler {
                 let path = self.interner.intern(path);
                 self.objects.name(*device, *inode, path);
             }
+            EventKind::Called(chain) => self.called(launch, chain),
         }
     }
 
@@ -123,6 +129,7 @@ impl Assembler {
         }
         self.batch.texts = self.interner.take_new();
         self.batch.objects = self.objects.take_new();
+        self.batch.stacks = self.stacks.take_new();
         let last = self.batch.last;
         std::mem::replace(
             &mut self.batch,
@@ -206,6 +213,18 @@ impl Assembler {
         row.parent_faults = launched.parent_faults;
         row.parent_rss_bytes = launched.parent_memory.map(|memory| memory.rss_bytes);
         row.parent_table_bytes = launched.parent_memory.map(|memory| memory.page_table_bytes);
+    }
+
+    fn called(&mut self, id: LaunchId, chain: &Chain) {
+        let is_script = chain.frames.first().is_some_and(|frame| frame.language.is_script());
+        let stack = self.stacks.intern(chain, &mut self.interner);
+        let row = &mut self.launch(id).row;
+        let place = if is_script {
+            &mut row.script_stack
+        } else {
+            &mut row.native_stack
+        };
+        *place = stack;
     }
 
     fn thread_started(&mut self, at: Nanos, launch: LaunchId, task: TaskId, tid: Pid, creator: TaskId) {

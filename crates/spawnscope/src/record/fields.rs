@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 
 use crate::event::{LaunchId, Nanos, Pid, TaskId};
 
-use super::rows::{ObjectRef, TextId};
+use super::rows::{FrameId, ObjectRef, StackId, TextId};
 use super::tables::Table;
 
 /// A value that cannot be.
@@ -17,7 +17,7 @@ pub(super) struct BadValue {
     pub(super) found: String,
 }
 
-/// The ids of the strings or objects in a file, which need not be gapless: another program may have written it.
+/// The ids of the strings, objects, frames or call chains in a file, which need not be gapless: another program may have written it.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     /// Ascending.
@@ -52,6 +52,10 @@ pub(super) struct Index {
     pub(super) texts: Ids,
     /// The objects.
     pub(super) objects: ObjectIndex,
+    /// The frames.
+    pub(super) frames: Ids,
+    /// The call chains.
+    pub(super) stacks: Ids,
 }
 
 /// A row that is taken apart from the left to the right.
@@ -92,6 +96,16 @@ impl<'row> Fields<'row> {
     pub(super) fn required<T: FromColumn>(&mut self) -> Result<T, BadValue> {
         let column = self.next;
         self.optional()?.ok_or_else(|| self.bad(column, "NULL".to_owned()))
+    }
+
+    /// The next column, which refers to a row of its own table before `id`: so that no chain can bite its own tail.
+    pub(super) fn earlier<T: FromColumn + PartialOrd>(&mut self, id: T) -> Result<Option<T>, BadValue> {
+        let column = self.next;
+        let other: Option<T> = self.optional()?;
+        match other {
+            Some(other) if other >= id => Err(self.bad(column, "a reference to itself or to a later row".to_owned())),
+            other => Ok(other),
+        }
     }
 
     /// The next column, the number of a value in `all`.
@@ -242,6 +256,18 @@ impl FromColumn for TaskId {
 impl FromColumn for TextId {
     fn from_column(value: i64, index: &Index) -> Option<Self> {
         u32::try_from(index.texts.place(value)?).ok().map(TextId)
+    }
+}
+
+impl FromColumn for FrameId {
+    fn from_column(value: i64, index: &Index) -> Option<Self> {
+        u32::try_from(index.frames.place(value)?).ok().map(FrameId)
+    }
+}
+
+impl FromColumn for StackId {
+    fn from_column(value: i64, index: &Index) -> Option<Self> {
+        u32::try_from(index.stacks.place(value)?).ok().map(StackId)
     }
 }
 

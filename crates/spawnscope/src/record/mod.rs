@@ -12,6 +12,7 @@ mod redact;
 mod rows;
 #[cfg(test)]
 mod sample;
+mod stacks;
 mod store;
 mod tables;
 mod unfinished;

@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::event::{Calibration, Constant, LeftCpu, Loss, Mechanism, Missing, ObjectKind, Pid, TaskId};
+use crate::event::{Calibration, Constant, Language, LeftCpu, Loss, Mechanism, Missing, ObjectKind, Pid, TaskId};
 
 use super::claim;
 use super::error::{self, RecordError};
 use super::fields::{BadValue, Fields, FromColumn, Ids, Index, ObjectIndex};
 use super::store::{self, LOCK_PATIENCE};
 use super::tables::{
-    CALIBRATION, EXEC, FAILED_EXEC, LAUNCH, LOST, MISSING, OBJECT, RECORDING, SLICE, TEXT, THREAD, Table,
+    CALIBRATION, EXEC, FAILED_EXEC, FRAME, LAUNCH, LOST, MISSING, OBJECT, RECORDING, SLICE, STACK, TEXT, THREAD, Table,
 };
 use super::version::{self, Identity};
 
 pub use super::rows::{
-    ExecRow, FailedExecRow, Info, LaunchRow, ObjectRef, ObjectRow, Origin, Recording, Scope, SliceRow, TextId, Texts,
-    ThreadRow, WakerRow,
+    ExecRow, FailedExecRow, FrameId, FrameRow, Info, LaunchRow, ObjectRef, ObjectRow, Origin, Recording, Scope,
+    SliceRow, StackId, StackRow, TextId, Texts, ThreadRow, WakerRow,
 };
 
 /// A recording that is open for reading. It may still be growing: each read gives what is complete by then.
@@ -87,14 +87,17 @@ impl RecordingFile {
             .connection
             .unchecked_transaction()
             .map_err(|source| self.failed(source))?;
-        let (texts, index) = self.texts()?;
+        let (texts, mut index) = self.texts()?;
         let (objects, _) = self.objects(&index)?;
+        let (frames, stacks) = self.stacks(&mut index)?;
         Ok(Recording {
             info: self.info()?,
             launches: self.rows(&LAUNCH, &index, launch)?,
             execs: self.rows(&EXEC, &index, exec)?,
             failed_execs: self.rows(&FAILED_EXEC, &index, failed_exec)?,
             objects,
+            frames,
+            stacks,
             texts,
             calibration: self.rows(&CALIBRATION, &Index::default(), calibration)?,
         })
@@ -162,6 +165,24 @@ impl RecordingFile {
             Ok(())
         })?;
         Ok((rows, (Ids::new(ids), references)))
+    }
+
+    /// Frames and call chains, which `index` knows from then on.
+    fn stacks(&self, index: &mut Index) -> Result<(Vec<FrameRow>, Vec<StackRow>), RecordError> {
+        let (mut ids, mut frames) = (Vec::new(), Vec::new());
+        self.each(&FRAME, index, |fields| {
+            ids.push(fields.required()?);
+            frames.push(frame(fields)?);
+            Ok(())
+        })?;
+        index.frames = Ids::new(ids);
+        let mut ids = Vec::new();
+        self.each(&STACK, &Index::default(), |fields| {
+            ids.push(fields.required()?);
+            Ok(())
+        })?;
+        index.stacks = Ids::new(ids);
+        Ok((frames, self.rows(&STACK, index, stack)?))
     }
 
     fn rows<T>(
@@ -309,6 +330,8 @@ fn launch(fields: &mut Fields) -> Result<LaunchRow, BadValue> {
         prepare: fields.optional()?,
         parent_tidied: fields.optional()?,
         parent_faults: fields.optional()?,
+        script_stack: fields.optional()?,
+        native_stack: fields.optional()?,
     })
 }
 
@@ -361,6 +384,27 @@ fn object(fields: &mut Fields) -> Result<ObjectRow, BadValue> {
         device: fields.required()?,
         inode: fields.required::<i64>()?.cast_unsigned(),
         path: fields.optional()?,
+    })
+}
+
+fn frame(fields: &mut Fields) -> Result<FrameRow, BadValue> {
+    Ok(FrameRow {
+        language: fields.one_of(&Language::ALL)?,
+        function: fields.optional()?,
+        file: fields.optional()?,
+        line: fields.optional()?,
+        module: fields.optional()?,
+        address: fields.optional::<i64>()?.map(i64::cast_unsigned),
+        is_inlined: fields.required()?,
+    })
+}
+
+fn stack(fields: &mut Fields) -> Result<StackRow, BadValue> {
+    let id: StackId = fields.required()?;
+    Ok(StackRow {
+        frame: fields.required()?,
+        caller: fields.earlier(id)?,
+        is_truncated: fields.required()?,
     })
 }
 

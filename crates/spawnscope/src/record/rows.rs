@@ -3,7 +3,9 @@
 
 use std::num::NonZeroU32;
 
-use crate::event::{Calibration, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId};
+use crate::event::{
+    Calibration, Language, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId,
+};
 
 /// A whole recording without its slices, which are read on their own because they are many.
 #[derive(Clone, Debug)]
@@ -18,6 +20,10 @@ pub struct Recording {
     pub failed_execs: Vec<FailedExecRow>,
     /// What threads waited for.
     pub objects: Vec<ObjectRow>,
+    /// Places in programs.
+    pub frames: Vec<FrameRow>,
+    /// Call chains through these, each after the one that it ends with.
+    pub stacks: Vec<StackRow>,
     /// The strings that rows refer to.
     pub texts: Texts,
     /// Constants of the machine that were measured before; those that are not here are unknown.
@@ -145,6 +151,36 @@ impl Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TextId(pub u32);
 
+/// Refers to a frame of a recording by its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrameId(pub u32);
+
+/// Refers to a call chain of a recording by its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StackId(pub u32);
+
+/// A place in a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "schema.sql documents the columns")]
+pub struct FrameRow {
+    pub language: Language,
+    pub function: Option<TextId>,
+    pub file: Option<TextId>,
+    pub line: Option<u32>,
+    pub module: Option<TextId>,
+    pub address: Option<u64>,
+    pub is_inlined: bool,
+}
+
+/// A frame and the chain that called it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "schema.sql documents the columns")]
+pub struct StackRow {
+    pub frame: FrameId,
+    pub caller: Option<StackId>,
+    pub is_truncated: bool,
+}
+
 /// One process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "schema.sql documents the columns")]
@@ -172,6 +208,8 @@ pub struct LaunchRow {
     pub prepare: Option<Nanos>,
     pub parent_tidied: Option<Nanos>,
     pub parent_faults: Option<u32>,
+    pub script_stack: Option<StackId>,
+    pub native_stack: Option<StackId>,
 }
 
 /// One successful `execve`.

@@ -1,8 +1,11 @@
 //! Events and headers for the tests of this stage: a valid life of a process, which tests then bend.
 
+use std::sync::Arc;
+
 use crate::event::{
-    Calibration, Closing, Constant, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch,
-    Loaded, Loader, Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId, Wake, Waker,
+    Calibration, Chain, Closing, Constant, Event, EventKind, Executed, Exited, Frame, Language, LaunchId, Launched,
+    LeftCpu, LibrarySearch, Loaded, Loader, Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall,
+    TaskId, Wake, Waker,
 };
 
 use super::rows::Scope;
@@ -184,6 +187,21 @@ pub(super) fn fifo_named(at: u64, launch: LaunchId) -> Event {
     event(at, launch, kind)
 }
 
+/// The root, a script, asked for a launch in a function.
+pub(super) fn called(at: u64, launch: LaunchId) -> Event {
+    let frame = |line, function: Option<&str>| Frame {
+        function: function.map(|name| name.as_bytes().to_vec()),
+        file: Some(b"./unpack.sh".to_vec()),
+        line: Some(line),
+        ..Frame::unknown(Language::Bash)
+    };
+    let chain = Chain {
+        frames: vec![frame(14, Some("relocate")), frame(30, None)],
+        is_truncated: false,
+    };
+    event(at, launch, EventKind::Called(Arc::new(chain)))
+}
+
 /// A child of the root that does what most do, in about 3 µs: forked, two failed execs, exec, exit, reaped, eight slices.
 pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
     let failed = |at: u64, path: &str| {
@@ -196,6 +214,7 @@ pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
     };
     let mut life = vec![
         launched(start + 100, ROOT, id, pid),
+        called(start + 100, id),
         fifo_named(start + 150, id),
         slice(start + 200, id, LeftCpu::Created),
         failed(start + 250, "/usr/local/sbin/dirname"),
@@ -259,7 +278,8 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
         | EventKind::Released { .. }
         | EventKind::ThreadStarted { .. }
         | EventKind::Reaped { .. }
-        | EventKind::FileNamed { .. } => {}
+        | EventKind::FileNamed { .. }
+        | EventKind::Called(_) => {}
     }
     event
 }

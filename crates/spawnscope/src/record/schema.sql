@@ -6,7 +6,7 @@
 -- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
@@ -85,7 +85,9 @@ CREATE TABLE launch (
     prepare_ns         INTEGER,             -- the parent began the system calls that go before the launch: on signals, pipes, descriptors, less than
                                             -- 30 us apart and nothing else between; NULL: unknown, or none
     parent_tidied_ns   INTEGER,             -- the same calls after the parent's last reaping before this launch were done; NULL: unknown, or none
-    parent_faults      INTEGER              -- page faults of the parent's thread, without input, since its last launch or reaping
+    parent_faults      INTEGER,             -- page faults of the parent's thread, without input, since its last launch or reaping
+    script_stack       INTEGER,             -- stack.id: where in a script the parent asked for it
+    native_stack       INTEGER              -- stack.id: where in its machine code
 );
 
 -- One row a successful execve, in the order they happened (rowid).
@@ -127,6 +129,26 @@ CREATE TABLE thread (
     created_ns INTEGER NOT NULL,
     ended_ns   INTEGER,             -- began to exit
     cpu_ns     INTEGER              -- CPU at its exit
+);
+
+-- Places in programs, each stored once. The same may occur under several ids.
+CREATE TABLE frame (
+    id            INTEGER PRIMARY KEY,
+    language      INTEGER NOT NULL, -- 0 native (machine code), 1 kernel, 2 bash, 3 dash, 4 python
+    function_text INTEGER,          -- NULL also outside of all functions of a script
+    file_text     INTEGER,          -- source file
+    line          INTEGER,          -- in it, from 1
+    module_text   INTEGER,          -- the ELF file that holds the machine code
+    address       INTEGER,          -- in that file's own numbering; without one, in the process's memory (as a signed 64-bit number)
+    is_inlined    INTEGER NOT NULL  -- 1: the compiler put it into the next frame outwards
+);
+
+-- Call chains, as a tree: each row is a frame and the chain that called it. The same may occur under several ids.
+CREATE TABLE stack (
+    id           INTEGER PRIMARY KEY, -- larger than `caller`
+    frame        INTEGER NOT NULL,    -- frame.id
+    caller       INTEGER,             -- stack.id of the next frame outwards; NULL: none is known
+    is_truncated INTEGER NOT NULL     -- 1: more frames follow outwards that could not be read; only without `caller`
 );
 
 -- What threads waited for inside system calls. The same may occur under several ids.

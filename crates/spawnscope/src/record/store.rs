@@ -7,15 +7,19 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 
-use crate::event::{LaunchId, LeftCpu, Mechanism, Nanos, ObjectKind};
+use crate::event::{Language, LaunchId, LeftCpu, Mechanism, Nanos, ObjectKind};
 
 use super::aside::{self, Place};
 use super::assemble::Batch;
 use super::error::RecordError;
 use super::intern::{NewObject, NewText};
 use super::redact::Redaction;
-use super::rows::{Ending, FailedExecRow, Header, LaunchRow, ObjectRef, Origin, SliceRow, TextId, ThreadRow, WakerRow};
-use super::tables::{CALIBRATION, EXEC, FAILED_EXEC, LAUNCH, OBJECT, SLICE, TEXT, THREAD};
+use super::rows::{
+    Ending, FailedExecRow, FrameId, Header, LaunchRow, ObjectRef, Origin, SliceRow, StackId, TextId, ThreadRow,
+    WakerRow,
+};
+use super::stacks::NewStacks;
+use super::tables::{CALIBRATION, EXEC, FAILED_EXEC, FRAME, LAUNCH, OBJECT, SLICE, STACK, TEXT, THREAD};
 use super::unfinished::OrderedExec;
 
 /// How long to wait for another program that holds a lock, such as a report on the recording while it grows.
@@ -159,6 +163,7 @@ fn create_schema(connection: &mut Connection, header: &Header, redaction: Redact
 pub(super) fn write_batch(connection: &mut Connection, batch: &Batch) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     write_texts(&transaction, &batch.texts)?;
+    write_stacks(&transaction, &batch.stacks)?;
     write_launches(&transaction, &batch.launches)?;
     let mut mention = transaction.prepare_cached("INSERT OR IGNORE INTO launch (id, origin) VALUES (?, ?)")?;
     for launch in &batch.mentioned {
@@ -211,6 +216,8 @@ fn write_launches(transaction: &Transaction, launches: &[LaunchRow]) -> rusqlite
             nanos(row.prepare),
             nanos(row.parent_tidied),
             row.parent_faults,
+            row.script_stack.map(stack),
+            row.native_stack.map(stack),
         ])?;
     }
     Ok(())
@@ -305,6 +312,32 @@ fn write_objects(transaction: &Transaction, objects: &[NewObject]) -> rusqlite::
     Ok(())
 }
 
+fn write_stacks(transaction: &Transaction, new: &NewStacks) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(&FRAME.insert())?;
+    for (id, row) in &new.frames {
+        insert.execute(params![
+            frame(*id),
+            number(&Language::ALL, row.language),
+            row.function.map(text),
+            row.file.map(text),
+            row.line,
+            row.module.map(text),
+            row.address.map(u64::cast_signed),
+            row.is_inlined,
+        ])?;
+    }
+    let mut insert = transaction.prepare_cached(&STACK.insert())?;
+    for (id, row) in &new.stacks {
+        insert.execute(params![
+            stack(*id),
+            frame(row.frame),
+            row.caller.map(stack),
+            row.is_truncated
+        ])?;
+    }
+    Ok(())
+}
+
 fn write_slices(transaction: &Transaction, slices: &[SliceRow]) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare_cached(&SLICE.insert())?;
     for row in slices {
@@ -365,6 +398,16 @@ fn nanos(instant: Option<Nanos>) -> Option<i64> {
 
 /// `text.id` counts from 1.
 fn text(id: TextId) -> i64 {
+    i64::from(id.0) + 1
+}
+
+/// `frame.id` counts from 1.
+fn frame(id: FrameId) -> i64 {
+    i64::from(id.0) + 1
+}
+
+/// `stack.id` counts from 1.
+fn stack(id: StackId) -> i64 {
     i64::from(id.0) + 1
 }
 

@@ -87,6 +87,8 @@ pub(super) const LAUNCH: Table = Table {
         "prepare_ns",
         "parent_tidied_ns",
         "parent_faults",
+        "script_stack",
+        "native_stack",
     ],
     since: 1,
     later: &[
@@ -95,6 +97,8 @@ pub(super) const LAUNCH: Table = Table {
         ("prepare_ns", 4),
         ("parent_tidied_ns", 4),
         ("parent_faults", 4),
+        ("script_stack", 5),
+        ("native_stack", 5),
     ],
 };
 
@@ -159,6 +163,29 @@ pub(super) const OBJECT: Table = Table {
     name: "object",
     columns: &["id", "kind", "device", "inode", "path_text"],
     since: 3,
+    later: &[],
+};
+
+pub(super) const FRAME: Table = Table {
+    name: "frame",
+    columns: &[
+        "id",
+        "language",
+        "function_text",
+        "file_text",
+        "line",
+        "module_text",
+        "address",
+        "is_inlined",
+    ],
+    since: 5,
+    later: &[],
+};
+
+pub(super) const STACK: Table = Table {
+    name: "stack",
+    columns: &["id", "frame", "caller", "is_truncated"],
+    since: 5,
     later: &[],
 };
 
@@ -240,6 +267,8 @@ mod tests {
             THREAD,
             SLICE,
             OBJECT,
+            FRAME,
+            STACK,
         ] {
             let statement = connection.prepare(&format!("SELECT * FROM {}", table.name)).unwrap();
             assert_eq!(

@@ -74,6 +74,8 @@ impl Unfinished {
                 prepare: None,
                 parent_tidied: None,
                 parent_faults: None,
+                script_stack: None,
+                native_stack: None,
             },
             threads: HashMap::new(),
             awaited: HashMap::new(),

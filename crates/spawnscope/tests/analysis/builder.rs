@@ -66,6 +66,8 @@ impl Builder {
             execs: Vec::new(),
             failed_execs: Vec::new(),
             objects: Vec::new(),
+            frames: Vec::new(),
+            stacks: Vec::new(),
             texts: Texts::default(),
             calibration: Vec::new(),
         };
@@ -215,5 +217,7 @@ pub(crate) fn blank(id: LaunchId, parent: Option<LaunchId>, origin: Origin) -> L
         prepare: None,
         parent_tidied: None,
         parent_faults: None,
+        script_stack: None,
+        native_stack: None,
     }
 }

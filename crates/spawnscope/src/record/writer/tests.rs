@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use super::super::rows::Scope;
 use super::*;
 use crate::event::{Loss, Nanos, ObjectKind};
-use crate::record::reader::{ObjectRow, Origin, Recording, RecordingFile};
+use crate::record::reader::{FrameRow, ObjectRow, Origin, Recording, RecordingFile, StackId};
 use crate::record::sample::*;
 
 struct Folder(tempfile::TempDir);
@@ -73,6 +73,8 @@ fn what_is_recorded_is_read_back() {
         execs,
         failed_execs,
         objects,
+        frames,
+        stacks,
         texts,
         calibration,
     } = file.read().unwrap();
@@ -108,6 +110,19 @@ fn what_is_recorded_is_read_back() {
         ]
     );
     assert_eq!(launches[1].reaped, Some(Nanos(1_001_400)));
+    let place = |frame: &FrameRow| (frame.line, frame.function.map(|name| texts.get(name)));
+    assert_eq!(
+        frames.iter().map(place).collect::<Vec<_>>(),
+        [(Some(30), None), (Some(14), Some(b"relocate".as_slice()))]
+    );
+    assert_eq!(
+        stacks.iter().map(|row| row.caller).collect::<Vec<_>>(),
+        [None, Some(StackId(0))]
+    );
+    assert_eq!(
+        (launches[1].script_stack, launches[1].native_stack),
+        (Some(StackId(1)), None)
+    );
     assert_eq!(texts.get(execs[0].path), b"/usr/bin/dirname");
     assert_eq!(
         texts.get(execs[0].argv),

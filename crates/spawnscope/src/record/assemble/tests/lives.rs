@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::event::{Mechanism, ParentMemory};
+use crate::record::reader::StackId;
 
 #[test]
 fn a_whole_life_becomes_one_row_with_every_instant() {
@@ -32,6 +33,8 @@ fn a_whole_life_becomes_one_row_with_every_instant() {
         prepare: Some(Nanos(1_040)),
         parent_tidied: Some(Nanos(1_020)),
         parent_faults: Some(5),
+        script_stack: Some(StackId(1)),
+        native_stack: None,
     };
     assert_eq!(*row, expected);
 }

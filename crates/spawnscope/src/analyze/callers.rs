@@ -1,0 +1,84 @@
+//! Where launches were asked for: the call chains of a recording as places with names. What a place means for the report
+//! is `report`'s; which of two chains of a launch is the better one is said here.
+
+use super::launch::Launch;
+use crate::event::Language;
+use crate::record::reader::{FrameRow, Recording, StackId, StackRow};
+
+/// One place in a program. What is not known is `None`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Frame<'a> {
+    /// What it is written in.
+    pub language: Language,
+    /// The function; `None` also outside of all functions of a script.
+    pub function: Option<&'a [u8]>,
+    /// The source file.
+    pub file: Option<&'a [u8]>,
+    /// The line in it, from 1.
+    pub line: Option<u32>,
+    /// The ELF file that holds the machine code.
+    pub module: Option<&'a [u8]>,
+    /// Where in that file's own numbering; without `module`, in the process's memory.
+    pub address: Option<u64>,
+    /// Whether the compiler put it into the next frame outwards.
+    pub is_inlined: bool,
+}
+
+/// A call chain from the innermost frame outwards.
+#[derive(Clone, Debug)]
+pub struct Frames<'a> {
+    recording: &'a Recording,
+    next: Option<StackId>,
+    is_truncated: bool,
+}
+
+impl<'a> Frames<'a> {
+    /// The frames of a chain of the recording.
+    #[must_use]
+    pub fn of(recording: &'a Recording, stack: Option<StackId>) -> Frames<'a> {
+        Frames {
+            recording,
+            next: stack,
+            is_truncated: false,
+        }
+    }
+
+    /// Whether the frames that were taken so far end with one whose callers could not be read.
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        self.is_truncated
+    }
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Frame<'a>;
+
+    fn next(&mut self) -> Option<Frame<'a>> {
+        let row: &StackRow = self.recording.stacks.get(self.next?.0 as usize)?;
+        let frame = self.recording.frames.get(row.frame.0 as usize)?;
+        self.next = row.caller;
+        self.is_truncated = row.is_truncated;
+        Some(named(self.recording, frame))
+    }
+}
+
+fn named<'a>(recording: &'a Recording, row: &FrameRow) -> Frame<'a> {
+    let text = |id: Option<_>| id.map(|id| recording.texts.get(id));
+    Frame {
+        language: row.language,
+        function: text(row.function),
+        file: text(row.file),
+        line: row.line,
+        module: text(row.module),
+        address: row.address,
+        is_inlined: row.is_inlined,
+    }
+}
+
+impl Launch<'_> {
+    /// The chain that says best who asked for it: lines of a script rather than the interpreter's machine code.
+    #[must_use]
+    pub fn best_stack(&self) -> Option<StackId> {
+        self.script_stack.or(self.native_stack)
+    }
+}

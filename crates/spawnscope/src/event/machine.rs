@@ -1,0 +1,74 @@
+//! What is known of the machine itself: constants that were measured before a recording, and what it does not let the
+//! collector see.
+
+/// A constant of the machine, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Constant {
+    /// From entering `fork` in a small process to the child's first instruction.
+    ForkCreate,
+    /// A whole `fork`, `_exit` and `wait`, likewise.
+    ForkExit,
+    /// As `ForkCreate`, with CLONE_VM and CLONE_VFORK.
+    VforkCreate,
+    /// As `ForkExit`, with CLONE_VM and CLONE_VFORK.
+    VforkExit,
+    /// How much longer `ForkCreate` is for each MiB that the parent has touched, in pages of 4 KiB.
+    PageCopy,
+    /// How much longer the rest of `ForkExit` is for each such MiB: giving the copied page tables back.
+    PageFree,
+    /// One copy-on-write fault in the parent while the child lives.
+    CowFault,
+    /// The same after the child has ended, or executed a program: nothing is copied.
+    ReuseFault,
+}
+
+impl Constant {
+    /// Every constant.
+    pub const ALL: [Constant; 8] = [
+        Constant::ForkCreate,
+        Constant::ForkExit,
+        Constant::VforkCreate,
+        Constant::VforkExit,
+        Constant::PageCopy,
+        Constant::PageFree,
+        Constant::CowFault,
+        Constant::ReuseFault,
+    ];
+
+    /// The word that stands for it in a recording.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Constant::ForkCreate => "fork_create",
+            Constant::ForkExit => "fork_exit",
+            Constant::VforkCreate => "vfork_create",
+            Constant::VforkExit => "vfork_exit",
+            Constant::PageCopy => "page_copy",
+            Constant::PageFree => "page_free",
+            Constant::CowFault => "cow_fault",
+            Constant::ReuseFault => "reuse_fault",
+        }
+    }
+}
+
+/// A constant of the machine, as it was measured before the recording.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Calibration {
+    /// Which.
+    pub what: Constant,
+    /// The median.
+    pub ns: f64,
+    /// The lower quartile.
+    pub low_ns: Option<f64>,
+    /// The upper quartile.
+    pub high_ns: Option<f64>,
+}
+
+/// Something this machine did not let the collector see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// What could not be set up, such as `sched_prepare_exec`.
+    pub what: String,
+    /// What is therefore unknown, in words for the report.
+    pub effect: String,
+}

@@ -1,0 +1,129 @@
+//! Numbers the frames and call chains of a recording, so that what repeats is stored once: a chain is the frame it ends
+//! in and the number of the chain that called it. Memory is bounded as that of `intern`. It writes nothing.
+
+use std::collections::HashMap;
+
+use crate::event::{Chain, Frame};
+
+use super::intern::Interner;
+use super::rows::{FrameId, FrameRow, StackId, StackRow};
+
+/// Frames and chains that are not in the file yet, with their numbers, ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct NewStacks {
+    /// Frames.
+    pub(super) frames: Vec<(FrameId, FrameRow)>,
+    /// Chains, each behind its caller.
+    pub(super) stacks: Vec<(StackId, StackRow)>,
+}
+
+/// Frames and chains known so far.
+#[derive(Debug, Default)]
+pub(super) struct Stacks {
+    frames: HashMap<FrameRow, FrameId>,
+    next_frame: u32,
+    stacks: HashMap<StackRow, StackId>,
+    next_stack: u32,
+    new: NewStacks,
+}
+
+impl Stacks {
+    const MAX_KNOWN: usize = 65_536;
+
+    /// The number of a chain, old or new; `None` for an empty one.
+    pub(super) fn intern(&mut self, chain: &Chain, texts: &mut Interner) -> Option<StackId> {
+        let mut caller = None;
+        for frame in chain.frames.iter().rev() {
+            let row = StackRow {
+                frame: self.frame(frame, texts),
+                caller,
+                is_truncated: caller.is_none() && chain.is_truncated,
+            };
+            caller = Some(self.stack(row));
+        }
+        caller
+    }
+
+    /// Hands over what was new since the last call.
+    pub(super) fn take_new(&mut self) -> NewStacks {
+        std::mem::take(&mut self.new)
+    }
+
+    fn frame(&mut self, frame: &Frame, texts: &mut Interner) -> FrameId {
+        let mut text = |text: &Option<Vec<u8>>| text.as_deref().map(|text| texts.intern(text));
+        let row = FrameRow {
+            language: frame.language,
+            function: text(&frame.function),
+            file: text(&frame.file),
+            line: frame.line,
+            module: text(&frame.module),
+            address: frame.address,
+            is_inlined: frame.is_inlined,
+        };
+        if let Some(&id) = self.frames.get(&row) {
+            return id;
+        }
+        if self.frames.len() >= Self::MAX_KNOWN {
+            self.frames.clear();
+        }
+        let id = FrameId(self.next_frame);
+        self.next_frame = self.next_frame.saturating_add(1);
+        self.frames.insert(row, id);
+        self.new.frames.push((id, row));
+        id
+    }
+
+    fn stack(&mut self, row: StackRow) -> StackId {
+        if let Some(&id) = self.stacks.get(&row) {
+            return id;
+        }
+        if self.stacks.len() >= Self::MAX_KNOWN {
+            self.stacks.clear();
+        }
+        let id = StackId(self.next_stack);
+        self.next_stack = self.next_stack.saturating_add(1);
+        self.stacks.insert(row, id);
+        self.new.stacks.push((id, row));
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::event::Language;
+
+    use super::*;
+
+    fn chain(lines: &[u32], is_truncated: bool) -> Chain {
+        let frame = |line: &u32| Frame {
+            file: Some(b"unpack.sh".to_vec()),
+            line: Some(*line),
+            ..Frame::unknown(Language::Bash)
+        };
+        Chain {
+            frames: lines.iter().map(frame).collect(),
+            is_truncated,
+        }
+    }
+
+    #[test]
+    fn a_chain_that_repeats_is_stored_once_and_a_common_caller_is_shared() {
+        let (mut stacks, mut texts) = (Stacks::default(), Interner::default());
+        let first = stacks.intern(&chain(&[14, 3], false), &mut texts);
+        assert_eq!(stacks.intern(&chain(&[14, 3], false), &mut texts), first);
+        assert_ne!(stacks.intern(&chain(&[15, 3], false), &mut texts), first);
+        let new = stacks.take_new();
+        assert_eq!((new.frames.len(), new.stacks.len()), (3, 3));
+        let callers: Vec<_> = new.stacks.iter().map(|(_, row)| row.caller).collect();
+        assert_eq!(callers, [None, Some(StackId(0)), Some(StackId(0))]);
+        assert_eq!(stacks.take_new(), NewStacks::default());
+    }
+
+    #[test]
+    fn a_truncated_chain_is_not_the_whole_one() {
+        let (mut stacks, mut texts) = (Stacks::default(), Interner::default());
+        let whole = stacks.intern(&chain(&[3], false), &mut texts);
+        assert_ne!(stacks.intern(&chain(&[3], true), &mut texts), whole);
+        assert_eq!(stacks.intern(&chain(&[], true), &mut texts), None);
+    }
+}
