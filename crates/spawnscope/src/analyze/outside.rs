@@ -43,13 +43,13 @@ pub type OutsideTimes = BTreeMap<Outside, Nanos>;
 /// System calls of x86-64 (arch/x86/entry/syscalls/syscall_64.tbl) by what a wait in them is for.
 mod calls {
     /// pause, nanosleep, clock_nanosleep.
-    pub(super) const SLEEPS: [u32; 3] = [34, 35, 230];
+    pub(super) const SLEEPS: [u16; 3] = [34, 35, 230];
     /// poll, select, pselect6, ppoll, epoll_wait, epoll_pwait, futex, epoll_pwait2, rt_sigtimedwait: they may time out.
-    pub(super) const TIMED: [u32; 9] = [7, 23, 270, 271, 232, 281, 202, 441, 128];
+    pub(super) const TIMED: [u16; 9] = [7, 23, 270, 271, 232, 281, 202, 441, 128];
     /// connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg.
-    pub(super) const SOCKETS: [u32; 9] = [42, 43, 44, 45, 46, 47, 288, 299, 307];
+    pub(super) const SOCKETS: [u16; 9] = [42, 43, 44, 45, 46, 47, 288, 299, 307];
     /// clone, fork, vfork, clone3: a vfork's parent sleeps uninterruptibly until its child's exec.
-    pub(super) const CREATIONS: [u32; 4] = [56, 57, 58, 435];
+    pub(super) const CREATIONS: [u16; 4] = [56, 57, 58, 435];
 }
 
 /// Whether the thread that woke another can be believed to have been the cause. In an interrupt, the thread that ran is
@@ -58,7 +58,7 @@ mod calls {
 #[must_use]
 pub fn waker_is_cause(slice: &SliceRow) -> bool {
     let call = slice.syscall;
-    let is = |calls: &[u32]| call.is_some_and(|call| calls.contains(&call));
+    let is = |calls: &[u16]| call.is_some_and(|call| calls.contains(&call));
     match slice.reason {
         LeftCpu::Stopped => false,
         LeftCpu::Uninterruptible => is(&calls::CREATIONS) || kind_of(slice) == Some(ObjectKind::Permission),
@@ -69,7 +69,7 @@ pub fn waker_is_cause(slice: &SliceRow) -> bool {
 /// What a wait was for that no recorded thread ended.
 #[must_use]
 pub fn outside_of(slice: &SliceRow) -> Outside {
-    let is = |calls: &[u32]| slice.syscall.is_some_and(|call| calls.contains(&call));
+    let is = |calls: &[u16]| slice.syscall.is_some_and(|call| calls.contains(&call));
     let by_interrupt = matches!(slice.waker, Some(WakerRow::Interrupt) | None);
     let name = match slice.waker {
         Some(WakerRow::Other(_, name)) => name,

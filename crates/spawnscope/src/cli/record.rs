@@ -15,7 +15,7 @@ use super::progress::{self, Progress};
 use super::session::{Command, Outcome, Session};
 use super::signals::Signals;
 use super::{exit, identity, report};
-use crate::collect::calibrate::Calibrator;
+use crate::collect::calibrate::{Calibrator, Unrecorded};
 use crate::collect::ebpf::{self, EbpfCollector};
 use crate::collect::held::{HeldCommand, Identity};
 use crate::collect::{self, CollectError, Collector, Follow, Settings};
@@ -73,9 +73,12 @@ fn attach_and_calibrate(
     // Without a process to measure in, the constants are unknown, and the recording no worse for the rest.
     let mut calibrator = Calibrator::start().ok();
     let before = calibrator.take_if(|_| arguments.all).map(Calibrator::finish);
+    let unrecorded = Unrecorded::measure();
     let collector = attach(arguments, held, terminal)?;
     let meanwhile = calibrator.map(Calibrator::finish);
-    Ok((collector, before.or(meanwhile).unwrap_or_default()))
+    let mut calibration = before.or(meanwhile).unwrap_or_default();
+    calibration.extend(unrecorded.compare());
+    Ok((collector, calibration))
 }
 
 fn attach(

@@ -20,11 +20,15 @@ pub enum Constant {
     CowFault,
     /// The same after the child has ended, or executed a program: nothing is copied.
     ReuseFault,
+    /// How much longer a system call takes while there is a recording.
+    RecordedCall,
+    /// One CPUID instruction, which a hypervisor answers where there is one.
+    Cpuid,
 }
 
 impl Constant {
     /// Every constant.
-    pub const ALL: [Constant; 8] = [
+    pub const ALL: [Constant; 10] = [
         Constant::ForkCreate,
         Constant::ForkExit,
         Constant::VforkCreate,
@@ -33,6 +37,8 @@ impl Constant {
         Constant::PageFree,
         Constant::CowFault,
         Constant::ReuseFault,
+        Constant::RecordedCall,
+        Constant::Cpuid,
     ];
 
     /// The word that stands for it in a recording.
@@ -47,6 +53,8 @@ impl Constant {
             Constant::PageFree => "page_free",
             Constant::CowFault => "cow_fault",
             Constant::ReuseFault => "reuse_fault",
+            Constant::RecordedCall => "recorded_call",
+            Constant::Cpuid => "cpuid",
         }
     }
 }

@@ -253,6 +253,8 @@ pub struct Slice {
     pub left: LeftCpu,
     /// The system call it sat in when it left.
     pub syscall: Option<Syscall>,
+    /// System calls that it entered while it was on the CPU.
+    pub calls: u32,
     /// What it waited for, if it was blocked and that is known.
     pub object: Option<Object>,
     /// Who woke it, when, if it was blocked and that was seen.

@@ -203,7 +203,7 @@ struct WaitObject<'a> {
     end_ns: Option<u64>,
     woken_ns: Option<u64>,
     reason: &'static str,
-    syscall: Option<u32>,
+    syscall: Option<u16>,
     /// As the schema has it: `wait4(-1)` reads as -1, and no JSON reader rounds it.
     argument: Option<i64>,
     object: Option<WaitedOnObject<'a>>,

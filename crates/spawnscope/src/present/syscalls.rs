@@ -42,10 +42,10 @@ const SECOND: &str = "\
     mount_setattr quotactl_fd landlock_create_ruleset landlock_add_rule landlock_restrict_self memfd_secret \
     process_mrelease futex_waitv set_mempolicy_home_node cachestat fchmodat2 map_shadow_stack futex_wake \
     futex_wait futex_requeue";
-const SECOND_BEGINS: u32 = 424;
+const SECOND_BEGINS: u16 = 424;
 
 /// The name of a system call; `None` for one that is newer than this table.
-pub(super) fn name(number: u32) -> Option<&'static str> {
+pub(super) fn name(number: u16) -> Option<&'static str> {
     let (names, place) = match number.checked_sub(SECOND_BEGINS) {
         Some(place) => (SECOND, place),
         None => (FIRST, number),
@@ -54,7 +54,7 @@ pub(super) fn name(number: u32) -> Option<&'static str> {
 }
 
 /// The name, or the number where there is none.
-pub(super) fn shown(number: u32) -> String {
+pub(super) fn shown(number: u16) -> String {
     name(number).map_or_else(|| format!("system call {number}"), str::to_owned)
 }
 
@@ -76,7 +76,7 @@ mod tests {
             (libc::SYS_clone3, "clone3"),
             (libc::SYS_futex_waitv, "futex_waitv"),
         ] {
-            assert_eq!(name(u32::try_from(number).unwrap()), Some(expected));
+            assert_eq!(name(u16::try_from(number).unwrap()), Some(expected));
         }
         for unknown in [335, 423, 999] {
             assert_eq!(name(unknown), None);

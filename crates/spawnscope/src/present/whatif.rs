@@ -6,11 +6,14 @@ use super::json::{insert_text, spent};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE};
 use super::{critical, text, units};
+use crate::analyze::whatif::Prediction;
 use crate::analyze::whatif::outlook::{Changed, Critical, Outlook};
 use crate::event::Nanos;
 
 /// Version of the keys.
 const SCHEMA_VERSION: u32 = 1;
+/// What recording took is not worth a word below this share of the wall.
+const LEAST_RECORDING: f64 = 0.005;
 /// Programs of the critical path that are shown.
 const MOST_PROGRAMS: usize = 8;
 
@@ -32,11 +35,19 @@ pub fn render(outlook: &Outlook, width: usize) -> String {
         );
     }
     page.line([]);
-    page.line([plain(format!("  {:<10}{:>10}", "wall", units::time(prediction.wall)))]);
+    page.line([plain(format!(
+        "  {:<10}{:>10}{}",
+        "wall",
+        units::time(prediction.wall),
+        recorded(prediction)
+    ))]);
     page.line([
         plain(format!("  {:<10}", "predicted")),
         styled(TITLE, format!("{:>10}", units::time(prediction.predicted))),
-        plain(format!("   {}", difference(prediction.wall, prediction.predicted))),
+        plain(format!(
+            "   {}",
+            difference(prediction.unrecorded, prediction.predicted)
+        )),
     ]);
     let interval = format!(
         "between {} and {}",
@@ -51,6 +62,15 @@ pub fn render(outlook: &Outlook, width: usize) -> String {
         critical_after(&mut page, outlook);
     }
     page.finish()
+}
+
+/// What the wall was without being recorded, where that makes a difference to be seen.
+fn recorded(prediction: &Prediction) -> String {
+    let took = prediction.wall.since(prediction.unrecorded);
+    if (took.0 as f64) < LEAST_RECORDING * prediction.wall.0 as f64 {
+        return String::new();
+    }
+    format!("   recorded; about {} without that", units::time(prediction.unrecorded))
 }
 
 fn held(change: &Changed) -> String {
@@ -98,6 +118,7 @@ pub fn json(outlook: &Outlook) -> String {
     let value = json!({
         "schema_version": SCHEMA_VERSION,
         "wall_ns": prediction.wall.0,
+        "unrecorded_ns": prediction.unrecorded.0,
         "predicted_ns": prediction.predicted.0,
         "low_ns": prediction.low.0,
         "high_ns": prediction.high.0,

@@ -364,10 +364,11 @@ impl Assembler {
             off_span: (slice.left != LeftCpu::Ended).then(|| at.since(self.relative(slice.off))),
             wake_span,
             reason: slice.left,
-            syscall: slice.syscall.map(|syscall| syscall.number),
+            syscall: slice.syscall.and_then(|syscall| u16::try_from(syscall.number).ok()),
             argument: slice.syscall.map(|syscall| syscall.argument),
             waker,
             object: slice.object.and_then(|object| self.objects.intern(object)),
+            calls: slice.calls,
         });
     }
 

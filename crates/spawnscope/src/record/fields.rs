@@ -207,6 +207,12 @@ impl FromColumn for i32 {
     }
 }
 
+impl FromColumn for u16 {
+    fn from_column(value: i64, _: &Index) -> Option<Self> {
+        value.try_into().ok()
+    }
+}
+
 impl FromColumn for u32 {
     fn from_column(value: i64, _: &Index) -> Option<Self> {
         value.try_into().ok()

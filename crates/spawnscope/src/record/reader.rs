@@ -420,6 +420,7 @@ fn slice(fields: &mut Fields) -> Result<SliceRow, BadValue> {
         argument: fields.optional::<i64>()?.map(i64::cast_unsigned),
         waker: waker(fields)?,
         object: fields.optional()?,
+        calls: fields.optional()?.unwrap_or(0),
     })
 }
 

@@ -268,10 +268,12 @@ pub struct SliceRow {
     pub off_span: Option<Nanos>,
     pub wake_span: Option<Nanos>,
     pub reason: LeftCpu,
-    pub syscall: Option<u32>,
+    pub syscall: Option<u16>,
     pub argument: Option<u64>,
     pub waker: Option<WakerRow>,
     pub object: Option<ObjectRef>,
+    /// 0 also where they were not counted.
+    pub calls: u32,
 }
 
 /// What threads waited for.

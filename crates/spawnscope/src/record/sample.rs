@@ -164,6 +164,7 @@ pub(super) fn slice(at: u64, launch: LaunchId, left: LeftCpu) -> Event {
             number: 61,
             argument: u64::MAX,
         }),
+        calls: 7,
         object: Some(Object {
             kind: ObjectKind::Fifo,
             device: 42,

@@ -40,6 +40,8 @@ CREATE TABLE missing (
 -- 'fork_create', 'fork_exit' (fork + _exit + wait), 'vfork_create', 'vfork_exit' (with CLONE_VM and CLONE_VFORK),
 -- 'page_copy' (longer create for each MiB that the parent has touched in pages of 4 KiB), 'page_free' (longer rest of the exit
 -- for each such MiB), 'cow_fault' (one copy-on-write fault in the parent while the child lives), 'reuse_fault' (one after its end).
+-- Besides: 'recorded_call' (how much longer a system call takes while there is a recording) and 'cpuid' (one CPUID instruction,
+-- of which the start of every program has some dozens; x86 only).
 CREATE TABLE calibration (
     what    TEXT PRIMARY KEY,
     ns      REAL NOT NULL,
@@ -175,6 +177,7 @@ CREATE TABLE slice (
     waker     INTEGER,          -- task that woke it: thread.task or launch.id; 0: an interrupt; negative: minus the pid of one not followed;
                                 -- NULL with a waker_text: one that the recorder's pid namespace does not see
     waker_text INTEGER,         -- the name of that one's process
-    object    INTEGER           -- object.id, what it was blocked on; of poll and select the first descriptor. NULL: nothing that has one, or not seen
+    object    INTEGER,          -- object.id, what it was blocked on; of poll and select the first descriptor. NULL: nothing that has one, or not seen
                                 -- (`missing` says whether permissions are seen)
+    calls     INTEGER           -- system calls that it entered in the stretch on the CPU; NULL: not counted
 );

@@ -359,6 +359,7 @@ fn write_slices(transaction: &Transaction, slices: &[SliceRow]) -> rusqlite::Res
             waker,
             waker_text,
             row.object.map(object),
+            row.calls,
         ])?;
     }
     Ok(())

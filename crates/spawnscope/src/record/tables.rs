@@ -154,9 +154,10 @@ pub(super) const SLICE: Table = Table {
         "waker",
         "waker_text",
         "object",
+        "calls",
     ],
     since: 1,
-    later: &[("object", 3)],
+    later: &[("object", 3), ("calls", 5)],
 };
 
 pub(super) const OBJECT: Table = Table {

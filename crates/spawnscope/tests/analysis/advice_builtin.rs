@@ -11,7 +11,7 @@ use crate::slices::{created, ended, slice};
 const COUNT: usize = 40;
 
 /// A shell that makes the same call again and again, and waits for it in a system call.
-fn calling((shell, script): (&str, &str), path: &str, argv: &[&str], wait: u32) -> Advices {
+fn calling((shell, script): (&str, &str), path: &str, argv: &[&str], wait: u16) -> Advices {
     let mut serial = Serial::of(shell, &[shell, script]);
     for _ in 0..COUNT {
         serial.launch_waiting(&Spans::USUAL, Some((path, argv)), wait);

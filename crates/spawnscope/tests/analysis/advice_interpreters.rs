@@ -34,8 +34,10 @@ fn little_work_again_and_again_is_for_one_process() {
         let run = 3_000_000;
         let advice = only(&starting(argv, run, COUNT), "interpreter-start");
         assert_eq!(advice.finding.launches.len() as u64, COUNT);
-        let each = Spans::USUAL.total() - Spans::USUAL.run + run;
-        assert_eq!(advice.saving[0], Nanos((COUNT - 1) * each), "{argv:?}");
+        // Runs that are alike may be work to three tenths.
+        let each = Spans::USUAL.total() - Spans::USUAL.run + run * 7 / 10;
+        let off = advice.saving[0].0.abs_diff((COUNT - 1) * each);
+        assert!(off < 100, "{argv:?}: {off}");
         assert!(advice.finding.fix.concat().contains(fix), "{:?}", advice.finding.fix);
     }
     let advice = only(&starting(&["python3", "tool.py"], 3_000_000, 1), "interpreter-start");

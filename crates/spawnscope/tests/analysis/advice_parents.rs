@@ -58,8 +58,9 @@ fn a_large_python_is_told_not_to_fork() {
     let recorded = from_parent("/usr/bin/python3.11", 20, TRUE, |_| (create, 300_000_000));
     let advice = only(&advices(&recorded), "large-parent");
     assert_eq!(advice.finding.launches.len(), 20);
-    // What copying took beyond a vfork, and half of that to give the copy back.
-    let expected = 20 * (create - VFORK) * 3 / 2;
+    // What copying took beyond a vfork, and what the exec took beyond that of the command, to give the copy back.
+    let of_command = 300_000;
+    let expected = 20 * (create - VFORK + 2_000_000 - of_command);
     assert!(
         advice.saving[0].0.abs_diff(expected) < expected / 1000,
         "{:?} of {expected}",

@@ -7,7 +7,7 @@ use crate::builder::Spans;
 use crate::serial::{Serial, advices, is_silent, only};
 use crate::slices::slice;
 
-const EXECVE: u32 = 59;
+const EXECVE: u16 = 59;
 const FIRST: u64 = 4_000_000;
 const LATER: u64 = 2_000_000;
 const COUNT: u64 = 10;

@@ -29,7 +29,7 @@ impl Spans {
         reap: 10_000,
     };
 
-    pub(crate) fn total(&self) -> u64 {
+    pub(crate) const fn total(&self) -> u64 {
         self.create + self.queue + self.setup + self.exec + self.load + self.run + self.teardown + self.reap
     }
 }

@@ -11,9 +11,9 @@ use crate::builder::{Builder, ROOT, Spans};
 use crate::slices::{any_slice, created, ended, slice};
 
 const WALL: u64 = 10_000_000;
-const WAIT4: u32 = 61;
-const NANOSLEEP: u32 = 35;
-const READ: u32 = 0;
+const WAIT4: u16 = 61;
+const NANOSLEEP: u16 = 35;
+const READ: u16 = 0;
 
 fn follow(recording: &Recording, slices: Vec<SliceRow>) -> CriticalPath {
     let forest = Forest::grow(recording);

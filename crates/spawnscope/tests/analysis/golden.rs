@@ -197,6 +197,7 @@ fn launches_as_ndjson() {
         argument: Some(u64::MAX),
         waker: Some(WakerRow::Task(TaskId(2))),
         object: None,
+        calls: 1,
     };
     let outside = SliceRow {
         off: Nanos(5_000_000),

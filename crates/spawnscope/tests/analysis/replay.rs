@@ -10,7 +10,7 @@ use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
 use crate::builder::{Builder, ROOT, Spans};
 use crate::slices::{any_slice, created, ended, slice};
 
-const WAIT4: u32 = 61;
+const WAIT4: u16 = 61;
 
 fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> Replay {
     let forest = Forest::grow(recording);
@@ -20,6 +20,7 @@ fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> R
         cpus,
         wall: Nanos(wall),
         fault: 0.0,
+        call: 0.0,
     };
     Replay::new(&forest, &collection.finish(), &setting).expect("a command")
 }

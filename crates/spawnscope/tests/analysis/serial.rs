@@ -13,9 +13,9 @@ use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
 use crate::builder::{Builder, ROOT, Spans};
 use crate::slices::{created, ended, slice};
 
-pub(crate) const READ: u32 = 0;
-pub(crate) const WAIT4: u32 = 61;
-pub(crate) const CLOCK_NANOSLEEP: u32 = 230;
+pub(crate) const READ: u16 = 0;
+pub(crate) const WAIT4: u16 = 61;
+pub(crate) const CLOCK_NANOSLEEP: u16 = 230;
 /// What the shell does before each launch.
 pub(crate) const BETWEEN: u64 = 300_000;
 /// Before the first launch, and behind the last one.
@@ -51,7 +51,7 @@ impl Serial {
     }
 
     /// The same with another system call: read, when the output is wanted.
-    pub(crate) fn launch_waiting(&mut self, spans: &Spans, program: Option<(&str, &[&str])>, call: u32) -> LaunchId {
+    pub(crate) fn launch_waiting(&mut self, spans: &Spans, program: Option<(&str, &[&str])>, call: u16) -> LaunchId {
         let child = self.begin(spans, program);
         let (created_at, zombie) = self.life(child);
         let waker = Some(WakerRow::Task(TaskId(child.0)));

@@ -10,7 +10,7 @@ pub(crate) fn slice(
     on: u64,
     off: u64,
     [blocked, queued]: [u64; 2],
-    syscall: u32,
+    syscall: u16,
     waker: Option<WakerRow>,
 ) -> SliceRow {
     SliceRow {
@@ -24,6 +24,7 @@ pub(crate) fn slice(
         argument: None,
         waker,
         object: None,
+        calls: 0,
     }
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn any_slice(wall: u64) -> impl Strategy<Value = SliceRow> {
         Just(LeftCpu::Stopped),
         Just(LeftCpu::Ended),
     ];
-    let calls = prop_oneof![Just(0u32), Just(61), Just(35), Just(56)];
+    let calls = prop_oneof![Just(0u16), Just(61), Just(35), Just(56)];
     (1..5u64, spans, waker, reason, calls).prop_map(|(task, (off, on, blocked, queued), waker, reason, call)| {
         SliceRow {
             reason,

@@ -12,11 +12,11 @@ use crate::builder::{Builder, ROOT, Spans};
 use crate::slices::{any_slice, created, ended, slice};
 
 const WALL: u64 = 10_000_000;
-const READ: u32 = 0;
-const VFORK: u32 = 58;
-const EXECVE: u32 = 59;
-const WAIT4: u32 = 61;
-const CLOCK_NANOSLEEP: u32 = 230;
+const READ: u16 = 0;
+const VFORK: u16 = 58;
+const EXECVE: u16 = 59;
+const WAIT4: u16 = 61;
+const CLOCK_NANOSLEEP: u16 = 230;
 
 fn tied(recording: &Recording, slices: Vec<SliceRow>) -> Vec<TiedWaits> {
     let forest = Forest::grow(recording);

@@ -20,6 +20,7 @@ fn slice(task: u64, off_ns: u64, reason: LeftCpu, waker: Option<WakerRow>) -> Sl
         argument: None,
         waker,
         object: None,
+        calls: 0,
     }
 }
 

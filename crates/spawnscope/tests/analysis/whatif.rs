@@ -45,6 +45,38 @@ fn without_changes_nothing_changes() {
 }
 
 #[test]
+fn what_recording_took_is_not_predicted_again() {
+    let mut serial = Serial::new();
+    let launches: Vec<LaunchId> = (0..3).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
+    serial.builder.recording.calibration.push(Calibration {
+        what: Constant::RecordedCall,
+        ns: 200.0,
+        low_ns: None,
+        high_ns: None,
+    });
+    let (recording, mut slices) = serial.finish();
+    // The shell's last stretch, with 500 calls, and a child's with 100.
+    let of_shell = slices.iter().rposition(|slice| slice.task.0 == 1).expect("a slice");
+    let of_child = slices.iter().rposition(|slice| slice.task.0 == 4).expect("a slice");
+    (slices[of_shell].calls, slices[of_child].calls) = (500, 100);
+    let recorded = (recording, slices);
+
+    let unchanged = predict(&recorded, &none(), &[]);
+    let is_about = |nanos: Nanos, expected: u64| nanos.0.abs_diff(expected) < 10;
+    assert!(
+        is_about(unchanged.wall.since(unchanged.unrecorded), 600 * 200),
+        "{unchanged:?}"
+    );
+    assert_eq!(
+        (unchanged.predicted, unchanged.saving()[0]),
+        (unchanged.unrecorded, Nanos(0))
+    );
+    let removed = predict(&recorded, &none(), &[(Change::Remove, &launches[2..])]);
+    let its_calls = 100 * 200;
+    assert!(is_about(removed.saving()[0], LAUNCH - its_calls), "{removed:?}");
+}
+
+#[test]
 fn without_any_launch_the_shells_own_work_remains() {
     let (recorded, launches) = dirnames(10);
     let prediction = predict(&recorded, &none(), &[(Change::Remove, &launches)]);
@@ -87,7 +119,7 @@ fn reading_the_next_ones_output_is_not_reading_this_ones() {
 #[test]
 fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
     let mut serial = Serial::new();
-    let works = [0, 100_000, 50_000, 0, 700_000];
+    let works = [0, 100_000, 150_000, 0, 700_000];
     let launches: Vec<LaunchId> = works
         .iter()
         .map(|work| {
@@ -98,6 +130,22 @@ fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
     // Of five, four become one, and one is left alone.
     let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
     assert_eq!(saved, 3 * LAUNCH);
+}
+
+#[test]
+fn equal_runs_do_not_tell_what_of_them_is_fixed() {
+    let batched = |run: u64| {
+        let mut serial = Serial::new();
+        let launches: Vec<LaunchId> = (0..4)
+            .map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME))
+            .collect();
+        let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
+        saved as f64 / 3.0 - (LAUNCH - Spans::USUAL.run) as f64
+    };
+    let off = (batched(200_000) - 0.7 * 200_000.0).abs();
+    assert!(off < 100.0, "most of a short run, but not all of it: {off}");
+    let off = (batched(2_000_000_000) - 25.0 * (Spans::USUAL.exec + Spans::USUAL.load) as f64).abs();
+    assert!(off < 100.0, "no program takes seconds to begin: {off}");
 }
 
 #[test]
@@ -116,6 +164,8 @@ fn vfork_costs_what_was_measured_and_frees_what_fork_copied() {
         fork_create: Some(100_000.0),
         vfork_create: Some(50_000.0),
         page_free: None,
+        exec: None,
+        identify: None,
         free_per_copy: Some(0.2),
         spread: 0.1,
         free_spread: 0.1,
@@ -149,6 +199,21 @@ fn a_static_program_has_no_loader() {
     assert_eq!(saved(&recorded, &[(Change::Static, &launches)]), 3 * Spans::USUAL.load);
 }
 
+#[test]
+fn a_static_program_still_asks_the_cpu_what_it_is() {
+    let (recorded, launches) = dirnames(2);
+    let asking = |nanos: f64| {
+        let constants = Constants {
+            identify: Some(nanos),
+            ..none()
+        };
+        let prediction = predict(&recorded, &constants, &[(Change::Static, &launches)]);
+        prediction.saving()[0].0
+    };
+    assert_eq!(asking(150_000.0), 2 * (Spans::USUAL.load - 150_000));
+    assert!(asking(1e9).abs_diff(2 * Spans::USUAL.load / 10) < 10, "never all of it");
+}
+
 /// A launch that execs twice: its own exec, and another one before it.
 fn through(first: (&str, &[&str])) -> ((Recording, Vec<SliceRow>), LaunchId, u64) {
     let mut serial = Serial::new();
@@ -166,8 +231,10 @@ fn through(first: (&str, &[&str])) -> ((Recording, Vec<SliceRow>), LaunchId, u64
     let execs = &mut serial.builder.recording.execs;
     let last = execs.len() - 1;
     execs.swap(last, last - 1);
-    // From the first exec's entry to the second one's: exec, loader, and the work in between.
-    (serial.finish(), launch, 700_000)
+    // From the first exec's entry to the second one's: exec, loader, and the work in between. The second one then takes as long
+    // as the first one did, 200 us.
+    let shorter = Spans::USUAL.exec - 200_000;
+    (serial.finish(), launch, 700_000 + shorter)
 }
 
 #[test]

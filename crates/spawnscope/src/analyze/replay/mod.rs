@@ -32,6 +32,8 @@ pub struct Replay {
     pub measured: Nanos,
     /// The wall that the unchanged replay gives.
     pub unchanged: Nanos,
+    /// The same without what recording took.
+    pub unrecorded: Nanos,
 }
 
 /// What a recording was made on.
@@ -43,20 +45,21 @@ pub struct Setting {
     pub wall: Nanos,
     /// Nanoseconds of a parent's page fault after a fork; 0 where that is not known.
     pub fault: f64,
+    /// Nanoseconds by which recording makes a system call longer; 0 where that is not known.
+    pub call: f64,
 }
 
 impl Setting {
     /// Of a recording; `None` for one that has not ended.
     #[must_use]
     pub fn of(recording: &Recording) -> Option<Setting> {
-        let faults = recording
-            .calibration
-            .iter()
-            .filter(|row| row.what == Constant::ReuseFault);
+        let known = |what: Constant| recording.calibration.iter().find(|row| row.what == what);
+        let nanos = |what: Constant| known(what).map(|row| row.ns).unwrap_or_default();
         Some(Setting {
             cpus: recording.info.cpus,
             wall: recording.info.wall?,
-            fault: faults.map(|row| row.ns).next().unwrap_or_default(),
+            fault: nanos(Constant::ReuseFault),
+            call: nanos(Constant::RecordedCall),
         })
     }
 }
@@ -69,8 +72,16 @@ impl Replay {
         let start = forest.launches[root as usize].instants.created.unwrap_or_default();
         let window = (start, Nanos(start.0 + setting.wall.0));
         let programs = write::write(forest, timelines, setting, root, window);
+        let machine = Machine::with_cpus(setting.cpus);
+        let unchanged = simulate(&programs, &machine);
+        let is_free = setting.call == 0.0;
         Some(Replay {
-            unchanged: simulate(&programs, &Machine::with_cpus(setting.cpus)),
+            unchanged,
+            unrecorded: if is_free {
+                unchanged
+            } else {
+                simulate(&programs, &machine.unrecorded())
+            },
             programs,
             cpus: setting.cpus,
             measured: setting.wall,
@@ -93,8 +104,8 @@ impl Replay {
 
 /// Plays programs, and says what their critical path is then.
 #[must_use]
-pub fn critical_path_of(programs: &Programs, cpus: u32, launches: usize) -> CriticalPath {
+pub fn critical_path_of(programs: &Programs, machine: &Machine, launches: usize) -> CriticalPath {
     let mut history = History::of_threads(programs.steps.len());
-    let end = play(programs, &Machine::with_cpus(cpus), &mut history);
+    let end = play(programs, machine, &mut history);
     history.critical_path(launches, &programs.launch_of, programs.last, end)
 }

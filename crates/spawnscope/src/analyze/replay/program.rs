@@ -13,6 +13,8 @@ pub type Token = u32;
 pub enum Step {
     /// Uses a CPU for so long.
     Run(Nanos, Place),
+    /// Uses a CPU for so long because it is being recorded.
+    Record(Nanos, Place),
     /// Could use a CPU, while so much of CPUs that recorded threads left free passes it by.
     Lose(Nanos, Place),
     /// Waits until somebody has signalled this.

@@ -17,18 +17,39 @@ pub struct Machine {
     pub cpus: u32,
     /// How long a thread keeps its CPU while others wait.
     pub slice: Nanos,
+    /// Whether recording takes its time.
+    pub is_recorded: bool,
 }
 
 /// The kernel's usual slice on few CPUs.
 const SLICE: Nanos = Nanos(3_000_000);
 
 impl Machine {
-    /// So many CPUs, with the usual slice.
+    /// So many CPUs, with the usual slice, while there is a recording.
     #[must_use]
     pub fn with_cpus(cpus: u32) -> Machine {
         Machine {
             cpus: cpus.max(1),
             slice: SLICE,
+            is_recorded: true,
+        }
+    }
+
+    /// The same without a recording.
+    #[must_use]
+    pub fn unrecorded(self) -> Machine {
+        Machine {
+            is_recorded: false,
+            ..self
+        }
+    }
+
+    /// What a step takes of a CPU; `None` for one that is nothing of the kind.
+    fn cpu_time(&self, step: &Step) -> Option<(Nanos, Place)> {
+        match *step {
+            Step::Run(span, place) => Some((span, place)),
+            Step::Record(span, place) => Some((if self.is_recorded { span } else { Nanos(0) }, place)),
+            _ => None,
         }
     }
 }
@@ -188,9 +209,11 @@ impl<'p, W: Watch> Play<'p, W> {
     fn next_place(&self, thread: ThreadIndex) -> Option<Place> {
         let (position, _) = self.next[thread as usize];
         match self.programs.steps[thread as usize].get(position)? {
-            Step::Run(_, place) | Step::Lose(_, place) | Step::Wait(_, place) | Step::Sleep(_, place, _) => {
-                Some(*place)
-            }
+            Step::Run(_, place)
+            | Step::Record(_, place)
+            | Step::Lose(_, place)
+            | Step::Wait(_, place)
+            | Step::Sleep(_, place, _) => Some(*place),
             Step::Wake(_) | Step::Spawn(_) => None,
         }
     }
@@ -217,8 +240,9 @@ impl<'p, W: Watch> Play<'p, W> {
     fn leave(&mut self, cpu: u32) {
         let Some(thread) = self.cpus[cpu as usize] else { return };
         let (position, done) = self.next[thread as usize];
-        let has_more =
-            matches!(self.programs.steps[thread as usize].get(position), Some(Step::Run(span, _)) if done < *span);
+        let step = self.programs.steps[thread as usize].get(position);
+        let whole = step.and_then(|step| self.machine.cpu_time(step));
+        let has_more = whole.is_some_and(|(span, _)| done < span);
         if has_more && !self.ready.is_empty() {
             self.cpus[cpu as usize] = None;
             self.watch
@@ -239,9 +263,9 @@ impl<'p, W: Watch> Play<'p, W> {
                 self.ended |= thread == self.programs.last;
                 return;
             };
-            if let Step::Run(span, place) = step {
-                if done < *span {
-                    self.watch.begins(thread, self.now, What::Runs(*place));
+            if let Some((span, place)) = self.machine.cpu_time(step) {
+                if done < span {
+                    self.watch.begins(thread, self.now, What::Runs(place));
                     return self.run(cpu, thread, span.since(done));
                 }
             } else if !self.act(cpu, thread, *step) {
@@ -299,7 +323,7 @@ impl<'p, W: Watch> Play<'p, W> {
                 self.cpus[cpu as usize] = None;
                 !self.lose(thread)
             }
-            Step::Run(..) => true,
+            Step::Run(..) | Step::Record(..) => true,
         }
     }
 

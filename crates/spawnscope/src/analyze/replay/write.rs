@@ -10,6 +10,9 @@ use crate::analyze::tree::Forest;
 use crate::event::{LeftCpu, Nanos};
 use crate::record::reader::SliceRow;
 
+/// However many system calls, recording does not make up more of a stretch than this.
+const MOST_COST: f64 = 0.9;
+
 /// What a thread does to another one, at an instant of the recording.
 #[derive(Clone, Copy)]
 struct Action {
@@ -46,6 +49,8 @@ pub(super) fn write(
             steps: Vec::new(),
             window: (start, end),
             contention: &contention,
+            call: setting.call,
+            cost: 0.0,
             places: Places::new(forest, timelines, thread, setting.fault),
         };
         programs.steps.push(writer.write(slices, &tokens, thread));
@@ -102,6 +107,10 @@ struct Writer<'w> {
     steps: Vec<Step>,
     window: (Nanos, Nanos),
     contention: &'w Contention,
+    /// Nanoseconds by which recording makes a system call longer.
+    call: f64,
+    /// The share of the present stretch on the CPU that recording made up.
+    cost: f64,
     places: Places,
 }
 
@@ -115,12 +124,14 @@ impl Writer<'_> {
                 back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
                 continue;
             }
+            self.cost = self.cost_of_recording(slice);
             self.run(beginning(slice).max(start), slice.off.min(end));
             let token = own.binary_search_by_key(&place, |(place, _)| *place).ok();
             self.leave(slice, token.map(|found| own[found].1));
             back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
         }
         // On a CPU at the end of the recording: no slice tells that.
+        self.cost = 0.0;
         if let Some(on) = back_on.filter(|on| *on < end) {
             self.run(on.max(start), end);
         }
@@ -147,10 +158,23 @@ impl Writer<'_> {
     }
 
     fn push_run(&mut self, from: Nanos, to: Nanos) {
-        if from < to {
-            let pieces = self.places.between(from, to);
-            self.steps.extend(pieces.map(|(span, place)| Step::Run(span, place)));
+        if from >= to {
+            return;
         }
+        let cost = self.cost;
+        for (span, place) in self.places.between(from, to) {
+            let recording = Nanos((span.0 as f64 * cost) as u64);
+            self.steps.push(Step::Run(span.since(recording), place));
+            if recording.0 > 0 {
+                self.steps.push(Step::Record(recording, place));
+            }
+        }
+    }
+
+    /// System calls are taken to be spread evenly over the stretch.
+    fn cost_of_recording(&self, slice: &SliceRow) -> f64 {
+        let stretch = slice.on_span.unwrap_or_default().0.max(1) as f64;
+        (f64::from(slice.calls) * self.call / stretch).min(MOST_COST)
     }
 
     fn leave(&mut self, slice: &SliceRow, token: Option<Token>) {

@@ -26,7 +26,7 @@ pub struct Wait<'a> {
     /// How it slept.
     pub reason: LeftCpu,
     /// Number of the system call it sat in.
-    pub syscall: Option<u32>,
+    pub syscall: Option<u16>,
     /// That call's first argument.
     pub argument: Option<u64>,
     /// What it waited for.

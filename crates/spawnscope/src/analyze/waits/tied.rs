@@ -25,7 +25,7 @@ pub struct TiedWaits {
     /// The program that waited, as people see it.
     pub command: Vec<u8>,
     /// The system call's number.
-    pub syscall: Option<u32>,
+    pub syscall: Option<u16>,
     /// What it waited on.
     pub object: Option<TiedObject>,
     /// Who it waited for, the most frequent first.
@@ -102,7 +102,7 @@ pub fn tied_waits(recording: &Recording, forest: &Forest<'_>, timelines: &Timeli
 }
 
 /// What waits are summed up by.
-type Key<'a> = (Command<'a>, Option<u32>, Option<ObjectKind>);
+type Key<'a> = (Command<'a>, Option<u16>, Option<ObjectKind>);
 
 /// Who a wait was for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -88,6 +88,7 @@ impl Rewriter<'_> {
         };
         match step {
             Step::Run(span, place) => written.extend(scaled(span, place).map(|span| Step::Run(span, place))),
+            Step::Record(span, place) => written.extend(scaled(span, place).map(|span| Step::Record(span, place))),
             Step::Lose(span, place) => written.extend(scaled(span, place).map(|span| Step::Lose(span, place))),
             Step::Sleep(_, place, Away::Timer) if self.is_late_reaping(place) => {
                 // The first one ends with the child, the others are not needed.
@@ -140,7 +141,11 @@ impl Rewriter<'_> {
 /// Whether a launch has left its first exec behind when it does this.
 fn is_behind_exec(step: &Step, launch: u32) -> bool {
     let place = match step {
-        Step::Run(_, place) | Step::Lose(_, place) | Step::Wait(_, place) | Step::Sleep(_, place, _) => *place,
+        Step::Run(_, place)
+        | Step::Record(_, place)
+        | Step::Lose(_, place)
+        | Step::Wait(_, place)
+        | Step::Sleep(_, place, _) => *place,
         Step::Wake(_) | Step::Spawn(_) => return false,
     };
     let is_behind = matches!(

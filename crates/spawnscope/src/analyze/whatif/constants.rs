@@ -1,7 +1,10 @@
 //! What creating a process costs on the recorded machine, apart from the parent's memory: measured when the recording was
 //! made, or else the least that the recording itself holds.
 
+use crate::analyze::Origin;
+use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
+use crate::analyze::statistics::median;
 use crate::analyze::tree::Forest;
 use crate::event::{Calibration, Constant, Mechanism, Nanos};
 use crate::record::reader::Recording;
@@ -17,11 +20,18 @@ pub struct Constants {
     pub free_per_copy: Option<f64>,
     /// What is paid to give back the tables of a MiB of small pages.
     pub page_free: Option<f64>,
+    /// `exec` from a small process.
+    pub exec: Option<f64>,
+    /// What a program's C library takes at its start to ask the CPU what it is.
+    pub identify: Option<f64>,
     /// Half the spread of the costs of creation, as a share of them.
     pub spread: f64,
     /// The same of `free_per_copy`.
     pub free_spread: f64,
 }
+
+/// CPUID instructions at the start of a program with glibc 2.36, static or not: counted by single steps on an AMD EPYC.
+const IDENTIFICATIONS: f64 = 43.0;
 
 /// Spread of constants that were not measured on their own.
 const UNMEASURED_SPREAD: f64 = 0.2;
@@ -54,6 +64,8 @@ impl Constants {
                 MOST_VFORK_CREATE,
             ),
             page_free: nanos(Constant::PageFree),
+            exec: observed.exec,
+            identify: nanos(Constant::Cpuid).map(|cpuid| IDENTIFICATIONS * cpuid),
             free_per_copy: ratio
                 .map(|(free, copy)| (free / copy).clamp(FREE_PER_COPY[0], FREE_PER_COPY[1]))
                 .or(observed.free_per_copy),
@@ -80,10 +92,24 @@ impl Constants {
             fork_create,
             free_per_copy: Some(USUAL_FREE_PER_COPY),
             page_free: None,
+            exec: exec_of_small(forest),
+            identify: None,
             spread: UNMEASURED_SPREAD,
             free_spread: UNMEASURED_SPREAD,
         }
     }
+}
+
+/// The median `exec` of programs that were started from small processes, or that of the command itself.
+fn exec_of_small(forest: &Forest<'_>) -> Option<f64> {
+    let single = || forest.launches.iter().filter(|launch| launch.execs.len() == 1);
+    let exec = |launch: &Launch<'_>| launch.phases.get(Phase::Exec).map(|exec| exec.0 as f64);
+    let is_small = |launch: &&Launch<'_>| {
+        let create = launch.phases.get(Phase::Create);
+        create.is_some_and(|create| (create.0 as f64) < MOST_FORK_CREATE)
+    };
+    let of_command = || single().find(|launch| launch.origin == Origin::Command).and_then(exec);
+    median(single().filter(is_small).filter_map(exec)).or_else(of_command)
 }
 
 fn at_most(value: Option<f64>, most: f64) -> Option<f64> {

@@ -48,7 +48,9 @@ const SPREAD_OF_CPUS: f64 = 0.2;
 pub struct Prediction {
     /// The wall as it was measured.
     pub wall: Nanos,
-    /// The wall with the changes.
+    /// The same without what recording took, as far as that is known.
+    pub unrecorded: Nanos,
+    /// The wall with the changes, unrecorded.
     pub predicted: Nanos,
     /// It is likely (95 %) to lie between this
     pub low: Nanos,
@@ -64,7 +66,7 @@ impl Prediction {
     /// What is saved: the expected, the least and the most, each zero at least.
     #[must_use]
     pub fn saving(&self) -> [Nanos; 3] {
-        [self.predicted, self.high, self.low].map(|wall| self.wall.since(wall))
+        [self.predicted, self.high, self.low].map(|wall| self.unrecorded.since(wall))
     }
 }
 
@@ -75,10 +77,11 @@ impl WhatIf<'_, '_> {
         let (edits, changed) = self.edits(fixes);
         let programs = apply::apply(&self.replay.programs, &edits);
         let cpus = edits.cpus.unwrap_or(self.replay.cpus);
-        let played = simulate::simulate(&programs, &Machine::with_cpus(cpus));
-        let wall = self.replay.measured.0 as f64;
-        // The replay's own error is in both walls, so their ratio is free of most of it.
-        let predicted = wall * played.0 as f64 / self.replay.unchanged.0.max(1) as f64;
+        // Whoever runs the command with the changes does not record it.
+        let played = simulate::simulate(&programs, &Machine::with_cpus(cpus).unrecorded());
+        // The replay's own error is in all walls, so their ratio is free of most of it.
+        let measured = self.replay.measured.0 as f64 / self.replay.unchanged.0.max(1) as f64;
+        let (predicted, wall) = (measured * played.0 as f64, measured * self.replay.unrecorded.0 as f64);
         let error = self.replay.error();
         let savings = edits.savings(self.forest);
         let constants = edits.uncertain / savings.iter().sum::<f64>().max(1.0);
@@ -86,6 +89,7 @@ impl WhatIf<'_, '_> {
         let (low, high) = interval::interval(predicted, wall - predicted, &savings, spread, error);
         Prediction {
             wall: self.replay.measured,
+            unrecorded: Nanos(wall.round() as u64),
             predicted: Nanos(predicted.round() as u64),
             low,
             high,
@@ -100,7 +104,8 @@ impl WhatIf<'_, '_> {
         let (edits, _) = self.edits(fixes);
         let programs = apply::apply(&self.replay.programs, &edits);
         let cpus = edits.cpus.unwrap_or(self.replay.cpus);
-        critical_path_of(&programs, cpus, self.forest.launches.len())
+        let machine = Machine::with_cpus(cpus).unrecorded();
+        critical_path_of(&programs, &machine, self.forest.launches.len())
     }
 
     fn edits(&self, fixes: &[Fix]) -> (Edits, Vec<Vec<u32>>) {

@@ -24,6 +24,8 @@ pub(super) struct Board {
     pub(super) faults: Series,
     /// The same after the child has ended: nothing has to be copied.
     pub(super) reuses: Series,
+    /// All the CPUID instructions of a round, likewise.
+    pub(super) identifications: Series,
 }
 
 /// Lives of one kind.

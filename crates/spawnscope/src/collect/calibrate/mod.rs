@@ -3,6 +3,7 @@
 //! and threads, and while the collector is being loaded. It can fail or be too slow; then constants are unknown.
 
 mod board;
+mod calls;
 mod rounds;
 
 use std::io;
@@ -13,6 +14,7 @@ use nix::unistd::{ForkResult, fork};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::board::{Board, Life, SharedBoard};
+pub use self::calls::Unrecorded;
 use super::pidfd;
 use crate::event::{Calibration, Constant, Pid};
 
@@ -102,12 +104,17 @@ fn constants(board: &Board) -> Vec<Calibration> {
         per_mebibyte(Constant::PageFree, &small, &large, |life| life.after_creation() as f64),
         constant(Constant::CowFault, &board.faults.lives(), of_one_fault),
         constant(Constant::ReuseFault, &board.reuses.lives(), of_one_fault),
+        constant(Constant::Cpuid, &board.identifications.lives(), of_one_identification),
     ];
     found.into_iter().flatten().collect()
 }
 
 fn of_one_fault(round: &Life) -> f64 {
     round.reaped as f64 / f64::from(rounds::FAULTS)
+}
+
+fn of_one_identification(round: &Life) -> f64 {
+    round.reaped as f64 / f64::from(rounds::IDENTIFICATIONS)
 }
 
 /// What the large process's children cost beyond the median of the small one's.
@@ -118,7 +125,11 @@ fn per_mebibyte(what: Constant, small: &[Life], large: &[Life], of: impl Fn(&Lif
 }
 
 fn constant(what: Constant, lives: &[Life], of: impl Fn(&Life) -> f64) -> Option<Calibration> {
-    let mut values: Vec<f64> = lives.iter().map(of).collect();
+    constant_of(what, lives.iter().map(of).collect())
+}
+
+/// Median and quartiles of enough values.
+fn constant_of(what: Constant, mut values: Vec<f64>) -> Option<Calibration> {
     if values.len() < FEWEST_ROUNDS {
         return None;
     }

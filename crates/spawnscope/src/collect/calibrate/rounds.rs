@@ -15,6 +15,9 @@ pub(super) const LARGE_BYTES: usize = 8 << 20;
 /// Copy-on-write faults in a round, of 1 to 2 us each, and as many after the child's end.
 pub(super) const FAULTS: u32 = 100;
 
+/// CPUID instructions in a round: 0.03 us each, or 2 to 40 us under a hypervisor, which has to answer them.
+pub(super) const IDENTIFICATIONS: u32 = 8;
+
 const PAGE: usize = 4096;
 const STACK_BYTES: usize = 64 << 10;
 
@@ -43,6 +46,10 @@ fn measure(board: &Board, is_time_left: impl Fn() -> bool) -> Option<()> {
     for _ in rounds() {
         board.small.add(bench.life(0)?);
         board.vfork.add(bench.life(libc::CLONE_VM | libc::CLONE_VFORK)?);
+    }
+    #[cfg(target_arch = "x86_64")]
+    for _ in rounds() {
+        board.identifications.add(timed(identify));
     }
     let few_pages = Memory::map(2 * FAULTS as usize * PAGE)?;
     // With huge pages there would be no page tables to copy.
@@ -142,6 +149,15 @@ extern "C" fn exit_at_end_of_file(pipe: *mut c_void) -> c_int {
         let mut byte = 0u8;
         libc::read(pipe.read, (&raw mut byte).cast(), 1);
         libc::_exit(0)
+    }
+}
+
+/// Asks for what the C library of every program asks for at its start: the sizes of the caches.
+#[cfg(target_arch = "x86_64")]
+fn identify() {
+    const CACHES: u32 = 4;
+    for cache in 0..IDENTIFICATIONS {
+        std::hint::black_box(std::arch::x86_64::__cpuid_count(CACHES, cache % 4));
     }
 }
 

@@ -216,6 +216,7 @@ fn last_slice(gone: &WireGone) -> EventKind {
         off,
         left: LeftCpu::Ended,
         syscall: None,
+        calls: gone.calls,
         object: None,
         wake: None,
     })
@@ -285,6 +286,7 @@ fn slice(slice: &WireSlice) -> Option<Slice> {
             number,
             argument: slice.argument,
         }),
+        calls: slice.calls,
         object: object(slice),
         wake: by.and_then(|by| {
             Some(Wake {

@@ -23,7 +23,7 @@ static __always_inline void emit_gone(struct task_struct *p, struct WireTask *ta
 	gone->cpu = task->zombie ? task->zombie_cpu : cpu_time(task, now);
 	gone->zombie = task->zombie ? task->zombie : task->flags & TASK_LAST_THREAD ? now : 0;
 	gone->released = gone->zombie && p->group_leader->exit_state == EXIT_DEAD;
-	gone->reserved = 0;
+	gone->calls = task->calls;
 	bpf_ringbuf_submit(gone, wakeup_flag());
 }
 
@@ -45,6 +45,8 @@ static __always_inline void emit_slice(struct WireTask *task, __u64 now)
 	slice->object_inode = task->object_inode;
 	slice->object_device = task->object_device;
 	slice->object_kind = task->object_kind;
+	slice->calls = task->calls;
+	slice->reserved = 0;
 	bpf_ringbuf_submit(slice, wakeup_flag());
 }
 
@@ -56,6 +58,7 @@ static __always_inline void get_cpu(struct WireTask *task, __u64 now)
 		task->first_run = now;
 	task->on = now;
 	task->woken = 0;
+	task->calls = 0;
 }
 
 /* Some hosts hide the switches away from the threads of their own agents, in tracefs as well: who gets the CPU after

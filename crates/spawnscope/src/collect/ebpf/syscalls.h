@@ -36,6 +36,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 	struct WireTask *task = followed_current();
 	if (!task)
 		return 0;
+	task->calls++;
 	/* 32-bit system calls have other numbers; a process that makes them is followed without them. */
 	if (bpf_get_current_task_btf()->thread_info.status & TS_COMPAT)
 		return 0;

@@ -231,7 +231,8 @@ pub struct WireGone {
     pub zombie: u64,
     /// 1: nobody has to reap its process (any more).
     pub released: u32,
-    pub reserved: u32,
+    /// System calls that it entered since `on`.
+    pub calls: u32,
 }
 
 /// The process (`header.launch`) waited for a child and got it.
@@ -261,6 +262,9 @@ pub struct WireSlice {
     pub object_inode: u64,
     pub object_device: u32,
     pub object_kind: u32,
+    /// System calls that it entered between `on` and `off`.
+    pub calls: u32,
+    pub reserved: u32,
 }
 
 /// The path of a file that a thread waits for; the slice that tells of the wait comes later. The path's components
@@ -380,7 +384,8 @@ pub struct WireTask {
     /// Second argument of the present system call, for those that wait for several descriptors.
     pub second_argument: u64,
     pub object_device: u32,
-    pub reserved: u32,
+    /// System calls that it entered since it got the CPU.
+    pub calls: u32,
 }
 
 /// `flags` of a task: do not follow it, nor what it creates.

@@ -279,7 +279,7 @@ fn a_table_that_is_not_there_is_damage() {
 fn texts_with_gaps_are_found() {
     let changed = "UPDATE text SET id = id + 1000; UPDATE exec SET path_text = path_text + 1000, \
                    argv_text = argv_text + 1000, cwd_text = NULL; UPDATE failed_exec SET path_text = path_text + 1000; \
-                   UPDATE object SET path_text = NULL; \
+                   UPDATE object SET path_text = NULL; UPDATE frame SET file_text = NULL, function_text = NULL; \
                    INSERT INTO text VALUES (5, 'TEXT instead of BLOB')";
     let Recording { execs, texts, .. } = read_after(changed).unwrap();
     assert_eq!(texts.get(execs[2].path), b"/usr/bin/dirname");
@@ -293,8 +293,8 @@ fn wakers_threads_and_losses_are_read() {
         .unwrap()
         .execute_batch(
             "DELETE FROM slice; INSERT INTO text VALUES (99, x'6b30');
-             INSERT INTO slice VALUES (1, 10, 5, 20, 7, 2, 61, -1, -7, 99, 40), (1, 50, NULL, NULL, NULL, 5, NULL, NULL, 0, NULL, NULL);
-             INSERT INTO slice VALUES (1, 60, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL);
+             INSERT INTO slice VALUES (1, 10, 5, 20, 7, 2, 61, -1, -7, 99, 40, 3), (1, 50, NULL, NULL, NULL, 5, NULL, NULL, 0, NULL, NULL, NULL);
+             INSERT INTO slice VALUES (1, 60, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL);
              INSERT INTO object VALUES (7, 0, 15, 4242, NULL), (40, 1, 8, -1, 99);
              INSERT INTO thread VALUES (8, 1, NULL, 300, 10, NULL, NULL)",
         )

@@ -1,4 +1,4 @@
-// Fills 768 MB with computed numbers and then starts children with fork; the memory is in small pages, or (-DFIXED) in huge ones.
+// Fills 256 MB with computed numbers and then starts children with fork; the memory is in small pages, or (-DFIXED) in huge ones.
 // The child is `work`, in the current directory.
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHILDREN = 20 };
-#define BYTES ((size_t)768 << 20)
+enum { CHILDREN = 60 };
+#define BYTES ((size_t)256 << 20)
+#define NUMBERS (BYTES / sizeof(unsigned long))
 
 static unsigned long *memory_of_numbers(void)
 {
@@ -20,7 +21,7 @@ static unsigned long *memory_of_numbers(void)
     madvise(numbers, BYTES, MADV_NOHUGEPAGE);
 #endif
     unsigned long state = 1;
-    for (size_t index = 0; index < BYTES / sizeof *numbers; index++) {
+    for (size_t index = 0; index < NUMBERS; index++) {
         for (int round = 0; round < 8; round++)
             state = state * 6364136223846793005 + 1442695040888963407;
         numbers[index] = state;
@@ -37,7 +38,7 @@ int main(void)
     }
     for (int number = 0; number < CHILDREN; number++) {
         char argument[16];
-        snprintf(argument, sizeof argument, "%lu", numbers[number << 20] % 1000);
+        snprintf(argument, sizeof argument, "%lu", numbers[((size_t)number << 20) % NUMBERS] % 1000);
         pid_t pid = fork();
         if (pid == 0) {
             execl("./work", "work", argument, (char *)NULL);

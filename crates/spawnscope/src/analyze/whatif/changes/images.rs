@@ -1,23 +1,33 @@
 //! What comes between fork and the program's first instruction: searching PATH, closing descriptors, the dynamic loader.
 
+use super::Context;
 use crate::analyze::launch::Exec;
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Forest;
 use crate::analyze::whatif::edits::Edits;
 use crate::event::Nanos;
 
-/// A static program has no loader.
-pub(super) fn without_loader(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
-    let mut held = launches.to_vec();
-    held.retain(|launch| {
-        forest.launches[*launch as usize]
-            .phases
-            .get(Phase::Load)
-            .is_some_and(|load| load.0 > 0)
-    });
-    held.iter().for_each(|launch| edits.scale(*launch, Phase::Load, 0.0));
+/// A static program has no loader; its C library still asks the CPU what it is, which the loader did for it.
+pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+    let mut held = Vec::new();
+    for &launch in launches {
+        let each = &context.forest.launches[launch as usize];
+        let Some(load) = each.phases.get(Phase::Load).filter(|load| load.0 > 0) else {
+            continue;
+        };
+        let asking = context.constants.identify.unwrap_or_default() * each.execs.len() as f64;
+        let remains = (asking / load.0 as f64).min(MOST_IDENTIFYING);
+        edits.scale(launch, Phase::Load, remains);
+        edits.uncertain += remains * load.0 as f64 * IDENTIFY_SPREAD;
+        held.push(launch);
+    }
     held
 }
+
+/// Asking the CPU is never more of `load` than this.
+const MOST_IDENTIFYING: f64 = 0.9;
+/// How much the number of questions differs between C libraries and CPUs, as a share of it.
+const IDENTIFY_SPREAD: f64 = 0.3;
 
 /// Looks for a file that is not there which take as long as one library that is found, mapped and relocated: 90 to 120 of them
 /// where directories are cached.

@@ -97,7 +97,7 @@ fn create_at(context: Context<'_, '_>, launch: u32, create: f64, edits: &mut Edi
         return;
     }
     edits.scale(launch, Phase::Create, create / own);
-    let freed = freed_by(each, own - create, context.constants.free_per_copy.unwrap_or_default());
+    let freed = freed_by(each, own - create, context);
     edits.uncertain += create * context.constants.spread + freed * context.constants.free_spread;
     let pays = if each.execs.is_empty() {
         Phase::Teardown
@@ -110,22 +110,24 @@ fn create_at(context: Context<'_, '_>, launch: u32, create: f64, edits: &mut Edi
         .map(|paid| paid.0 as f64)
         .filter(|paid| *paid > 0.0)
     {
-        edits.scale(launch, pays, 1.0 - (freed / paid).min(MOST_FREED));
+        let least = context.constants.exec.unwrap_or(MOST_EXEC_CPU).min(paid * LEAST_EXEC);
+        edits.scale(launch, pays, (paid - freed).max(least) / paid);
     }
 }
 
-/// No exec of a small process uses so much CPU: what is more was spent on giving copies back.
+/// No exec of a small process takes longer.
 const MOST_EXEC_CPU: f64 = 1e6;
 /// Giving a page table back never takes so many times as long as copying it.
 const MOST_FREE_PER_COPY: f64 = 1.5;
+/// What remains of an exec or an exit is not asked to be more than this share of it.
+const LEAST_EXEC: f64 = 0.5;
 
 /// What giving back takes that took `copied` to copy. The ratio was measured with little memory, and large page tables do not
 /// fit a cache, so that an exec which used more CPU than that is believed.
-fn freed_by(launch: &Launch<'_>, copied: f64, free_per_copy: f64) -> f64 {
+fn freed_by(launch: &Launch<'_>, copied: f64, context: Context<'_, '_>) -> f64 {
+    let constants = context.constants;
     let exec = launch.cpu_phases.get(Phase::Exec).unwrap_or_default().0 as f64;
-    let seen = (exec - MOST_EXEC_CPU).min(copied * MOST_FREE_PER_COPY);
-    seen.max(copied * free_per_copy)
+    let usual = constants.exec.unwrap_or(MOST_EXEC_CPU).min(MOST_EXEC_CPU);
+    let seen = (exec - usual).min(copied * MOST_FREE_PER_COPY);
+    seen.max(copied * constants.free_per_copy.unwrap_or_default())
 }
-
-/// An exec never gets cheaper than this share of itself by a smaller image to give back.
-const MOST_FREED: f64 = 0.9;

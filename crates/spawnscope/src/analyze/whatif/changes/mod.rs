@@ -76,7 +76,7 @@ impl Change {
             Change::HugePages => memory::huge_pages(context, launches, edits),
             Change::SteadyParent => memory::steady_parent(context, launches, edits),
             Change::NoShell => shells::no_shell(forest, launches, edits),
-            Change::Static => images::without_loader(forest, launches, edits),
+            Change::Static => images::without_loader(context, launches, edits),
             Change::NoSearch => images::without_search(forest, launches, edits),
             Change::Direct => shells::direct(forest, launches, edits),
             Change::Absolute => images::absolute(forest, launches, edits),

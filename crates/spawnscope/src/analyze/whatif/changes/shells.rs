@@ -68,7 +68,12 @@ pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits)
     let mut held = Vec::new();
     for &launch in launches {
         match needless_shell(forest, launch) {
-            Some(Shell::Became(exec)) => leave_out(launch, exec, edits),
+            Some(Shell::Became(exec)) => {
+                leave_out(launch, exec, edits);
+                if exec == 0 {
+                    begin_with(launch, &forest.launches[launch as usize].execs, 1, edits);
+                }
+            }
             Some(Shell::Launched(child)) => leave_out_launcher(launch, child, edits),
             None => continue,
         }
@@ -85,6 +90,7 @@ pub(super) fn direct(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -
         let before_last = each.execs.len().saturating_sub(1);
         if before_last > 0 {
             (0..before_last).for_each(|exec| leave_out(launch, exec, edits));
+            begin_with(launch, &each.execs, before_last, edits);
             remove_helpers(forest, launch, each, edits);
         } else if let Some(child) = wrapped_child(forest, launch).filter(|_| is_script(each)) {
             leave_out_launcher(launch, child, edits);
@@ -120,6 +126,16 @@ fn remove_helpers(forest: &Forest<'_>, launch: u32, each: &Launch<'_>, edits: &m
 fn leave_out(launch: u32, exec: usize, edits: &mut Edits) {
     for phase in [Phase::Exec, Phase::Load, Phase::Run] {
         edits.scale_piece(launch, phase, exec, 0.0);
+    }
+}
+
+/// What was a later exec becomes the first: it gives back what was shared with the parent, rather than the memory of the program
+/// before it, and so takes no longer than the first one did.
+fn begin_with(launch: u32, execs: &[Exec<'_>], exec: usize, edits: &mut Edits) {
+    let span = |exec: &Exec<'_>| Some(exec.returned?.since(exec.enter?).0 as f64);
+    let own = execs.get(exec).and_then(span);
+    if let (Some(first), Some(own)) = (execs.first().and_then(span), own.filter(|own| *own > 0.0)) {
+        edits.scale_piece(launch, Phase::Exec, exec, (first / own).min(1.0));
     }
 }
 

@@ -141,11 +141,13 @@ fn a_record_cut_short_or_of_no_kind_is_refused() {
 fn the_end_of_a_thread_is_its_last_slice_and_its_going() {
     let mut record = WireGone::new_zeroed();
     (record.header, record.on, record.zombie, record.cpu) = (header(KIND_GONE), 900, 990, 70);
+    record.calls = 5;
     let last = Slice {
         on: Some(Nanos(900)),
         off: Nanos(1000),
         left: LeftCpu::Ended,
         syscall: None,
+        calls: 5,
         object: None,
         wake: None,
     };

@@ -71,6 +71,7 @@ fn a_slice_is_stored_as_spans() {
             off: instant(40),
             left,
             syscall: Some(Syscall { number: 0, argument: 3 }),
+            calls: 1,
             object: None,
             wake: Some(Wake { at: instant(70), by }),
         });

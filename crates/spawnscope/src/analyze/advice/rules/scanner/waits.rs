@@ -10,7 +10,7 @@ use crate::event::Nanos;
 use crate::record::reader::TextId;
 
 /// System calls of x86-64: execve, execveat.
-const EXECS: [u32; 2] = [59, 322];
+const EXECS: [u16; 2] = [59, 322];
 
 /// One wait.
 pub(super) struct Wait {
