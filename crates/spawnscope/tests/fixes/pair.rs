@@ -4,6 +4,7 @@
 //! - `whatif`, the flags of `spawnscope whatif` that stand for what was changed;
 //! - `truth`, what was changed, counted (`truth.rs`);
 //! - optionally `build`, run once with the pair's folder as its argument, and `setup`, run before every run;
+//! - optionally `beyond`, which says what else than launches the fix changes: the prediction is then not held to be exact;
 //! - optionally (built) `around`, through which every run goes: `around before|after COMMAND...` sets the stage for the command.
 //!
 //! All of them are run in a working directory of the pair's own. `benchmarks/fixes.py` runs them in the same way.
