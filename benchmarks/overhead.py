@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Measures what recording costs: a storm of launches, a cold ./configure of GNU hello, start and finish, lost events,
-storage, and the report on 100,000 launches. Runs with and without the recorder alternate; medians and ratios of pairs
+storage, the report on 100,000 launches, and how it grows. Runs with and without the recorder alternate; medians and ratios of pairs
 are what counts on a noisy machine. Writes benchmarks/runs/<date>-<host>/overhead.json and prints a table. Needs root,
 bash, cc, and for configure a Debian mirror (apt-get source) or --hello DIR."""
 
@@ -73,7 +73,7 @@ def configure(options, work):
         return timed(wrap(["bash", "-c", CONFIGURE]), tree)
 
     result = paired(options.configure_runs, lambda: run(list), lambda: run(lambda c: recorded(options, work, c)))
-    counts = report(options, work)
+    counts = report(options, work / "bench.db")
     result["counts"] = {key: counts[key] for key in ("launches", "forks_without_exec", "failed_execs", "lost_events")}
     return result
 
@@ -95,29 +95,44 @@ def losses(options, work):
     for _ in range(3):
         wall(recorded(options, work, command))
         size = (work / "bench.db").stat().st_size
-        counts = report(options, work)
+        counts = report(options, work / "bench.db")
         runs.append({"lost": counts["lost_events"], "launches": counts["launches"], "bytes_a_launch": size / counts["launches"]})
     return {"lost": max(run["lost"] for run in runs), "runs": runs}
 
 
 def report_time(options, work):
-    """The report on a large recording: seconds and peak memory, as text and as JSON."""
-    bare = ["-nostdlib", "-fno-stack-protector"]
-    for name, flags in (("storm", []), ("tiny", bare)):
-        subprocess.run(["cc", "-O1", "-static", *flags, "-o", work / name, WORKLOADS / f"{name}.c"], check=True)
-    wall(recorded(options, work, [str(work / "storm"), str(options.launches), str(work / "tiny")]))
+    """The report (path, replay and advice included) on a large recording: seconds and peak memory, as text and as JSON."""
+    file = large_recording(options, work, options.launches)
     rows = []
     for form in ([], ["--json"]):
         for _ in range(5):
-            seconds, usage = measured([options.binary, "report", *form, str(work / "bench.db")])
+            seconds, usage = measured([options.binary, "report", *form, str(file)])
             rows.append({"form": "json" if form else "text", "seconds": seconds, "peak_mib": usage.ru_maxrss / 1024})
     return {
-        "launches": report(options, work)["launches"],
+        "launches": report(options, file)["launches"],
         "seconds": spread([row["seconds"] for row in rows]),
         "peak_mib": max(row["peak_mib"] for row in rows),
-        "file_mib": (work / "bench.db").stat().st_size / 2**20,
+        "file_mib": file.stat().st_size / 2**20,
         "runs": rows,
     }
+
+
+def scaling(options, work):
+    """The report and `advise --all` on twice as many launches against half of them: above 2.3 something is quadratic."""
+    files = [large_recording(options, work, launches) for launches in (options.launches // 2, options.launches)]
+    result = {}
+    for verb in (["report"], ["advise", "--all"]):
+        runs = [[wall([options.binary, *verb, str(file)]) for file in files] for _ in range(options.runs)]
+        result[verb[0]] = {"ratio": spread([whole / half for half, whole in runs]), "runs_seconds": runs}
+    return {"times": max(verb["ratio"]["median"] for verb in result.values()), "verbs": result}
+
+
+def large_recording(options, work, launches):
+    bare = ["-nostdlib", "-fno-stack-protector"]
+    for name, flags in (("storm", []), ("tiny", bare)):
+        subprocess.run(["cc", "-O1", "-static", *flags, "-o", work / name, WORKLOADS / f"{name}.c"], check=True)
+    wall(recorded(options, work, [str(work / "storm"), str(launches), str(work / "tiny")]))
+    return (work / "bench.db").rename(work / f"{launches}.db")
 
 
 MEASUREMENTS = {
@@ -126,6 +141,7 @@ MEASUREMENTS = {
     "start_and_finish": start_and_finish,
     "losses": losses,
     "report": report_time,
+    "scaling": scaling,
 }
 
 
@@ -133,8 +149,8 @@ def recorded(options, work, command):
     return [options.binary, "record", "-q", "-o", str(work / "bench.db"), "--", *command]
 
 
-def report(options, work):
-    done = subprocess.run([options.binary, "report", "--json", str(work / "bench.db")], check=True, capture_output=True)
+def report(options, file):
+    done = subprocess.run([options.binary, "report", "--json", str(file)], check=True, capture_output=True)
     return json.loads(done.stdout)
 
 
@@ -206,6 +222,8 @@ def print_table(measurements):
             words = f"{result['milliseconds']['median']:.0f} ms beyond the command"
         elif "peak_mib" in result:
             words = f"{result['seconds']['median']:.2f} s, {result['peak_mib']:.0f} MiB for {result['launches']:,} launches"
+        elif "verbs" in result:
+            words = f"{result['times']:.2f} times as long for twice as many launches"
         else:
             words = f"{result['lost']} events lost"
         print(f"{name:18} {words}", *([result["counts"]] if "counts" in result else []))
