@@ -99,7 +99,7 @@ impl<'row> Fields<'row> {
     }
 
     /// The next column, which refers to a row of its own table before `id`: so that no chain can bite its own tail.
-    pub(super) fn earlier<T: FromColumn + PartialOrd>(&mut self, id: T) -> Result<Option<T>, BadValue> {
+    pub(super) fn earlier<T: FromColumn + PartialOrd + Copy>(&mut self, id: T) -> Result<Option<T>, BadValue> {
         let column = self.next;
         let other: Option<T> = self.optional()?;
         match other {

@@ -1,7 +1,6 @@
 //! Advice about interpreters that are started again and again.
 
 use spawnscope::analyze::advice::Advices;
-use spawnscope::event::Nanos;
 
 use crate::builder::Spans;
 use crate::serial::{Serial, advices, is_silent, only};

@@ -11,6 +11,8 @@ const EXECVE: u16 = 59;
 const FIRST: u64 = 4_000_000;
 const LATER: u64 = 2_000_000;
 const COUNT: u64 = 10;
+/// From the end of a wait until the process had a CPU, which was free.
+const AWAKE: u64 = 50_000;
 
 /// Launches of one file whose exec waits for `daemon`: long the first time, shorter later.
 fn scanned(daemon: &[u8], reason: LeftCpu, kind: ObjectKind) -> (Recording, Vec<SliceRow>) {
@@ -26,7 +28,7 @@ fn scanned(daemon: &[u8], reason: LeftCpu, kind: ObjectKind) -> (Recording, Vec<
     for number in 0..COUNT {
         let wait = if number == 0 { FIRST } else { LATER };
         let spans = Spans {
-            exec: Spans::USUAL.exec + wait,
+            exec: Spans::USUAL.exec + wait + AWAKE,
             ..Spans::USUAL
         };
         let launch = serial.launch(&spans, Some(("/opt/tool", &["tool"])));
@@ -39,7 +41,7 @@ fn scanned(daemon: &[u8], reason: LeftCpu, kind: ObjectKind) -> (Recording, Vec<
             .iter()
             .position(|slice| slice.task.0 == launch.0 && slice.reason == LeftCpu::Ended);
         let end = &mut serial.slices[end.unwrap()];
-        end.on_span = Some(Nanos(zombie - off - wait));
+        end.on_span = Some(Nanos(zombie - off - wait - AWAKE));
         serial.slices.push(SliceRow {
             object,
             reason,
@@ -47,7 +49,7 @@ fn scanned(daemon: &[u8], reason: LeftCpu, kind: ObjectKind) -> (Recording, Vec<
                 launch.0,
                 first_run,
                 off,
-                [wait, 0],
+                [wait, AWAKE],
                 EXECVE,
                 Some(WakerRow::Other(Pid(7), Some(name))),
             )
@@ -61,7 +63,8 @@ fn a_scanner_is_named_with_what_waiting_for_it_took() {
     let recorded = scanned(b"fapolicyd", LeftCpu::Uninterruptible, ObjectKind::Permission);
     let advice = only(&advices(&recorded), "scanner");
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
-    assert_eq!(advice.saving[0], Nanos(FIRST + (COUNT - 1) * LATER));
+    // Who does not sleep need not come to a CPU either.
+    assert_eq!(advice.saving[0], Nanos(FIRST + (COUNT - 1) * LATER + COUNT * AWAKE));
     assert!(advice.finding.title.contains("fapolicyd"), "{advice:?}");
     let evidence = &advice.finding.evidence;
     assert!(

@@ -61,7 +61,11 @@ fn check(name: &str, pair: &Pair) -> Result<(), Failed> {
     }
     let truth = Truth::of(pair);
     truth.check(&launches(&before.file), &launches(&after.file))?;
-    let most = if NEAR_ZERO.contains(&name) { MOST_OF_THE_WALL } else { 1.0 };
+    let most = if NEAR_ZERO.contains(&name) {
+        MOST_OF_THE_WALL
+    } else {
+        1.0
+    };
     check_prediction(pair, &before.file, most)
 }
 

@@ -2,9 +2,10 @@
 
 use super::Setting;
 use super::contention::{Contention, runnable};
-use super::place::Places;
+use super::place::{Doing, Place, Places};
 use super::program::{Away, Programs, Step, Token};
 use crate::analyze::outside::{Outside, outside_of};
+use crate::analyze::phases::Phase;
 use crate::analyze::timeline::{ThreadIndex, Timelines, beginning, last_thread};
 use crate::analyze::tree::Forest;
 use crate::event::{LeftCpu, Nanos};
@@ -87,6 +88,11 @@ fn collect_wakes(timelines: &Timelines, start: Nanos, actions: &mut [Vec<Action>
     tokens
 }
 
+/// What a parent does for a child is one call that takes long, and a few beside it.
+fn makes_many_calls(place: Place) -> bool {
+    !matches!(place.stage.doing(), Doing::Phase(Phase::Create) | Doing::Attend)
+}
+
 fn woken_at(slice: &SliceRow) -> Option<Nanos> {
     Some(Nanos(slice.off.0 + slice.wake_span?.0))
 }
@@ -161,8 +167,8 @@ impl Writer<'_> {
         if from >= to {
             return;
         }
-        let cost = self.cost;
         for (span, place) in self.places.between(from, to) {
+            let cost = if makes_many_calls(place) { self.cost } else { 0.0 };
             let recording = Nanos((span.0 as f64 * cost) as u64);
             self.steps.push(Step::Run(span.since(recording), place));
             if recording.0 > 0 {
@@ -171,10 +177,15 @@ impl Writer<'_> {
         }
     }
 
-    /// System calls are taken to be spread evenly over the stretch.
+    /// System calls are taken to be spread evenly over what of the stretch may hold many of them.
     fn cost_of_recording(&self, slice: &SliceRow) -> f64 {
-        let stretch = slice.on_span.unwrap_or_default().0.max(1) as f64;
-        (f64::from(slice.calls) * self.call / stretch).min(MOST_COST)
+        if slice.calls == 0 || self.call == 0.0 {
+            return 0.0;
+        }
+        let pieces = self.places.between(beginning(slice), slice.off);
+        let with_calls = pieces.filter(|(_, place)| makes_many_calls(*place));
+        let span: u64 = with_calls.map(|(span, _)| span.0).sum();
+        (f64::from(slice.calls) * self.call / span.max(1) as f64).min(MOST_COST)
     }
 
     fn leave(&mut self, slice: &SliceRow, token: Option<Token>) {

@@ -65,7 +65,14 @@ impl Rewriter<'_> {
         let mut awaited = is_first && self.edits.waited_for[launch as usize];
         let mut written = Vec::with_capacity(steps.len());
         let mut late = None;
+        let mut is_awake = false;
         for step in steps {
+            // Who did not sleep loses nothing on waking up.
+            let is_needless = is_awake && matches!(step, Step::Lose(..));
+            is_awake = self.edits.no_scan && matches!(step, Step::Sleep(_, _, Away::Scanner));
+            if is_needless {
+                continue;
+            }
             if awaited && is_behind_exec(step, launch) {
                 awaited = false;
                 written.push(Step::Wake(self.exec_token(launch)));

@@ -14,6 +14,9 @@ const ENOUGH: usize = 3;
 /// (docs/guide/predictions.md).
 const MODEL_ERROR: f64 = 0.05;
 
+/// What of recording's cost is not known, and the drift of a machine from one run to the next, as a share of the predicted wall.
+const DRIFT: f64 = 0.05;
+
 /// An interval about `predicted` that holds the wall with a probability of 95 %, as far as the model is right. The standard error of
 /// the summed savings is what a bootstrap over the changed launches tends to.
 pub(super) fn interval(
@@ -24,11 +27,17 @@ pub(super) fn interval(
     replay_error: f64,
 ) -> (Nanos, Nanos) {
     let spread = relative_error(savings).hypot(constants);
-    let half = (DEVIATIONS * spread).hypot(MODEL_ERROR) * saved.abs() + replay_error.abs() * predicted;
+    let of_saving = (DEVIATIONS * spread).hypot(MODEL_ERROR) * saved.abs();
+    let half = of_saving.hypot(drift(saved, predicted)) + replay_error.abs() * predicted;
     (
         Nanos((predicted - half).max(0.0) as u64),
         Nanos((predicted + half) as u64),
     )
+}
+
+/// None where nothing changes, as the measured wall is no prediction.
+fn drift(saved: f64, predicted: f64) -> f64 {
+    if saved.abs() < 1.0 { 0.0 } else { DRIFT * predicted }
 }
 
 /// The standard error of a sum as a share of it.
