@@ -8,6 +8,8 @@ use crate::event::{Event, Loss, Missing, Nanos, Pid};
 
 pub mod calibrate;
 #[cfg(feature = "ebpf")]
+mod callers;
+#[cfg(feature = "ebpf")]
 pub mod ebpf;
 pub mod held;
 

@@ -14,6 +14,7 @@ mod histories;
 mod interrupts;
 mod losses;
 mod phases;
+mod python_lines;
 mod reaping;
 mod scale;
 mod scopes;
@@ -39,6 +40,7 @@ fn main() -> std::process::ExitCode {
         terminal::tests(),
         scopes::tests(),
         traces::tests(),
+        python_lines::tests(),
         advice_scripts::tests(),
         scale::tests(),
     ];

@@ -1,5 +1,9 @@
 //! From the bytes of the ring buffer to events. Pure: a record in, one or two events out.
 
+mod python;
+
+use std::sync::Arc;
+
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use super::wire::*;
@@ -46,6 +50,10 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, events: &mut Vec<Event>) -> 
         KIND_FILE_NAMED => {
             let (named, rest) = read(bytes)?;
             file_named(&named, rest)?
+        }
+        KIND_PYTHON_CALLED => {
+            let (called, rest) = read(bytes)?;
+            EventKind::Called(Arc::new(python::called(&called, rest)?))
         }
         _ => return None,
     };

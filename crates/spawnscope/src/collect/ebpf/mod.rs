@@ -4,7 +4,7 @@
 mod decode;
 mod load;
 mod symbols;
-mod wire;
+pub(super) mod wire;
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -38,6 +38,18 @@ const LOSSES: [&str; KIND_END as usize] = [
     "slice",
     "process not followed",
     "path of a file waited for",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "lines of a Python program",
 ];
 
 /// Follows processes through BPF programs.

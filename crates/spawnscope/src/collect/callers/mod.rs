@@ -1,0 +1,3 @@
+//! Interpreters whose scripts ask for launches.
+
+pub(super) mod python;

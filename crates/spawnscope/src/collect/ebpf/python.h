@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * Where in a Python program a launch is asked for: the frames of the thread that forks, read at its fork, while they stand
+ * still. What each of them was doing is told with its code's table of lines, which the collector decodes. A process whose
+ * memory is not as its interpreter's layout says tells nothing. */
+#pragma once
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PYTHON_LAYOUTS);
+	__type(key, __u32);
+	__type(value, struct WirePython);
+} pythons SEC(".maps");
+
+/* Bits of PyASCIIObject.state: two for interning, three for the bytes of a character, then these. */
+#define TEXT_COMPACT 0x20
+#define TEXT_ASCII 0x40
+/* enum _frameowner: from here on it is no frame of a program's, but marks where C code entered the interpreter. */
+#define OWNED_BY_INTERPRETER 3
+#define OWNED_BY_C_STACK 4
+/* Lengths, the character's width and the type's address have the same places in all versions with a global lock. */
+#define OBJECT_TYPE 8
+#define OBJECT_SIZE 16
+#define BYTES_DATA 32
+
+/* One for each CPU, as `scratches`, but larger than values of maps by CPU may be: the collector sets their number. Behind
+ * the bytes of a record there is room for one frame more, with its names and its table. */
+struct python_scratch {
+	struct WirePythonCalled called;
+	char data[PYTHON_DATA_BYTES + PYTHON_FRAME_BYTES];
+	/* Pieces of the process's memory, and room for the last field that could begin in them. */
+	char frame[PYTHON_PIECE_BYTES + 8], code[PYTHON_PIECE_BYTES + 8];
+	__u64 next, code_type;
+	__u32 layout, used;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct python_scratch);
+} python_scratches SEC(".maps");
+
+static __always_inline struct python_scratch *python_scratch_of_this_cpu(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	return bpf_map_lookup_elem(&python_scratches, &cpu);
+}
+
+/* A field of a piece that was read; offsets are the layout's, which the verifier cannot know. */
+#define FIELD(type, piece, offset) (*(type *)&(piece)[(offset) & (PYTHON_PIECE_BYTES - 1)])
+
+static __always_inline __u64 user_pointer(__u64 address)
+{
+	__u64 value = 0;
+	return bpf_probe_read_user(&value, sizeof(value), (void *)address) ? 0 : value;
+}
+
+/* Puts the characters of a string behind the data; 0 bytes when it is too long to be told whole, or odd. */
+static __always_inline __u32 add_text(struct python_scratch *scratch, const struct WirePython *layout, __u64 object,
+				      __u32 most, __u32 *width)
+{
+	struct {
+		__u64 length, hash;
+		__u32 state;
+	} head;
+	__u32 used = scratch->used;
+	if (used > PYTHON_DATA_BYTES + PYTHON_HEAD_BYTES || bpf_probe_read_user(&head, sizeof(head), (void *)object + OBJECT_SIZE))
+		return 0;
+	*width = head.state >> 2 & 7;
+	if (!(head.state & TEXT_COMPACT) || head.length > most)
+		return 0;
+	__u64 bytes = head.length * *width;
+	__u32 start = head.state & TEXT_ASCII ? layout->ascii_text : layout->other_text;
+	if (bytes > most || bpf_probe_read_user(&scratch->data[used], bytes, (void *)object + start))
+		return 0;
+	scratch->used = used + bytes;
+	return bytes;
+}
+
+/* The table of lines, or as much as there is room for. */
+static __always_inline __u32 add_table(struct python_scratch *scratch, __u64 object)
+{
+	__u64 bytes = user_pointer(object + OBJECT_SIZE);
+	__u32 used = scratch->used;
+	if (bytes > PYTHON_TABLE_BYTES)
+		bytes = PYTHON_TABLE_BYTES;
+	if (used > PYTHON_DATA_BYTES + PYTHON_HEAD_BYTES ||
+	    bpf_probe_read_user(&scratch->data[used], bytes, (void *)object + BYTES_DATA))
+		return 0;
+	scratch->used = used + bytes;
+	return bytes;
+}
+
+/* How far into its code a frame is; NOT_COUNTED when that is not within it. */
+static __always_inline __u32 code_offset(struct python_scratch *scratch, const struct WirePython *layout, __u64 code)
+{
+	__u64 at = FIELD(__u64, scratch->frame, layout->frame_instruction) - (code + layout->code_instructions);
+	return at < FIELD(__u64, scratch->code, OBJECT_SIZE) * 2 ? at : NOT_COUNTED;
+}
+
+/* Tells the frame whose code object this is. */
+static __always_inline bool add_frame(struct python_scratch *scratch, const struct WirePython *layout, __u64 code)
+{
+	__u32 start = (scratch->used + 7) & ~7;
+	if (start > PYTHON_DATA_BYTES ||
+	    bpf_probe_read_user(scratch->code, layout->code_instructions & (PYTHON_PIECE_BYTES - 1), (void *)code) ||
+	    FIELD(__u64, scratch->code, OBJECT_TYPE) != scratch->code_type)
+		return false;
+	struct WirePythonFrame *frame = (void *)&scratch->data[start];
+	scratch->used = start + sizeof(*frame);
+	frame->first_line = FIELD(__u32, scratch->code, layout->code_first_line);
+	frame->code_offset = code_offset(scratch, layout, code);
+	__u64 file = FIELD(__u64, scratch->code, layout->code_file), name = FIELD(__u64, scratch->code, layout->code_function);
+	frame->file_bytes = add_text(scratch, layout, file, PYTHON_FILE_BYTES, &frame->file_width);
+	frame->function_bytes = add_text(scratch, layout, name, PYTHON_FUNCTION_BYTES, &frame->function_width);
+	frame->table_bytes = add_table(scratch, FIELD(__u64, scratch->code, layout->code_lines));
+	return true;
+}
+
+/* Tells one frame and goes on to its caller; 0 when it could not. Not static for the verifier's sake, as `step_up`. */
+__noinline int add_python_frame(void)
+{
+	struct python_scratch *scratch = python_scratch_of_this_cpu();
+	if (!scratch)
+		return 0;
+	struct WirePython *layout = bpf_map_lookup_elem(&pythons, &scratch->layout);
+	if (!layout || bpf_probe_read_user(scratch->frame, (layout->frame_owner + 1) & (PYTHON_PIECE_BYTES - 1), (void *)scratch->next))
+		return 0;
+	__u8 owner = FIELD(__u8, scratch->frame, layout->frame_owner);
+	if (owner > OWNED_BY_C_STACK)
+		return 0;
+	/* The lowest bits say how the reference is counted (3.14). */
+	if (owner < OWNED_BY_INTERPRETER && !add_frame(scratch, layout, FIELD(__u64, scratch->frame, layout->frame_code) & ~7ULL))
+		return 0;
+	scratch->next = FIELD(__u64, scratch->frame, layout->frame_caller);
+	return 1;
+}
+
+/* What is to be added to the addresses of the file that holds the interpreter; 0 when it is not known. A program
+ * that is linked with a library has an address of it in a slot, from its first call on at the latest. */
+static __always_inline bool python_bias(const struct WirePython *layout, __u64 program_bias, __u64 *bias)
+{
+	if (!layout->slot) {
+		*bias = program_bias;
+		return true;
+	}
+	__u64 function = user_pointer(layout->slot + program_bias);
+	*bias = function - layout->slot_function;
+	return function && !(*bias & 0xfff);
+}
+
+/* The state of this thread in the interpreter's list; 0: it has none. In a process with several interpreters a thread may
+ * have several. */
+static __always_inline __u64 python_thread(const struct WirePython *layout, __u64 bias, __u64 tid)
+{
+	__u64 interpreter = user_pointer(layout->runtime + bias + layout->runtime_interpreters);
+	if (!interpreter || user_pointer(interpreter + layout->interpreter_next))
+		return 0;
+	__u64 thread = user_pointer(interpreter + layout->interpreter_threads);
+	for (int i = 0; i < PYTHON_THREADS && thread; i++) {
+		if (user_pointer(thread + layout->thread_id) == tid)
+			return thread;
+		thread = user_pointer(thread + layout->thread_next);
+	}
+	return 0;
+}
+
+/* Begins with the innermost frame of this thread; 0 when that is not found. */
+static __always_inline bool begin_python(struct python_scratch *scratch, struct task_struct *parent, __u32 number, __u64 program_bias)
+{
+	struct WirePython *layout = bpf_map_lookup_elem(&pythons, &number);
+	__u64 bias;
+	if (!layout || !python_bias(layout, program_bias, &bias))
+		return false;
+	struct pid *pid = BPF_CORE_READ(parent, thread_pid);
+	__u32 namespace;
+	__u64 thread = python_thread(layout, bias, pid_at_level(pid, BPF_CORE_READ(pid, level), &namespace));
+	if (!thread)
+		return false;
+	__u64 holder = layout->thread_c_frame ? user_pointer(thread + layout->thread_c_frame) : thread;
+	scratch->next = user_pointer(holder + layout->holder_frame);
+	scratch->code_type = layout->code_type + bias;
+	scratch->layout = number;
+	scratch->used = 0;
+	return scratch->next;
+}
+
+/* Tells where the parent, a process of the interpreter with this layout, asked for a launch. Loaded, its program's
+ * addresses are greater by `program_bias`. */
+static __always_inline void emit_python(struct task_struct *parent, struct WireTask *child, __u32 layout, __u64 program_bias, __u64 now)
+{
+	struct python_scratch *scratch = python_scratch_of_this_cpu();
+	if (!scratch || !begin_python(scratch, parent, layout, program_bias))
+		return;
+	for (int i = 0; i < PYTHON_FRAMES && scratch->next; i++)
+		if (!add_python_frame())
+			break;
+	__u32 used = scratch->used;
+	if (!used || used > PYTHON_DATA_BYTES + PYTHON_FRAME_BYTES)
+		return;
+	fill_header(&scratch->called.header, KIND_PYTHON_CALLED, now, child);
+	scratch->called.is_truncated = scratch->next != 0;
+	scratch->called.bytes = used;
+	if (bpf_ringbuf_output(&events, scratch, sizeof(scratch->called) + used, wakeup_flag()))
+		count_lost(KIND_PYTHON_CALLED);
+}
