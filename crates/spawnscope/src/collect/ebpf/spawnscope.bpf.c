@@ -12,6 +12,7 @@
 #include "scheduler.h" /* first: of its programs one often does not load, which is then known soon */
 #include "follow.h"
 #include "loader.h"
+#include "interpreters.h"
 #include "launch.h"
 #include "syscalls.h"
 

@@ -30,8 +30,24 @@ pub const KIND_SLICE: u32 = 10;
 pub const KIND_UNFOLLOWED: u32 = 11;
 /// `kind` of `WireFileNamed`.
 pub const KIND_FILE_NAMED: u32 = 12;
-/// One more than the last kind: the size of the table of losses.
-pub const KIND_END: u32 = 13;
+/// `kind` of `WireExecutableMet`.
+pub const KIND_EXECUTABLE_MET: u32 = 20;
+/// `kind` of `WireScriptCalled`.
+pub const KIND_SCRIPT_CALLED: u32 = 21;
+/// More than the last kind: the size of the table of losses.
+pub const KIND_END: u32 = 32;
+
+/// Most executables that are told apart.
+pub const EXECUTABLES: u32 = 8192;
+/// Most layouts of each kind of interpreter.
+pub const LAYOUTS: u32 = 64;
+
+/// `kind` of an executable: not looked at yet.
+pub const INTERPRETER_PENDING: u32 = 0;
+/// `kind` of an executable: no interpreter whose memory is understood.
+pub const INTERPRETER_NONE: u32 = 1;
+/// `kind` of an executable: bash, see `WireBash`.
+pub const INTERPRETER_BASH: u32 = 2;
 
 /// More than this between two errands of a thread is work of its own.
 pub const ERRAND_GAP_NS: u64 = 30_000;
@@ -277,6 +293,57 @@ pub struct WireFileNamed {
     pub reserved: u32,
 }
 
+/// An executable, as the kernel names the file of a process: a key without gaps.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireExecutable {
+    pub inode: u64,
+    /// As the kernel encodes it.
+    pub device: u32,
+    pub reserved: u32,
+}
+
+/// What an executable is: INTERPRETER_*, and which of the layouts of that kind.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireInterpreter {
+    pub kind: u32,
+    pub layout: u32,
+}
+
+/// Where a bash keeps what it executes: addresses of its variables, as in its file.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireBash {
+    /// Where its first executable segment begins.
+    pub code_start: u64,
+    pub line_number: u64,
+    pub global_variables: u64,
+    pub parse_level: u64,
+    pub source_level: u64,
+    pub function_nesting: u64,
+    pub interactive: u64,
+    pub interactive_shell: u64,
+    pub running_trap: u64,
+    pub expanding_redirection: u64,
+    /// The command that it executes, and what it will undo.
+    pub command: u64,
+    pub unwinds: u64,
+    /// Of an array: how many elements it has, and their list.
+    pub count_offset: u32,
+    pub head_offset: u32,
+}
+
+/// A process runs an executable that nobody has looked at yet; told once for each.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireExecutableMet {
+    pub header: WireHeader,
+    pub executable: WireExecutable,
+    pub pid: u32,
+    pub reserved: u32,
+}
+
 /// How the programs behave: constants of the loaded object.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -291,6 +358,9 @@ pub struct WireSettings {
     pub terminal: u32,
     /// Bytes in the ring buffer from which on the reader is woken.
     pub wakeup_bytes: u64,
+    /// 1: tell where in a script a launch was asked for.
+    pub script_lines: u32,
+    pub reserved: u32,
 }
 
 /// Where the kernel's code lies that waits for the answer of a permission scanner.
