@@ -109,7 +109,7 @@ impl Chains {
             .filter(|launch| launch.parent.is_none_or(|parent| !ids.contains(&parent)))
             .collect();
         assert_eq!(outermost.len(), 1, "launches of the name {name}");
-        let mut frames = forest.frames(outermost[0].script_stack?);
+        let mut frames = forest.frames(Some(outermost[0].script_stack?));
         let text = |bytes: Option<&[u8]>| bytes.map_or(String::new(), |bytes| bytes.escape_ascii().to_string());
         let places: Vec<Place> = frames
             .by_ref()

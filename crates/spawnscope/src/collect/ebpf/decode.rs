@@ -61,6 +61,14 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, events: &mut Vec<Event>) -> 
     Some(())
 }
 
+/// The record of an executable that nobody has looked at, which is no event. `None`: it is another record.
+pub(super) fn executable_met(bytes: &[u8]) -> Option<WireExecutableMet> {
+    let header = read::<WireHeader>(bytes)?.0;
+    (header.kind == KIND_EXECUTABLE_MET)
+        .then(|| read(bytes))?
+        .map(|(met, _)| met)
+}
+
 fn read<T: FromBytes + KnownLayout + Immutable>(bytes: &[u8]) -> Option<(T, &[u8])> {
     T::read_from_prefix(bytes).ok()
 }

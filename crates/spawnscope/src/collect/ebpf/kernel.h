@@ -32,8 +32,8 @@ typedef _Bool bool;
 #define NULL ((void *)0)
 
 /* include/uapi/linux/bpf.h */
-enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29 };
-enum { BPF_F_NO_PREALLOC = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29 };
+enum { BPF_NOEXIST = 1, BPF_F_NO_PREALLOC = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
 
 #define CORE __attribute__((preserve_access_index))
@@ -66,8 +66,10 @@ typedef struct {
 struct percpu_counter {
 	__s64 count;
 } CORE;
+struct file;
 struct mm_struct {
-	unsigned long arg_start, arg_end;
+	unsigned long arg_start, arg_end, start_code;
+	struct file *exe_file;
 	unsigned long saved_auxv[48];
 	atomic_long_t pgtables_bytes;
 	struct percpu_counter rss_stat[4];
@@ -178,6 +180,7 @@ enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
 #define INTERRUPT_CONTEXT 0x00ff0100
 /* include/uapi/asm-generic/errno-base.h */
 #define ENOENT 2
+#define EEXIST 17
 /* include/uapi/linux/{wait,mman}.h */
 #define WNOWAIT 0x01000000
 #define PROT_READ 1

@@ -6,10 +6,10 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, PYTHON_LAYOUTS);
+	__uint(max_entries, LAYOUTS);
 	__type(key, __u32);
 	__type(value, struct WirePython);
-} pythons SEC(".maps");
+} python_layouts SEC(".maps");
 
 /* Bits of PyASCIIObject.state: two for interning, three for the bytes of a character, then these. */
 #define TEXT_COMPACT 0x20
@@ -30,7 +30,7 @@ struct python_scratch {
 	/* Pieces of the process's memory, and room for the last field that could begin in them. */
 	char frame[PYTHON_PIECE_BYTES + 8], code[PYTHON_PIECE_BYTES + 8];
 	__u64 next, code_type;
-	__u32 layout, used;
+	__u32 layout, used, told;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -116,21 +116,25 @@ static __always_inline bool add_frame(struct python_scratch *scratch, const stru
 	return true;
 }
 
-/* Tells one frame and goes on to its caller; 0 when it could not. Not static for the verifier's sake, as `step_up`. */
+/* Tells one frame and goes on to its caller; 0 when it could or should not. Not static for the verifier's sake, as `step_up`. */
 __noinline int add_python_frame(void)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
 	if (!scratch)
 		return 0;
-	struct WirePython *layout = bpf_map_lookup_elem(&pythons, &scratch->layout);
+	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout);
 	if (!layout || bpf_probe_read_user(scratch->frame, (layout->frame_owner + 1) & (PYTHON_PIECE_BYTES - 1), (void *)scratch->next))
 		return 0;
 	__u8 owner = FIELD(__u8, scratch->frame, layout->frame_owner);
 	if (owner > OWNED_BY_C_STACK)
 		return 0;
-	/* The lowest bits say how the reference is counted (3.14). */
-	if (owner < OWNED_BY_INTERPRETER && !add_frame(scratch, layout, FIELD(__u64, scratch->frame, layout->frame_code) & ~7ULL))
-		return 0;
+	if (owner < OWNED_BY_INTERPRETER) {
+		/* The lowest bits say how the reference is counted (3.14). */
+		__u64 code = FIELD(__u64, scratch->frame, layout->frame_code) & ~7ULL;
+		if (scratch->told == PYTHON_FRAMES || !add_frame(scratch, layout, code))
+			return 0;
+		scratch->told++;
+	}
 	scratch->next = FIELD(__u64, scratch->frame, layout->frame_caller);
 	return 1;
 }
@@ -165,11 +169,11 @@ static __always_inline __u64 python_thread(const struct WirePython *layout, __u6
 }
 
 /* Begins with the innermost frame of this thread; 0 when that is not found. */
-static __always_inline bool begin_python(struct python_scratch *scratch, struct task_struct *parent, __u32 number, __u64 program_bias)
+static __always_inline bool begin_python(struct python_scratch *scratch, struct task_struct *parent, __u32 number)
 {
-	struct WirePython *layout = bpf_map_lookup_elem(&pythons, &number);
+	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &number);
 	__u64 bias;
-	if (!layout || !python_bias(layout, program_bias, &bias))
+	if (!layout || !python_bias(layout, BPF_CORE_READ(parent, mm, start_code) - layout->code_start, &bias))
 		return false;
 	struct pid *pid = BPF_CORE_READ(parent, thread_pid);
 	__u32 namespace;
@@ -180,22 +184,22 @@ static __always_inline bool begin_python(struct python_scratch *scratch, struct 
 	scratch->next = user_pointer(holder + layout->holder_frame);
 	scratch->code_type = layout->code_type + bias;
 	scratch->layout = number;
-	scratch->used = 0;
+	scratch->used = scratch->told = 0;
 	return scratch->next;
 }
 
-/* Tells where the parent, a process of the interpreter with this layout, asked for a launch. Loaded, its program's
- * addresses are greater by `program_bias`. */
-static __always_inline void emit_python(struct task_struct *parent, struct WireTask *child, __u32 layout, __u64 program_bias, __u64 now)
+/* Tells where the parent, a process of the interpreter with this layout, asked for a launch. */
+static __always_inline void emit_python(struct task_struct *parent, struct WireTask *child, __u32 layout, __u64 now)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
-	if (!scratch || !begin_python(scratch, parent, layout, program_bias))
+	if (!scratch || !begin_python(scratch, parent, layout))
 		return;
-	for (int i = 0; i < PYTHON_FRAMES && scratch->next; i++)
+	/* There may be a mark of C code between any two. */
+	for (int i = 0; i < 2 * PYTHON_FRAMES && scratch->next; i++)
 		if (!add_python_frame())
 			break;
 	__u32 used = scratch->used;
-	if (!used || used > PYTHON_DATA_BYTES + PYTHON_FRAME_BYTES)
+	if (!scratch->told || used > PYTHON_DATA_BYTES + PYTHON_FRAME_BYTES)
 		return;
 	fill_header(&scratch->called.header, KIND_PYTHON_CALLED, now, child);
 	scratch->called.is_truncated = scratch->next != 0;

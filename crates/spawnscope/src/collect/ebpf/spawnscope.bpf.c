@@ -13,6 +13,7 @@
 #include "follow.h"
 #include "loader.h"
 #include "python.h"
+#include "interpreters.h"
 #include "launch.h"
 #include "syscalls.h"
 

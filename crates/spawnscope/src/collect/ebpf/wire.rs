@@ -4,6 +4,9 @@
 
 #![expect(dead_code, reason = "some constants and fields are for the C side only")]
 
+mod python;
+
+pub use python::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `kind` of `WireLaunch`.
@@ -30,10 +33,28 @@ pub const KIND_SLICE: u32 = 10;
 pub const KIND_UNFOLLOWED: u32 = 11;
 /// `kind` of `WireFileNamed`.
 pub const KIND_FILE_NAMED: u32 = 12;
+/// `kind` of `WireExecutableMet`.
+pub const KIND_EXECUTABLE_MET: u32 = 20;
+/// `kind` of `WireScriptCalled`.
+pub const KIND_SCRIPT_CALLED: u32 = 21;
 /// `kind` of `WirePythonCalled`.
 pub const KIND_PYTHON_CALLED: u32 = 24;
-/// One more than the last kind: the size of the table of losses.
-pub const KIND_END: u32 = 25;
+/// More than the last kind: the size of the table of losses.
+pub const KIND_END: u32 = 32;
+
+/// Most executables that are told apart.
+pub const EXECUTABLES: u32 = 8192;
+/// Most layouts of each kind of interpreter.
+pub const LAYOUTS: u32 = 64;
+
+/// `kind` of an executable: not looked at yet.
+pub const INTERPRETER_PENDING: u32 = 0;
+/// `kind` of an executable: no interpreter whose memory is understood.
+pub const INTERPRETER_NONE: u32 = 1;
+/// `kind` of an executable: bash, see `WireBash`.
+pub const INTERPRETER_BASH: u32 = 2;
+/// `kind` of an executable: CPython, see `WirePython`.
+pub const INTERPRETER_PYTHON: u32 = 4;
 
 /// More than this between two errands of a thread is work of its own.
 pub const ERRAND_GAP_NS: u64 = 30_000;
@@ -52,23 +73,6 @@ pub const CWD_DEPTH: u32 = 40;
 pub const EXECUTED_DATA_BYTES: u32 = 12800;
 /// Length of a thread's name (TASK_COMM_LEN).
 pub const COMM_BYTES: usize = 16;
-
-/// Most interpreters of Python that are known at a time.
-pub const PYTHON_LAYOUTS: u32 = 64;
-/// Most frames of a Python program told of one launch, and most of its threads looked at.
-pub const PYTHON_FRAMES: u32 = 48;
-pub const PYTHON_THREADS: u32 = 256;
-/// Longest name of a file and of a function told, and most of a table of lines, in bytes.
-pub const PYTHON_FILE_BYTES: u32 = 2048;
-pub const PYTHON_FUNCTION_BYTES: u32 = 512;
-pub const PYTHON_TABLE_BYTES: u32 = 16384;
-/// A frame of a chain that takes more is told no more.
-pub const PYTHON_DATA_BYTES: u32 = 40960;
-/// What the head of a frame, with the gap before it, and its names take at most; and all of it.
-pub const PYTHON_HEAD_BYTES: u32 = 2600;
-pub const PYTHON_FRAME_BYTES: u32 = 18984;
-/// A power of two; more than the offset of each field of CPython's frames and code objects.
-pub const PYTHON_PIECE_BYTES: u32 = 256;
 
 /// `setup_closes`: this was not the process's first exec, or some of its system calls were not seen.
 pub const NOT_COUNTED: u32 = 0xffff_ffff;
@@ -296,70 +300,55 @@ pub struct WireFileNamed {
     pub reserved: u32,
 }
 
-/// Where in a Python program a launch was asked for. `bytes` bytes of frames follow, the innermost first, each a
-/// `WirePythonFrame`.
+/// An executable, as the kernel names the file of a process: a key without gaps.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
-pub struct WirePythonCalled {
-    pub header: WireHeader,
-    pub bytes: u32,
-    /// Whether it was called by more frames.
-    pub is_truncated: u32,
-}
-
-/// A frame of a Python program. File and function follow (0 bytes: not known), as characters of the given width, then
-/// the code's table of lines as far as there was room; then there is a gap up to a multiple of eight bytes.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
-pub struct WirePythonFrame {
-    pub first_line: u32,
-    /// How far into its code it is; NOT_COUNTED when that is not within it.
-    pub code_offset: u32,
-    pub file_bytes: u32,
-    pub file_width: u32,
-    pub function_bytes: u32,
-    pub function_width: u32,
-    pub table_bytes: u32,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireExecutable {
+    pub inode: u64,
+    /// As the kernel encodes it.
+    pub device: u32,
     pub reserved: u32,
 }
 
-/// Where an interpreter of Python keeps its frames: addresses as in its file, and offsets in its structures.
+/// What an executable is: INTERPRETER_*, and which of the layouts of that kind.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireInterpreter {
+    pub kind: u32,
+    pub layout: u32,
+}
+
+/// Where a bash keeps what it executes: addresses of its variables, as in its file.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-pub struct WirePython {
-    /// Where the program's first executable segment begins.
+pub struct WireBash {
+    /// Where its first executable segment begins.
     pub code_start: u64,
-    /// When the interpreter is a library that the program is linked with: the program's slot for the address of one of
-    /// the library's functions, and that function's address in the library; else 0.
-    pub slot: u64,
-    pub slot_function: u64,
-    /// `_PyRuntime` and `PyCode_Type`.
-    pub runtime: u64,
-    pub code_type: u64,
-    /// Of `_PyRuntimeState`, PyInterpreterState and PyThreadState.
-    pub runtime_interpreters: u16,
-    pub interpreter_next: u16,
-    pub interpreter_threads: u16,
-    pub thread_next: u16,
-    pub thread_id: u16,
-    /// The structure on the C stack that holds the innermost frame; 0: the thread's own holds it.
-    pub thread_c_frame: u16,
-    pub holder_frame: u16,
-    /// Of `_PyInterpreterFrame`; the owner is the last of these.
-    pub frame_code: u16,
-    pub frame_caller: u16,
-    pub frame_instruction: u16,
-    pub frame_owner: u16,
-    /// Of PyCodeObject; the instructions are the last of these.
-    pub code_first_line: u16,
-    pub code_file: u16,
-    pub code_function: u16,
-    pub code_lines: u16,
-    pub code_instructions: u16,
-    /// Where characters of a string begin that has only ASCII ones, and of another.
-    pub ascii_text: u16,
-    pub other_text: u16,
-    pub reserved: [u16; 2],
+    pub line_number: u64,
+    pub global_variables: u64,
+    pub parse_level: u64,
+    pub source_level: u64,
+    pub function_nesting: u64,
+    pub interactive: u64,
+    pub interactive_shell: u64,
+    pub running_trap: u64,
+    pub expanding_redirection: u64,
+    /// The command that it executes, and what it will undo.
+    pub command: u64,
+    pub unwinds: u64,
+    /// Of an array: how many elements it has, and their list.
+    pub count_offset: u32,
+    pub head_offset: u32,
+}
+
+/// A process runs an executable that nobody has looked at yet; told once for each.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireExecutableMet {
+    pub header: WireHeader,
+    pub executable: WireExecutable,
+    pub pid: u32,
+    pub reserved: u32,
 }
 
 /// How the programs behave: constants of the loaded object.
@@ -376,6 +365,9 @@ pub struct WireSettings {
     pub terminal: u32,
     /// Bytes in the ring buffer from which on the reader is woken.
     pub wakeup_bytes: u64,
+    /// 1: tell where in a script a launch was asked for.
+    pub script_lines: u32,
+    pub reserved: u32,
 }
 
 /// Where the kernel's code lies that waits for the answer of a permission scanner.

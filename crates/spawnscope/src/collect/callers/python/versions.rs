@@ -6,7 +6,7 @@ use zerocopy::FromZeros;
 use crate::collect::ebpf::wire::{PYTHON_PIECE_BYTES, WirePython};
 
 /// Bytes of `_PyRuntime` that are looked at: the offsets of all versions that have them.
-pub(super) const OFFSETS_BYTES: u64 = 50 * 8;
+pub(super) const PUBLISHED_BYTES: u64 = 50 * 8;
 
 /// The offsets of the interpreter whose `Py_Version` is given; `runtime` is what its file holds for the beginning of
 /// `_PyRuntime`. `None`: a version that is not known, or one without a global lock, or built for debugging it.
