@@ -29,8 +29,8 @@ struct python_scratch {
 	char data[PYTHON_DATA_BYTES + PYTHON_FRAME_BYTES];
 	/* Pieces of the process's memory, and room for the last field that could begin in them. */
 	char frame[PYTHON_PIECE_BYTES + 8], code[PYTHON_PIECE_BYTES + 8];
-	__u64 next, code_type;
-	__u32 layout, used, told;
+	__u64 thread, tid, next, code_type;
+	__u32 layout, used, told, width;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -54,21 +54,26 @@ static __always_inline __u64 user_pointer(__u64 address)
 	return bpf_probe_read_user(&value, sizeof(value), (void *)address) ? 0 : value;
 }
 
-/* Puts the characters of a string behind the data; 0 bytes when it is too long to be told whole, or odd. */
-static __always_inline __u32 add_text(struct python_scratch *scratch, const struct WirePython *layout, __u64 object,
-				      __u32 most, __u32 *width)
+/* Puts the characters of a string behind the data; 0 bytes when it is odd, or too long to be told whole. Not static for the
+ * verifier's sake, as `step_up`. */
+__noinline int add_python_text(__u64 object, __u32 most)
 {
 	struct {
 		__u64 length, hash;
 		__u32 state;
 	} head;
-	__u32 used = scratch->used;
-	if (used > PYTHON_DATA_BYTES + PYTHON_HEAD_BYTES || bpf_probe_read_user(&head, sizeof(head), (void *)object + OBJECT_SIZE))
+	struct python_scratch *scratch = python_scratch_of_this_cpu();
+	if (!scratch || most > PYTHON_FILE_BYTES)
 		return 0;
-	*width = head.state >> 2 & 7;
+	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout);
+	__u32 used = scratch->used;
+	if (!layout || used > PYTHON_DATA_BYTES + PYTHON_HEAD_BYTES ||
+	    bpf_probe_read_user(&head, sizeof(head), (void *)object + OBJECT_SIZE))
+		return 0;
+	scratch->width = head.state >> 2 & 7;
 	if (!(head.state & TEXT_COMPACT) || head.length > most)
 		return 0;
-	__u64 bytes = head.length * *width;
+	__u64 bytes = head.length * scratch->width;
 	__u32 start = head.state & TEXT_ASCII ? layout->ascii_text : layout->other_text;
 	if (bytes > most || bpf_probe_read_user(&scratch->data[used], bytes, (void *)object + start))
 		return 0;
@@ -110,13 +115,15 @@ static __always_inline bool add_frame(struct python_scratch *scratch, const stru
 	frame->first_line = FIELD(__u32, scratch->code, layout->code_first_line);
 	frame->code_offset = code_offset(scratch, layout, code);
 	__u64 file = FIELD(__u64, scratch->code, layout->code_file), name = FIELD(__u64, scratch->code, layout->code_function);
-	frame->file_bytes = add_text(scratch, layout, file, PYTHON_FILE_BYTES, &frame->file_width);
-	frame->function_bytes = add_text(scratch, layout, name, PYTHON_FUNCTION_BYTES, &frame->function_width);
+	frame->file_bytes = add_python_text(file, PYTHON_FILE_BYTES);
+	frame->file_width = scratch->width;
+	frame->function_bytes = add_python_text(name, PYTHON_FUNCTION_BYTES);
+	frame->function_width = scratch->width;
 	frame->table_bytes = add_table(scratch, FIELD(__u64, scratch->code, layout->code_lines));
 	return true;
 }
 
-/* Tells one frame and goes on to its caller; 0 when it could or should not. Not static for the verifier's sake, as `step_up`. */
+/* Tells one frame and goes on to its caller; 0 when it could or should not. Not static, as above. */
 __noinline int add_python_frame(void)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
@@ -152,23 +159,31 @@ static __always_inline bool python_bias(const struct WirePython *layout, __u64 p
 	return function && !(*bias & 0xfff);
 }
 
-/* The state of this thread in the interpreter's list; 0: it has none. In a process with several interpreters a thread may
- * have several. */
-static __always_inline __u64 python_thread(const struct WirePython *layout, __u64 bias, __u64 tid)
+/* Goes on in the interpreter's list of threads, unless it has arrived at the thread that is looked for; else 0. Not static,
+ * as above. */
+__noinline int next_python_thread(void)
+{
+	struct python_scratch *scratch = python_scratch_of_this_cpu();
+	if (!scratch)
+		return 0;
+	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout);
+	if (!layout || !scratch->thread || user_pointer(scratch->thread + layout->thread_id) == scratch->tid)
+		return 0;
+	scratch->thread = user_pointer(scratch->thread + layout->thread_next);
+	return 1;
+}
+
+/* The interpreter's newest thread; 0 when it is not found. In a process with several interpreters a thread may be in the lists
+ * of several. */
+static __always_inline __u64 newest_python_thread(const struct WirePython *layout, __u64 bias)
 {
 	__u64 interpreter = user_pointer(layout->runtime + bias + layout->runtime_interpreters);
 	if (!interpreter || user_pointer(interpreter + layout->interpreter_next))
 		return 0;
-	__u64 thread = user_pointer(interpreter + layout->interpreter_threads);
-	for (int i = 0; i < PYTHON_THREADS && thread; i++) {
-		if (user_pointer(thread + layout->thread_id) == tid)
-			return thread;
-		thread = user_pointer(thread + layout->thread_next);
-	}
-	return 0;
+	return user_pointer(interpreter + layout->interpreter_threads);
 }
 
-/* Begins with the innermost frame of this thread; 0 when that is not found. */
+/* Begins with the innermost frame of this thread; false when that is not found. */
 static __always_inline bool begin_python(struct python_scratch *scratch, struct task_struct *parent, __u32 number)
 {
 	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &number);
@@ -177,13 +192,18 @@ static __always_inline bool begin_python(struct python_scratch *scratch, struct 
 		return false;
 	struct pid *pid = BPF_CORE_READ(parent, thread_pid);
 	__u32 namespace;
-	__u64 thread = python_thread(layout, bias, pid_at_level(pid, BPF_CORE_READ(pid, level), &namespace));
-	if (!thread)
+	scratch->tid = pid_at_level(pid, BPF_CORE_READ(pid, level), &namespace);
+	scratch->thread = newest_python_thread(layout, bias);
+	scratch->layout = number;
+	int passed = 0;
+	while (passed < PYTHON_THREADS && next_python_thread())
+		passed++;
+	__u64 thread = scratch->thread;
+	if (!thread || passed == PYTHON_THREADS)
 		return false;
 	__u64 holder = layout->thread_c_frame ? user_pointer(thread + layout->thread_c_frame) : thread;
 	scratch->next = user_pointer(holder + layout->holder_frame);
 	scratch->code_type = layout->code_type + bias;
-	scratch->layout = number;
 	scratch->used = scratch->told = 0;
 	return scratch->next;
 }
