@@ -159,17 +159,22 @@ static __always_inline bool python_bias(const struct WirePython *layout, __u64 p
 	return function && !(*bias & 0xfff);
 }
 
-/* Goes on in the interpreter's list of threads, unless it has arrived at the thread that is looked for; else 0. Not static,
- * as above. */
-__noinline int next_python_thread(void)
+/* Looks whether this is the thread that is looked for, and goes on in the interpreter's list; 0 at its end or the thread.
+ * Not static, as above. */
+__noinline int pass_python_thread(void)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
 	if (!scratch)
 		return 0;
 	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout);
-	if (!layout || !scratch->thread || user_pointer(scratch->thread + layout->thread_id) == scratch->tid)
+	__u64 thread = scratch->next;
+	if (!layout || !thread)
 		return 0;
-	scratch->thread = user_pointer(scratch->thread + layout->thread_next);
+	if (user_pointer(thread + layout->thread_id) == scratch->tid) {
+		scratch->thread = thread;
+		return 0;
+	}
+	scratch->next = user_pointer(thread + layout->thread_next);
 	return 1;
 }
 
@@ -193,13 +198,14 @@ static __always_inline bool begin_python(struct python_scratch *scratch, struct 
 	struct pid *pid = BPF_CORE_READ(parent, thread_pid);
 	__u32 namespace;
 	scratch->tid = pid_at_level(pid, BPF_CORE_READ(pid, level), &namespace);
-	scratch->thread = newest_python_thread(layout, bias);
 	scratch->layout = number;
-	int passed = 0;
-	while (passed < PYTHON_THREADS && next_python_thread())
-		passed++;
+	scratch->thread = 0;
+	scratch->next = newest_python_thread(layout, bias);
+	for (int i = 0; i < PYTHON_THREADS; i++)
+		if (!pass_python_thread())
+			break;
 	__u64 thread = scratch->thread;
-	if (!thread || passed == PYTHON_THREADS)
+	if (!thread)
 		return false;
 	__u64 holder = layout->thread_c_frame ? user_pointer(thread + layout->thread_c_frame) : thread;
 	scratch->next = user_pointer(holder + layout->holder_frame);
