@@ -13,6 +13,9 @@
 #include "follow.h"
 #include "loader.h"
 #include "interpreters.h"
+#include "script.h"
+#include "bash.h"
+#include "callers.h"
 #include "launch.h"
 #include "syscalls.h"
 

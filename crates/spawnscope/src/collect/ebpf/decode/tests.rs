@@ -16,7 +16,7 @@ fn header(kind: u32) -> WireHeader {
 
 fn decoded(bytes: &[u8]) -> Option<Vec<EventKind>> {
     let mut events = Vec::new();
-    decode(bytes, 4096, &mut events)?;
+    decode(bytes, 4096, &mut Chains::default(), &mut events)?;
     assert!(
         events
             .iter()
