@@ -7,7 +7,7 @@ use crate::collect::ebpf::wire::WireBash;
 /// What every bash says of itself: `@(#)Bash version 5.2.15(1) release GNU`.
 const VERSION: &[u8] = b"@(#)Bash version ";
 
-const SYMBOLS: [&str; 11] = [
+const SYMBOLS: [&str; 12] = [
     "line_number",
     "global_variables",
     "parse_and_execute_level",
@@ -17,6 +17,7 @@ const SYMBOLS: [&str; 11] = [
     "interactive_shell",
     "running_trap",
     "expanding_redir",
+    "dollar_vars",
     "executing_line_number",
     "have_unwind_protects",
 ];
@@ -40,6 +41,7 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
         interactive_shell: address("interactive_shell")?,
         running_trap: address("running_trap")?,
         expanding_redirection: address("expanding_redir")?,
+        dollar_variables: address("dollar_vars")?,
         command: program.variable_read_by(symbol("executing_line_number")?)?,
         unwinds: program.variable_read_by(symbol("have_unwind_protects")?)?,
         count_offset,

@@ -38,7 +38,7 @@ struct bash_table {
 };
 /* array.h: ARRAY_ELEMENT */
 struct bash_element {
-	__u64 index, value, next;
+	__u64 index, value, next, previous;
 };
 /* unwind_prot.c: UNWIND_ELT, when it holds the value of a variable */
 struct bash_unwind {
@@ -116,6 +116,7 @@ static __always_inline bool bash_find(struct script *script, struct bash_table *
 {
 	struct bash_state *bash = &script->bash;
 	struct bash_bucket bucket = {};
+	struct bash_element ends; /* the list is a ring, closed by an element without a value */
 	__u32 hash = bash->layout.hashes[which], count;
 	__u64 array, head;
 	__u64 place = table->buckets + 8 * (hash & (table->bucket_count - 1));
@@ -127,10 +128,12 @@ static __always_inline bool bash_find(struct script *script, struct bash_table *
 	if (bucket.hash != hash || !read_user(&array, sizeof(array), bucket.data + BASH_VARIABLE_VALUE) ||
 	    !read_user(&count, sizeof(count), array + bash->layout.count_offset) ||
 	    !read_user(&head, sizeof(head), array + bash->layout.head_offset) ||
-	    !read_user(&bash->elements[which], sizeof(__u64), head + __builtin_offsetof(struct bash_element, next)))
+	    !read_user(&ends, sizeof(ends), head))
 		return false;
 	if (which && count != bash->count)
 		return false;
+	bash->elements[which] = ends.next;
+	bash->last = ends.previous;
 	bash->count = count;
 	return true;
 }
@@ -272,6 +275,20 @@ __noinline int bash_texts(void)
 	return 1;
 }
 
+/* Whether the last frame was called by nobody: a script's own text, or a file that is read at the start. */
+static __always_inline bool bash_is_outermost(struct script *script)
+{
+	struct bash_element line;
+	return script->bash.count && read_user(&line, sizeof(line), script->bash.last) && !bash_decimal(line.value);
+}
+
+/* Since 5.3, functions that came with `-c` or standard input are said to be in a file of this name. */
+static __always_inline bool bash_own_name(struct script *script)
+{
+	__u64 name;
+	return read_pointer(script, &name, script->bash.layout.dollar_variables) && add_text(script, name, SCRIPT_FILE_BYTES);
+}
+
 /* Reads the whole chain; 0 where it cannot be read or is not sane. */
 __noinline int bash_chain(void)
 {
@@ -286,11 +303,12 @@ __noinline int bash_chain(void)
 		if (!bash_frame())
 			return 0;
 	}
-	__u32 frames = script->called.frames;
 	if (script->bash.count > SCRIPT_FRAMES)
 		script->called.flags |= SCRIPT_TRUNCATED;
-	else if (frames && frames <= SCRIPT_FRAMES && !script->called.lines[frames])
+	if (bash_is_outermost(script))
 		script->called.flags |= SCRIPT_OUTERMOST;
+	else if (!bash_own_name(script))
+		return 0;
 	if (!read_number(script, &interactive, script->bash.layout.interactive_shell) ||
 	    !read_number(script, &texts, script->bash.layout.parse_level))
 		return 0;

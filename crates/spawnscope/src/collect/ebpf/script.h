@@ -17,6 +17,8 @@ struct script {
 			struct WireBash layout;
 			/* The next element of BASH_SOURCE, FUNCNAME and BASH_LINENO. */
 			__u64 elements[3];
+			/* The last of BASH_LINENO. */
+			__u64 last;
 			__u32 count;
 			__u32 running_trap;
 			/* The walk of `bash_unwind`. */

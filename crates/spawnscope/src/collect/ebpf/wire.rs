@@ -334,6 +334,7 @@ pub struct WireBash {
     pub interactive_shell: u64,
     pub running_trap: u64,
     pub expanding_redirection: u64,
+    pub dollar_variables: u64,
     /// The command that it executes, and what it will undo.
     pub command: u64,
     pub unwinds: u64,
@@ -346,7 +347,7 @@ pub struct WireBash {
 }
 
 /// Where in a script a launch was asked for. `data_bytes` bytes follow: file and function of each of the frames, the
-/// innermost first, each ended by NUL; an empty one is not known.
+/// innermost first, each ended by NUL; an empty one is not known. Without SCRIPT_OUTERMOST, bash's $0 is the last.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireScriptCalled {

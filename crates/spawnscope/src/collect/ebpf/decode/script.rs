@@ -19,7 +19,7 @@ pub(super) fn chain(called: &WireScriptCalled, data: &[u8]) -> Option<Chain> {
         kept.push(Kept { file, function });
     }
     match called.interpreter {
-        INTERPRETER_BASH => Some(bash(called, &kept)),
+        INTERPRETER_BASH => Some(bash(called, &kept, texts.next().unwrap_or_default())),
         _ => None,
     }
 }
@@ -35,16 +35,18 @@ const SOURCE: &[u8] = b"source";
 /// And in the script itself, whose frame is the outermost.
 const MAIN: &[u8] = b"main";
 
-fn bash(called: &WireScriptCalled, kept: &[Kept<'_>]) -> Chain {
+/// `own_name` is $0 where it matters, and else empty.
+fn bash(called: &WireScriptCalled, kept: &[Kept<'_>], own_name: &[u8]) -> Chain {
     let is_truncated = called.flags & SCRIPT_TRUNCATED != 0;
     let ends = called.flags & SCRIPT_OUTERMOST != 0;
-    let outermost = kept.last().filter(|_| ends);
+    let outermost = kept.last().filter(|_| ends && !is_truncated);
     let is_script = outermost.is_some_and(|frame| frame.function == MAIN);
     let frame = |(at, kept): (usize, &Kept<'_>)| {
         let is_main = is_script && at + 1 == called.frames as usize;
         let is_function = !is_main && kept.function != SOURCE;
         // What bash calls the place of functions that came from no file.
-        let is_placeholder = is_function && (kept.file == b"environment" || (kept.file == MAIN && !is_script));
+        let came_in = kept.file == MAIN || kept.file == own_name || own_name.is_empty();
+        let is_placeholder = is_function && (kept.file == b"environment" || (!ends && came_in));
         Frame {
             function: Some(kept.function)
                 .filter(|_| is_function)
