@@ -7,7 +7,7 @@ use crate::collect::ebpf::wire::WireBash;
 /// What every bash says of itself: `@(#)Bash version 5.2.15(1) release GNU`.
 const VERSION: &[u8] = b"@(#)Bash version ";
 
-const SYMBOLS: [&str; 11] = [
+const SYMBOLS: [&str; 12] = [
     "line_number",
     "global_variables",
     "parse_and_execute_level",
@@ -17,6 +17,7 @@ const SYMBOLS: [&str; 11] = [
     "interactive_shell",
     "running_trap",
     "expanding_redir",
+    "dollar_vars",
     "executing_line_number",
     "have_unwind_protects",
 ];
@@ -40,11 +41,20 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
         interactive_shell: address("interactive_shell")?,
         running_trap: address("running_trap")?,
         expanding_redirection: address("expanding_redir")?,
+        dollar_variables: address("dollar_vars")?,
         command: program.variable_read_by(symbol("executing_line_number")?)?,
         unwinds: program.variable_read_by(symbol("have_unwind_protects")?)?,
         count_offset,
         head_offset,
+        hashes: [&b"BASH_SOURCE"[..], b"FUNCNAME", b"BASH_LINENO"].map(hash),
+        reserved: 0,
     })
+}
+
+/// What bash files a name under (FNV-1).
+fn hash(name: &[u8]) -> u32 {
+    let step = |hash: u32, byte: &u8| hash.wrapping_mul(16_777_619) ^ u32::from(*byte);
+    name.iter().fold(2_166_136_261, step)
 }
 
 /// Major and minor version.
@@ -75,6 +85,12 @@ mod tests {
         assert_eq!(version(b"@(#)Bash version 10.30(1)"), Some((10, 30)));
         assert_eq!(version(b"@(#)Bash version "), None);
         assert_eq!(version(b"Bash version 5.2"), None);
+    }
+
+    #[test]
+    fn names_are_hashed_as_bash_does() {
+        assert_eq!(hash(b""), 0x811c_9dc5);
+        assert_eq!(hash(b"a"), 0x050c_5d7e);
     }
 
     #[test]

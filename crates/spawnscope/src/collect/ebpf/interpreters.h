@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Which interpreter runs a process, by the file that the kernel executes for it, never by a name; and so where in a script
- * a launch was asked for. How an interpreter is read is told by its own header. */
+ * Which interpreter runs a process, by the file that the kernel executes for it, never by a name. */
 #pragma once
 
 /* What the executables are that were met so far. */
@@ -10,13 +9,6 @@ struct {
 	__type(key, struct WireExecutable);
 	__type(value, struct WireInterpreter);
 } executables SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LAYOUTS);
-	__type(key, __u32);
-	__type(value, struct WireBash);
-} bash_layouts SEC(".maps");
 
 /* The reader is woken, so that the process's launches are soon understood. */
 static __always_inline void emit_executable(struct WireTask *task, struct WireExecutable *executable, __u32 pid)
@@ -48,15 +40,4 @@ static __noinline struct WireInterpreter *interpreter_of(struct task_struct *p, 
 	else if (failed != -EEXIST) /* another CPU may have met it just now */
 		count_lost(KIND_EXECUTABLE_MET);
 	return NULL;
-}
-
-/* Runs in the parent when it has created the process of `task`. */
-static __always_inline void tell_caller(struct task_struct *parent, struct WireTask *creator, struct WireTask *task,
-					__u64 now)
-{
-	struct WireInterpreter *interpreter = interpreter_of(parent, creator);
-	if (!interpreter)
-		return;
-	if (interpreter->kind == INTERPRETER_PYTHON)
-		emit_python(parent, task, interpreter->layout, now);
 }

@@ -17,6 +17,7 @@ use std::thread;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
 use zerocopy::{FromZeros, IntoBytes};
 
+use self::decode::Chains;
 use self::interpreters::Interpreters;
 use self::load::Loaded;
 use self::wire::*;
@@ -65,6 +66,7 @@ struct Drained {
     events: Vec<Event>,
     /// Executables that nobody has looked at yet.
     met: Vec<WireExecutableMet>,
+    chains: Chains,
     /// Records that were not understood: a fault of ours, but never a silent one.
     malformed: u64,
 }
@@ -272,10 +274,10 @@ fn ring_buffer(object: &Object, drained: &Rc<RefCell<Drained>>) -> Result<RingBu
     let mut builder = RingBufferBuilder::new();
     builder
         .add(&events, move |record: &[u8]| {
-            let mut drained = drained.borrow_mut();
+            let drained = &mut *drained.borrow_mut();
             if let Some(met) = decode::executable_met(record) {
                 drained.met.push(met);
-            } else if decode::decode(record, page_bytes, &mut drained.events).is_none() {
+            } else if decode::decode(record, page_bytes, &mut drained.chains, &mut drained.events).is_none() {
                 drained.malformed += 1;
             }
             0

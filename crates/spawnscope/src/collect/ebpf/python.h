@@ -215,7 +215,7 @@ static __always_inline bool begin_python(struct python_scratch *scratch, struct 
 }
 
 /* Tells where the parent, a process of the interpreter with this layout, asked for a launch. */
-static __always_inline void emit_python(struct task_struct *parent, struct WireTask *child, __u32 layout, __u64 now)
+static __always_inline void tell_python(struct task_struct *parent, __u32 layout, struct WireTask *child, __u64 now)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
 	if (!scratch || !begin_python(scratch, parent, layout))

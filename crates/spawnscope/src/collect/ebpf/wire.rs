@@ -47,6 +47,14 @@ pub const EXECUTABLES: u32 = 8192;
 /// Most layouts of each kind of interpreter.
 pub const LAYOUTS: u32 = 64;
 
+/// Most frames of a script's chain.
+pub const SCRIPT_FRAMES: u32 = 32;
+/// Longest name of a script's file and of a function, with its NUL; a longer one is not known.
+pub const SCRIPT_FILE_BYTES: u32 = 256;
+pub const SCRIPT_FUNCTION_BYTES: u32 = 128;
+/// Room for all of these.
+pub const SCRIPT_DATA_BYTES: u32 = 12288;
+
 /// `kind` of an executable: not looked at yet.
 pub const INTERPRETER_PENDING: u32 = 0;
 /// `kind` of an executable: no interpreter whose memory is understood.
@@ -333,13 +341,42 @@ pub struct WireBash {
     pub interactive_shell: u64,
     pub running_trap: u64,
     pub expanding_redirection: u64,
+    pub dollar_variables: u64,
     /// The command that it executes, and what it will undo.
     pub command: u64,
     pub unwinds: u64,
     /// Of an array: how many elements it has, and their list.
     pub count_offset: u32,
     pub head_offset: u32,
+    /// Of the names BASH_SOURCE, FUNCNAME and BASH_LINENO, as its tables have them.
+    pub hashes: [u32; 3],
+    pub reserved: u32,
 }
+
+/// Where in a script a launch was asked for. `data_bytes` bytes follow: file and function of each of the frames, the
+/// innermost first, each ended by NUL; an empty one is not known. Without SCRIPT_OUTERMOST, bash's $0 is the last.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireScriptCalled {
+    pub header: WireHeader,
+    /// INTERPRETER_*.
+    pub interpreter: u32,
+    /// SCRIPT_* flags.
+    pub flags: u32,
+    pub frames: u32,
+    /// Lines from this one on are not to be trusted.
+    pub known_lines: u32,
+    pub data_bytes: u32,
+    /// The line of each frame, and of what called the outermost; 0: not known.
+    pub lines: [u32; 33],
+}
+
+/// `flags` of a chain: more frames follow outwards.
+pub const SCRIPT_TRUNCATED: u32 = 1;
+/// `flags` of a chain: the outermost frame was called by nobody.
+pub const SCRIPT_OUTERMOST: u32 = 2;
+/// `flags` of a chain: what a shell with a prompt executes has no lines.
+pub const SCRIPT_INTERACTIVE: u32 = 4;
 
 /// A process runs an executable that nobody has looked at yet; told once for each.
 #[repr(C)]
@@ -470,3 +507,5 @@ pub const TASK_EXECUTED: u32 = 4;
 pub const TASK_IN_SETUP: u32 = 8;
 /// `flags` of a task: it is on the errands that follow a reaping.
 pub const TASK_TIDYING: u32 = 16;
+/// `flags` of a task: a shell, or one that it descends from, was created at a line that is not known.
+pub const TASK_LINE_DOUBT: u32 = 32;

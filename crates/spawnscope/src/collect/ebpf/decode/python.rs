@@ -8,8 +8,8 @@ use crate::event::{Chain, Frame, Language};
 /// What CPython calls the code of a module outside of its functions.
 const NO_FUNCTION: &[u8] = b"<module>";
 
-/// The chain of a record; `None`: malformed.
-pub(super) fn called(called: &WirePythonCalled, rest: &[u8]) -> Option<Chain> {
+/// The chain in a record and the frames behind it. `None`: not a record of this format.
+pub(super) fn chain(called: &WirePythonCalled, rest: &[u8]) -> Option<Chain> {
     let mut bytes = rest.get(..called.bytes as usize)?;
     let mut frames = Vec::new();
     while !bytes.is_empty() {
