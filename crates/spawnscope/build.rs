@@ -22,7 +22,9 @@ mod ebpf {
 
     fn generate_header(header: &Path) {
         let files = ["wire.rs", "wire/python.rs"].map(|file| Path::new(SOURCES).join(file));
-        let texts = files.each_ref().map(|file| std::fs::read_to_string(file).expect("the wire format is there"));
+        let texts = files
+            .each_ref()
+            .map(|file| std::fs::read_to_string(file).expect("the wire format is there"));
         // cbindgen leaves out types that no C function takes, unless they are named.
         let structs = texts
             .iter()

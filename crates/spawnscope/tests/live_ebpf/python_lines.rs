@@ -2,6 +2,7 @@
 //! chain must be the right one. `SPAWNSCOPE_TEST_PYTHONS` names further interpreters, separated by colons.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +15,7 @@ use spawnscope::record::RecordingFile;
 
 use crate::support::LiveTest;
 use crate::support::needs::Need;
-use crate::support::run::{Record, run};
+use crate::support::run::{Record, Running, run};
 use crate::support::workloads::{path, script};
 
 const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc, Need::Python];
@@ -43,6 +44,11 @@ pub fn tests() -> Vec<LiveTest> {
             name: "python_code_from_the_command_line_a_module_and_standard_input_has_its_lines",
             needs: NEEDS,
             run: ways_in,
+        },
+        LiveTest {
+            name: "a_python_that_is_met_on_the_way_is_soon_understood",
+            needs: NEEDS,
+            run: met,
         },
         LiveTest {
             name: "a_program_that_is_named_python_gives_no_lines",
@@ -89,7 +95,11 @@ struct Chains(spawnscope::record::reader::Recording);
 
 impl Chains {
     fn of(file: &Path) -> Chains {
-        Chains(RecordingFile::open(file).and_then(|file| file.read()).expect("a recording"))
+        Chains(
+            RecordingFile::open(file)
+                .and_then(|file| file.read())
+                .expect("a recording"),
+        )
     }
 
     /// The chain of the launch of this name; `None`: it has none. A shell's launch has the name of what it runs.
@@ -99,9 +109,14 @@ impl Chains {
         let (plain, by_shell) = (format!("\0{name}\0"), format!("/tiny {name};"));
         let has_name = |argv: &[u8]| {
             let names = [plain.as_bytes(), by_shell.as_bytes()];
-            names.iter().any(|name| argv.windows(name.len()).any(|part| part == *name))
+            names
+                .iter()
+                .any(|name| argv.windows(name.len()).any(|part| part == *name))
         };
-        let named = forest.launches.iter().filter(|launch| launch.execs.last().is_some_and(|exec| has_name(exec.argv)));
+        let named = forest
+            .launches
+            .iter()
+            .filter(|launch| launch.execs.last().is_some_and(|exec| has_name(exec.argv)));
         let named: Vec<_> = named.collect();
         let ids: HashSet<_> = named.iter().map(|launch| launch.id).collect();
         let outermost: Vec<_> = named
@@ -126,7 +141,11 @@ impl Chains {
 
     /// How many places in Python programs there are in the whole recording.
     fn python_frames(&self) -> usize {
-        self.0.frames.iter().filter(|frame| frame.language == Language::Python).count()
+        self.0
+            .frames
+            .iter()
+            .filter(|frame| frame.language == Language::Python)
+            .count()
     }
 
     #[track_caller]
@@ -144,14 +163,19 @@ fn interpreters() -> Vec<(PathBuf, u32)> {
         entries.map(|entry| entry.path()).collect::<Vec<_>>()
     };
     let is_python = |path: &PathBuf| {
-        let minor = path.file_name().and_then(|name| name.to_str()?.strip_prefix("python3."));
+        let minor = path
+            .file_name()
+            .and_then(|name| name.to_str()?.strip_prefix("python3."));
         minor.is_some_and(|minor| minor.parse::<u32>().is_ok())
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let named = std::env::var_os("SPAWNSCOPE_TEST_PYTHONS").unwrap_or_default();
     let of_pyenv = std::env::var_os("HOME").map(|home| listed(PathBuf::from(home).join(".pyenv/versions")));
     let folders = of_pyenv.into_iter().flatten().map(|version| version.join("bin"));
-    let in_folders = folders.chain(std::env::split_paths(&path)).flat_map(listed).filter(is_python);
+    let in_folders = folders
+        .chain(std::env::split_paths(&path))
+        .flat_map(listed)
+        .filter(is_python);
     let mut seen = HashSet::new();
     in_folders
         .chain(std::env::split_paths(&named))
@@ -196,7 +220,9 @@ fn shape(functions: &[(&str, &str)], module: &str) -> Vec<Place> {
     let file = script(SCRIPT).as_os_str().as_bytes().escape_ascii().to_string();
     let modules = (!module.is_empty()).then_some(("", module));
     let places = functions.iter().copied().chain(modules);
-    places.map(|(function, mark)| place(function, &file, line(mark))).collect()
+    places
+        .map(|(function, mark)| place(function, &file, line(mark)))
+        .collect()
 }
 
 fn shapes() {
@@ -212,6 +238,11 @@ fn shapes() {
             chains.expect_own(&format!("thread {number}"), &shape(&[("worker", "thread")], ""));
         }
         compiled(&chains);
+        assert_eq!(
+            chains.called("several interpreters"),
+            None,
+            "whose frames are the thread's?"
+        );
     }
 }
 
@@ -233,7 +264,10 @@ const SHAPES: &[Shape] = &[
     (
         "generator expression",
         &[
-            ("generator_expression.<locals>.<genexpr>", "generator expression: inside"),
+            (
+                "generator_expression.<locals>.<genexpr>",
+                "generator expression: inside",
+            ),
             ("generator_expression", "generator expression: outside"),
         ],
         "main: generator expression",
@@ -255,7 +289,11 @@ const SHAPES: &[Shape] = &[
         &[("hook", "in preexec_fn: hook"), ("with_hook", "preexec_fn")],
         "main: preexec_fn",
     ),
-    ("behind threads", &[("behind_threads", "behind threads")], "main: behind threads"),
+    (
+        "behind threads",
+        &[("behind_threads", "behind threads")],
+        "main: behind threads",
+    ),
     (
         "multiprocessing",
         &[
@@ -267,12 +305,18 @@ const SHAPES: &[Shape] = &[
     ("handler", &[("with_handlers", "handler")], "main: handler"),
     (
         "enter",
-        &[("Manager.__enter__", "enter: inside"), ("managed", "enter, leave: outside")],
+        &[
+            ("Manager.__enter__", "enter: inside"),
+            ("managed", "enter, leave: outside"),
+        ],
         "main: managed",
     ),
     (
         "leave",
-        &[("Manager.__exit__", "leave: inside"), ("managed", "enter, leave: outside")],
+        &[
+            ("Manager.__exit__", "leave: inside"),
+            ("managed", "enter, leave: outside"),
+        ],
         "main: managed",
     ),
     ("partial", &[], "partial"),
@@ -282,7 +326,12 @@ const SHAPES: &[Shape] = &[
 
 /// What the workload compiles itself, from files that are not there.
 fn compiled(chains: &Chains) {
-    let around = |function: &str| shape(&[(function, &format!("{function}: exec"))], &format!("main: {function}"));
+    let around = |function: &str| {
+        shape(
+            &[(function, &format!("{function}: exec"))],
+            &format!("main: {function}"),
+        )
+    };
     let with = |first: &[Place], function: &str| [first, &around(function)].concat();
     for number in 1..=30 {
         let first = [place("", "compiled.py", number)];
@@ -305,9 +354,18 @@ fn standard_library() {
     for (python, _) in interpreters() {
         let called = record_script(&python).called("function").expect("a chain");
         let functions: Vec<&str> = called.frames.iter().map(|place| place.0.as_str()).collect();
-        assert_eq!(functions[..3], ["Popen._execute_child", "Popen.__init__", "run"], "{}", python.display());
+        assert_eq!(
+            functions[..3],
+            ["Popen._execute_child", "Popen.__init__", "run"],
+            "{}",
+            python.display()
+        );
         let source = fs::read_to_string(&called.frames[0].1).expect("the standard library");
-        for (place, text) in called.frames.iter().zip(["_fork_exec(", "self._execute_child(", "with Popen("]) {
+        for (place, text) in called
+            .frames
+            .iter()
+            .zip(["_fork_exec(", "self._execute_child(", "with Popen("])
+        {
             let line = source.lines().nth(place.2 as usize - 1).expect("the line");
             assert!(line.contains(text), "{}: {place:?} is {line}", python.display());
         }
@@ -321,36 +379,67 @@ fn deep() {
         assert_eq!(called.frames.len(), MOST_FRAMES);
         let own = called.own();
         assert_eq!(own[0].2, line("deep: end"));
-        assert!(own[1..].iter().all(|place| (place.0.as_str(), place.2) == ("recursion", line("deep: call"))));
+        assert!(
+            own[1..]
+                .iter()
+                .all(|place| (place.0.as_str(), place.2) == ("recursion", line("deep: call")))
+        );
     }
 }
 
 fn ways_in() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let tiny = path("tiny");
-    let text = |name: &str| format!("import subprocess\n\nsubprocess.call([{:?}, {name:?}])\n", tiny);
+    let text = |name: &str| format!("import subprocess\n\nsubprocess.call([{tiny:?}, {name:?}])\n");
     let module = directory.path().join("launching.py");
     fs::write(&module, text("module")).expect("a module");
     let input = directory.path().join("input");
     fs::write(&input, text("input")).expect("a script");
     for (python, _) in interpreters() {
-        let python = python.to_str().expect("a path in UTF-8");
         let chain = |name: &str, words: &[&str]| {
             let record = Record::new();
-            let mut command = record.command(words);
+            let mut command = record.command(words.iter().map(OsStr::new));
             command.current_dir(directory.path());
-            run(&mut command).expect_code(0);
+            Running::start(command.stdin(fs::File::open(&input).expect("the script")))
+                .finish()
+                .expect_code(0);
             Chains::of(&record.file()).called(name).map(Called::own)
         };
-        let from_input = format!("exec {python:?} - < input");
-        let text = text("argument");
-        assert_eq!(chain("argument", &[python, "-c", &text]), Some(vec![place("", "<string>", 3)]), "{python}");
-        let expected = place("", module.to_str().expect("a path in UTF-8"), 3);
-        assert_eq!(chain("module", &[python, "-m", "launching"]), Some(vec![expected]), "{python}");
-        // The shell is the command; it knows which Python it will be only when it is executed.
-        let warmed = format!("{python:?} -c pass; {from_input}");
-        assert_eq!(chain("input", &["sh", "-c", &warmed]), Some(vec![place("", "<stdin>", 3)]), "{python}");
+        let python = python.to_str().expect("a path in UTF-8");
+        let expected = |file: &str| Some(vec![place("", file, 3)]);
+        let of_argument = chain("argument", &[python, "-c", &text("argument")]);
+        assert_eq!(of_argument, expected("<string>"), "{python}");
+        let of_module = chain("module", &[python, "-m", "launching"]);
+        assert_eq!(
+            of_module,
+            expected(module.to_str().expect("a path in UTF-8")),
+            "{python}"
+        );
+        assert_eq!(chain("input", &[python, "-"]), expected("<stdin>"), "{python}");
     }
+}
+
+/// An interpreter that nobody could know before: a copy, run by a shell.
+fn met() {
+    const LAUNCHES: u32 = 20;
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let copy = directory.path().join("copy");
+    fs::copy("/usr/bin/python3", &copy).expect("a copy of the interpreter");
+    let text = format!(
+        "import subprocess, time\nfor n in range({LAUNCHES}):\n  subprocess.call([{:?}, f'met {{n}}'])\n  time.sleep(0.05)\n",
+        path("tiny")
+    );
+    let record = Record::new();
+    let shell = ["sh", "-c", "\"$0\" -c \"$1\"; :"].map(OsStr::new);
+    let arguments = [copy.as_os_str(), OsStr::new(&text)];
+    record.run(shell.into_iter().chain(arguments)).expect_code(0);
+    let chains = Chains::of(&record.file());
+    let called = |number: u32| chains.called(&format!("met {number}")).map(Called::own);
+    let expected = [place("", "<string>", 3)];
+    for number in 0..LAUNCHES {
+        assert!(called(number).is_none_or(|own| own == expected), "right or unknown");
+    }
+    assert_eq!(called(LAUNCHES - 1).as_deref(), Some(&expected[..]));
 }
 
 /// A shell that calls itself a Python.
@@ -366,7 +455,9 @@ fn record_with_changed_python(from: &[u8], to: &[u8]) -> Chains {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let copy = directory.path().join("python3");
     let mut bytes = fs::read("/usr/bin/python3").expect("the interpreter");
-    let places: Vec<usize> = (0..bytes.len() - from.len()).filter(|&at| bytes[at..].starts_with(from)).collect();
+    let places: Vec<usize> = (0..bytes.len() - from.len())
+        .filter(|&at| bytes[at..].starts_with(from))
+        .collect();
     assert!(!places.is_empty(), "what is to be replaced");
     for at in places {
         bytes[at..at + to.len()].copy_from_slice(to);

@@ -2,6 +2,7 @@
 name. A line that stands in the chain of a launch says so at its end; the test looks it up there."""
 import asyncio
 import functools
+import importlib
 import multiprocessing
 import os
 import subprocess
@@ -179,6 +180,17 @@ def long_name():
     exec(compile(f"import subprocess; subprocess.call([{TINY!r}, 'long name'])", "x" * 5000, "exec"))  # long_name: exec
 
 
+def several_interpreters():
+    name = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    try:
+        interpreters = importlib.import_module(name)
+    except ImportError:  # it may want symbols that the test has hidden
+        return
+    other = interpreters.create()
+    subprocess.call([TINY, "several interpreters"])
+    interpreters.destroy(other)
+
+
 function()  # main: function
 Builder().method()  # main: method
 Builder.decorated()  # main: nested
@@ -202,6 +214,7 @@ compiled()  # main: compiled
 names()  # main: names
 long_table()  # main: long_table
 long_name()  # main: long_name
+several_interpreters()
 functools.partial(subprocess.call, [TINY, "partial"])()  # partial
 (lambda: subprocess.call([TINY, "lambda"]))()  # lambda
 subprocess.call([TINY, "module"])  # module

@@ -7,8 +7,8 @@ use std::ops::Range;
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, DynamicTag, FileHeader64, PF_X, PT_LOAD};
 use object::read::elf::{ElfFile, ProgramHeader as _};
 use object::{
-    Endianness, Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, ObjectSymbolTable as _, ReadCache,
-    RelocationTarget,
+    Endianness, Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, ObjectSymbolTable as _,
+    ReadCache, RelocationTarget,
 };
 
 /// An address as the file numbers them, and the size of what is there.
@@ -71,7 +71,10 @@ impl<'data> Elf<'data> {
     /// The directories in which it wants its libraries searched first.
     pub(super) fn library_directories(&self) -> Vec<&'data [u8]> {
         let paths = self.dynamic(&[DT_RUNPATH, DT_RPATH]);
-        paths.into_iter().flat_map(|path| path.split(|&byte| byte == b':')).collect()
+        paths
+            .into_iter()
+            .flat_map(|path| path.split(|&byte| byte == b':'))
+            .collect()
     }
 
     /// The strings that it gives its loader.

@@ -81,7 +81,10 @@ mod tests {
         let program = Some(Path::new("/opt/python/bin/python3"));
         for word in ["$ORIGIN", "${ORIGIN}"] {
             let directory = format!("{word}/../lib");
-            assert_eq!(expanded(directory.as_bytes(), program), Path::new("/opt/python/bin/../lib"));
+            assert_eq!(
+                expanded(directory.as_bytes(), program),
+                Path::new("/opt/python/bin/../lib")
+            );
         }
         assert_eq!(expanded(b"/opt/lib", program), Path::new("/opt/lib"));
         assert!(!expanded(b"$ORIGIN/lib", None).is_absolute(), "it is not searched");
@@ -98,7 +101,10 @@ mod tests {
             std::io::Read::read_exact(&mut file, &mut head).unwrap();
             head
         };
-        assert_eq!(opened(&[b"relative", directory.path().as_os_str().as_bytes()]), *b"ours");
+        assert_eq!(
+            opened(&[b"relative", directory.path().as_os_str().as_bytes()]),
+            *b"ours"
+        );
         assert_eq!(opened(&[]), *b"\x7fELF");
     }
 }

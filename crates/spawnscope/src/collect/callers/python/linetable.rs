@@ -84,7 +84,11 @@ mod tests {
                 lines: fields[4..].iter().copied().map(line).collect(),
             }
         };
-        TABLES.lines().filter(|text| !text.starts_with('#')).map(parse).collect()
+        TABLES
+            .lines()
+            .filter(|text| !text.starts_with('#'))
+            .map(parse)
+            .collect()
     }
 
     #[test]
@@ -112,7 +116,11 @@ mod tests {
             for length in 0..table.bytes.len() {
                 for &(offset, expected) in &table.lines {
                     let found = line(&table.bytes[..length], table.first_line, offset);
-                    assert!(found.is_none() || found == expected, "{} of {length} at {offset}", table.name);
+                    assert!(
+                        found.is_none() || found == expected,
+                        "{} of {length} at {offset}",
+                        table.name
+                    );
                 }
             }
         }
@@ -122,7 +130,11 @@ mod tests {
     fn nonsense_gives_no_line() {
         assert_eq!(line(&[], 1, 0), None);
         assert_eq!(line(&[0x05, 0x41], 1, 0), None, "no entry begins");
-        assert_eq!(line(&[0xe8, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f], 1, 0), None, "a number without end");
+        assert_eq!(
+            line(&[0xe8, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f], 1, 0),
+            None,
+            "a number without end"
+        );
         assert_eq!(line(&[0xe8, 0x0b], 3, 0), None, "five lines before the third");
         assert_eq!(line(&[0x87, 0x00], u32::MAX, 0), Some(u32::MAX));
     }

@@ -5,7 +5,7 @@
 pub(in crate::collect) fn decode(bytes: &[u8], width: u32) -> Option<Vec<u8>> {
     const ESCAPED_BYTES: std::ops::RangeInclusive<u32> = 0xdc80..=0xdcff;
     let width = usize::try_from(width).ok().filter(|width| [1, 2, 4].contains(width))?;
-    if bytes.is_empty() || bytes.len() % width != 0 {
+    if bytes.is_empty() || !bytes.len().is_multiple_of(width) {
         return None;
     }
     let mut text = Vec::with_capacity(bytes.len());

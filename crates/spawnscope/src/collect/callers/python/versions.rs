@@ -24,9 +24,15 @@ pub(super) fn offsets(version: u32, runtime: &[u8]) -> Option<WirePython> {
 /// Whether the pieces that are read hold every field of theirs.
 fn fits(layout: &WirePython) -> bool {
     const WORD: u16 = 8;
-    let within = |end: u16, fields: &[u16]| u32::from(end) < PYTHON_PIECE_BYTES && fields.iter().all(|at| at + WORD <= end);
+    let within =
+        |end: u16, fields: &[u16]| u32::from(end) < PYTHON_PIECE_BYTES && fields.iter().all(|at| at + WORD <= end);
     let frame = [layout.frame_code, layout.frame_caller, layout.frame_instruction];
-    let code = [layout.code_first_line, layout.code_file, layout.code_function, layout.code_lines];
+    let code = [
+        layout.code_first_line,
+        layout.code_file,
+        layout.code_function,
+        layout.code_lines,
+    ];
     within(layout.frame_owner + 1, &frame) && within(layout.code_instructions, &code)
 }
 
@@ -175,13 +181,13 @@ mod tests {
 
     /// The first numbers of `_PyRuntime` in Debian's 3.13.5 and 3.14.10, behind the cookie.
     const DEBIAN_3_13: [u64; 43] = [
-        0x30d_05f0, 0, 283_376, 608, 632, 194_976, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16, 7752, 0, 7768, 7760, 304,
-        0, 8, 16, 72, 152, 160, 232, 32, 80, 8, 0, 56, 72, 70, 208, 112, 120, 128, 136, 68, 52, 96, 104, 200,
+        0x30d_05f0, 0, 283_376, 608, 632, 194_976, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16, 7752, 0, 7768, 7760,
+        304, 0, 8, 16, 72, 152, 160, 232, 32, 80, 8, 0, 56, 72, 70, 208, 112, 120, 128, 136, 68, 52, 96, 104, 200,
     ];
     const DEBIAN_3_14: [u64; 48] = [
-        0x30e_0af0, 0, 316_616, 784, 808, 225_864, 7280, 7272, 7344, 7360, 7408, 7688, 7672, 7680, 16, 7784, 0, 7800, 7792,
-        7992, 0, 832, 0, 8, 16, 72, 152, 160, 232, 32, 88, 8, 0, 56, 80, 74, 64, 0, 216, 112, 120, 128, 136, 68, 52, 96, 104,
-        208,
+        0x30e_0af0, 0, 316_616, 784, 808, 225_864, 7280, 7272, 7344, 7360, 7408, 7688, 7672, 7680, 16, 7784, 0, 7800,
+        7792, 7992, 0, 832, 0, 8, 16, 72, 152, 160, 232, 32, 88, 8, 0, 56, 80, 74, 64, 0, 216, 112, 120, 128, 136, 68,
+        52, 96, 104, 208,
     ];
 
     fn runtime(numbers: &[u64]) -> Vec<u8> {
@@ -193,15 +199,30 @@ mod tests {
     fn what_an_interpreter_publishes_is_what_its_headers_say() {
         let layout = offsets(0x30d_05f0, &runtime(&DEBIAN_3_13)).unwrap();
         let threads = (layout.interpreter_threads, layout.thread_next, layout.thread_id);
-        assert_eq!((layout.runtime_interpreters, layout.interpreter_next, threads), (632, 7264, (7344, 8, 160)));
-        assert_eq!((layout.thread_c_frame, layout.holder_frame, layout.frame_owner), (0, 72, 70));
+        assert_eq!(
+            (layout.runtime_interpreters, layout.interpreter_next, threads),
+            (632, 7264, (7344, 8, 160))
+        );
+        assert_eq!(
+            (layout.thread_c_frame, layout.holder_frame, layout.frame_owner),
+            (0, 72, 70)
+        );
         assert_eq!((layout.code_first_line, layout.code_instructions), (68, 200));
 
         let layout = offsets(0x30e_0af0, &runtime(&DEBIAN_3_14)).unwrap();
         let threads = (layout.interpreter_threads, layout.thread_next, layout.thread_id);
-        assert_eq!((layout.runtime_interpreters, layout.interpreter_next, threads), (808, 7272, (7344, 8, 160)));
-        assert_eq!((layout.holder_frame, layout.frame_instruction, layout.frame_owner), (72, 56, 74));
-        assert_eq!((layout.code_first_line, layout.code_lines, layout.code_instructions), (68, 136, 208));
+        assert_eq!(
+            (layout.runtime_interpreters, layout.interpreter_next, threads),
+            (808, 7272, (7344, 8, 160))
+        );
+        assert_eq!(
+            (layout.holder_frame, layout.frame_instruction, layout.frame_owner),
+            (72, 56, 74)
+        );
+        assert_eq!(
+            (layout.code_first_line, layout.code_lines, layout.code_instructions),
+            (68, 136, 208)
+        );
     }
 
     #[test]
@@ -222,7 +243,11 @@ mod tests {
         assert_eq!(with(1, 0x30d_00f0), None, "of another version");
         assert_eq!(with(2, 1), None, "without a global lock");
         assert_eq!(with(PLACES_3_13.frame_owner, 20), None, "fields behind the last one");
-        assert_eq!(with(PLACES_3_13.code_instructions, 4000), None, "a piece that is too large");
+        assert_eq!(
+            with(PLACES_3_13.code_instructions, 4000),
+            None,
+            "a piece that is too large"
+        );
         assert_eq!(with(PLACES_3_13.code_file, 70_000), None);
         assert_eq!(offsets(0x30d_05f0, &runtime(&DEBIAN_3_13)[..100]), None, "cut");
         assert_eq!(offsets(0x30d_05f0, &[0; 500]), None, "no cookie");

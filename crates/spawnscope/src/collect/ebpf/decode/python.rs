@@ -33,7 +33,9 @@ fn frame(head: &WirePythonFrame, file: &[u8], function: &[u8], table: &[u8]) -> 
     Frame {
         file: text::decode(file, head.file_width),
         function: text::decode(function, head.function_width).filter(|name| name != NO_FUNCTION),
-        line: known.then(|| linetable::line(table, head.first_line, head.code_offset)).flatten(),
+        line: known
+            .then(|| linetable::line(table, head.first_line, head.code_offset))
+            .flatten(),
         ..Frame::unknown(Language::Python)
     }
 }

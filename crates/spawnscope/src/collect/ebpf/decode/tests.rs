@@ -286,7 +286,7 @@ fn a_python_programs_frames_become_a_chain() {
 #[test]
 fn a_python_chain_that_was_cut_is_malformed() {
     let frame = python_frame(b"/opt/run.py", 1, b"run", 2);
-    for length in [1, 31, 40, frame.len() - 4] {
+    for length in [1, 31, 40, 50] {
         assert_eq!(python_chain(&[frame[..length].to_vec()], 0), None, "{length}");
     }
 }
