@@ -3,6 +3,7 @@
 //! collector hands layouts on to those who read the memory.
 
 mod bash;
+mod dash;
 mod elf;
 
 use std::ffi::OsStr;
@@ -14,21 +15,25 @@ use std::path::{Path, PathBuf};
 use object::ReadCache;
 
 use self::elf::Elf;
-use crate::collect::ebpf::wire::WireBash;
+use crate::collect::ebpf::wire::{WireBash, WireDash};
 use crate::event::Pid;
 
 /// Where an interpreter keeps what its script executes.
 pub(super) enum Layout {
     /// GNU bash.
     Bash(WireBash),
+    /// The Debian Almquist shell.
+    Dash(WireDash),
 }
 
 /// Where the interpreter in `file` keeps what its script executes; `process` is one that runs it, if any does. `None`: it
-/// is no interpreter, or not one that is understood.
-pub(super) fn layout_of(file: &File, _process: Option<Pid>) -> Option<Layout> {
+/// is no interpreter, or not one that is understood. One that nobody runs yet is trusted to be run for a look at it.
+pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     let cache = ReadCache::new(file);
     let program = Elf::parse(&cache)?;
-    bash::layout(&program).map(Layout::Bash)
+    let trusted = process.is_none().then_some(file);
+    let bash = bash::layout(&program).map(Layout::Bash);
+    bash.or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
 }
 
 /// Directories of the system's shells, whatever PATH says.

@@ -44,6 +44,7 @@ fn executable(file: &File) -> Option<WireExecutable> {
 pub(super) struct Interpreters {
     executables: MapHandle,
     bash: Layouts<WireBash>,
+    dash: Layouts<WireDash>,
 }
 
 impl Interpreters {
@@ -52,6 +53,7 @@ impl Interpreters {
         let mut interpreters = Interpreters {
             executables: open(object, "executables")?,
             bash: Layouts::new(object, "bash_layouts")?,
+            dash: Layouts::new(object, "dash_layouts")?,
         };
         for (executable, layout) in usual {
             interpreters.put(executable, Some(layout))?;
@@ -77,6 +79,7 @@ impl Interpreters {
     fn put(&mut self, executable: WireExecutable, layout: Option<Layout>) -> Result<(), CollectError> {
         let slot = match layout {
             Some(Layout::Bash(layout)) => self.bash.slot(layout)?.map(|slot| (INTERPRETER_BASH, slot)),
+            Some(Layout::Dash(layout)) => self.dash.slot(layout)?.map(|slot| (INTERPRETER_DASH, slot)),
             None => None,
         };
         let (kind, layout) = slot.unwrap_or((INTERPRETER_NONE, 0));
