@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  * What a dash executes when it forks. It keeps no chain of callers: there is one frame. It sets its line before each command, but
- * not before it forks for the commands of a pipeline; these, once forked, set theirs before they call the kernel for
- * anything but their own set-up. Lines are counted in whatever is read. In a string (eval, a trap, what -c was given) that is
+ * not before it forks for the commands of a pipeline, and to anything before it forks for one in the background; these, once
+ * forked, set theirs before they call the kernel for anything but their own set-up. Lines are counted in whatever is read. In a string (eval, a trap, what -c was given) that is
  * not the file. What stands between backquotes was read as a string too, though nothing tells any more: but then a line is
  * less than the one which the subshell was forked for. */
 #pragma once
@@ -35,16 +35,6 @@ struct dash_parameters {
 enum { DASH_READS_NOTHING, DASH_READS_SCRIPT, DASH_READS_FILE };
 
 #define DASH_INPUT_DEPTH 8
-
-/* What a forked shell does before it executes anything. */
-static __always_inline bool dash_sets_up(struct WireTask *task, long number)
-{
-	switch (number) {
-	case NR_openat: case NR_open: case NR_mmap: case NR_munmap: case NR_brk: case NR_getpid: case NR_set_robust_list: case NR_rseq:
-		return true;
-	}
-	return is_errand(task, number);
-}
 
 /* Adds the name of the function; it stands in front of its parameters, unless `set` replaced these. */
 static __always_inline bool dash_function(struct script *script)
@@ -91,6 +81,7 @@ static __always_inline bool dash_reads(struct script *script, struct WireTask *t
 		if (lines > dash->counted)
 			dash->counted = lines;
 	}
+	dash->read_lines = input.line;
 	dash->inherits = subshell && !input.outer && input.fd <= 0;
 	dash->reads = input.fd <= 0 ? DASH_READS_NOTHING : input.outer ? DASH_READS_FILE : DASH_READS_SCRIPT;
 	if (dash->inherits) {
@@ -115,6 +106,21 @@ static __always_inline __u32 dash_line(struct script *script, struct WireTask *t
 	return line < function_line ? 0 : line;
 }
 
+/* Back to where the shell was that forked this one: which may have called a function since, so that it is not known any more
+ * where that was called. */
+static __always_inline bool dash_returns(struct dash_state *dash, struct WireTask *task, __u32 *line)
+{
+	bool own = task->flags & TASK_OWN_LINE;
+	if (dash->function_line != task->script_function) {
+		if (own || task->script_function)
+			return false;
+		dash->function_line = 0;
+	}
+	if (!own)
+		*line = task->script_line;
+	return true;
+}
+
 /* Reads the one frame there is. `task` is who executes it. */
 static __noinline bool dash_frame(struct script *script, struct WireTask *task)
 {
@@ -126,10 +132,13 @@ static __noinline bool dash_frame(struct script *script, struct WireTask *task)
 	    !read_pointer(script, &address, dash->layout.job) || !dash_reads(script, task))
 		return false;
 	dash->pipeline = address && read_user(&job, sizeof(job), address) && job.processes != address;
+	__u32 line = dash_line(script, task);
+	if (task->flags & TASK_ASKS && !dash_returns(dash, task, &line))
+		return false;
 	if (!dash_file(script) || !dash_function(script))
 		return false;
 	script->called.frames = 1;
-	script->called.lines[0] = dash_line(script, task);
+	script->called.lines[0] = line;
 	if (dash->function_line || dash->reads == DASH_READS_FILE)
 		script->called.flags |= SCRIPT_TRUNCATED;
 	return true;
@@ -152,34 +161,50 @@ static __always_inline void tell_dash(struct task_struct *parent, __u32 number, 
 	struct script *script = begin_dash(parent, number);
 	if (!script || !dash_frame(script, creator))
 		return;
-	task->flags |= TASK_SUBSHELL;
-	task->script_function = script->dash.function_line;
-	task->script_input = script->dash.reads;
-	task->script_counted = script->dash.counted;
-	if (script->dash.pipeline) {
-		bool within = script->dash.inherits && creator->script_function == task->script_function;
-		task->flags |= TASK_ASKS;
-		task->script_line = within ? creator->script_line : 1;
+	struct dash_state *dash = &script->dash;
+	__u32 line = script->called.lines[0];
+	if (creator->syscall == NR_vfork) { /* for a program */
+		emit_script(script, task, now);
 		return;
 	}
-	task->script_line = script->called.lines[0];
-	emit_script(script, task, now);
+	bool within = dash->inherits && creator->script_function == dash->function_line;
+	bool not_read_yet = !dash->inherits && !dash->function_line && line > dash->read_lines;
+	task->flags |= TASK_SUBSHELL | TASK_ASKS | (dash->pipeline || not_read_yet ? TASK_OWN_LINE : 0);
+	task->script_line = line;
+	task->script_bound = within ? creator->script_line : 1;
+	task->script_function = dash->function_line;
+	task->script_input = dash->reads;
+	task->script_counted = dash->counted;
 }
 
-/* A command of a pipeline knows where it stands. */
 static __noinline void tell_dash_itself(struct WireTask *task)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct WireInterpreter *interpreter = interpreter_of(p, task);
-	task->flags &= ~TASK_ASKS;
-	if (!interpreter || interpreter->kind != INTERPRETER_DASH)
+	if (interpreter && interpreter->kind == INTERPRETER_DASH) {
+		struct script *script = begin_dash(p, interpreter->layout);
+		if (task->flags & TASK_OWN_LINE)
+			task->script_line = task->script_bound;
+		if (script && dash_frame(script, task)) {
+			task->script_line = script->called.lines[0];
+			emit_script(script, task, bpf_ktime_get_ns());
+		}
+	}
+	task->flags &= ~(TASK_ASKS | TASK_OWN_LINE);
+}
+
+/* A forked shell that was not told of yet enters a system call: is that still its set-up? In the background, it closes its
+ * standard input for another. */
+static __always_inline void dash_sets_up(struct WireTask *task, struct pt_regs *regs, long number)
+{
+	switch (number) {
+	case NR_openat: case NR_open: case NR_mmap: case NR_munmap: case NR_brk: case NR_getpid: case NR_set_robust_list: case NR_rseq:
 		return;
-	struct script *script = begin_dash(p, interpreter->layout);
-	if (!script || !dash_frame(script, task))
+	case NR_close:
+		if (!regs->di)
+			task->flags |= TASK_OWN_LINE;
 		return;
-	/* Its command is a function, whose body is being executed: where it was called is not known any more. */
-	if (script->dash.function_line != task->script_function)
-		return;
-	task->script_line = script->called.lines[0];
-	emit_script(script, task, bpf_ktime_get_ns());
+	}
+	if (!is_errand(task, number))
+		tell_dash_itself(task);
 }

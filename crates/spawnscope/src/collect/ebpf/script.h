@@ -33,6 +33,8 @@ struct script {
 			__u32 line, function_line;
 			/* What is being read, and how many lines of strings at most that are being evaluated; 0: none is. */
 			__u32 reads, counted;
+			/* Lines read of what is being read. */
+			__u32 read_lines;
 			/* It reads what the shell did that forked it. */
 			bool inherits;
 			/* A pipeline is being forked. */

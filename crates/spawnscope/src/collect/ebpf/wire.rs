@@ -514,7 +514,8 @@ pub struct WireTask {
     /// What its commands were read from (DASH_READS_*), and how many lines of strings at most, which were being evaluated.
     pub script_input: u32,
     pub script_counted: u32,
-    pub reserved: u32,
+    /// The line at or below which it must stand itself, until it was told.
+    pub script_bound: u32,
 }
 
 /// `flags` of a task: do not follow it, nor what it creates.
@@ -531,5 +532,7 @@ pub const TASK_TIDYING: u32 = 16;
 pub const TASK_LINE_DOUBT: u32 = 32;
 /// `flags` of a task: a shell that another forked; what it executes stands at or below `script_line`.
 pub const TASK_SUBSHELL: u32 = 64;
-/// `flags` of a task: its own line says where it was asked for, which is not told yet.
+/// `flags` of a task: where it was asked for is told when it begins to execute.
 pub const TASK_ASKS: u32 = 128;
+/// `flags` of a task: its own line says that, not the line of the shell which forked it.
+pub const TASK_OWN_LINE: u32 = 256;
