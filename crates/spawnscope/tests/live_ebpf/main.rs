@@ -7,9 +7,11 @@ mod support;
 mod advice_scripts;
 mod advice_system;
 mod arguments;
+mod bash_lines;
 mod causes;
 mod commands;
 mod counts;
+mod dash_lines;
 mod histories;
 mod interrupts;
 mod losses;
@@ -19,6 +21,7 @@ mod reaping;
 mod scale;
 mod scopes;
 mod setup_and_loader;
+mod shells;
 mod terminal;
 mod traces;
 mod waits;
@@ -29,6 +32,9 @@ fn main() -> std::process::ExitCode {
         counts::tests(),
         commands::tests(),
         arguments::tests(),
+        bash_lines::tests(),
+        dash_lines::tests(),
+        shells::tests(),
         setup_and_loader::tests(),
         causes::tests(),
         advice_system::tests(),

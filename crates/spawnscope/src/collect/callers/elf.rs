@@ -93,6 +93,11 @@ impl<'data> Elf<'data> {
         found.filter(|bytes| bytes.len() as u64 == place.bytes)
     }
 
+    /// What its maker marked it with, different for each build.
+    pub(super) fn build_id(&self) -> Option<&'data [u8]> {
+        self.0.build_id().ok()?
+    }
+
     /// Its read-only data.
     pub(super) fn constants(&self) -> Option<&'data [u8]> {
         self.0.section_by_name_bytes(b".rodata")?.data().ok()

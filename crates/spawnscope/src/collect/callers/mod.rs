@@ -3,6 +3,7 @@
 //! collector hands layouts on to those who read the memory.
 
 mod bash;
+mod dash;
 mod elf;
 pub(super) mod python;
 
@@ -15,24 +16,29 @@ use std::path::{Path, PathBuf};
 use object::ReadCache;
 
 use self::elf::Elf;
-use crate::collect::ebpf::wire::{WireBash, WirePython};
+use crate::collect::ebpf::wire::{WireBash, WireDash, WirePython};
 use crate::event::Pid;
 
 /// Where an interpreter keeps what its script executes.
 pub(super) enum Layout {
     /// GNU bash.
     Bash(WireBash),
+    /// The Debian Almquist shell.
+    Dash(WireDash),
     /// CPython.
     Python(WirePython),
 }
 
 /// Where the interpreter in `file` keeps what its script executes; `process` is one that runs it, if any does. `None`: it
-/// is no interpreter, or not one that is understood.
+/// is no interpreter, or not one that is understood. One that nobody runs yet is trusted to be run for a look at it.
 pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     let cache = ReadCache::new(file);
     let program = Elf::parse(&cache)?;
-    let bash = || bash::layout(&program).map(Layout::Bash);
-    bash().or_else(|| python::layout(&program, file, process).map(Layout::Python))
+    let trusted = process.is_none().then_some(file);
+    let bash = bash::layout(&program).map(Layout::Bash);
+    let python = || python::layout(&program, file, process).map(Layout::Python);
+    bash.or_else(python)
+        .or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
 }
 
 /// Directories of the system's interpreters, whatever PATH says.

@@ -11,6 +11,8 @@ static __always_inline void tell_caller(struct task_struct *parent, struct WireT
 		return;
 	if (interpreter->kind == INTERPRETER_BASH)
 		tell_bash(parent, interpreter->layout, creator, task, now);
+	else if (interpreter->kind == INTERPRETER_DASH)
+		tell_dash(parent, interpreter->layout, creator, task, now);
 	else if (interpreter->kind == INTERPRETER_PYTHON)
 		tell_python(parent, interpreter->layout, task, now);
 }

@@ -44,6 +44,7 @@ fn executable(file: &File) -> Option<WireExecutable> {
 pub(super) struct Interpreters {
     executables: MapHandle,
     bash: Layouts<WireBash>,
+    dash: Layouts<WireDash>,
     python: Layouts<WirePython>,
 }
 
@@ -53,6 +54,7 @@ impl Interpreters {
         let mut interpreters = Interpreters {
             executables: open(object, "executables")?,
             bash: Layouts::new(object, "bash_layouts")?,
+            dash: Layouts::new(object, "dash_layouts")?,
             python: Layouts::new(object, "python_layouts")?,
         };
         for (executable, layout) in usual {
@@ -79,6 +81,7 @@ impl Interpreters {
     fn put(&mut self, executable: WireExecutable, layout: Option<Layout>) -> Result<(), CollectError> {
         let slot = match layout {
             Some(Layout::Bash(layout)) => self.bash.slot(layout)?.map(|slot| (INTERPRETER_BASH, slot)),
+            Some(Layout::Dash(layout)) => self.dash.slot(layout)?.map(|slot| (INTERPRETER_DASH, slot)),
             Some(Layout::Python(layout)) => self.python.slot(layout)?.map(|slot| (INTERPRETER_PYTHON, slot)),
             None => None,
         };

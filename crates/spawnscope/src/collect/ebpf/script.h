@@ -28,6 +28,18 @@ struct script {
 			__u32 entered_line, entered_aside;
 			bool entered;
 		} bash;
+		struct dash_state {
+			struct WireDash layout;
+			__u32 line, function_line;
+			/* What is being read, and how many lines of strings at most that are being evaluated; 0: none is. */
+			__u32 reads, counted;
+			/* Lines read of what is being read. */
+			__u32 read_lines;
+			/* It reads what the shell did that forked it. */
+			bool inherits;
+			/* A pipeline is being forked. */
+			bool pipeline;
+		} dash;
 	};
 };
 struct {
@@ -73,6 +85,17 @@ static __always_inline bool add_text(struct script *script, __u64 address, __u32
 		bytes = 1;
 	}
 	script->called.data_bytes = used + bytes;
+	return true;
+}
+
+/* An empty string: what belongs here is not known. */
+static __always_inline bool add_nothing(struct script *script)
+{
+	__u32 used = script->called.data_bytes;
+	if (used > SCRIPT_DATA_BYTES)
+		return false;
+	script->data[used] = 0;
+	script->called.data_bytes = used + 1;
 	return true;
 }
 

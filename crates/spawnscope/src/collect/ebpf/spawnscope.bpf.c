@@ -15,6 +15,7 @@
 #include "interpreters.h"
 #include "script.h"
 #include "bash.h"
+#include "dash.h"
 #include "python.h"
 #include "callers.h"
 #include "launch.h"

@@ -61,6 +61,8 @@ pub const INTERPRETER_PENDING: u32 = 0;
 pub const INTERPRETER_NONE: u32 = 1;
 /// `kind` of an executable: bash, see `WireBash`.
 pub const INTERPRETER_BASH: u32 = 2;
+/// `kind` of an executable: dash, see `WireDash`.
+pub const INTERPRETER_DASH: u32 = 3;
 /// `kind` of an executable: CPython, see `WirePython`.
 pub const INTERPRETER_PYTHON: u32 = 4;
 
@@ -353,6 +355,25 @@ pub struct WireBash {
     pub reserved: u32,
 }
 
+/// Where a dash keeps what it executes: addresses of its variables, as in its file.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireDash {
+    /// Where its first executable segment begins.
+    pub code_start: u64,
+    /// The line, and that of the function's head (0: it is in none).
+    pub line: u64,
+    pub function_line: u64,
+    /// $0; the command that is built in, or the file that is read by another.
+    pub own_name: u64,
+    pub command_name: u64,
+    /// What it reads commands from, and its latest job.
+    pub input: u64,
+    pub job: u64,
+    /// $1 and so on, behind the name of the function.
+    pub parameters: u64,
+}
+
 /// Where in a script a launch was asked for. `data_bytes` bytes follow: file and function of each of the frames, the
 /// innermost first, each ended by NUL; an empty one is not known. Without SCRIPT_OUTERMOST, bash's $0 is the last.
 #[repr(C)]
@@ -494,7 +515,14 @@ pub struct WireTask {
     /// Second argument of the present system call, for those that wait for several descriptors.
     pub second_argument: u64,
     pub object_device: u32,
-    pub reserved: u32,
+    /// Of a subshell of dash: the line that it was forked for (0: not known), and the head of the function that it was in.
+    pub script_line: u32,
+    pub script_function: u32,
+    /// What its commands were read from (DASH_READS_*), and how many lines of strings at most, which were being evaluated.
+    pub script_input: u32,
+    pub script_counted: u32,
+    /// The line at or below which it must stand itself, until it was told.
+    pub script_bound: u32,
 }
 
 /// `flags` of a task: do not follow it, nor what it creates.
@@ -509,3 +537,9 @@ pub const TASK_IN_SETUP: u32 = 8;
 pub const TASK_TIDYING: u32 = 16;
 /// `flags` of a task: a shell, or one that it descends from, was created at a line that is not known.
 pub const TASK_LINE_DOUBT: u32 = 32;
+/// `flags` of a task: a shell that another forked; what it executes stands at or below `script_line`.
+pub const TASK_SUBSHELL: u32 = 64;
+/// `flags` of a task: where it was asked for is told when it begins to execute.
+pub const TASK_ASKS: u32 = 128;
+/// `flags` of a task: its own line says that, not the line of the shell which forked it.
+pub const TASK_OWN_LINE: u32 = 256;
