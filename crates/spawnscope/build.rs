@@ -21,11 +21,14 @@ mod ebpf {
     }
 
     fn generate_header(header: &Path) {
-        let wire = Path::new(SOURCES).join("wire.rs");
-        let text = std::fs::read_to_string(&wire).expect("wire.rs is there");
+        let files = ["wire.rs", "wire/python.rs"].map(|file| Path::new(SOURCES).join(file));
+        let texts = files
+            .each_ref()
+            .map(|file| std::fs::read_to_string(file).expect("the wire format is there"));
         // cbindgen leaves out types that no C function takes, unless they are named.
-        let structs = text
-            .lines()
+        let structs = texts
+            .iter()
+            .flat_map(|text| text.lines())
             .filter_map(|line| line.strip_prefix("pub struct ")?.split([' ', '{']).next());
         let config = cbindgen::Config {
             language: cbindgen::Language::C,
@@ -38,11 +41,12 @@ mod ebpf {
             },
             ..cbindgen::Config::default()
         };
-        cbindgen::Builder::new()
-            .with_config(config)
-            .with_src(&wire)
+        let builder = cbindgen::Builder::new().with_config(config);
+        files
+            .into_iter()
+            .fold(builder, cbindgen::Builder::with_src)
             .generate()
-            .expect("a C header from wire.rs")
+            .expect("a C header from the wire format")
             .write_to_file(header);
     }
 

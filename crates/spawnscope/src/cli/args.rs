@@ -103,6 +103,9 @@ pub struct RecordArguments {
     /// Kernel buffer in KiB; raise it when events are lost
     #[arg(long, value_name = "KIB", default_value_t = 16 * 1024, value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
     pub buffer: u32,
+    /// Do not look up the lines of scripts that ask for launches
+    #[arg(long)]
+    pub no_lines: bool,
     /// Store arguments that look like secrets as they are, instead of masked
     #[arg(long)]
     pub no_redact: bool,

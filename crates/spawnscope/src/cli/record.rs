@@ -94,6 +94,8 @@ fn attach(
     let settings = Settings {
         buffer_bytes: arguments.buffer * 1024,
         terminal,
+        script_lines: !arguments.no_lines,
+        command: held.map(|held| held.path().to_owned()),
     };
     let collector = match arguments.collector {
         CollectorChoice::Auto | CollectorChoice::Ebpf => EbpfCollector::attach(follow, &settings),

@@ -1,12 +1,15 @@
 //! Collectors: they know the kernel and nothing of reports. A collector turns what the kernel says into `Event`s.
 //! `held` starts the command and keeps it from running until a collector is attached; `calibrate` measures meanwhile what
-//! creating processes costs here.
+//! creating processes costs here; `callers` knows the interpreters whose scripts ask for launches.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use crate::event::{Event, Loss, Missing, Nanos, Pid};
 
 pub mod calibrate;
+#[cfg(feature = "ebpf")]
+mod callers;
 #[cfg(feature = "ebpf")]
 pub mod ebpf;
 pub mod held;
@@ -23,12 +26,16 @@ pub enum Follow {
 }
 
 /// How to collect.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// Size of the buffer between kernel and recorder; rounded up to a power of two of pages.
     pub buffer_bytes: u32,
     /// Device number of a terminal whose use by a followed process is to be noticed.
     pub terminal: Option<u64>,
+    /// Whether to tell where in a script each launch was asked for.
+    pub script_lines: bool,
+    /// The file that the command will execute, where there is a command.
+    pub command: Option<PathBuf>,
 }
 
 /// A source of events.

@@ -7,17 +7,21 @@ mod support;
 mod advice_scripts;
 mod advice_system;
 mod arguments;
+mod bash_lines;
 mod causes;
 mod commands;
 mod counts;
+mod dash_lines;
 mod histories;
 mod interrupts;
 mod losses;
 mod phases;
+mod python_lines;
 mod reaping;
 mod scale;
 mod scopes;
 mod setup_and_loader;
+mod shells;
 mod terminal;
 mod traces;
 mod waits;
@@ -28,6 +32,9 @@ fn main() -> std::process::ExitCode {
         counts::tests(),
         commands::tests(),
         arguments::tests(),
+        bash_lines::tests(),
+        dash_lines::tests(),
+        shells::tests(),
         setup_and_loader::tests(),
         causes::tests(),
         advice_system::tests(),
@@ -39,6 +46,7 @@ fn main() -> std::process::ExitCode {
         terminal::tests(),
         scopes::tests(),
         traces::tests(),
+        python_lines::tests(),
         advice_scripts::tests(),
         scale::tests(),
     ];

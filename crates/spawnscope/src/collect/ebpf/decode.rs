@@ -1,11 +1,17 @@
-//! From the bytes of the ring buffer to events. Pure: a record in, one or two events out.
+//! From the bytes of the ring buffer to events. Pure: a record in, up to two events out; chains that repeat are shared.
+
+mod python;
+mod script;
+
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use super::wire::*;
 use crate::event::{
-    Closing, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch, Loaded, Loader, Mechanism,
-    Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId, Wake, Waker,
+    Chain, Closing, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch, Loaded, Loader,
+    Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId, Wake, Waker,
 };
 
 const CLONE_VM: u64 = 0x100;
@@ -13,8 +19,30 @@ const CLONE_VFORK: u64 = 0x4000;
 /// What libc's fork passes: the exit signal, and where to store the child's tid.
 const FORK_FLAGS: u64 = 0xff | 0x0100_0000 | 0x0020_0000 | 0x0010_0000;
 
+/// The chains decoded so far, by their bytes: most launches are asked for where others were.
+#[derive(Debug, Default)]
+pub(super) struct Chains(HashMap<Box<[u8]>, Arc<Chain>>);
+
+impl Chains {
+    const MAX_KNOWN: usize = 4096;
+
+    /// The chain in a record, decoded if it is new.
+    fn get(&mut self, record: &[u8], decode: impl FnOnce() -> Option<Chain>) -> Option<Arc<Chain>> {
+        let bytes = record.get(size_of::<WireHeader>()..)?;
+        if let Some(chain) = self.0.get(bytes) {
+            return Some(Arc::clone(chain));
+        }
+        if self.0.len() >= Self::MAX_KNOWN {
+            self.0.clear();
+        }
+        let chain = Arc::new(decode()?);
+        self.0.insert(bytes.into(), Arc::clone(&chain));
+        Some(chain)
+    }
+}
+
 /// Turns a record into events, in order. `page_bytes` is the machine's page size. `None`: not a record of this format.
-pub(super) fn decode(bytes: &[u8], page_bytes: u64, events: &mut Vec<Event>) -> Option<()> {
+pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events: &mut Vec<Event>) -> Option<()> {
     let header = read::<WireHeader>(bytes)?.0;
     let kind = match header.kind {
         KIND_LAUNCH => EventKind::Launched(launched(&read(bytes)?.0, page_bytes)),
@@ -47,10 +75,31 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, events: &mut Vec<Event>) -> 
             let (named, rest) = read(bytes)?;
             file_named(&named, rest)?
         }
+        KIND_SCRIPT_CALLED => {
+            let (called, rest) = read(bytes)?;
+            let chain = chains.get(bytes, || script::chain(&called, rest))?;
+            if chain.frames.is_empty() {
+                return Some(());
+            }
+            EventKind::Called(chain)
+        }
+        KIND_PYTHON_CALLED => {
+            let (called, rest) = read(bytes)?;
+            // Not among the known chains: with their tables of lines they would take too much memory.
+            EventKind::Called(Arc::new(python::chain(&called, rest)?))
+        }
         _ => return None,
     };
     events.push(event(&header, kind));
     Some(())
+}
+
+/// The record of an executable that nobody has looked at, which is no event. `None`: it is another record.
+pub(super) fn executable_met(bytes: &[u8]) -> Option<WireExecutableMet> {
+    let header = read::<WireHeader>(bytes)?.0;
+    (header.kind == KIND_EXECUTABLE_MET)
+        .then(|| read(bytes))?
+        .map(|(met, _)| met)
 }
 
 fn read<T: FromBytes + KnownLayout + Immutable>(bytes: &[u8]) -> Option<(T, &[u8])> {

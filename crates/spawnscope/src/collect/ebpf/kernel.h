@@ -20,6 +20,7 @@ typedef __u64 __be64;
 typedef __u16 __sum16;
 typedef __u32 __wsum;
 typedef __u8 uint8_t;
+typedef __u16 uint16_t;
 typedef __u32 uint32_t;
 typedef __s32 int32_t;
 typedef __s64 int64_t;
@@ -31,8 +32,8 @@ typedef _Bool bool;
 #define NULL ((void *)0)
 
 /* include/uapi/linux/bpf.h */
-enum { BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29 };
-enum { BPF_F_NO_PREALLOC = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29 };
+enum { BPF_NOEXIST = 1, BPF_F_NO_PREALLOC = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
 
 #define CORE __attribute__((preserve_access_index))
@@ -65,8 +66,10 @@ typedef struct {
 struct percpu_counter {
 	__s64 count;
 } CORE;
+struct file;
 struct mm_struct {
-	unsigned long arg_start, arg_end;
+	unsigned long arg_start, arg_end, start_code;
+	struct file *exe_file;
 	unsigned long saved_auxv[48];
 	atomic_long_t pgtables_bytes;
 	struct percpu_counter rss_stat[4];
@@ -177,6 +180,7 @@ enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
 #define INTERRUPT_CONTEXT 0x00ff0100
 /* include/uapi/asm-generic/errno-base.h */
 #define ENOENT 2
+#define EEXIST 17
 /* include/uapi/linux/{wait,mman}.h */
 #define WNOWAIT 0x01000000
 #define PROT_READ 1
@@ -199,7 +203,7 @@ struct pollfd {
 enum {
 	NR_read = 0, NR_write = 1, NR_open = 2, NR_close = 3, NR_stat = 4, NR_fstat = 5, NR_lstat = 6, NR_poll = 7,
 	NR_mmap = 9, NR_rt_sigaction = 13, NR_rt_sigprocmask = 14, NR_rt_sigreturn = 15, NR_mprotect = 10, NR_munmap = 11, NR_brk = 12, NR_ioctl = 16, NR_pread64 = 17,
-	NR_pwrite64 = 18, NR_readv = 19, NR_writev = 20, NR_access = 21, NR_pipe = 22, NR_dup = 32, NR_dup2 = 33, NR_setpgid = 109, NR_dup3 = 292, NR_pipe2 = 293, NR_select = 23, NR_sendfile = 40,
+	NR_pwrite64 = 18, NR_getpid = 39, NR_readv = 19, NR_writev = 20, NR_access = 21, NR_pipe = 22, NR_dup = 32, NR_dup2 = 33, NR_setpgid = 109, NR_dup3 = 292, NR_pipe2 = 293, NR_select = 23, NR_sendfile = 40,
 	NR_connect = 42, NR_accept = 43, NR_sendto = 44, NR_recvfrom = 45, NR_sendmsg = 46, NR_recvmsg = 47,
 	NR_clone = 56, NR_fork = 57, NR_vfork = 58, NR_execve = 59, NR_wait4 = 61, NR_fcntl = 72, NR_flock = 73,
 	NR_fsync = 74, NR_fdatasync = 75, NR_creat = 85, NR_readlink = 89, NR_arch_prctl = 158, NR_getdents64 = 217,

@@ -61,6 +61,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	} else {
 		task->flags |= TASK_IN_SETUP;
 		emit_launch(parent, child, creator, task, now);
+		if (settings.script_lines)
+			tell_caller(parent, creator, task, now);
 	}
 	return 0;
 }
@@ -139,8 +141,11 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *b
 	if (bpf_ringbuf_output(&events, scratch, sizeof(*executed) + used, wakeup_flag()))
 		count_lost(KIND_EXECUTED);
 	task->exec_entered = task->exec_entry_cpu = 0;
-	task->flags = (task->flags | TASK_EXECUTED) & ~TASK_IN_SETUP;
+	task->flags = (task->flags | TASK_EXECUTED) & ~(TASK_IN_SETUP | TASK_LINE_DOUBT | TASK_SUBSHELL | TASK_ASKS |
+						      TASK_OWN_LINE);
 	task->interpreter_base = interpreter_base(scratch, p->mm);
+	if (settings.script_lines)
+		interpreter_of(p, task);
 	return 0;
 }
 

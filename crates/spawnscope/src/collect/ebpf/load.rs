@@ -154,6 +154,9 @@ fn configure(
     for mut map in open.maps_mut() {
         if map.name() == "events" {
             map.set_max_entries(buffer_bytes).map_err(|error| unsupported(&error))?;
+        } else if map.name() == "python_scratches" {
+            let cpus = libbpf_rs::num_possible_cpus().map_err(|error| unsupported(&error))?;
+            map.set_max_entries(cpus as u32).map_err(|error| unsupported(&error))?;
         } else if map.name() == ".rodata.settings" {
             fill(map.initial_value_mut(), settings.as_bytes())?;
         } else if map.name() == ".data.shared" {

@@ -1,10 +1,12 @@
 //! The eBPF collector: programs on BTF tracepoints (`*.h`, `spawnscope.bpf.c`), their loading (`load`), the format of
-//! their records (`wire`) and what these mean (`decode`), and where the kernel's functions are (`symbols`). This file attaches, seeds, and drains.
+//! their records (`wire`) and what these mean (`decode`), where the kernel's functions are (`symbols`), and which executables are
+//! interpreters (`interpreters`). This file attaches, seeds, and drains.
 
 mod decode;
+mod interpreters;
 mod load;
 mod symbols;
-mod wire;
+pub(super) mod wire;
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -15,8 +17,10 @@ use std::thread;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
 use zerocopy::{FromZeros, IntoBytes};
 
+use self::decode::Chains;
+use self::interpreters::Interpreters;
 use self::load::Loaded;
-use self::wire::{KIND_END, TASK_IGNORED, WireSettings, WireTask};
+use self::wire::*;
 use super::{CollectError, Collector, Follow, Settings, now, pidfd};
 use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Pid, TaskId};
 
@@ -24,20 +28,22 @@ use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Pid, TaskId};
 pub const ROOT: LaunchId = LaunchId(1);
 
 /// Names of the losses, by kind of record.
-const LOSSES: [&str; KIND_END as usize] = [
-    "",
-    "launch",
-    "thread",
-    "existing process",
-    "failed exec",
-    "exec",
-    "load end",
-    "exit",
-    "end",
-    "reap",
-    "slice",
-    "process not followed",
-    "path of a file waited for",
+const LOSSES: [(u32, &str); 15] = [
+    (KIND_LAUNCH, "launch"),
+    (KIND_THREAD, "thread"),
+    (KIND_ADOPTED, "existing process"),
+    (KIND_EXEC_FAILED, "failed exec"),
+    (KIND_EXECUTED, "exec"),
+    (KIND_LOADED, "load end"),
+    (KIND_EXITED, "exit"),
+    (KIND_GONE, "end"),
+    (KIND_REAPED, "reap"),
+    (KIND_SLICE, "slice"),
+    (KIND_UNFOLLOWED, "process not followed"),
+    (KIND_FILE_NAMED, "path of a file waited for"),
+    (KIND_EXECUTABLE_MET, "executable"),
+    (KIND_SCRIPT_CALLED, "line of a script"),
+    (KIND_PYTHON_CALLED, "lines of a Python program"),
 ];
 
 /// Follows processes through BPF programs.
@@ -49,6 +55,7 @@ pub struct EbpfCollector {
     lost: MapHandle,
     shared: MapHandle,
     recording: MapHandle,
+    interpreters: Option<Interpreters>,
     // Last: the maps and programs that the fields above use.
     object: Object,
 }
@@ -57,6 +64,9 @@ pub struct EbpfCollector {
 #[derive(Default)]
 struct Drained {
     events: Vec<Event>,
+    /// Executables that nobody has looked at yet.
+    met: Vec<WireExecutableMet>,
+    chains: Chains,
     /// Records that were not understood: a fault of ours, but never a silent one.
     malformed: u64,
 }
@@ -69,17 +79,22 @@ impl EbpfCollector {
     pub fn attach(follow: Follow, settings: &Settings) -> Result<EbpfCollector, CollectError> {
         let buffer_bytes = settings.buffer_bytes.max(4096).next_power_of_two();
         let wire_settings = wire_settings(follow, settings, buffer_bytes)?;
-        // Both take some ten milliseconds.
-        let (scanner_code, loaded) = thread::scope(|scope| {
+        // Each takes some ten milliseconds.
+        let (scanner_code, usual, loaded) = thread::scope(|scope| {
             let scanner_code = scope.spawn(symbols::scanner_code);
+            let usual = scope.spawn(|| interpreters::usual(settings));
             let loaded = load::load(buffer_bytes, &wire_settings, ROOT.0 + 1);
-            (scanner_code.join().ok().flatten(), loaded)
+            (scanner_code.join().ok().flatten(), usual.join(), loaded)
         });
         let Loaded { object, mut missing } = loaded?;
         match scanner_code {
             Some(code) => set(&object, ".data.scanner", code.as_bytes())?,
             None => missing.push(no_scanner_code()),
         }
+        let interpreters = settings
+            .script_lines
+            .then(|| Interpreters::new(&object, usual.unwrap_or_default()));
+        let interpreters = interpreters.transpose()?;
         let drained = Rc::new(RefCell::new(Drained::default()));
         let ring = ring_buffer(&object, &drained)?;
         seed(&object, follow, &drained)?;
@@ -105,6 +120,7 @@ impl EbpfCollector {
             lost,
             shared,
             recording,
+            interpreters,
             object,
         })
     }
@@ -128,13 +144,19 @@ impl Collector for EbpfCollector {
         self.ring
             .consume()
             .map_err(|error| failed("read the ring buffer", &error))?;
-        events.append(&mut self.drained.borrow_mut().events);
+        let mut drained = self.drained.borrow_mut();
+        events.append(&mut drained.events);
+        for met in drained.met.drain(..) {
+            if let Some(interpreters) = &mut self.interpreters {
+                interpreters.meet(&met)?;
+            }
+        }
         Ok(())
     }
 
     fn losses(&self) -> Result<Vec<Loss>, CollectError> {
         let mut losses = Vec::new();
-        for (kind, name) in (0..KIND_END).zip(LOSSES) {
+        for (kind, name) in LOSSES {
             let counts = self
                 .lost
                 .lookup_percpu(&kind.to_ne_bytes(), MapFlags::ANY)
@@ -235,6 +257,8 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         follow_old_threads: u32::from(matches!(follow, Follow::Process(_))),
         terminal: settings.terminal.map_or(0, kernel_device),
         wakeup_bytes: u64::from(buffer_bytes / 4),
+        script_lines: u32::from(settings.script_lines),
+        reserved: 0,
     })
 }
 
@@ -250,8 +274,10 @@ fn ring_buffer(object: &Object, drained: &Rc<RefCell<Drained>>) -> Result<RingBu
     let mut builder = RingBufferBuilder::new();
     builder
         .add(&events, move |record: &[u8]| {
-            let mut drained = drained.borrow_mut();
-            if decode::decode(record, page_bytes, &mut drained.events).is_none() {
+            let drained = &mut *drained.borrow_mut();
+            if let Some(met) = decode::executable_met(record) {
+                drained.met.push(met);
+            } else if decode::decode(record, page_bytes, &mut drained.chains, &mut drained.events).is_none() {
                 drained.malformed += 1;
             }
             0

@@ -12,6 +12,12 @@
 #include "scheduler.h" /* first: of its programs one often does not load, which is then known soon */
 #include "follow.h"
 #include "loader.h"
+#include "interpreters.h"
+#include "script.h"
+#include "bash.h"
+#include "dash.h"
+#include "python.h"
+#include "callers.h"
 #include "launch.h"
 #include "syscalls.h"
 

@@ -46,6 +46,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 		enter_errand(task, number);
 	else if (!creates(number))
 		end_errands(task);
+	if (task->flags & TASK_ASKS)
+		dash_sets_up(task, regs, number);
 	switch (number) {
 	case NR_clone: case NR_clone3: case NR_fork: case NR_vfork:
 		enter_clone(task, regs, number);

@@ -4,6 +4,9 @@
 
 #![expect(dead_code, reason = "some constants and fields are for the C side only")]
 
+mod python;
+
+pub use python::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `kind` of `WireLaunch`.
@@ -30,8 +33,38 @@ pub const KIND_SLICE: u32 = 10;
 pub const KIND_UNFOLLOWED: u32 = 11;
 /// `kind` of `WireFileNamed`.
 pub const KIND_FILE_NAMED: u32 = 12;
-/// One more than the last kind: the size of the table of losses.
-pub const KIND_END: u32 = 13;
+/// `kind` of `WireExecutableMet`.
+pub const KIND_EXECUTABLE_MET: u32 = 20;
+/// `kind` of `WireScriptCalled`.
+pub const KIND_SCRIPT_CALLED: u32 = 21;
+/// `kind` of `WirePythonCalled`.
+pub const KIND_PYTHON_CALLED: u32 = 24;
+/// More than the last kind: the size of the table of losses.
+pub const KIND_END: u32 = 32;
+
+/// Most executables that are told apart.
+pub const EXECUTABLES: u32 = 8192;
+/// Most layouts of each kind of interpreter.
+pub const LAYOUTS: u32 = 64;
+
+/// Most frames of a script's chain.
+pub const SCRIPT_FRAMES: u32 = 32;
+/// Longest name of a script's file and of a function, with its NUL; a longer one is not known.
+pub const SCRIPT_FILE_BYTES: u32 = 256;
+pub const SCRIPT_FUNCTION_BYTES: u32 = 128;
+/// Room for all of these.
+pub const SCRIPT_DATA_BYTES: u32 = 12288;
+
+/// `kind` of an executable: not looked at yet.
+pub const INTERPRETER_PENDING: u32 = 0;
+/// `kind` of an executable: no interpreter whose memory is understood.
+pub const INTERPRETER_NONE: u32 = 1;
+/// `kind` of an executable: bash, see `WireBash`.
+pub const INTERPRETER_BASH: u32 = 2;
+/// `kind` of an executable: dash, see `WireDash`.
+pub const INTERPRETER_DASH: u32 = 3;
+/// `kind` of an executable: CPython, see `WirePython`.
+pub const INTERPRETER_PYTHON: u32 = 4;
 
 /// More than this between two errands of a thread is work of its own.
 pub const ERRAND_GAP_NS: u64 = 30_000;
@@ -281,6 +314,105 @@ pub struct WireFileNamed {
     pub reserved: u32,
 }
 
+/// An executable, as the kernel names the file of a process: a key without gaps.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireExecutable {
+    pub inode: u64,
+    /// As the kernel encodes it.
+    pub device: u32,
+    pub reserved: u32,
+}
+
+/// What an executable is: INTERPRETER_*, and which of the layouts of that kind.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireInterpreter {
+    pub kind: u32,
+    pub layout: u32,
+}
+
+/// Where a bash keeps what it executes: addresses of its variables, as in its file.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireBash {
+    /// Where its first executable segment begins.
+    pub code_start: u64,
+    pub line_number: u64,
+    pub global_variables: u64,
+    pub parse_level: u64,
+    pub source_level: u64,
+    pub function_nesting: u64,
+    pub interactive: u64,
+    pub interactive_shell: u64,
+    pub running_trap: u64,
+    pub expanding_redirection: u64,
+    pub dollar_variables: u64,
+    /// The command that it executes, and what it will undo.
+    pub command: u64,
+    pub unwinds: u64,
+    /// Of an array: how many elements it has, and their list.
+    pub count_offset: u32,
+    pub head_offset: u32,
+    /// Of the names BASH_SOURCE, FUNCNAME and BASH_LINENO, as its tables have them.
+    pub hashes: [u32; 3],
+    pub reserved: u32,
+}
+
+/// Where a dash keeps what it executes: addresses of its variables, as in its file.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireDash {
+    /// Where its first executable segment begins.
+    pub code_start: u64,
+    /// The line, and that of the function's head (0: it is in none).
+    pub line: u64,
+    pub function_line: u64,
+    /// $0; the command that is built in, or the file that is read by another.
+    pub own_name: u64,
+    pub command_name: u64,
+    /// What it reads commands from, and its latest job.
+    pub input: u64,
+    pub job: u64,
+    /// $1 and so on, behind the name of the function.
+    pub parameters: u64,
+}
+
+/// Where in a script a launch was asked for. `data_bytes` bytes follow: file and function of each of the frames, the
+/// innermost first, each ended by NUL; an empty one is not known. Without SCRIPT_OUTERMOST, bash's $0 is the last.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireScriptCalled {
+    pub header: WireHeader,
+    /// INTERPRETER_*.
+    pub interpreter: u32,
+    /// SCRIPT_* flags.
+    pub flags: u32,
+    pub frames: u32,
+    /// Lines from this one on are not to be trusted.
+    pub known_lines: u32,
+    pub data_bytes: u32,
+    /// The line of each frame, and of what called the outermost; 0: not known.
+    pub lines: [u32; 33],
+}
+
+/// `flags` of a chain: more frames follow outwards.
+pub const SCRIPT_TRUNCATED: u32 = 1;
+/// `flags` of a chain: the outermost frame was called by nobody.
+pub const SCRIPT_OUTERMOST: u32 = 2;
+/// `flags` of a chain: what a shell with a prompt executes has no lines.
+pub const SCRIPT_INTERACTIVE: u32 = 4;
+
+/// A process runs an executable that nobody has looked at yet; told once for each.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireExecutableMet {
+    pub header: WireHeader,
+    pub executable: WireExecutable,
+    pub pid: u32,
+    pub reserved: u32,
+}
+
 /// How the programs behave: constants of the loaded object.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -295,6 +427,9 @@ pub struct WireSettings {
     pub terminal: u32,
     /// Bytes in the ring buffer from which on the reader is woken.
     pub wakeup_bytes: u64,
+    /// 1: tell where in a script a launch was asked for.
+    pub script_lines: u32,
+    pub reserved: u32,
 }
 
 /// Where the kernel's code lies that waits for the answer of a permission scanner.
@@ -386,6 +521,15 @@ pub struct WireTask {
     pub object_device: u32,
     /// System calls that it entered since it got the CPU.
     pub calls: u32,
+    /// Of a subshell of dash: the line that it was forked for (0: not known), and the head of the function that it was in.
+    pub script_line: u32,
+    pub script_function: u32,
+    /// What its commands were read from (DASH_READS_*), and how many lines of strings at most, which were being evaluated.
+    pub script_input: u32,
+    pub script_counted: u32,
+    /// The line at or below which it must stand itself, until it was told.
+    pub script_bound: u32,
+    pub reserved: u32,
 }
 
 /// `flags` of a task: do not follow it, nor what it creates.
@@ -398,3 +542,11 @@ pub const TASK_EXECUTED: u32 = 4;
 pub const TASK_IN_SETUP: u32 = 8;
 /// `flags` of a task: it is on the errands that follow a reaping.
 pub const TASK_TIDYING: u32 = 16;
+/// `flags` of a task: a shell, or one that it descends from, was created at a line that is not known.
+pub const TASK_LINE_DOUBT: u32 = 32;
+/// `flags` of a task: a shell that another forked; what it executes stands at or below `script_line`.
+pub const TASK_SUBSHELL: u32 = 64;
+/// `flags` of a task: where it was asked for is told when it begins to execute.
+pub const TASK_ASKS: u32 = 128;
+/// `flags` of a task: its own line says that, not the line of the shell which forked it.
+pub const TASK_OWN_LINE: u32 = 256;

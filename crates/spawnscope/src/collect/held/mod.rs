@@ -9,6 +9,7 @@ mod program;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
 use nix::sys::signal::SigSet;
 use nix::unistd::{ForkResult, fork};
@@ -41,6 +42,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct HeldCommand {
     name: String,
+    path: PathBuf,
     pid: Pid,
     pidfd: OwnedFd,
     go: OwnedFd,
@@ -69,6 +71,7 @@ impl HeldCommand {
         let pidfd = super::pidfd(pid).map_err(|error| StartError::Failed(name.clone(), error))?;
         Ok(HeldCommand {
             name,
+            path,
             pid,
             pidfd,
             go,
@@ -80,6 +83,12 @@ impl HeldCommand {
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.pid
+    }
+
+    /// The file that it will execute.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Lets it run. Returns when it has executed the program, or could not.

@@ -3,6 +3,7 @@
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::*;
+use crate::event::Language;
 
 fn header(kind: u32) -> WireHeader {
     WireHeader {
@@ -16,7 +17,7 @@ fn header(kind: u32) -> WireHeader {
 
 fn decoded(bytes: &[u8]) -> Option<Vec<EventKind>> {
     let mut events = Vec::new();
-    decode(bytes, 4096, &mut events)?;
+    decode(bytes, 4096, &mut Chains::default(), &mut events)?;
     assert!(
         events
             .iter()
@@ -228,4 +229,66 @@ fn a_waker_is_a_followed_thread_another_one_or_an_interrupt() {
     assert_eq!(wake(WAKER_INTERRUPT, 1), Some(Waker::Interrupt));
     assert_eq!(wake(WAKER_UNKNOWN, 1), None);
     assert_eq!(wake(WAKER_TASK, 0), None);
+}
+
+/// A frame as the programs lay it out, whose table says one line a code unit, from the second line of the function on.
+fn python_frame(file: &[u8], width: u32, function: &[u8], code_offset: u32) -> Vec<u8> {
+    let table = [0xd8, 0x00, 0x00, 0xd8, 0x00, 0x00];
+    let head = WirePythonFrame {
+        first_line: 40,
+        code_offset,
+        file_bytes: file.len() as u32,
+        file_width: width,
+        function_bytes: function.len() as u32,
+        function_width: 1,
+        table_bytes: table.len() as u32,
+        reserved: 0,
+    };
+    let mut bytes = [head.as_bytes(), file, function, &table].concat();
+    bytes.resize(bytes.len().next_multiple_of(8), 0xee);
+    bytes
+}
+
+fn python_chain(frames: &[Vec<u8>], is_truncated: u32) -> Option<Arc<Chain>> {
+    let frames = frames.concat();
+    let called = WirePythonCalled {
+        header: header(KIND_PYTHON_CALLED),
+        bytes: frames.len() as u32,
+        is_truncated,
+    };
+    match decoded(&[called.as_bytes(), &frames].concat())?.as_slice() {
+        [EventKind::Called(chain)] => Some(Arc::clone(chain)),
+        events => panic!("{events:?}"),
+    }
+}
+
+#[test]
+fn a_python_programs_frames_become_a_chain() {
+    let frames = [
+        python_frame(b"/opt/run.py", 1, b"Build.run", 2),
+        python_frame(b"r\0\x16\x04", 2, b"<module>", 0),
+        python_frame(b"", 1, b"", NOT_COUNTED),
+    ];
+    let chain = python_chain(&frames, 1).unwrap();
+    assert!(chain.is_truncated);
+    let places: Vec<_> = chain
+        .frames
+        .iter()
+        .map(|frame| (frame.function.as_deref(), frame.file.as_deref(), frame.line))
+        .collect();
+    let expected = [
+        (Some(&b"Build.run"[..]), Some(&b"/opt/run.py"[..]), Some(42)),
+        (None, Some("rЖ".as_bytes()), Some(41)),
+        (None, None, None),
+    ];
+    assert_eq!(places, expected);
+    assert!(chain.frames.iter().all(|frame| frame.language == Language::Python));
+}
+
+#[test]
+fn a_python_chain_that_was_cut_is_malformed() {
+    let frame = python_frame(b"/opt/run.py", 1, b"run", 2);
+    for length in [1, 31, 40, 50] {
+        assert_eq!(python_chain(&[frame[..length].to_vec()], 0), None, "{length}");
+    }
 }

@@ -1,0 +1,57 @@
+//! What was found out about builds of dash, in the user's cache folder. Not being able to read or write it costs some
+//! milliseconds at the next start, and is no error.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::collect::ebpf::wire::WireDash;
+
+/// What is known of a build: `Some(None)` is that nothing can be found out.
+pub(super) fn find(build: &[u8]) -> Option<Option<WireDash>> {
+    let bytes = fs::read(file(build)?).ok()?;
+    if bytes.is_empty() {
+        return Some(None);
+    }
+    WireDash::read_from_bytes(&bytes).ok().map(Some)
+}
+
+/// Keeps what was found out of a build.
+pub(super) fn keep(build: &[u8], found: Option<WireDash>) {
+    let Some(file) = file(build) else { return };
+    let bytes = found.as_ref().map_or(&[][..], IntoBytes::as_bytes);
+    // Somebody may be reading it.
+    let new = file.with_extension(std::process::id().to_string());
+    let written = file
+        .parent()
+        .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| fs::write(&new, bytes))
+        .and_then(|()| fs::rename(&new, &file));
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+}
+
+/// Where a build is kept; another layout of the format gets another name.
+fn file(build: &[u8]) -> Option<PathBuf> {
+    let mut name = "dash-1-".to_owned();
+    for byte in build {
+        write!(name, "{byte:02x}").ok()?;
+    }
+    Some(folder()?.join("spawnscope").join(name))
+}
+
+/// The cache folder of the user that this process runs as; under sudo, the environment may be somebody else's.
+fn folder() -> Option<PathBuf> {
+    let is_own = std::env::var_os("SUDO_UID").is_none();
+    let named = std::env::var_os("XDG_CACHE_HOME").filter(|_| is_own).map(PathBuf::from);
+    if let Some(folder) = named.filter(|folder| folder.is_absolute()) {
+        return Some(folder);
+    }
+    let home = std::env::var_os("HOME").filter(|_| is_own).map(PathBuf::from);
+    let of_user = || Some(nix::unistd::User::from_uid(nix::unistd::geteuid()).ok()??.dir);
+    let home = home.filter(|home| home.is_absolute()).or_else(of_user)?;
+    Some(home.join(".cache"))
+}

@@ -1,0 +1,47 @@
+//! The Debian Almquist shell: where it keeps the command that it executes. It exports nothing, so a copy of it is run once
+//! (`calibrate`), and what was found is kept for all of the same build. Read by `ebpf/dash.h`, which says what is read.
+
+mod cache;
+mod calibrate;
+
+use std::fs::File;
+
+use super::elf::Elf;
+use crate::collect::ebpf::wire::WireDash;
+
+/// What only dash and its kin say; these are the texts of errors.
+const MARKS: [&[u8]; 2] = [b"Illegal number: %s", b"parameter not set"];
+
+/// The layout of a dash. `trusted` is its file, if it may be run for that: one which somebody else brought may not, and is known
+/// only if a dash of the same build was seen before. `None`: it is another program, or not known.
+pub(super) fn layout(program: &Elf<'_>, trusted: Option<&File>) -> Option<WireDash> {
+    let constants = program.constants()?;
+    let says = |text: &&[u8]| constants.windows(text.len()).any(|window| window == *text);
+    if !MARKS.iter().all(says) {
+        return None;
+    }
+    let build = program.build_id()?;
+    let known = cache::find(build);
+    let layout = known.or_else(|| {
+        let found = calibrate::layout(program, trusted?)?;
+        cache::keep(build, found);
+        Some(found)
+    })?;
+    layout.filter(|layout| fits(layout, program))
+}
+
+/// Whether all that is read lies in the program's variables, whoever wrote the cache.
+fn fits(layout: &WireDash, program: &Elf<'_>) -> bool {
+    let variables = program.variables();
+    let is_variable = |address: &u64| variables.iter().any(|range| range.contains(address));
+    let addresses = [
+        layout.line,
+        layout.function_line,
+        layout.own_name,
+        layout.command_name,
+        layout.input,
+        layout.job,
+        layout.parameters,
+    ];
+    addresses.iter().all(is_variable) && program.code_start() == Some(layout.code_start)
+}

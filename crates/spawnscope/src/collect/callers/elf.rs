@@ -1,0 +1,139 @@
+//! What an executable's ELF file tells of its own memory: symbols, segments, and what its code refers to.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+
+use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, DynamicTag, FileHeader64, PF_X, PT_LOAD};
+use object::read::elf::{ElfFile, ProgramHeader as _};
+use object::{
+    Endianness, Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, ObjectSymbolTable as _,
+    ReadCache, RelocationTarget,
+};
+
+/// An address as the file numbers them, and the size of what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Symbol {
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+}
+
+/// A 64-bit ELF executable.
+pub(super) struct Elf<'data>(ElfFile<'data, FileHeader64<Endianness>, &'data ReadCache<&'data File>>);
+
+impl<'data> Elf<'data> {
+    /// `None`: it is none, or not a sound one.
+    pub(super) fn parse(data: &'data ReadCache<&'data File>) -> Option<Elf<'data>> {
+        ElfFile::parse(data).ok().map(Elf)
+    }
+
+    /// Those of these symbols that it exports.
+    pub(super) fn exports(&self, wanted: &[&'static str]) -> HashMap<&'static str, Symbol> {
+        let exported = self.0.dynamic_symbols().filter(|symbol| symbol.is_definition());
+        let found = exported.filter_map(|symbol| {
+            let name = symbol.name_bytes().ok()?;
+            let name = wanted.iter().find(|wanted| wanted.as_bytes() == name)?;
+            let place = Symbol {
+                address: symbol.address(),
+                bytes: symbol.size(),
+            };
+            Some((*name, place))
+        });
+        found.collect()
+    }
+
+    /// Where its first executable segment begins: in a process, the kernel keeps where that is.
+    pub(super) fn code_start(&self) -> Option<u64> {
+        let endian = self.0.endian();
+        let code = self.0.elf_program_headers().iter();
+        code.filter(|header| header.p_type(endian) == PT_LOAD && header.p_flags(endian).0 & PF_X.0 != 0)
+            .map(|header| header.p_vaddr(endian))
+            .min()
+    }
+
+    /// The slot that its loader fills with the address of a function of a library.
+    pub(super) fn slot_of(&self, function: &str) -> Option<u64> {
+        let symbols = self.0.dynamic_symbol_table()?;
+        self.0.dynamic_relocations()?.find_map(|(slot, relocation)| {
+            let RelocationTarget::Symbol(index) = relocation.target() else {
+                return None;
+            };
+            let name = symbols.symbol_by_index(index).ok()?.name_bytes().ok()?;
+            (name == function.as_bytes()).then_some(slot)
+        })
+    }
+
+    /// Names of the libraries that it is linked with.
+    pub(super) fn libraries(&self) -> Vec<&'data [u8]> {
+        self.dynamic(&[DT_NEEDED])
+    }
+
+    /// The directories in which it wants its libraries searched first.
+    pub(super) fn library_directories(&self) -> Vec<&'data [u8]> {
+        let paths = self.dynamic(&[DT_RUNPATH, DT_RPATH]);
+        paths
+            .into_iter()
+            .flat_map(|path| path.split(|&byte| byte == b':'))
+            .collect()
+    }
+
+    /// The strings that it gives its loader.
+    fn dynamic(&self, tags: &[DynamicTag]) -> Vec<&'data [u8]> {
+        let Ok(table) = self.0.elf_dynamic_table() else {
+            return Vec::new();
+        };
+        let entries = table.iter().filter(|entry| tags.contains(&entry.tag));
+        entries.filter_map(|entry| table.string(entry).ok()).collect()
+    }
+
+    /// What the file holds for these addresses.
+    pub(super) fn bytes(&self, place: Symbol) -> Option<&'data [u8]> {
+        let mut segments = self.0.segments();
+        let found = segments.find_map(|segment| segment.data_range(place.address, place.bytes).ok()?);
+        found.filter(|bytes| bytes.len() as u64 == place.bytes)
+    }
+
+    /// What its maker marked it with, different for each build.
+    pub(super) fn build_id(&self) -> Option<&'data [u8]> {
+        self.0.build_id().ok()?
+    }
+
+    /// Its read-only data.
+    pub(super) fn constants(&self) -> Option<&'data [u8]> {
+        self.0.section_by_name_bytes(b".rodata")?.data().ok()
+    }
+
+    /// The addresses of its variables, those that begin as zero last.
+    pub(super) fn variables(&self) -> [Range<u64>; 2] {
+        [&b".data"[..], b".bss"].map(|name| {
+            let section = self.0.section_by_name_bytes(name);
+            section.map_or(0..0, |section| section.address()..section.address() + section.size())
+        })
+    }
+
+    /// The one variable of eight bytes that a short function loads or compares relative to where it stands. `None`: there is
+    /// none, or several.
+    pub(super) fn variable_read_by(&self, function: Symbol) -> Option<u64> {
+        let code = self.bytes(function)?;
+        let variables = self.variables();
+        let read = code.windows(7).enumerate().filter_map(|(at, bytes)| {
+            let [prefix, operation, operands, displacement @ ..] = bytes else {
+                return None;
+            };
+            // mov: 64 bits into any register; cmp: with a byte that follows.
+            let immediate = match (prefix, operation, operands) {
+                (0x48 | 0x4c, 0x8b, operands) if operands & 0xc7 == 0x05 => 0,
+                (0x48, 0x83, 0x3d) => 1,
+                _ => return None,
+            };
+            let next = function.address + at as u64 + 7 + immediate;
+            let displacement = i32::from_le_bytes(*displacement.first_chunk()?);
+            let target = next.checked_add_signed(i64::from(displacement))?;
+            variables.iter().any(|range| range.contains(&target)).then_some(target)
+        });
+        let mut targets: Vec<u64> = read.collect();
+        targets.sort_unstable();
+        targets.dedup();
+        <[u64; 1]>::try_from(targets).ok().map(|[target]| target)
+    }
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * What a bash executes when it forks. The chain of callers is in the arrays BASH_SOURCE, FUNCNAME and BASH_LINENO, the line in
+ * `line_number`, with two exceptions. A compound command that is run in a subshell has not set it yet: the line is that
+ * of the compound command, or of the first command in it. And what is not read from a file (eval, trap, $( )) is counted from
+ * the line where it was begun, whatever the file has there: that line stands for all of it. The list of what bash will undo
+ * tells of each such beginning within which function it was. */
+#pragma once
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LAYOUTS);
+	__type(key, __u32);
+	__type(value, struct WireBash);
+} bash_layouts SEC(".maps");
+
+/* command.h: enum command_type */
+enum {
+	BASH_FOR, BASH_CASE, BASH_WHILE, BASH_IF, BASH_SIMPLE, BASH_SELECT, BASH_CONNECTION, BASH_FUNCTION, BASH_UNTIL, BASH_GROUP,
+	BASH_ARITHMETIC, BASH_CONDITION, BASH_ARITHMETIC_FOR, BASH_SUBSHELL, BASH_COPROCESS,
+};
+/* command.h: COMMAND; and what the structures that its value points to have in common */
+struct bash_command {
+	__u32 type, flags, line, gap;
+	__u64 redirects, value;
+};
+struct bash_value {
+	__u32 flags, line;
+	__u64 first, second;
+};
+/* hashlib.h: BUCKET_CONTENTS, HASH_TABLE */
+struct bash_bucket {
+	__u64 next, key, data;
+	__u32 hash, found;
+};
+struct bash_table {
+	__u64 buckets;
+	__u32 bucket_count, entry_count;
+};
+/* array.h: ARRAY_ELEMENT */
+struct bash_element {
+	__u64 index, value, next, previous;
+};
+/* unwind_prot.c: UNWIND_ELT, when it holds the value of a variable */
+struct bash_unwind {
+	__u64 next, cleanup, variable;
+	__u32 size, value;
+};
+
+#define BASH_COMMAND_DEPTH 12
+#define BASH_BUCKET_LENGTH 16
+#define BASH_UNWINDS 512
+/* variables.h: VAR_CONTEXT; SHELL_VAR */
+#define BASH_CONTEXT_TABLE 32
+#define BASH_VARIABLE_VALUE 8
+/* Signals, and EXIT; from here on these are DEBUG, ERR and RETURN, whose commands keep the line that they are run for. */
+#define BASH_FIRST_KEEPING_TRAP 66
+
+/* The line of a compound command; 0 when it cannot be told. */
+static __always_inline __u32 bash_compound_line(struct bash_command *command)
+{
+	struct bash_value value;
+	for (int depth = 0; depth < BASH_COMMAND_DEPTH; depth++) {
+		__u64 inner;
+		if (command->type > BASH_COPROCESS || !read_user(&value, sizeof(value), command->value))
+			return 0;
+		switch (command->type) {
+		case BASH_WHILE: case BASH_IF: case BASH_CONNECTION: case BASH_UNTIL: case BASH_GROUP: case BASH_SUBSHELL:
+			inner = value.first;
+			break;
+		case BASH_COPROCESS:
+			inner = value.second;
+			break;
+		default:
+			return value.line;
+		}
+		if (!read_user(command, sizeof(*command), inner))
+			return 0;
+	}
+	return 0;
+}
+
+/* The line that is being executed. */
+__noinline int bash_line(void)
+{
+	struct script *script = script_of_this_cpu();
+	if (!script)
+		return 0;
+	struct WireBash *layout = &script->bash.layout;
+	struct bash_command command;
+	__u32 line = 0, expanding;
+	__u64 address;
+	script->called.lines[0] = 0;
+	if (!read_number(script, &line, layout->line_number) || !read_pointer(script, &address, layout->command))
+		return 0;
+	if (address) {
+		if (!read_user(&command, sizeof(command), address))
+			return 0;
+		if (command.type != BASH_SIMPLE) {
+			if (!read_number(script, &expanding, layout->expanding_redirection))
+				return 0;
+			/* `done < <(command)`: bash does not know where that is. */
+			if (expanding) {
+				script->doubt = 1;
+				return 0;
+			}
+			line = bash_compound_line(&command);
+		}
+	}
+	if ((__s32)line > 0)
+		script->called.lines[0] = line;
+	return 0;
+}
+
+/* Finds one of the three arrays: its first element. */
+static __always_inline bool bash_find(struct script *script, struct bash_table *table, __u32 which)
+{
+	struct bash_state *bash = &script->bash;
+	struct bash_bucket bucket = {};
+	struct bash_element ends; /* the list is a ring, closed by an element without a value */
+	__u32 hash = bash->layout.hashes[which], count;
+	__u64 array, head;
+	__u64 place = table->buckets + 8 * (hash & (table->bucket_count - 1));
+	if (!read_user(&bucket.next, sizeof(bucket.next), place))
+		return false;
+	for (int i = 0; i < BASH_BUCKET_LENGTH && bucket.hash != hash; i++)
+		if (!read_user(&bucket, sizeof(bucket), bucket.next))
+			return false;
+	if (bucket.hash != hash || !read_user(&array, sizeof(array), bucket.data + BASH_VARIABLE_VALUE) ||
+	    !read_user(&count, sizeof(count), array + bash->layout.count_offset) ||
+	    !read_user(&head, sizeof(head), array + bash->layout.head_offset) ||
+	    !read_user(&ends, sizeof(ends), head))
+		return false;
+	if (which && count != bash->count)
+		return false;
+	bash->elements[which] = ends.next;
+	bash->last = ends.previous;
+	bash->count = count;
+	return true;
+}
+
+/* Finds the three arrays; 0 where they are not as they should be. */
+__noinline int bash_arrays(void)
+{
+	struct script *script = script_of_this_cpu();
+	struct bash_table table;
+	__u64 context, address;
+	if (!script || !read_pointer(script, &context, script->bash.layout.global_variables) ||
+	    !read_user(&address, sizeof(address), context + BASH_CONTEXT_TABLE) ||
+	    !read_user(&table, sizeof(table), address))
+		return 0;
+	if (!table.bucket_count || table.bucket_count & (table.bucket_count - 1))
+		return 0;
+	return bash_find(script, &table, 0) && bash_find(script, &table, 1) && bash_find(script, &table, 2);
+}
+
+/* A number in decimal; 0 where it is none. */
+static __always_inline __u32 bash_decimal(__u64 address)
+{
+	char text[12] = {};
+	__u32 number = 0;
+	if (bpf_probe_read_user_str(text, sizeof(text), (void *)address) <= 0)
+		return 0;
+	for (int i = 0; i < 10 && text[i]; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return 0;
+		number = number * 10 + text[i] - '0';
+	}
+	return number;
+}
+
+/* Adds a frame; 0 where the arrays are not as they should be. */
+__noinline int bash_frame(void)
+{
+	struct script *script = script_of_this_cpu();
+	if (!script)
+		return 0;
+	struct bash_element source, function, line;
+	__u64 *elements = script->bash.elements;
+	__u32 frame = script->called.frames;
+	if (frame >= SCRIPT_FRAMES || !read_user(&source, sizeof(source), elements[0]) ||
+	    !read_user(&function, sizeof(function), elements[1]) || !read_user(&line, sizeof(line), elements[2]))
+		return 0;
+	if (source.index != frame || function.index != frame || line.index != frame)
+		return 0;
+	if (!add_text(script, source.value, SCRIPT_FILE_BYTES) ||
+	    !add_text(script, function.value, SCRIPT_FUNCTION_BYTES))
+		return 0;
+	script->called.lines[frame + 1] = bash_decimal(line.value);
+	elements[0] = source.next;
+	elements[1] = function.next;
+	elements[2] = line.next;
+	script->called.frames = frame + 1;
+	return 1;
+}
+
+/* The text that was being executed began within the present frame, and came from no file. */
+static __always_inline void bash_settle(struct script *script)
+{
+	struct bash_state *bash = &script->bash;
+	__u32 frame = bash->frame, line = bash->entered_line;
+	if (!bash->entered)
+		return;
+	bash->entered = false;
+	if (!line) /* the command line's: there is nothing around it */
+		return;
+	/* The command of a trap stands elsewhere. */
+	if (bash->entered_aside && (script->doubt || (bash->running_trap && bash->running_trap < BASH_FIRST_KEEPING_TRAP)))
+		line = 0;
+	bash->overridden++;
+	if (frame <= SCRIPT_FRAMES)
+		script->called.lines[frame] = line;
+}
+
+/* One step outwards in the list of what will be undone; 0 at its end. A text that is executed saves the line it began at, whether
+ * bash is interactive (unless it is eval's), and last of these how many texts are being executed; a function saves its
+ * depth, the reading of a file its own. */
+__noinline int bash_unwind(void)
+{
+	struct script *script = script_of_this_cpu();
+	struct bash_unwind unwind;
+	if (!script)
+		return 0;
+	struct bash_state *bash = &script->bash;
+	if (!bash->unwind || !read_user(&unwind, sizeof(unwind), bash->unwind))
+		return 0;
+	bash->unwind = unwind.next;
+	__u64 variable = unwind.variable - script->bias;
+	if (!unwind.cleanup) {
+		bash->saved_interactive = 0;
+	} else if (variable == bash->layout.line_number) {
+		bash->saved_line = unwind.value;
+	} else if (variable == bash->layout.interactive) {
+		bash->saved_interactive = 1;
+	} else if (variable == bash->layout.parse_level) {
+		bash_settle(script);
+		bash->entered = true;
+		bash->entered_line = bash->saved_line;
+		bash->entered_aside = bash->saved_interactive;
+	} else if (variable == bash->layout.function_nesting) {
+		bash_settle(script);
+		bash->frame++;
+	} else if (variable == bash->layout.source_level) {
+		bash->entered = false; /* that was the file's own text */
+		bash->frame++;
+	}
+	return 1;
+}
+
+/* Puts the lines right that were counted in texts which came from no file. */
+__noinline int bash_texts(void)
+{
+	struct script *script = script_of_this_cpu();
+	if (!script)
+		return 0;
+	struct bash_state *bash = &script->bash;
+	__u32 frames = bash->count;
+	bash->frame = bash->overridden = bash->saved_interactive = 0;
+	bash->entered = false;
+	if (!read_number(script, &bash->running_trap, bash->layout.running_trap) ||
+	    !read_pointer(script, &bash->unwind, bash->layout.unwinds))
+		return 0;
+	for (int i = 0; i < BASH_UNWINDS; i++)
+		if (!bash_unwind())
+			break;
+	if (script->called.flags & SCRIPT_OUTERMOST)
+		frames--;
+	if (bash->unwind) {
+		script->called.known_lines = bash->overridden ? 0 : bash->frame;
+		return 1;
+	}
+	bash_settle(script);
+	/* A function that is run in a subshell saves nothing, so that it is not known to which frames the lines belong. */
+	if (bash->overridden && bash->frame != frames)
+		script->called.known_lines = 0;
+	return 1;
+}
+
+/* Whether the last frame was called by nobody: a script's own text, or a file that is read at the start. */
+static __always_inline bool bash_is_outermost(struct script *script)
+{
+	struct bash_element line;
+	return script->bash.count && read_user(&line, sizeof(line), script->bash.last) && !bash_decimal(line.value);
+}
+
+/* Since 5.3, functions that came with `-c` or standard input are said to be in a file of this name. */
+static __always_inline bool bash_own_name(struct script *script)
+{
+	__u64 name;
+	return read_pointer(script, &name, script->bash.layout.dollar_variables) && add_text(script, name, SCRIPT_FILE_BYTES);
+}
+
+/* Reads the whole chain; 0 where it cannot be read or is not sane. */
+__noinline int bash_chain(void)
+{
+	struct script *script = script_of_this_cpu();
+	__u32 interactive, texts;
+	if (!script || !bash_arrays())
+		return 0;
+	bash_line();
+	for (int frame = 0; frame < SCRIPT_FRAMES; frame++) {
+		if (frame >= script->bash.count)
+			break;
+		if (!bash_frame())
+			return 0;
+	}
+	if (script->bash.count > SCRIPT_FRAMES)
+		script->called.flags |= SCRIPT_TRUNCATED;
+	if (bash_is_outermost(script))
+		script->called.flags |= SCRIPT_OUTERMOST;
+	else if (!bash_own_name(script))
+		return 0;
+	if (!read_number(script, &interactive, script->bash.layout.interactive_shell) ||
+	    !read_number(script, &texts, script->bash.layout.parse_level))
+		return 0;
+	if (interactive)
+		script->called.flags |= SCRIPT_INTERACTIVE;
+	return texts ? bash_texts() : 1;
+}
+
+static __always_inline void tell_bash(struct task_struct *parent, __u32 number, struct WireTask *creator,
+				      struct WireTask *task, __u64 now)
+{
+	struct WireBash *layout = bpf_map_lookup_elem(&bash_layouts, &number);
+	struct script *script = script_of_this_cpu();
+	if (!layout || !script)
+		return;
+	begin_script(script, INTERPRETER_BASH, layout->code_start, parent);
+	script->bash.layout = *layout;
+	script->doubt = !!(creator->flags & TASK_LINE_DOUBT);
+	if (bash_chain())
+		emit_script(script, task, now);
+	if (script->doubt)
+		task->flags |= TASK_LINE_DOUBT;
+}

@@ -1,0 +1,41 @@
+//! From the record of a Python program's frames to a call chain.
+
+use super::read;
+use crate::collect::callers::python::{linetable, text};
+use crate::collect::ebpf::wire::{NOT_COUNTED, WirePythonCalled, WirePythonFrame};
+use crate::event::{Chain, Frame, Language};
+
+/// What CPython calls the code of a module outside of its functions.
+const NO_FUNCTION: &[u8] = b"<module>";
+
+/// The chain in a record and the frames behind it. `None`: not a record of this format.
+pub(super) fn chain(called: &WirePythonCalled, rest: &[u8]) -> Option<Chain> {
+    let mut bytes = rest.get(..called.bytes as usize)?;
+    let mut frames = Vec::new();
+    while !bytes.is_empty() {
+        let whole = bytes;
+        let (head, rest) = read::<WirePythonFrame>(bytes)?;
+        let (file, rest) = rest.split_at_checked(head.file_bytes as usize)?;
+        let (function, rest) = rest.split_at_checked(head.function_bytes as usize)?;
+        let (table, rest) = rest.split_at_checked(head.table_bytes as usize)?;
+        frames.push(frame(&head, file, function, table));
+        let used = (whole.len() - rest.len()).next_multiple_of(8);
+        bytes = whole.get(used..).unwrap_or_default();
+    }
+    Some(Chain {
+        frames,
+        is_truncated: called.is_truncated != 0,
+    })
+}
+
+fn frame(head: &WirePythonFrame, file: &[u8], function: &[u8], table: &[u8]) -> Frame {
+    let known = head.code_offset != NOT_COUNTED;
+    Frame {
+        file: text::decode(file, head.file_width),
+        function: text::decode(function, head.function_width).filter(|name| name != NO_FUNCTION),
+        line: known
+            .then(|| linetable::line(table, head.first_line, head.code_offset))
+            .flatten(),
+        ..Frame::unknown(Language::Python)
+    }
+}

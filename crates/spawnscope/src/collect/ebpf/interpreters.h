@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * Which interpreter runs a process, by the file that the kernel executes for it, never by a name. */
+#pragma once
+
+/* What the executables are that were met so far. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, EXECUTABLES);
+	__type(key, struct WireExecutable);
+	__type(value, struct WireInterpreter);
+} executables SEC(".maps");
+
+/* The reader is woken, so that the process's launches are soon understood. */
+static __always_inline void emit_executable(struct WireTask *task, struct WireExecutable *executable, __u32 pid)
+{
+	struct WireExecutableMet *met;
+	RESERVE(met, KIND_EXECUTABLE_MET, bpf_ktime_get_ns(), task);
+	met->executable = *executable;
+	met->pid = pid;
+	met->reserved = 0;
+	bpf_ringbuf_submit(met, BPF_RB_FORCE_WAKEUP);
+}
+
+/* What runs a thread's process; NULL where it is not known yet, which the collector is told once for each executable. */
+static __noinline struct WireInterpreter *interpreter_of(struct task_struct *p, struct WireTask *task)
+{
+	struct WireInterpreter pending = {};
+	struct WireExecutable executable = {};
+	struct inode *inode = BPF_CORE_READ(p, mm, exe_file, f_inode);
+	if (!inode)
+		return NULL;
+	executable.inode = BPF_CORE_READ(inode, i_ino);
+	executable.device = BPF_CORE_READ(inode, i_sb, s_dev);
+	struct WireInterpreter *known = bpf_map_lookup_elem(&executables, &executable);
+	if (known)
+		return known->kind == INTERPRETER_PENDING ? NULL : known;
+	long failed = bpf_map_update_elem(&executables, &executable, &pending, BPF_NOEXIST);
+	if (!failed)
+		emit_executable(task, &executable, visible_tid(p->group_leader));
+	else if (failed != -EEXIST) /* another CPU may have met it just now */
+		count_lost(KIND_EXECUTABLE_MET);
+	return NULL;
+}

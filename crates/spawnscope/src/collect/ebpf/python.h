@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * Where in a Python program a launch is asked for: the frames of the thread that forks, read at its fork, while they stand
+ * still. What each of them was doing is told with its code's table of lines, which the collector decodes. A process whose
+ * memory is not as its interpreter's layout says tells nothing. */
+#pragma once
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LAYOUTS);
+	__type(key, __u32);
+	__type(value, struct WirePython);
+} python_layouts SEC(".maps");
+
+/* Bits of PyASCIIObject.state: two for interning, three for the bytes of a character, then these. */
+#define TEXT_COMPACT 0x20
+#define TEXT_ASCII 0x40
+/* enum _frameowner: from here on it is no frame of a program's, but marks where C code entered the interpreter. */
+#define OWNED_BY_INTERPRETER 3
+#define OWNED_BY_C_STACK 4
+/* Lengths, the character's width and the type's address have the same places in all versions with a global lock. */
+#define OBJECT_TYPE 8
+#define OBJECT_SIZE 16
+#define BYTES_DATA 32
+
+/* One for each CPU, as `scratches`, but larger than values of maps by CPU may be: the collector sets their number. Behind
+ * the bytes of a record there is room for one frame more, with its names and its table. */
+struct python_scratch {
+	struct WirePythonCalled called;
+	char data[PYTHON_DATA_BYTES + PYTHON_FRAME_BYTES];
+	/* Pieces of the process's memory, and room for the last field that could begin in them. */
+	char frame[PYTHON_PIECE_BYTES + 8], code[PYTHON_PIECE_BYTES + 8];
+	__u64 thread, tid, next, code_type;
+	__u32 layout, used, told, width;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct python_scratch);
+} python_scratches SEC(".maps");
+
+static __always_inline struct python_scratch *python_scratch_of_this_cpu(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	return bpf_map_lookup_elem(&python_scratches, &cpu);
+}
+
+/* A field of a piece that was read; offsets are the layout's, which the verifier cannot know. */
+#define FIELD(type, piece, offset) (*(type *)&(piece)[(offset) & (PYTHON_PIECE_BYTES - 1)])
+
+static __always_inline __u64 user_pointer(__u64 address)
+{
+	__u64 value = 0;
+	return bpf_probe_read_user(&value, sizeof(value), (void *)address) ? 0 : value;
+}
+
+/* Puts the characters of a string behind the data; 0 bytes when it is odd, or too long to be told whole. Not static for the
+ * verifier's sake, as `step_up`. */
+__noinline int add_python_text(__u64 object, __u32 most)
+{
+	struct {
+		__u64 length, hash;
+		__u32 state;
+	} head;
+	struct python_scratch *scratch = python_scratch_of_this_cpu();
+	if (!scratch || most > PYTHON_FILE_BYTES)
+		return 0;
+	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout);
+	__u32 used = scratch->used;
+	if (!layout || used > PYTHON_DATA_BYTES + PYTHON_HEAD_BYTES ||
+	    bpf_probe_read_user(&head, sizeof(head), (void *)object + OBJECT_SIZE))
+		return 0;
+	scratch->width = head.state >> 2 & 7;
+	if (!(head.state & TEXT_COMPACT) || head.length > most)
+		return 0;
+	__u64 bytes = head.length * scratch->width;
+	__u32 start = head.state & TEXT_ASCII ? layout->ascii_text : layout->other_text;
+	if (bytes > most || bpf_probe_read_user(&scratch->data[used], bytes, (void *)object + start))
+		return 0;
+	scratch->used = used + bytes;
+	return bytes;
+}
+
+/* The table of lines, or as much as there is room for. */
+static __always_inline __u32 add_table(struct python_scratch *scratch, __u64 object)
+{
+	__u64 bytes = user_pointer(object + OBJECT_SIZE);
+	__u32 used = scratch->used;
+	if (bytes > PYTHON_TABLE_BYTES)
+		bytes = PYTHON_TABLE_BYTES;
+	if (used > PYTHON_DATA_BYTES + PYTHON_HEAD_BYTES ||
+	    bpf_probe_read_user(&scratch->data[used], bytes, (void *)object + BYTES_DATA))
+		return 0;
+	scratch->used = used + bytes;
+	return bytes;
+}
+
+/* How far into its code a frame is; NOT_COUNTED when that is not within it. */
+static __always_inline __u32 code_offset(struct python_scratch *scratch, const struct WirePython *layout, __u64 code)
+{
+	__u64 at = FIELD(__u64, scratch->frame, layout->frame_instruction) - (code + layout->code_instructions);
+	return at < FIELD(__u64, scratch->code, OBJECT_SIZE) * 2 ? at : NOT_COUNTED;
+}
+
+/* Tells the frame whose code object this is. */
+static __always_inline bool add_frame(struct python_scratch *scratch, const struct WirePython *layout, __u64 code)
+{
+	__u32 start = (scratch->used + 7) & ~7;
+	if (start > PYTHON_DATA_BYTES ||
+	    bpf_probe_read_user(scratch->code, layout->code_instructions & (PYTHON_PIECE_BYTES - 1), (void *)code) ||
+	    FIELD(__u64, scratch->code, OBJECT_TYPE) != scratch->code_type)
+		return false;
+	struct WirePythonFrame *frame = (void *)&scratch->data[start];
+	scratch->used = start + sizeof(*frame);
+	frame->first_line = FIELD(__u32, scratch->code, layout->code_first_line);
+	frame->code_offset = code_offset(scratch, layout, code);
+	__u64 file = FIELD(__u64, scratch->code, layout->code_file), name = FIELD(__u64, scratch->code, layout->code_function);
+	frame->file_bytes = add_python_text(file, PYTHON_FILE_BYTES);
+	frame->file_width = scratch->width;
+	frame->function_bytes = add_python_text(name, PYTHON_FUNCTION_BYTES);
+	frame->function_width = scratch->width;
+	frame->table_bytes = add_table(scratch, FIELD(__u64, scratch->code, layout->code_lines));
+	return true;
+}
+
+/* Tells one frame and goes on to its caller; 0 when it could or should not. Not static, as above. */
+__noinline int add_python_frame(void)
+{
+	struct python_scratch *scratch = python_scratch_of_this_cpu();
+	if (!scratch)
+		return 0;
+	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout);
+	if (!layout || bpf_probe_read_user(scratch->frame, (layout->frame_owner + 1) & (PYTHON_PIECE_BYTES - 1), (void *)scratch->next))
+		return 0;
+	__u8 owner = FIELD(__u8, scratch->frame, layout->frame_owner);
+	if (owner > OWNED_BY_C_STACK)
+		return 0;
+	if (owner < OWNED_BY_INTERPRETER) {
+		/* The lowest bits say how the reference is counted (3.14). */
+		__u64 code = FIELD(__u64, scratch->frame, layout->frame_code) & ~7ULL;
+		if (scratch->told == PYTHON_FRAMES || !add_frame(scratch, layout, code))
+			return 0;
+		scratch->told++;
+	}
+	scratch->next = FIELD(__u64, scratch->frame, layout->frame_caller);
+	return 1;
+}
+
+/* What is to be added to the addresses of the file that holds the interpreter; 0 when it is not known. A program
+ * that is linked with a library has an address of it in a slot, from its first call on at the latest. */
+static __always_inline bool python_bias(const struct WirePython *layout, __u64 program_bias, __u64 *bias)
+{
+	if (!layout->slot) {
+		*bias = program_bias;
+		return true;
+	}
+	__u64 function = user_pointer(layout->slot + program_bias);
+	*bias = function - layout->slot_function;
+	return function && !(*bias & 0xfff);
+}
+
+/* Looks whether this is the thread that is looked for, and goes on in the interpreter's list; 0 at its end or the thread.
+ * Not static, as above. */
+__noinline int pass_python_thread(void)
+{
+	struct python_scratch *scratch = python_scratch_of_this_cpu();
+	if (!scratch)
+		return 0;
+	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout);
+	__u64 thread = scratch->next;
+	if (!layout || !thread)
+		return 0;
+	if (user_pointer(thread + layout->thread_id) == scratch->tid) {
+		scratch->thread = thread;
+		return 0;
+	}
+	scratch->next = user_pointer(thread + layout->thread_next);
+	return 1;
+}
+
+/* The interpreter's newest thread; 0 when it is not found. In a process with several interpreters a thread may be in the lists
+ * of several. */
+static __always_inline __u64 newest_python_thread(const struct WirePython *layout, __u64 bias)
+{
+	__u64 interpreter = user_pointer(layout->runtime + bias + layout->runtime_interpreters);
+	if (!interpreter || user_pointer(interpreter + layout->interpreter_next))
+		return 0;
+	return user_pointer(interpreter + layout->interpreter_threads);
+}
+
+/* Begins with the innermost frame of this thread; false when that is not found. */
+static __always_inline bool begin_python(struct python_scratch *scratch, struct task_struct *parent, __u32 number)
+{
+	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &number);
+	__u64 bias;
+	if (!layout || !python_bias(layout, BPF_CORE_READ(parent, mm, start_code) - layout->code_start, &bias))
+		return false;
+	struct pid *pid = BPF_CORE_READ(parent, thread_pid);
+	__u32 namespace;
+	scratch->tid = pid_at_level(pid, BPF_CORE_READ(pid, level), &namespace);
+	scratch->layout = number;
+	scratch->thread = 0;
+	scratch->next = newest_python_thread(layout, bias);
+	for (int i = 0; i < PYTHON_THREADS; i++)
+		if (!pass_python_thread())
+			break;
+	__u64 thread = scratch->thread;
+	if (!thread)
+		return false;
+	__u64 holder = layout->thread_c_frame ? user_pointer(thread + layout->thread_c_frame) : thread;
+	scratch->next = user_pointer(holder + layout->holder_frame);
+	scratch->code_type = layout->code_type + bias;
+	scratch->used = scratch->told = 0;
+	return scratch->next;
+}
+
+/* Tells where the parent, a process of the interpreter with this layout, asked for a launch. */
+static __always_inline void tell_python(struct task_struct *parent, __u32 layout, struct WireTask *child, __u64 now)
+{
+	struct python_scratch *scratch = python_scratch_of_this_cpu();
+	if (!scratch || !begin_python(scratch, parent, layout))
+		return;
+	/* There may be a mark of C code between any two. */
+	for (int i = 0; i < 2 * PYTHON_FRAMES && scratch->next; i++)
+		if (!add_python_frame())
+			break;
+	__u32 used = scratch->used;
+	if (!scratch->told || used > PYTHON_DATA_BYTES + PYTHON_FRAME_BYTES)
+		return;
+	fill_header(&scratch->called.header, KIND_PYTHON_CALLED, now, child);
+	scratch->called.is_truncated = scratch->next != 0;
+	scratch->called.bytes = used;
+	if (bpf_ringbuf_output(&events, scratch, sizeof(scratch->called) + used, wakeup_flag()))
+		count_lost(KIND_PYTHON_CALLED);
+}

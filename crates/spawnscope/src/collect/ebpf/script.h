@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * The call chain of a script, put together from what is read of its interpreter's memory. */
+#pragma once
+
+/* Tracepoints run with preemption off, so one for each CPU is enough. It lies here and not on the stack also because functions
+ * that are verified by themselves can be handed nothing else. */
+struct script {
+	struct WireScriptCalled called;
+	/* The last string read may begin anywhere within the room for data. */
+	char data[SCRIPT_DATA_BYTES + SCRIPT_FILE_BYTES];
+	/* What the addresses in the file lack to those in the process. */
+	__u64 bias;
+	/* The line at which the process was created cannot be known. */
+	__u32 doubt;
+	union {
+		struct bash_state {
+			struct WireBash layout;
+			/* The next element of BASH_SOURCE, FUNCNAME and BASH_LINENO. */
+			__u64 elements[3];
+			/* The last of BASH_LINENO. */
+			__u64 last;
+			__u32 count;
+			__u32 running_trap;
+			/* The walk of `bash_unwind`. */
+			__u64 unwind;
+			__u32 frame, overridden;
+			__u32 saved_line, saved_interactive;
+			__u32 entered_line, entered_aside;
+			bool entered;
+		} bash;
+		struct dash_state {
+			struct WireDash layout;
+			__u32 line, function_line;
+			/* What is being read, and how many lines of strings at most that are being evaluated; 0: none is. */
+			__u32 reads, counted;
+			/* Lines read of what is being read. */
+			__u32 read_lines;
+			/* It reads what the shell did that forked it. */
+			bool inherits;
+			/* A pipeline is being forked. */
+			bool pipeline;
+		} dash;
+	};
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct script);
+} scripts SEC(".maps");
+
+static __always_inline struct script *script_of_this_cpu(void)
+{
+	__u32 first = 0;
+	return bpf_map_lookup_elem(&scripts, &first);
+}
+
+static __always_inline bool read_user(void *to, __u32 bytes, __u64 address)
+{
+	return !bpf_probe_read_user(to, bytes, (void *)address);
+}
+
+/* A variable of the interpreter's; its address is that in the file. */
+static __always_inline bool read_number(struct script *script, __u32 *number, __u64 variable)
+{
+	return read_user(number, sizeof(*number), script->bias + variable);
+}
+
+static __always_inline bool read_pointer(struct script *script, __u64 *pointer, __u64 variable)
+{
+	return read_user(pointer, sizeof(*pointer), script->bias + variable);
+}
+
+/* Puts a string behind the data; one that fills its room may have been cut, so it counts as not known. */
+static __always_inline bool add_text(struct script *script, __u64 address, __u32 room)
+{
+	__u32 used = script->called.data_bytes;
+	if (used > SCRIPT_DATA_BYTES)
+		return false;
+	long bytes = bpf_probe_read_user_str(&script->data[used], room, (void *)address);
+	if (bytes <= 0)
+		return false;
+	if (bytes == room) {
+		script->data[used] = 0;
+		bytes = 1;
+	}
+	script->called.data_bytes = used + bytes;
+	return true;
+}
+
+/* An empty string: what belongs here is not known. */
+static __always_inline bool add_nothing(struct script *script)
+{
+	__u32 used = script->called.data_bytes;
+	if (used > SCRIPT_DATA_BYTES)
+		return false;
+	script->data[used] = 0;
+	script->called.data_bytes = used + 1;
+	return true;
+}
+
+static __always_inline void begin_script(struct script *script, __u32 interpreter, __u64 code_start,
+					 struct task_struct *parent)
+{
+	script->bias = BPF_CORE_READ(parent, mm, start_code) - code_start;
+	script->called.interpreter = interpreter;
+	script->called.flags = 0;
+	script->called.frames = 0;
+	script->called.known_lines = SCRIPT_FRAMES + 1;
+	script->called.data_bytes = 0;
+}
+
+static __always_inline void emit_script(struct script *script, struct WireTask *task, __u64 now)
+{
+	__u32 bytes = script->called.data_bytes;
+	if (bytes > SCRIPT_DATA_BYTES)
+		return;
+	fill_header(&script->called.header, KIND_SCRIPT_CALLED, now, task);
+	if (bpf_ringbuf_output(&events, script, sizeof(script->called) + bytes, wakeup_flag()))
+		count_lost(KIND_SCRIPT_CALLED);
+}

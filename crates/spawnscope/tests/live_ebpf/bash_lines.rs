@@ -1,0 +1,304 @@
+//! The lines of bash scripts that ask for launches: every shape in which bash forks, each with the chain it must have.
+
+use std::fs;
+
+use crate::support::LiveTest;
+use crate::support::chains::{asked, chain_of};
+use crate::support::needs::Need;
+use crate::support::run::Record;
+use crate::support::workloads::path;
+
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "bash_functions_and_sourced_files_have_their_whole_chain",
+            needs: NEEDS,
+            run: functions,
+        },
+        LiveTest {
+            name: "bash_substitutions_subshells_and_pipelines_have_their_line",
+            needs: NEEDS,
+            run: forks,
+        },
+        LiveTest {
+            name: "bash_compound_commands_in_subshells_have_their_own_line",
+            needs: NEEDS,
+            run: compounds,
+        },
+        LiveTest {
+            name: "what_bash_evaluates_is_asked_for_where_it_was_begun",
+            needs: NEEDS,
+            run: evaluations,
+        },
+        LiveTest {
+            name: "the_commands_of_traps_stand_at_no_line_of_the_script",
+            needs: NEEDS,
+            run: traps,
+        },
+        LiveTest {
+            name: "what_bash_gets_without_a_file_is_in_no_file",
+            needs: NEEDS,
+            run: without_file,
+        },
+        LiveTest {
+            name: "a_deep_recursion_is_cut_and_says_so",
+            needs: NEEDS,
+            run: recursion,
+        },
+    ]
+}
+
+/// Records a script, in which `t` is a small program, and holds the chains of the launches with these labels against what they
+/// must be. `others` are files that it may read.
+#[track_caller]
+fn expect(script: &str, others: &[(&str, &str)], truth: &[(&str, &str)]) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let tiny = path("tiny").display().to_string();
+    for (name, text) in others.iter().chain(&[("main.sh", script)]) {
+        fs::write(directory.path().join(name), text.replace("@t", &tiny)).expect("a script");
+    }
+    let record = Record::new();
+    let main = directory.path().join("main.sh");
+    record.run(["bash".as_ref(), main.as_os_str()]).expect_code(0);
+    let asked = asked(&record.file());
+    for (label, chain) in truth {
+        assert_eq!(chain_of(&asked, label), *chain, "of {label}");
+    }
+}
+
+fn functions() {
+    let script = "\
+@t top
+f() {
+  @t in_f\"$1\"
+}
+f 1
+g() { f 2; }
+
+  g
+main() {
+  f 3
+}
+main
+. \"${0%/*}/library.sh\"
+of_library 2
+";
+    let library = "\
+of_library() {
+  @t of_library\"$1\"
+}
+@t sourced
+of_library 1
+";
+    let truth = [
+        ("top", "main.sh:1"),
+        ("in_f1", "main.sh:3 f < main.sh:5"),
+        ("in_f2", "main.sh:3 f < main.sh:6 g < main.sh:8"),
+        ("in_f3", "main.sh:3 f < main.sh:10 main < main.sh:12"),
+        ("sourced", "library.sh:4 < main.sh:13"),
+        ("of_library1", "library.sh:2 of_library < library.sh:5 < main.sh:13"),
+        ("of_library2", "library.sh:2 of_library < main.sh:14"),
+    ];
+    expect(script, &[("library.sh", library)], &truth);
+}
+
+fn forks() {
+    let script = "\
+f() {
+  @t in_f\"$1\"
+}
+x=$(@t substituted1; @t substituted2; :)
+x=$(f 1; :)
+x=`@t backquoted; :`
+@t pipe1 | @t pipe2 | @t pipe3
+@t background &
+wait
+(@t subshell1; @t subshell2; :)
+f 2 | @t behind_f
+f 3 &
+wait
+(f 4; :)
+for i in $(@t in_words; :); do :; done
+if @t condition; then @t body; fi
+case $(@t subject; :) in *) @t branch ;; esac
+[[ $(@t tested; :) ]]
+time @t timed
+! @t negated
+@t argument <(@t process_substitution; :) last
+@t here <<< $(@t here_string; :)
+echo $(echo $(@t nested; :); :)
+a && @t never || @t either
+";
+    let truth = [
+        ("substituted1", "main.sh:4"),
+        ("substituted2", "main.sh:4"),
+        ("in_f1", "main.sh:2 f < main.sh:5"),
+        ("backquoted", "main.sh:6"),
+        ("pipe1", "main.sh:7"),
+        ("pipe2", "main.sh:7"),
+        ("pipe3", "main.sh:7"),
+        ("background", "main.sh:8"),
+        ("subshell1", "main.sh:10"),
+        ("subshell2", "main.sh:10"),
+        ("in_f2", "main.sh:2 f < main.sh:11"),
+        ("behind_f", "main.sh:11"),
+        ("in_f3", "main.sh:2 f < main.sh:12"),
+        ("in_f4", "main.sh:2 f < main.sh:14"),
+        ("in_words", "main.sh:15"),
+        ("condition", "main.sh:16"),
+        ("body", "main.sh:16"),
+        ("subject", "main.sh:17"),
+        ("branch", "main.sh:17"),
+        ("tested", "main.sh:18"),
+        ("timed", "main.sh:19"),
+        ("negated", "main.sh:20"),
+        ("process_substitution", "main.sh:21"),
+        ("last", "main.sh:21"),
+        ("here_string", "main.sh:22"),
+        ("here", "main.sh:22"),
+        ("nested", "main.sh:23"),
+        ("either", "main.sh:24"),
+    ];
+    expect(script, &[], &truth);
+}
+
+/// Bash itself has no line for these when it forks for them.
+fn compounds() {
+    let script = "\
+f() {
+
+  echo x | while read -r a; do
+    @t in_while
+  done
+  {
+    @t in_group; :
+  } | @t behind_group
+  for i in 1; do
+    @t in_for
+  done &
+  wait
+  while read -r a; do
+    @t in_body
+  done < <(@t in_redirection; echo b)
+  x=$(while @t in_test; do
+    break; done; :)
+}
+f
+";
+    let truth = [
+        ("in_while", "main.sh:4 f < main.sh:19"),
+        ("in_group", "main.sh:7 f < main.sh:19"),
+        ("behind_group", "main.sh:8 f < main.sh:19"),
+        ("in_for", "main.sh:10 f < main.sh:19"),
+        ("in_body", "main.sh:14 f < main.sh:19"),
+        // Nothing tells where it stands.
+        ("in_redirection", "main.sh:? f < main.sh:19"),
+    ];
+    expect(script, &[], &truth);
+
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let main = directory.path().join("main.sh");
+    fs::write(&main, "\n:\n:; echo x | while read -r a; do\n  :\ndone\n\n:").expect("a script");
+    let record = Record::new();
+    record.run(["bash".as_ref(), main.as_os_str()]).expect_code(0);
+    let chains: Vec<_> = asked(&record.file()).into_iter().map(|(_, chain)| chain).collect();
+    assert_eq!(chains, ["main.sh:3", "main.sh:3"], "both sides of the pipeline");
+}
+
+fn evaluations() {
+    let script = "\
+f() {
+  @t in_f\"$1\"
+}
+eval '@t evaluated; f 1'
+lines='
+@t first
+f 2'
+eval \"$lines\"
+g() {
+  eval \"$lines\"
+
+}
+lines='
+@t second
+f 3'
+g
+mapfile -C 'f 4;:' -c 1 < <(echo x)
+";
+    let truth = [
+        ("evaluated", "main.sh:4"),
+        ("in_f1", "main.sh:2 f < main.sh:4"),
+        ("first", "main.sh:8"),
+        ("in_f2", "main.sh:2 f < main.sh:8"),
+        ("second", "main.sh:10 g < main.sh:16"),
+        ("in_f3", "main.sh:2 f < main.sh:10 g < main.sh:16"),
+        ("in_f4", "main.sh:2 f < main.sh:17"),
+    ];
+    expect(script, &[], &truth);
+}
+
+fn traps() {
+    let script = "\
+f() {
+  @t in_f\"$1\"
+}
+trap 'f 1; @t in_trap' USR1
+kill -USR1 $$
+trap 'f 2; @t at_error' ERR
+false
+trap - ERR
+trap '
+f 3
+@t at_exit' EXIT
+:
+";
+    let truth = [
+        ("in_f1", "main.sh:2 f < main.sh:?"),
+        ("in_trap", "main.sh:?"),
+        ("in_f2", "main.sh:2 f < main.sh:7"),
+        ("at_error", "main.sh:7"),
+        ("in_f3", "main.sh:2 f < main.sh:?"),
+        ("at_exit", "main.sh:?"),
+    ];
+    expect(script, &[], &truth);
+}
+
+fn without_file() {
+    let script = "\
+export -f f
+f() { @t in_f\"$1\"; }
+export -f f
+bash -c '@t given
+main() {
+  @t in_main; :
+}
+main'
+echo '@t piped
+g() { @t in_g; }
+g' | bash
+bash -c 'f 1
+:'
+";
+    let truth = [
+        ("given", "?:1"),
+        ("in_main", "?:3 main < ?:5"),
+        ("piped", "?:1"),
+        ("in_g", "?:2 g < ?:3"),
+    ];
+    expect(script, &[], &truth);
+}
+
+fn recursion() {
+    let script = "\
+f() {
+  if (($1 == 0)); then @t deep; else f $(($1 - 1)); fi
+}
+f 40
+";
+    let frames = ["main.sh:2 f"; 32].join(" < ");
+    expect(script, &[], &[("deep", &format!("{frames} < ..."))]);
+    let whole = format!("{} < main.sh:4", ["main.sh:2 f"; 31].join(" < "));
+    expect(&script.replace("40", "30"), &[], &[("deep", &whole)]);
+}

@@ -1,0 +1,249 @@
+//! The lines of dash scripts that ask for launches: every shape in which dash forks, each with the place it must have. Dash keeps
+//! no callers, and of a function not the file: these are unknown, never guessed.
+
+use std::fs;
+
+use crate::support::LiveTest;
+use crate::support::chains::{asked, chain_of};
+use crate::support::needs::Need;
+use crate::support::run::Record;
+use crate::support::workloads::path;
+
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "dash_commands_and_pipelines_have_their_line",
+            needs: NEEDS,
+            run: commands,
+        },
+        LiveTest {
+            name: "dash_subshells_and_substitutions_have_their_line",
+            needs: NEEDS,
+            run: subshells,
+        },
+        LiveTest {
+            name: "dash_functions_have_their_line_but_no_file",
+            needs: NEEDS,
+            run: functions,
+        },
+        LiveTest {
+            name: "dash_names_the_file_that_it_reads_and_no_line_of_what_it_evaluates",
+            needs: NEEDS,
+            run: other_texts,
+        },
+        LiveTest {
+            name: "dash_has_no_file_for_what_it_is_given",
+            needs: NEEDS,
+            run: without_file,
+        },
+        LiveTest {
+            name: "dash_is_known_without_a_cache_that_can_be_written",
+            needs: NEEDS,
+            run: without_cache,
+        },
+    ]
+}
+
+/// Records a script, in which `@t` is a small program, and holds the chains of the launches with these labels against what they
+/// must be. `others` are files that it may read.
+#[track_caller]
+fn expect(script: &str, others: &[(&str, &str)], truth: &[(&str, &str)]) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let tiny = path("tiny").display().to_string();
+    for (name, text) in others.iter().chain(&[("main.sh", script)]) {
+        fs::write(directory.path().join(name), text.replace("@t", &tiny)).expect("a script");
+    }
+    let record = Record::new();
+    let main = directory.path().join("main.sh");
+    record.run(["dash".as_ref(), main.as_os_str()]).expect_code(0);
+    let asked = asked(&record.file());
+    for (label, chain) in truth {
+        assert_eq!(chain_of(&asked, label), *chain, "of {label}");
+    }
+}
+
+fn commands() {
+    let script = "\
+@t top
+if @t condition; then @t body; fi
+
+@t pipe1 | @t pipe2 | @t pipe3
+@t background &
+wait
+for i in 1 2; do
+  @t \"loop$i\" | @t \"behind$i\"
+  @t \"single$i\"
+done
+@t several \\
+  words
+! @t negated
+false || @t either
+echo built-in | @t behind_built_in
+case $(@t subject; :) in *) @t branch ;; esac
+@t here <<X
+$(@t in_here; :)
+X
+exit 0
+";
+    let truth = [
+        ("top", "main.sh:1"),
+        ("condition", "main.sh:2"),
+        ("body", "main.sh:2"),
+        ("pipe1", "main.sh:4"),
+        ("pipe2", "main.sh:4"),
+        ("pipe3", "main.sh:4"),
+        ("background", "main.sh:5"),
+        ("loop1", "main.sh:8"),
+        ("behind1", "main.sh:8"),
+        ("single1", "main.sh:9"),
+        ("loop2", "main.sh:8"),
+        ("behind2", "main.sh:8"),
+        ("single2", "main.sh:9"),
+        ("words", "main.sh:11"),
+        ("negated", "main.sh:13"),
+        ("either", "main.sh:14"),
+        ("(dash)", "main.sh:15"),
+        ("behind_built_in", "main.sh:15"),
+        ("branch", "main.sh:16"),
+    ];
+    expect(
+        &script.replace("$(@t subject; :)", "x").replace("$(@t in_here; :)", ""),
+        &[],
+        &truth,
+    );
+}
+
+fn subshells() {
+    let script = "\
+:
+(@t subshell1; @t subshell2; :)
+x=$(@t substituted; :)
+x=$(:
+  @t on_two_lines; :
+)
+x=`@t quoted; :`
+x=`@t quoted1 | @t quoted2; :`
+echo x | while read -r a; do
+  @t in_while
+done
+{
+  @t in_group; :
+} | @t behind_group
+f() {
+
+  x=`@t quoted_in_f; :`
+}
+f
+(
+  x=`@t quoted_in_subshell; :`
+  @t after_it; :
+)
+";
+    let truth = [
+        ("subshell1", "main.sh:2"),
+        ("subshell2", "main.sh:2"),
+        ("substituted", "main.sh:3"),
+        // Dash counts such a command where it ends.
+        ("on_two_lines", "main.sh:6"),
+        ("quoted", "main.sh:7"),
+        ("quoted1", "main.sh:8"),
+        ("quoted2", "main.sh:8"),
+        ("in_while", "main.sh:10"),
+        ("in_group", "main.sh:13"),
+        ("behind_group", "main.sh:14"),
+        ("quoted_in_f", "?:17 f < ..."),
+        ("quoted_in_subshell", "main.sh:21"),
+        ("after_it", "main.sh:22"),
+    ];
+    expect(script, &[], &truth);
+}
+
+fn functions() {
+    let script = "\
+f() {
+  @t in_f\"$1\"
+}
+
+f 1
+g() {
+  f 2
+  @t in_g
+}
+g
+(f 3; :)
+f 4 | @t behind_f
+set_() { set -- x y; @t in_set; }
+set_
+@t after
+";
+    let truth = [
+        ("in_f1", "?:2 f < ..."),
+        ("in_f2", "?:2 f < ..."),
+        ("in_g", "?:8 g < ..."),
+        ("in_f3", "?:2 f < ..."),
+        ("in_f4", "?:2 f < ..."),
+        ("behind_f", "main.sh:12"),
+        // Its name went with its parameters.
+        ("in_set", "?:13 < ..."),
+        ("after", "main.sh:15"),
+    ];
+    expect(script, &[], &truth);
+}
+
+fn other_texts() {
+    let script = "\
+. \"${0%/*}/library.sh\"
+of_library
+eval '@t evaluated'
+eval 'of_library 2'
+f() {
+  eval '@t evaluated_in_f'
+}
+f
+trap '@t trapped' USR1
+kill -USR1 $$
+@t after
+";
+    let library = "\
+of_library() { @t of_library\"$1\"; }
+
+@t sourced
+eval '@t evaluated_there'
+x=$(@t substituted_there; :)
+";
+    let truth = [
+        ("sourced", "library.sh:3 < ..."),
+        ("evaluated_there", ""),
+        ("substituted_there", "library.sh:5 < ..."),
+        ("of_library", "?:1 of_library < ..."),
+        ("evaluated", "main.sh:?"),
+        ("of_library2", "?:? of_library < ..."),
+        ("evaluated_in_f", "?:? f < ..."),
+        ("trapped", "main.sh:?"),
+        ("after", "main.sh:11"),
+    ];
+    expect(script, &[("library.sh", library)], &truth);
+}
+
+fn without_file() {
+    let tiny = path("tiny").display().to_string();
+    let chain = |script: &str, label: &str| {
+        let record = Record::new();
+        record.run(["dash", "-c", &script.replace("@t", &tiny)]).expect_code(0);
+        chain_of(&asked(&record.file()), label).to_owned()
+    };
+    assert_eq!(chain("@t one; :", "one"), "?:1");
+    assert_eq!(chain("\n\n@t three\n:", "three"), "?:3");
+    assert_eq!(chain("f() {\n@t two\n}\n f", "two"), "?:2 f < ...");
+    assert_eq!(chain("echo '\n@t piped' | dash", "piped"), "?:2");
+}
+
+fn without_cache() {
+    let record = Record::new();
+    let script = format!("{} one; :", path("tiny").display());
+    let mut command = record.command(["dash", "-c", &script]);
+    crate::support::run::run(command.env("XDG_CACHE_HOME", "/proc/no/such/folder")).expect_code(0);
+    assert_eq!(chain_of(&asked(&record.file()), "one"), "?:1");
+}

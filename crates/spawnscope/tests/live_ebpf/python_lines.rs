@@ -1,0 +1,485 @@
+//! Lines of Python programs: a script launches from every shape of code, under each interpreter that is found, and every
+//! chain must be the right one. `SPAWNSCOPE_TEST_PYTHONS` names further interpreters, separated by colons.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use spawnscope::analyze::Forest;
+use spawnscope::event::Language;
+use spawnscope::record::RecordingFile;
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::run::{Record, Running, run};
+use crate::support::workloads::{path, script};
+
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc, Need::Python];
+const SCRIPT: &str = "python_lines.py";
+/// More frames are not told.
+const MOST_FRAMES: usize = 48;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "every_shape_of_python_code_has_its_lines",
+            needs: NEEDS,
+            run: shapes,
+        },
+        LiveTest {
+            name: "a_launch_through_the_standard_library_has_its_frames",
+            needs: NEEDS,
+            run: standard_library,
+        },
+        LiveTest {
+            name: "a_python_chain_that_is_too_deep_is_truncated",
+            needs: NEEDS,
+            run: deep,
+        },
+        LiveTest {
+            name: "python_code_from_the_command_line_a_module_and_standard_input_has_its_lines",
+            needs: NEEDS,
+            run: ways_in,
+        },
+        LiveTest {
+            name: "a_python_that_is_met_on_the_way_is_soon_understood",
+            needs: NEEDS,
+            run: met,
+        },
+        LiveTest {
+            name: "a_program_that_is_named_python_gives_no_lines",
+            needs: NEEDS,
+            run: named_python,
+        },
+        LiveTest {
+            name: "a_python_without_its_symbols_gives_no_lines",
+            needs: NEEDS,
+            run: hidden,
+        },
+        LiveTest {
+            name: "a_python_that_says_it_is_another_version_gives_no_lines",
+            needs: NEEDS,
+            run: wrong_version,
+        },
+    ]
+}
+
+/// A frame as the tests state it: function (empty: none), file and line (0: unknown).
+type Place = (String, String, u32);
+
+fn place(function: &str, file: &str, line: u32) -> Place {
+    (function.to_owned(), file.to_owned(), line)
+}
+
+/// The chain of a launch.
+#[derive(Debug, PartialEq)]
+struct Called {
+    frames: Vec<Place>,
+    is_truncated: bool,
+}
+
+impl Called {
+    /// Without the frames of the standard library.
+    fn own(self) -> Vec<Place> {
+        let is_own = |place: &Place| !place.1.contains("/lib/python3.") && !place.1.starts_with("<frozen ");
+        self.frames.into_iter().filter(is_own).collect()
+    }
+}
+
+/// A recording of launches that pass their names to the program `tiny`.
+struct Chains(spawnscope::record::reader::Recording);
+
+impl Chains {
+    fn of(file: &Path) -> Chains {
+        Chains(
+            RecordingFile::open(file)
+                .and_then(|file| file.read())
+                .expect("a recording"),
+        )
+    }
+
+    /// The chain of the launch of this name; `None`: it has none. A shell's launch has the name of what it runs.
+    #[track_caller]
+    fn called(&self, name: &str) -> Option<Called> {
+        let forest = Forest::grow(&self.0);
+        let (plain, by_shell) = (format!("\0{name}\0"), format!("/tiny {name};"));
+        let has_name = |argv: &[u8]| {
+            let names = [plain.as_bytes(), by_shell.as_bytes()];
+            names
+                .iter()
+                .any(|name| argv.windows(name.len()).any(|part| part == *name))
+        };
+        let named = forest
+            .launches
+            .iter()
+            .filter(|launch| launch.execs.last().is_some_and(|exec| has_name(exec.argv)));
+        let named: Vec<_> = named.collect();
+        let ids: HashSet<_> = named.iter().map(|launch| launch.id).collect();
+        let outermost: Vec<_> = named
+            .iter()
+            .filter(|launch| launch.parent.is_none_or(|parent| !ids.contains(&parent)))
+            .collect();
+        assert_eq!(outermost.len(), 1, "launches of the name {name}");
+        let mut frames = forest.frames(Some(outermost[0].script_stack?));
+        let text = |bytes: Option<&[u8]>| bytes.map_or(String::new(), |bytes| bytes.escape_ascii().to_string());
+        let places: Vec<Place> = frames
+            .by_ref()
+            .map(|frame| {
+                assert_eq!((frame.language, frame.module), (Language::Python, None));
+                (text(frame.function), text(frame.file), frame.line.unwrap_or(0))
+            })
+            .collect();
+        Some(Called {
+            frames: places,
+            is_truncated: frames.is_truncated(),
+        })
+    }
+
+    /// How many places in Python programs there are in the whole recording.
+    fn python_frames(&self) -> usize {
+        self.0
+            .frames
+            .iter()
+            .filter(|frame| frame.language == Language::Python)
+            .count()
+    }
+
+    #[track_caller]
+    fn expect_own(&self, name: &str, expected: &[Place]) {
+        let called = self.called(name).unwrap_or_else(|| panic!("no chain of {name}"));
+        assert!(!called.is_truncated, "{name}");
+        assert_eq!(called.own(), expected, "{name}");
+    }
+}
+
+/// Every interpreter of 3.11 or later that is found, with its version.
+fn interpreters() -> Vec<(PathBuf, u32)> {
+    let listed = |folder: PathBuf| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let is_python = |path: &PathBuf| {
+        let minor = path
+            .file_name()
+            .and_then(|name| name.to_str()?.strip_prefix("python3."));
+        minor.is_some_and(|minor| minor.parse::<u32>().is_ok())
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let named = std::env::var_os("SPAWNSCOPE_TEST_PYTHONS").unwrap_or_default();
+    let of_pyenv = std::env::var_os("HOME").map(|home| listed(PathBuf::from(home).join(".pyenv/versions")));
+    let folders = of_pyenv.into_iter().flatten().map(|version| version.join("bin"));
+    let in_folders = folders
+        .chain(std::env::split_paths(&path))
+        .flat_map(listed)
+        .filter(is_python);
+    let mut seen = HashSet::new();
+    in_folders
+        .chain(std::env::split_paths(&named))
+        .filter_map(|path| path.canonicalize().ok())
+        .filter(|path| is_elf(path) && seen.insert(path.clone()))
+        .filter_map(|path| Some((version(&path)?, path)))
+        .filter(|(version, _)| *version >= 11)
+        .map(|(version, path)| (path, version))
+        .collect()
+}
+
+fn is_elf(path: &Path) -> bool {
+    fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF"))
+}
+
+fn version(path: &Path) -> Option<u32> {
+    let finished = run(Command::new(path).args(["-c", "import sys; print(sys.version_info[1])"]));
+    finished.output().trim().parse().ok()
+}
+
+/// The workload under an interpreter.
+fn record_script(python: &Path) -> Chains {
+    let record = Record::new();
+    record.run([python, &script(SCRIPT), &path("tiny")]).expect_code(0);
+    Chains::of(&record.file())
+}
+
+/// The number of the line that ends with `# mark`.
+#[track_caller]
+fn line(mark: &str) -> u32 {
+    let text = fs::read_to_string(script(SCRIPT)).expect("the workload");
+    let end = format!("  # {mark}");
+    let found = text.lines().zip(1..).filter(|(line, _)| line.ends_with(&end));
+    let lines: Vec<u32> = found.map(|(_, number)| number).collect();
+    assert_eq!(lines.len(), 1, "lines with the mark {mark}");
+    lines[0]
+}
+
+/// Where a launch by a shape of code stands: functions with the marks of their lines, from the innermost outwards, then
+/// the line of the module that calls it.
+fn shape(functions: &[(&str, &str)], module: &str) -> Vec<Place> {
+    let file = script(SCRIPT).as_os_str().as_bytes().escape_ascii().to_string();
+    let modules = (!module.is_empty()).then_some(("", module));
+    let places = functions.iter().copied().chain(modules);
+    places
+        .map(|(function, mark)| place(function, &file, line(mark)))
+        .collect()
+}
+
+fn shapes() {
+    let found = interpreters();
+    assert!(!found.is_empty(), "an interpreter of Python 3.11 or later");
+    for (python, version) in found {
+        println!("{} (3.{version})", python.display());
+        let chains = record_script(&python);
+        for (name, functions, module) in SHAPES {
+            chains.expect_own(name, &shape(functions, module));
+        }
+        for number in 0..4 {
+            chains.expect_own(&format!("thread {number}"), &shape(&[("worker", "thread")], ""));
+        }
+        compiled(&chains);
+        assert_eq!(
+            chains.called("several interpreters"),
+            None,
+            "whose frames are the thread's?"
+        );
+    }
+}
+
+/// Name of a launch, functions and marks, mark of the module's line.
+type Shape = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+
+const SHAPES: &[Shape] = &[
+    ("function", &[("function", "function")], "main: function"),
+    ("method", &[("Builder.method", "method")], "main: method"),
+    (
+        "nested",
+        &[
+            ("Builder.decorated.<locals>.inner", "nested: inner"),
+            ("Builder.decorated", "nested: outer"),
+        ],
+        "main: nested",
+    ),
+    ("over lines", &[("over_lines", "over lines")], "main: over lines"),
+    (
+        "generator expression",
+        &[
+            (
+                "generator_expression.<locals>.<genexpr>",
+                "generator expression: inside",
+            ),
+            ("generator_expression", "generator expression: outside"),
+        ],
+        "main: generator expression",
+    ),
+    (
+        "generator",
+        &[("generator", "generator: inside"), ("consume", "generator: outside")],
+        "main: generator",
+    ),
+    ("coroutine", &[("coroutine", "coroutine")], "main: coroutine"),
+    ("os.fork", &[("forking", "os.fork")], "main: os.fork"),
+    ("os.system", &[("system", "os.system")], "main: os.system"),
+    ("os.posix_spawn", &[("spawn", "os.posix_spawn")], "main: os.posix_spawn"),
+    ("shell", &[("shell", "shell")], "main: shell"),
+    ("os.popen", &[("piped", "os.popen")], "main: os.popen"),
+    ("preexec_fn", &[("with_hook", "preexec_fn")], "main: preexec_fn"),
+    (
+        "in preexec_fn",
+        &[("hook", "in preexec_fn: hook"), ("with_hook", "preexec_fn")],
+        "main: preexec_fn",
+    ),
+    (
+        "behind threads",
+        &[("behind_threads", "behind threads")],
+        "main: behind threads",
+    ),
+    (
+        "multiprocessing",
+        &[
+            ("process", "multiprocessing: inside"),
+            ("forked_process", "multiprocessing: outside"),
+        ],
+        "main: multiprocessing",
+    ),
+    ("handler", &[("with_handlers", "handler")], "main: handler"),
+    (
+        "enter",
+        &[
+            ("Manager.__enter__", "enter: inside"),
+            ("managed", "enter, leave: outside"),
+        ],
+        "main: managed",
+    ),
+    (
+        "leave",
+        &[
+            ("Manager.__exit__", "leave: inside"),
+            ("managed", "enter, leave: outside"),
+        ],
+        "main: managed",
+    ),
+    ("partial", &[], "partial"),
+    ("lambda", &[("<lambda>", "lambda")], "lambda"),
+    ("module", &[], "module"),
+];
+
+/// What the workload compiles itself, from files that are not there.
+fn compiled(chains: &Chains) {
+    let around = |function: &str| {
+        shape(
+            &[(function, &format!("{function}: exec"))],
+            &format!("main: {function}"),
+        )
+    };
+    let with = |first: &[Place], function: &str| [first, &around(function)].concat();
+    for number in 1..=30 {
+        let first = [place("", "compiled.py", number)];
+        chains.expect_own(&format!("compiled {number}"), &with(&first, "compiled"));
+    }
+    let names = [("réunion", "é.py"), ("ветка", "ж.py"), ("𠀀", "🐍.py")];
+    for (number, (function, file)) in names.iter().enumerate() {
+        let [function, file] = [function, file].map(|name| name.as_bytes().escape_ascii().to_string());
+        let first = [place(&function, &file, 2), place("", &file, 3)];
+        chains.expect_own(&format!("name {number}"), &with(&first, "names"));
+    }
+    let first = [place("plain", "\\xff.py", 2), place("", "\\xff.py", 3)];
+    chains.expect_own("name 3", &with(&first, "names"));
+    chains.expect_own("early", &with(&[place("", "long.py", 2)], "long_table"));
+    chains.expect_own("late", &with(&[place("", "long.py", 0)], "long_table"));
+    chains.expect_own("long name", &with(&[place("", "", 1)], "long_name"));
+}
+
+fn standard_library() {
+    for (python, _) in interpreters() {
+        let called = record_script(&python).called("function").expect("a chain");
+        let functions: Vec<&str> = called.frames.iter().map(|place| place.0.as_str()).collect();
+        assert_eq!(
+            functions[..3],
+            ["Popen._execute_child", "Popen.__init__", "run"],
+            "{}",
+            python.display()
+        );
+        let source = fs::read_to_string(&called.frames[0].1).expect("the standard library");
+        for (place, text) in called
+            .frames
+            .iter()
+            .zip(["_fork_exec(", "self._execute_child(", "with Popen("])
+        {
+            let line = source.lines().nth(place.2 as usize - 1).expect("the line");
+            assert!(line.contains(text), "{}: {place:?} is {line}", python.display());
+        }
+    }
+}
+
+fn deep() {
+    for (python, _) in interpreters() {
+        let called = record_script(&python).called("deep").expect("a chain");
+        assert!(called.is_truncated, "{}", python.display());
+        assert_eq!(called.frames.len(), MOST_FRAMES);
+        let own = called.own();
+        assert_eq!(own[0].2, line("deep: end"));
+        assert!(
+            own[1..]
+                .iter()
+                .all(|place| (place.0.as_str(), place.2) == ("recursion", line("deep: call")))
+        );
+    }
+}
+
+fn ways_in() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let tiny = path("tiny");
+    let text = |name: &str| format!("import subprocess\n\nsubprocess.call([{tiny:?}, {name:?}])\n");
+    let module = directory.path().join("launching.py");
+    fs::write(&module, text("module")).expect("a module");
+    let input = directory.path().join("input");
+    fs::write(&input, text("input")).expect("a script");
+    for (python, _) in interpreters() {
+        let chain = |name: &str, words: &[&str]| {
+            let record = Record::new();
+            let mut command = record.command(words.iter().map(OsStr::new));
+            command.current_dir(directory.path());
+            Running::start(command.stdin(fs::File::open(&input).expect("the script")))
+                .finish()
+                .expect_code(0);
+            Chains::of(&record.file()).called(name).map(Called::own)
+        };
+        let python = python.to_str().expect("a path in UTF-8");
+        let expected = |file: &str| Some(vec![place("", file, 3)]);
+        let of_argument = chain("argument", &[python, "-c", &text("argument")]);
+        assert_eq!(of_argument, expected("<string>"), "{python}");
+        let of_module = chain("module", &[python, "-m", "launching"]);
+        assert_eq!(
+            of_module,
+            expected(module.to_str().expect("a path in UTF-8")),
+            "{python}"
+        );
+        assert_eq!(chain("input", &[python, "-"]), expected("<stdin>"), "{python}");
+    }
+}
+
+/// An interpreter that nobody could know before: a copy, run by a shell.
+fn met() {
+    const LAUNCHES: u32 = 20;
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let copy = directory.path().join("copy");
+    fs::copy("/usr/bin/python3", &copy).expect("a copy of the interpreter");
+    let text = format!(
+        "import subprocess, time\nfor n in range({LAUNCHES}):\n  subprocess.call([{:?}, f'met {{n}}'])\n  time.sleep(0.05)\n",
+        path("tiny")
+    );
+    let record = Record::new();
+    let shell = ["sh", "-c", "\"$0\" -c \"$1\"; :"].map(OsStr::new);
+    let arguments = [copy.as_os_str(), OsStr::new(&text)];
+    record.run(shell.into_iter().chain(arguments)).expect_code(0);
+    let chains = Chains::of(&record.file());
+    let called = |number: u32| chains.called(&format!("met {number}")).map(Called::own);
+    let expected = [place("", "<string>", 3)];
+    for number in 0..LAUNCHES {
+        assert!(called(number).is_none_or(|own| own == expected), "right or unknown");
+    }
+    assert_eq!(called(LAUNCHES - 1).as_deref(), Some(&expected[..]));
+}
+
+/// A shell that calls itself a Python.
+fn named_python() {
+    let record = Record::new();
+    let text = format!("exec -a python3 /bin/bash -c '{} named; :'", path("tiny").display());
+    record.run(["/bin/bash", "-c", &text]).expect_code(0);
+    assert_eq!(Chains::of(&record.file()).python_frames(), 0);
+}
+
+/// Runs the workload under the system's own interpreter, in which every `from` was replaced.
+fn record_with_changed_python(from: &[u8], to: &[u8]) -> Chains {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let copy = directory.path().join("python3");
+    let mut bytes = fs::read("/usr/bin/python3").expect("the interpreter");
+    let places: Vec<usize> = (0..bytes.len() - from.len())
+        .filter(|&at| bytes[at..].starts_with(from))
+        .collect();
+    assert!(!places.is_empty(), "what is to be replaced");
+    for at in places {
+        bytes[at..at + to.len()].copy_from_slice(to);
+    }
+    fs::write(&copy, bytes).expect("a copy");
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).expect("chmod");
+    record_script(&copy)
+}
+
+/// An interpreter that does not say where its frames are.
+fn hidden() {
+    let chains = record_with_changed_python(b"\0_PyRuntime\0", b"\0_PyHidden_\0");
+    assert_eq!(chains.python_frames(), 0);
+}
+
+/// An interpreter that says it is another version, whose frames lie elsewhere.
+fn wrong_version() {
+    let python = Path::new("/usr/bin/python3");
+    let said = run(Command::new(python).args(["-c", "import sys; print(sys.hexversion)"])).output();
+    let number: u64 = said.trim().parse().expect("a number");
+    let minor = if number >> 16 == 0x30b { 0x30c } else { 0x30b };
+    let other = minor << 16 | number & 0xffff;
+    let chains = record_with_changed_python(&number.to_le_bytes(), &other.to_le_bytes());
+    assert_eq!(chains.python_frames(), 0);
+}

@@ -1,0 +1,115 @@
+//! Which executables are taken for shells, and what becomes of a parent that is gone: nothing wrong may be told.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::support::LiveTest;
+use crate::support::chains::{asked, chain_of};
+use crate::support::needs::Need;
+use crate::support::run::Record;
+use crate::support::workloads::path;
+
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "lines_are_right_when_the_parent_ends_at_once",
+            needs: NEEDS,
+            run: ended_parent,
+        },
+        LiveTest {
+            name: "a_program_that_is_called_bash_is_no_bash",
+            needs: NEEDS,
+            run: called_bash,
+        },
+        LiveTest {
+            name: "a_bash_that_exports_nothing_has_no_lines",
+            needs: NEEDS,
+            run: without_exports,
+        },
+        LiveTest {
+            name: "a_bash_of_another_mount_namespace_is_known_once_it_was_met",
+            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
+            run: private_mount,
+        },
+        LiveTest {
+            name: "no_lines_are_told_when_they_are_not_wanted",
+            needs: NEEDS,
+            run: unwanted,
+        },
+    ]
+}
+
+fn ended_parent() {
+    let record = Record::new();
+    let script = format!("\n{} orphan & disown; kill -9 $$", path("tiny").display());
+    record.run(["bash", "-c", &script]);
+    assert_eq!(chain_of(&asked(&record.file()), "orphan"), "?:2");
+}
+
+fn called_bash() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let bash = directory.path().join("bash");
+    fs::copy(path("launch_each"), &bash).expect("a copy");
+    let record = Record::new();
+    let script = format!("(exec -a /bin/bash {} {}); :", bash.display(), path("tiny").display());
+    record.run(["bash", "-c", &script]).expect_code(0);
+    let asked = asked(&record.file());
+    let (real, namesake) = asked.split_first().expect("launches");
+    assert_eq!(real.1, "?:1", "the real bash");
+    assert!(
+        !namesake.is_empty() && namesake.iter().all(|(_, chain)| chain.is_empty()),
+        "{namesake:?}"
+    );
+}
+
+/// Stands for one that was stripped: the loader does not need the name that is spoilt here.
+fn without_exports() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let bash = directory.path().join("bash");
+    let mut program = fs::read("/bin/bash").expect("bash");
+    let name = b"\0parse_and_execute_level\0";
+    let at = program
+        .windows(name.len())
+        .position(|window| window == name)
+        .expect("the symbol");
+    program[at + 1..at + name.len() - 1].fill(b'x');
+    fs::write(&bash, program).expect("a copy");
+    fs::set_permissions(&bash, fs::Permissions::from_mode(0o755)).expect("chmod");
+    let script = format!("{} launched; :", path("tiny").display());
+    let chain = |bash: &Path| {
+        let record = Record::new();
+        record
+            .run([bash.as_os_str(), "-c".as_ref(), script.as_ref()])
+            .expect_code(0);
+        chain_of(&asked(&record.file()), "launched").to_owned()
+    };
+    assert_eq!(chain(&bash), "");
+    assert_eq!(chain("/bin/bash".as_ref()), "?:1");
+}
+
+/// As in a container: a copy that nobody knew of, at a path that the recorder does not see.
+fn private_mount() {
+    let tiny = path("tiny").display().to_string();
+    let script = format!(
+        "mount -t tmpfs none /mnt && cp /bin/bash /mnt/shell && printf '{tiny} early\\nsleep 1\\n\\n{tiny} late\\n' > /mnt/main.sh \
+         && /mnt/shell /mnt/main.sh"
+    );
+    let record = Record::new();
+    record.run(["unshare", "--mount", "sh", "-c", &script]).expect_code(0);
+    let asked = asked(&record.file());
+    assert_eq!(chain_of(&asked, "late"), "main.sh:4");
+    assert!(
+        ["", "main.sh:1"].contains(&chain_of(&asked, "early")),
+        "unknown or right"
+    );
+}
+
+fn unwanted() {
+    let record = Record::new().flags(&["--no-lines"]);
+    let script = format!("{} launched; :", path("tiny").display());
+    record.run(["bash", "-c", &script]).expect_code(0);
+    assert_eq!(chain_of(&asked(&record.file()), "launched"), "");
+}

@@ -1,0 +1,50 @@
+//! Where in scripts the launches of a recording were asked for, as text that a test can spell out.
+
+use std::path::Path;
+
+use spawnscope::analyze::callers::Frame;
+use spawnscope::analyze::tree::Forest;
+use spawnscope::record::reader::RecordingFile;
+
+/// Of each launch of a recording, in their order: its last argument (of a fork that executes nothing its label, such as `(bash)`)
+/// and its chain from the innermost frame outwards, such as `main.sh:5 f < main.sh:7`. Of a file the base name is given;
+/// what is not known is `?`, a chain that was cut ends with `...`, and one that is not known is empty.
+pub fn asked(file: &Path) -> Vec<(String, String)> {
+    let file = RecordingFile::open(file).expect("the recording");
+    let recording = file.read().expect("its rows");
+    let forest = Forest::grow(&recording);
+    let launches = forest.launches.iter().filter(|launch| launch.parent.is_some());
+    let asked = launches.map(|launch| {
+        let last = launch.execs.last().and_then(|exec| exec.arguments().last());
+        let label = last.map_or_else(|| launch.command.label(), <[u8]>::to_vec);
+        let mut frames = forest.frames(launch.script_stack);
+        let mut chain: Vec<String> = frames.by_ref().map(|frame| place(&frame)).collect();
+        if frames.is_truncated() {
+            chain.push("...".to_owned());
+        }
+        (text(&label), chain.join(" < "))
+    });
+    asked.collect()
+}
+
+/// The chain of the only launch with this label.
+#[track_caller]
+pub fn chain_of<'a>(asked: &'a [(String, String)], label: &str) -> &'a str {
+    let found: Vec<_> = asked.iter().filter(|(name, _)| name == label).collect();
+    assert_eq!(found.len(), 1, "one launch of {label} in {asked:#?}");
+    &found[0].1
+}
+
+fn place(frame: &Frame<'_>) -> String {
+    let base_name = |file: &[u8]| text(file.rsplit(|&byte| byte == b'/').next().unwrap_or_default());
+    let file = frame.file.map_or("?".to_owned(), base_name);
+    let line = frame.line.map_or("?".to_owned(), |line| line.to_string());
+    let function = frame
+        .function
+        .map_or(String::new(), |function| format!(" {}", text(function)));
+    format!("{file}:{line}{function}")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
