@@ -91,6 +91,7 @@ fn attach(
     let settings = Settings {
         buffer_bytes: arguments.buffer * 1024,
         terminal,
+        stacks: arguments.stacks,
     };
     let collector = match arguments.collector {
         CollectorChoice::Auto | CollectorChoice::Ebpf => EbpfCollector::attach(follow, &settings),

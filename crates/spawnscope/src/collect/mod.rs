@@ -1,6 +1,6 @@
 //! Collectors: they know the kernel and nothing of reports. A collector turns what the kernel says into `Event`s.
 //! `held` starts the command and keeps it from running until a collector is attached; `calibrate` measures meanwhile what
-//! creating processes costs here.
+//! creating processes costs here; `stacks` makes call chains of copied stacks.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -10,6 +10,8 @@ pub mod calibrate;
 #[cfg(feature = "ebpf")]
 pub mod ebpf;
 pub mod held;
+#[cfg(feature = "ebpf")]
+mod stacks;
 
 /// What to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub struct Settings {
     pub buffer_bytes: u32,
     /// Device number of a terminal whose use by a followed process is to be noticed.
     pub terminal: Option<u64>,
+    /// Whether to tell where in their machine code processes launch others.
+    pub stacks: bool,
 }
 
 /// A source of events.

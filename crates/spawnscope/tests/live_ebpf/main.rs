@@ -18,6 +18,7 @@ mod reaping;
 mod scale;
 mod scopes;
 mod setup_and_loader;
+mod stacks;
 mod terminal;
 mod traces;
 mod waits;
@@ -40,6 +41,7 @@ fn main() -> std::process::ExitCode {
         scopes::tests(),
         traces::tests(),
         advice_scripts::tests(),
+        stacks::tests(),
         scale::tests(),
     ];
     support::main(subjects.into_iter().flatten().collect())

@@ -141,6 +141,7 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *b
 	task->exec_entered = task->exec_entry_cpu = 0;
 	task->flags = (task->flags | TASK_EXECUTED) & ~TASK_IN_SETUP;
 	task->interpreter_base = interpreter_base(scratch, p->mm);
+	task->told_image = 0;
 	return 0;
 }
 

@@ -1,8 +1,9 @@
 //! The eBPF collector: programs on BTF tracepoints (`*.h`, `spawnscope.bpf.c`), their loading (`load`), the format of
-//! their records (`wire`) and what these mean (`decode`), and where the kernel's functions are (`symbols`). This file attaches, seeds, and drains.
+//! their records (`wire`) and what these mean (`decode`, `stacks`), and where the kernel's functions are (`symbols`). This file attaches, seeds, and drains.
 
 mod decode;
 mod load;
+mod stacks;
 mod symbols;
 mod wire;
 
@@ -16,7 +17,11 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBuff
 use zerocopy::{FromZeros, IntoBytes};
 
 use self::load::Loaded;
-use self::wire::{KIND_END, TASK_IGNORED, WireSettings, WireTask};
+use self::wire::{
+    KIND_ADOPTED, KIND_EXEC_FAILED, KIND_EXECUTED, KIND_EXITED, KIND_FILE_NAMED, KIND_GONE, KIND_LAUNCH, KIND_LOADED,
+    KIND_MAPPING, KIND_REAPED, KIND_SLICE, KIND_STACK, KIND_THREAD, KIND_UNFOLLOWED, TASK_IGNORED, WireSettings, WireTask,
+};
+use super::stacks::Unwinder;
 use super::{CollectError, Collector, Follow, Settings, now, pidfd};
 use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Pid, TaskId};
 
@@ -24,20 +29,21 @@ use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Pid, TaskId};
 pub const ROOT: LaunchId = LaunchId(1);
 
 /// Names of the losses, by kind of record.
-const LOSSES: [&str; KIND_END as usize] = [
-    "",
-    "launch",
-    "thread",
-    "existing process",
-    "failed exec",
-    "exec",
-    "load end",
-    "exit",
-    "end",
-    "reap",
-    "slice",
-    "process not followed",
-    "path of a file waited for",
+const LOSSES: [(u32, &str); 14] = [
+    (KIND_LAUNCH, "launch"),
+    (KIND_THREAD, "thread"),
+    (KIND_ADOPTED, "existing process"),
+    (KIND_EXEC_FAILED, "failed exec"),
+    (KIND_EXECUTED, "exec"),
+    (KIND_LOADED, "load end"),
+    (KIND_EXITED, "exit"),
+    (KIND_GONE, "end"),
+    (KIND_REAPED, "reap"),
+    (KIND_SLICE, "slice"),
+    (KIND_UNFOLLOWED, "process not followed"),
+    (KIND_FILE_NAMED, "path of a file waited for"),
+    (KIND_MAPPING, "mapping of a process"),
+    (KIND_STACK, "stack"),
 ];
 
 /// Follows processes through BPF programs.
@@ -46,6 +52,8 @@ pub struct EbpfCollector {
     links: Vec<Link>,
     ring: RingBuffer<'static>,
     drained: Rc<RefCell<Drained>>,
+    /// Makes call chains of stacks, where these are wanted.
+    unwinder: Option<Rc<RefCell<Unwinder>>>,
     lost: MapHandle,
     shared: MapHandle,
     recording: MapHandle,
@@ -81,7 +89,13 @@ impl EbpfCollector {
             None => missing.push(no_scanner_code()),
         }
         let drained = Rc::new(RefCell::new(Drained::default()));
-        let ring = ring_buffer(&object, &drained)?;
+        let unwinder = settings.stacks.then(Unwinder::start).transpose();
+        let unwinder = unwinder.map_err(|error| CollectError::Failed {
+            action: "start a thread for call chains",
+            detail: error.to_string(),
+        })?;
+        let unwinder = unwinder.map(|unwinder| Rc::new(RefCell::new(unwinder)));
+        let ring = ring_buffer(&object, &drained, unwinder.as_ref())?;
         seed(&object, follow, &drained)?;
         let mut links = Vec::new();
         for program in object.progs_mut().filter(|program| program.autoload()) {
@@ -102,6 +116,7 @@ impl EbpfCollector {
             links,
             ring,
             drained,
+            unwinder,
             lost,
             shared,
             recording,
@@ -129,12 +144,19 @@ impl Collector for EbpfCollector {
             .consume()
             .map_err(|error| failed("read the ring buffer", &error))?;
         events.append(&mut self.drained.borrow_mut().events);
+        if let Some(unwinder) = &self.unwinder {
+            // Nothing comes after what is drained when the programs are detached.
+            if self.links.is_empty() {
+                unwinder.borrow_mut().finish();
+            }
+            unwinder.borrow_mut().drain(events);
+        }
         Ok(())
     }
 
     fn losses(&self) -> Result<Vec<Loss>, CollectError> {
         let mut losses = Vec::new();
-        for (kind, name) in (0..KIND_END).zip(LOSSES) {
+        for (kind, name) in LOSSES {
             let counts = self
                 .lost
                 .lookup_percpu(&kind.to_ne_bytes(), MapFlags::ANY)
@@ -153,6 +175,10 @@ impl Collector for EbpfCollector {
                 .progs()
                 .filter_map(|program| recursion_misses(&program))
                 .sum(),
+        });
+        losses.push(Loss {
+            kind: "call chain".to_owned(),
+            events: self.unwinder.as_ref().map_or(0, |unwinder| unwinder.borrow().lost()),
         });
         losses.push(Loss {
             kind: "malformed record".to_owned(),
@@ -234,6 +260,8 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         follow_all: u32::from(matches!(follow, Follow::System(_))),
         follow_old_threads: u32::from(matches!(follow, Follow::Process(_))),
         terminal: settings.terminal.map_or(0, kernel_device),
+        stacks: u32::from(settings.stacks),
+        tell_mappings: u32::from(load::may_walk_mappings()),
         wakeup_bytes: u64::from(buffer_bytes / 4),
     })
 }
@@ -243,10 +271,14 @@ fn kernel_device(device: u64) -> u32 {
     libc::major(device) << 20 | libc::minor(device)
 }
 
-fn ring_buffer(object: &Object, drained: &Rc<RefCell<Drained>>) -> Result<RingBuffer<'static>, CollectError> {
-    let events = map(object, "events")?;
+fn ring_buffer(
+    object: &Object,
+    drained: &Rc<RefCell<Drained>>,
+    unwinder: Option<&Rc<RefCell<Unwinder>>>,
+) -> Result<RingBuffer<'static>, CollectError> {
+    let (events, stacks) = (map(object, "events")?, map(object, "stacks")?);
     let page_bytes = rustix::param::page_size() as u64;
-    let drained = Rc::clone(drained);
+    let (drained, malformed_at) = (Rc::clone(drained), drained);
     let mut builder = RingBufferBuilder::new();
     builder
         .add(&events, move |record: &[u8]| {
@@ -257,6 +289,18 @@ fn ring_buffer(object: &Object, drained: &Rc<RefCell<Drained>>) -> Result<RingBu
             0
         })
         .map_err(|error| failed("open the ring buffer", &error))?;
+    if let Some(unwinder) = unwinder {
+        let (unwinder, drained) = (Rc::clone(unwinder), Rc::clone(malformed_at));
+        builder
+            .add(&stacks, move |record: &[u8]| {
+                match stacks::decode(record) {
+                    Some(told) => unwinder.borrow_mut().take(told),
+                    None => drained.borrow_mut().malformed += 1,
+                }
+                0
+            })
+            .map_err(|error| failed("open the ring buffer", &error))?;
+    }
     builder.build().map_err(|error| failed("open the ring buffer", &error))
 }
 

@@ -13,6 +13,7 @@
 #include "follow.h"
 #include "loader.h"
 #include "launch.h"
+#include "stacks.h"
 #include "syscalls.h"
 
 /* Some helpers are for GPL-compatible programs only; this is one of the strings the kernel accepts as such. */
