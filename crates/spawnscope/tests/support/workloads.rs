@@ -44,7 +44,7 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     // Each kind of executable, none with frame pointers.
     ("callers", "callers.c", &["-O2", "-fomit-frame-pointer"]),
     ("callers_debug", "callers.c", &["-O2", "-fomit-frame-pointer", "-g", "-Wl,--build-id"]),
-    ("callers_static", "callers.c", &["-O2", "-fomit-frame-pointer", "-static", "-Wno-error"]),
+    ("callers_static", "callers.c", &["-O2", "-fomit-frame-pointer", "-static", "-DSTATIC"]),
     ("callers_fixed", "callers.c", &["-O2", "-fomit-frame-pointer", "-fno-pie", "-no-pie"]),
     ("callers_stripped", "callers.c", &["-O2", "-fomit-frame-pointer", "-s"]),
     ("callers_other", "callers.c", &["-O2", "-fomit-frame-pointer", "-Dinner=wrong", "-Douter=also_wrong"]),

@@ -151,6 +151,12 @@ struct files_struct {
 	struct fdtable *fdt;
 } CORE;
 
+struct mnt_namespace {
+	struct ns_common ns;
+} CORE;
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+} CORE;
 struct signal_struct {
 	atomic_t live;
 } CORE;
@@ -173,6 +179,7 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct signal_struct *signal;
+	struct nsproxy *nsproxy;
 	unsigned long min_flt;
 	struct thread_struct thread;
 	struct sched_info sched_info; /* in most kernels: CONFIG_SCHED_INFO */

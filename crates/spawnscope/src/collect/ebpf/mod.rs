@@ -251,19 +251,26 @@ fn set_recording(map: &MapHandle, on: bool) -> Result<(), CollectError> {
 }
 
 fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Result<WireSettings, CollectError> {
-    let namespace = std::fs::metadata("/proc/self/ns/pid").map_err(|error| CollectError::Failed {
-        action: "look at /proc/self/ns/pid",
-        detail: error.to_string(),
-    })?;
     Ok(WireSettings {
-        pid_namespace: namespace.ino() as u32,
+        pid_namespace: namespace("/proc/self/ns/pid")?,
         follow_all: u32::from(matches!(follow, Follow::System(_))),
         follow_old_threads: u32::from(matches!(follow, Follow::Process(_))),
         terminal: settings.terminal.map_or(0, kernel_device),
         stacks: u32::from(settings.stacks),
         tell_mappings: u32::from(load::may_walk_mappings()),
+        mount_namespace: namespace("/proc/self/ns/mnt")?,
+        reserved: 0,
         wakeup_bytes: u64::from(buffer_bytes / 4),
     })
+}
+
+/// The number of one of the recorder's namespaces.
+fn namespace(file: &'static str) -> Result<u32, CollectError> {
+    let found = std::fs::metadata(file).map_err(|error| CollectError::Failed {
+        action: "look at the recorder's namespaces",
+        detail: format!("{file}: {error}"),
+    })?;
+    Ok(found.ino() as u32)
 }
 
 /// The kernel's own encoding of a device number (MKDEV: 12 bits major, 20 bits minor) from that of `stat`.

@@ -35,6 +35,11 @@ static __always_inline __u64 stacks_wakeup_flag(void)
 										     : BPF_RB_NO_WAKEUP;
 }
 
+static __always_inline bool sees_other_files(struct task_struct *p)
+{
+	return BPF_CORE_READ(p, nsproxy, mnt_ns, ns.inum) != settings.mount_namespace;
+}
+
 /* The process maps code, or makes memory executable: what was told of it is out of date. */
 static __always_inline void note_code_change(struct task_struct *p)
 {
@@ -115,28 +120,30 @@ static __always_inline bool walk_mappings(struct scratch *scratch)
 	return scratch->mappings_told && !scratch->mappings_lost;
 }
 
-/* Makes sure that user space can know what is mapped; else `told_image` is 0. */
-static __always_inline void tell_image(struct task_struct *p, struct WireTask *creator)
+/* Makes sure that user space can know what is mapped; else `told_image` is 0. True: it has to look at once, since those
+ * files can be seen through this process only. */
+static __always_inline bool tell_image(struct task_struct *p, struct WireTask *creator)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
 	struct WireTask *leader = bpf_task_storage_get(&tasks, p->group_leader, 0, 0);
 	__u64 pages = BPF_CORE_READ(p, mm, exec_vm);
 	__u32 changes = leader ? leader->code_changes : 0;
 	if (creator->told_image && creator->told_pages == pages && creator->told_changes == changes)
-		return;
+		return false;
 	creator->told_image = 0;
 	if (!scratch || !settings.tell_mappings || !bpf_ksym_exists(bpf_iter_task_vma_new))
-		return;
+		return sees_other_files(p);
 	struct WireMapping *mapping = &scratch->mapping;
 	fill_header(&mapping->header, KIND_MAPPING, bpf_ktime_get_ns(), creator);
 	mapping->image = next_id();
 	mapping->pid = visible_tid(p->group_leader);
 	begin_walk(scratch, p->fs, 0);
 	if (!walk_mappings(scratch))
-		return;
+		return true;
 	creator->told_image = mapping->image;
 	creator->told_pages = pages;
 	creator->told_changes = changes;
+	return sees_other_files(p);
 }
 
 /* Where frames end for sure: the first thread's begin where exec put its stack, and libc keeps a thread's own data at the
@@ -175,7 +182,8 @@ static __always_inline __u64 copy_stack(char *data, __u64 sp, __u64 bytes)
 	return done;
 }
 
-static __always_inline void emit_stack(struct task_struct *p, struct WireTask *creator, struct WireTask *task)
+static __always_inline void emit_stack(struct task_struct *p, struct WireTask *creator, struct WireTask *task,
+				       bool is_urgent)
 {
 	__u32 first = 0;
 	struct stack_scratch *scratch = bpf_map_lookup_elem(&stack_scratches, &first);
@@ -197,7 +205,8 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 	barrier_var(bytes);
 	if (bytes > STACK_BYTES)
 		return;
-	if (bpf_ringbuf_output(&stacks, scratch, sizeof(*stack) + bytes, stacks_wakeup_flag()))
+	__u64 flag = is_urgent ? BPF_RB_FORCE_WAKEUP : stacks_wakeup_flag();
+	if (bpf_ringbuf_output(&stacks, scratch, sizeof(*stack) + bytes, flag))
 		count_lost(KIND_STACK);
 }
 
@@ -211,8 +220,8 @@ int BPF_PROG(on_fork_stack, struct task_struct *parent, struct task_struct *chil
 	struct WireTask *task = bpf_task_storage_get(&tasks, child, 0, 0);
 	if (!task)
 		return 0;
-	tell_image(bpf_get_current_task_btf(), creator);
-	emit_stack(bpf_get_current_task_btf(), creator, task);
+	bool is_urgent = tell_image(bpf_get_current_task_btf(), creator);
+	emit_stack(bpf_get_current_task_btf(), creator, task, is_urgent);
 	/* Copied or shared, its mappings are the parent's. */
 	task->told_image = creator->told_image;
 	task->told_pages = creator->told_pages;

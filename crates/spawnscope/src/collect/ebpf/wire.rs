@@ -371,6 +371,9 @@ pub struct WireSettings {
     pub stacks: u32,
     /// 1: and their mappings, where the kernel lets programs walk them.
     pub tell_mappings: u32,
+    /// Inode of the recorder's mount namespace: what is in another one can be seen only as long as its processes live.
+    pub mount_namespace: u32,
+    pub reserved: u32,
     /// Bytes in the ring buffer from which on the reader is woken.
     pub wakeup_bytes: u64,
 }

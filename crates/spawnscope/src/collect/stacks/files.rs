@@ -6,13 +6,13 @@ use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use object::read::elf::{ElfFile64, ProgramHeader};
-use object::{Endianness, ReadCache, elf};
+use object::{Endianness, Object, ReadCache, elf};
 
 use super::mappings::{FileId, Mapping};
 use super::recent::Recent;
@@ -35,8 +35,8 @@ pub(super) struct Module {
     pub(super) tables: Tables,
     pub(super) names: Names,
     segments: Vec<Segment>,
-    /// `names` opens it through /proc/self/fd.
-    _file: File,
+    /// `names` opens it too, through /proc/self/fd.
+    file: File,
 }
 
 /// A part of the file that is loaded.
@@ -49,9 +49,22 @@ struct Segment {
 impl Module {
     /// Where in the file's own numbering of addresses an offset in it lies.
     pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
-        let holds = |segment: &&Segment| (segment.offset..segment.offset + segment.bytes).contains(&offset);
-        let segment = self.segments.iter().find(holds)?;
-        segment.address.checked_add(offset - segment.offset)
+        let within = |segment: &Segment| offset.checked_sub(segment.offset).filter(|place| *place < segment.bytes);
+        let (segment, place) = self.segments.iter().find_map(|segment| Some((segment, within(segment)?)))?;
+        segment.address.checked_add(place)
+    }
+
+    /// Whether a call ends at this offset in the file: the instruction E8 with 32 bits, or FF /2 with one of its operands.
+    pub(super) fn is_behind_call(&self, offset: u64) -> bool {
+        let mut before = [0; 7];
+        let read = offset
+            .checked_sub(7)
+            .map(|start| self.file.read_exact_at(&mut before, start));
+        let is_indirect = |length: &usize| {
+            let place = before.len() - length;
+            before[place] == 0xff && before[place + 1] >> 3 & 7 == 2
+        };
+        matches!(read, Some(Ok(()))) && (before[2] == 0xe8 || [2, 3, 4, 6, 7].iter().any(is_indirect))
     }
 
     fn new(id: ModuleId, path: Arc<[u8]>, file: File) -> Option<Module> {
@@ -73,8 +86,8 @@ impl Module {
             path,
             segments: segments.collect(),
             tables: Tables::read(&elf),
-            names: Names::of(PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))),
-            _file: file,
+            names: Names::of(format!("/proc/self/fd/{}", file.as_raw_fd()).into(), elf.build_id().ok().flatten()),
+            file,
         })
     }
 }

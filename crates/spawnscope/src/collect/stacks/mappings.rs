@@ -47,7 +47,7 @@ pub(in crate::collect) struct Mapping {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Image {
     /// Ascending.
-    mappings: Vec<Rc<Mapping>>,
+    pub(super) mappings: Vec<Rc<Mapping>>,
 }
 
 impl Image {
@@ -86,7 +86,7 @@ impl Image {
 }
 
 /// `startstack` of /proc/PID/stat: field 28, counted from 1; the name before may contain anything.
-fn stack_of_program(pid: Pid) -> Option<u64> {
+pub(super) fn stack_of_program(pid: Pid) -> Option<u64> {
     let stat = fs::read(format!("/proc/{}/stat", pid.0)).ok()?;
     let behind_name = stat.iter().rposition(|&byte| byte == b')')?;
     let fields = std::str::from_utf8(stat.get(behind_name + 1..)?).ok()?;

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use blazesym::helper::read_elf_build_id;
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolizer};
 
@@ -13,16 +14,17 @@ use crate::event::{Frame, Language};
 
 /// Whoever names the places of one file.
 pub(super) struct Names {
-    path: PathBuf,
+    /// The file with debug information only, if there is one, and the file itself.
+    paths: Vec<PathBuf>,
     /// Made when the first name is wanted: few of the files that are mapped launch anything.
     symbolizer: OnceCell<Symbolizer>,
 }
 
 impl Names {
     /// Of the file at `path`, which stays there.
-    pub(super) fn of(path: PathBuf) -> Names {
+    pub(super) fn of(path: PathBuf, build_id: Option<&[u8]>) -> Names {
         Names {
-            path,
+            paths: build_id.and_then(debug_file).into_iter().chain([path]).collect(),
             symbolizer: OnceCell::new(),
         }
     }
@@ -36,16 +38,17 @@ impl Names {
             ..Frame::unknown(Language::Native)
         };
         let symbolizer = self.symbolizer.get_or_init(Symbolizer::new);
-        let look_up = |debug_syms| {
+        let look_up = |path, debug_syms| {
             let source = Source::Elf(Elf {
                 debug_syms,
-                ..Elf::new(&self.path)
+                ..Elf::new(path)
             });
             let address = Input::VirtOffset(address - u64::from(is_return));
             symbolizer.symbolize_single(&source, address).ok()?.into_sym()
         };
         // Debug information that cannot be understood does not take the file's own symbols away.
-        let Some(symbol) = look_up(true).or_else(|| look_up(false)) else {
+        let mut sources = self.paths.iter().flat_map(|path| [(path, true), (path, false)]);
+        let Some(symbol) = sources.find_map(|(path, debug_syms)| look_up(path, debug_syms)) else {
             return vec![plain];
         };
         let frame = |name: &str, code: Option<&CodeInfo<'_>>, is_inlined| Frame {
@@ -62,4 +65,13 @@ impl Names {
         frames.push(frame(&symbol.name, symbol.code_info.as_deref(), false));
         frames
     }
+}
+
+/// Where distributions put what they took out of a file, found without the file saying so.
+fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
+    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let (first, rest) = build_id.split_at_checked(1)?;
+    let name = format!("/usr/lib/debug/.build-id/{}/{}.debug", hexadecimal(first), hexadecimal(rest));
+    let found = read_elf_build_id(&name).ok()??;
+    (*found == *build_id).then(|| name.into())
 }

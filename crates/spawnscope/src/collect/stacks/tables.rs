@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use gimli::{
-    BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, Encoding, EndianSlice, FrameDescriptionEntry,
+    BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, Encoding, EndianSlice, FrameDescriptionEntry,
     LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection, X86_64,
 };
 use object::read::elf::ElfFile64;
@@ -104,11 +104,18 @@ impl Tables {
         })
     }
 
-    /// By the table that the linker sorted.
+    /// By the table that the linker sorted: behind a head, pairs of 32-bit addresses relative to the table's own, of code
+    /// and of its entry. No linker encodes it in another way, and gimli's look-up trusts the number of pairs.
     fn offset_by_header(&self, address: u64) -> Option<usize> {
-        let header = EhFrameHdr::new(&self.eh_frame_header.as_ref()?.bytes, LittleEndian);
-        let header = header.parse(&self.bases, 8).ok()?;
-        let entry = header.table()?.lookup(address, &self.bases).ok()?.direct().ok()?;
+        const HEAD: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+        let header = self.eh_frame_header.as_ref()?;
+        let rows = header.bytes.strip_prefix(&HEAD)?.get(8..)?.as_chunks::<8>().0;
+        let absolute = |relative: &[u8]| {
+            let relative = i32::from_le_bytes(*relative.first_chunk()?);
+            header.address.checked_add_signed(relative.into())
+        };
+        let behind = rows.partition_point(|row| absolute(row).is_some_and(|first| first <= address));
+        let entry = absolute(&rows.get(behind.checked_sub(1)?)?[4..])?;
         usize::try_from(entry.checked_sub(self.eh_frame.as_ref()?.address)?).ok()
     }
 }
@@ -155,4 +162,64 @@ fn rule_of_entry<'data, S: UnwindSection<Slice<'data>>>(
         is_signal: entry.is_signal_trampoline(),
         in_debug_frame: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use object::ReadCache;
+
+    use super::*;
+
+    fn own_tables() -> Tables {
+        let cache = ReadCache::new(std::fs::File::open("/proc/self/exe").unwrap());
+        Tables::read(&ElfFile64::parse(&cache).unwrap())
+    }
+
+    /// Where one of its functions begins.
+    fn some_address(tables: &Tables) -> u64 {
+        let index = index(&EhFrame::new(&tables.eh_frame.as_ref().unwrap().bytes, LittleEndian), &tables.bases);
+        index[index.len() / 2].0
+    }
+
+    #[test]
+    fn with_and_without_the_sorted_table_the_rule_is_the_same() {
+        let mut tables = own_tables();
+        let (address, mut context) = (some_address(&tables), UnwindContext::new());
+        let rule = tables.rule(address, &mut context).unwrap();
+        tables.eh_frame_header = None;
+        let again = tables.rule(address, &mut context).unwrap();
+        assert_eq!((rule.frame, rule.registers), (again.frame, again.registers));
+        assert!(tables.rule(0, &mut context).is_none());
+    }
+
+    #[test]
+    fn noise_in_the_tables_is_no_rule_or_another_one_but_never_a_panic() {
+        let mut tables = own_tables();
+        let (address, mut context) = (some_address(&tables), UnwindContext::new());
+        let entry = tables.offset_by_header(address).unwrap();
+        let mut state = 1u64;
+        let mut unlike = 0;
+        let rule = |tables: &Tables, context: &mut _| tables.rule(address, context).map(|rule| rule.frame);
+        let right = rule(&tables, &mut context);
+        for _ in 0..20_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let noise = (state >> 24) as u8;
+            let (data, place) = if state >> 63 == 0 {
+                (&mut tables.eh_frame, entry + (state >> 40) as usize % 48)
+            } else {
+                (&mut tables.eh_frame_header, (state >> 40) as usize % 12)
+            };
+            let byte = &mut data.as_mut().unwrap().bytes[place];
+            let before = std::mem::replace(byte, noise);
+            unlike += usize::from(rule(&tables, &mut context) != right);
+            let data = if state >> 63 == 0 {
+                &mut tables.eh_frame
+            } else {
+                &mut tables.eh_frame_header
+            };
+            data.as_mut().unwrap().bytes[place] = before;
+        }
+        assert!(unlike > 1000, "{unlike} changes mattered");
+        assert_eq!(rule(&tables, &mut context), right);
+    }
 }

@@ -132,6 +132,10 @@ impl Walker {
                 (None, None) => step_by_frame_pointer(&registers, memory),
                 (None, Some(_)) => Step::Unknown,
             };
+            let step = match step {
+                Step::Unknown if walked.places.len() == 1 => step_from_call(&registers, memory, modules),
+                step => step,
+            };
             match step {
                 Step::Caller(of_caller, was_calling) => (registers, is_return) = (of_caller, was_calling),
                 Step::Outermost => return walked,
@@ -224,6 +228,25 @@ fn step_by_frame_pointer(registers: &Registers, memory: &Memory) -> Step {
     caller.set(X86_64::RBP, Some(saved));
     caller.set(X86_64::RSP, Some(pointer + 16));
     caller.set(X86_64::RA, Some(returns_to));
+    Step::Caller(caller, true)
+}
+
+/// glibc's `clone` ends its table's entry before its system call, since it would be wrong in the child. Functions that small
+/// have nothing on the stack but where they return to: believed if that is behind a call.
+fn step_from_call(registers: &Registers, memory: &Memory, modules: &mut Modules) -> Step {
+    let stack = registers.stack_pointer();
+    let returns_to = memory.read(stack).filter(|&address| address > 0);
+    let is_behind_call = |address: u64| {
+        let mapping = memory.image.find(address - 1)?;
+        let module = modules.of(memory.pid, mapping)?;
+        Some(module.is_behind_call(address - mapping.start + mapping.offset))
+    };
+    if returns_to.and_then(is_behind_call) != Some(true) {
+        return Step::Unknown;
+    }
+    let mut caller = registers.clone();
+    caller.set(X86_64::RSP, stack.checked_add(8));
+    caller.set(X86_64::RA, returns_to);
     Step::Caller(caller, true)
 }
 
