@@ -111,7 +111,9 @@ fn seen(frame: &Frame<'_>) -> Seen {
 
 /// The native chains of all launches that have one, in order of creation.
 fn chains(file: &Path) -> Vec<Chain> {
-    let recording = RecordingFile::open(file).and_then(|file| file.read()).expect("the recording");
+    let recording = RecordingFile::open(file)
+        .and_then(|file| file.read())
+        .expect("the recording");
     let forest = Forest::grow(&recording);
     let stacks = forest.launches.iter().filter_map(|launch| launch.native_stack);
     let chain = |stack| {
@@ -170,7 +172,10 @@ fn mechanisms() {
         let chain = chain_of(&path("callers"), &[mechanism]);
         expect_whole(&chain, "callers");
         assert!(chain.names_part(called), "{mechanism}: {chain:#?}");
-        let first_own = chain.frames.iter().position(|frame| frame.module.as_deref() == Some("callers"));
+        let first_own = chain
+            .frames
+            .iter()
+            .position(|frame| frame.module.as_deref() == Some("callers"));
         assert!(first_own > Some(0), "libc asks the kernel: {chain:#?}");
     }
 }
@@ -192,12 +197,17 @@ fn kinds() {
 /// The line of the workload's source that has a mark.
 fn line_of(mark: &str) -> Option<u32> {
     let source = fs::read_to_string(script("callers.c")).expect("the source");
-    let line = source.lines().position(|line| line.contains(&format!("/* line {mark} */")));
+    let line = source
+        .lines()
+        .position(|line| line.contains(&format!("/* line {mark} */")));
     Some(u32::try_from(line.expect("the mark") + 1).expect("a line"))
 }
 
 fn expect_lines(chain: &Chain, program: &str) {
-    let own = chain.frames.iter().filter(|frame| frame.module.as_deref() == Some(program));
+    let own = chain
+        .frames
+        .iter()
+        .filter(|frame| frame.module.as_deref() == Some(program));
     let places: Vec<_> = own
         .map(|frame| (frame.function.as_deref().unwrap_or("?"), frame.line, frame.is_inlined))
         .collect();
@@ -208,7 +218,10 @@ fn expect_lines(chain: &Chain, program: &str) {
         ("main", line_of("main"), false),
     ];
     assert_eq!(places[..4], expected, "{chain:#?}");
-    let first = chain.frames.iter().find(|frame| frame.module.as_deref() == Some(program));
+    let first = chain
+        .frames
+        .iter()
+        .find(|frame| frame.module.as_deref() == Some(program));
     assert_eq!(first.and_then(|frame| frame.file.as_deref()), Some("callers.c"));
 }
 
@@ -233,7 +246,11 @@ fn separate_debug_information() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let program = copy("callers_debug", directory.path());
     let debug = directory.path().join("debug");
-    succeed(Command::new("objcopy").arg("--only-keep-debug").args([&program, &debug]));
+    succeed(
+        Command::new("objcopy")
+            .arg("--only-keep-debug")
+            .args([&program, &debug]),
+    );
     succeed(Command::new("objcopy").arg("--strip-all").arg(&program));
     let place = "id=$(readelf -n \"$0\" | sed -n 's/.*Build ID: //p'); mount -t tmpfs none /usr/lib/debug && \
         mkdir -p /usr/lib/debug/.build-id/${id%\"${id#??}\"} && \
@@ -299,11 +316,19 @@ fn broken_tables() {
         let program = copy("callers", directory.path());
         let section = directory.path().join("eh_frame");
         let with_section = |option: &str| format!("{option}=.eh_frame={}", section.display());
-        succeed(Command::new("objcopy").arg(with_section("--dump-section")).arg(&program));
+        succeed(
+            Command::new("objcopy")
+                .arg(with_section("--dump-section"))
+                .arg(&program),
+        );
         let bytes = fs::metadata(&section).expect("the section").len();
         let broken: Vec<u8> = (0..usize::try_from(bytes).expect("a size")).map(pattern).collect();
         fs::write(&section, broken).expect("the section");
-        succeed(Command::new("objcopy").arg(with_section("--update-section")).arg(&program));
+        succeed(
+            Command::new("objcopy")
+                .arg(with_section("--update-section"))
+                .arg(&program),
+        );
         let chain = chain_of(&program, &["vfork"]);
         assert_eq!(chain.names()[1..], ["inner"], "{chain:#?}");
         assert!(chain.is_truncated);
@@ -315,13 +340,18 @@ fn deep() {
     assert!(chain.is_truncated);
     let names = chain.names_in("callers");
     assert_eq!(names[..3], ["inner", "outer", "deep"], "{chain:#?}");
-    assert!(names[2..].iter().all(|name| *name == "deep") && names.len() > 4, "{chain:#?}");
+    assert!(
+        names[2..].iter().all(|name| *name == "deep") && names.len() > 4,
+        "{chain:#?}"
+    );
 }
 
 /// The second library takes the place of the first one.
 fn loaded_later() {
     let libraries = ["libfirst_back.so", "libsecond_back.so"].map(path);
-    let [first, second] = libraries.each_ref().map(|path| path.to_str().expect("a path of characters"));
+    let [first, second] = libraries
+        .each_ref()
+        .map(|path| path.to_str().expect("a path of characters"));
     let program = path("callers");
     let program = program.to_str().expect("a path of characters");
     let chains = record_with(&[], &[program, "libraries", first, second, "vfork"]);

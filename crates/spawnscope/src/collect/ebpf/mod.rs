@@ -19,7 +19,8 @@ use zerocopy::{FromZeros, IntoBytes};
 use self::load::Loaded;
 use self::wire::{
     KIND_ADOPTED, KIND_EXEC_FAILED, KIND_EXECUTED, KIND_EXITED, KIND_FILE_NAMED, KIND_GONE, KIND_LAUNCH, KIND_LOADED,
-    KIND_MAPPING, KIND_REAPED, KIND_SLICE, KIND_STACK, KIND_THREAD, KIND_UNFOLLOWED, TASK_IGNORED, WireSettings, WireTask,
+    KIND_MAPPING, KIND_REAPED, KIND_SLICE, KIND_STACK, KIND_THREAD, KIND_UNFOLLOWED, TASK_IGNORED, WireSettings,
+    WireTask,
 };
 use super::stacks::Unwinder;
 use super::{CollectError, Collector, Follow, Settings, now, pidfd};

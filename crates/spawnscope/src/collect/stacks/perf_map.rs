@@ -42,7 +42,13 @@ impl PerfMaps {
     /// The name of the code at `address` of a process, which `start_stack` tells from a later one with its pid. The process
     /// must still be there: the file is read through its own view of /tmp.
     pub(super) fn name(&mut self, pid: Pid, start_stack: u64, address: u64) -> Option<Vec<u8>> {
-        let path = || Some(format!("/proc/{}/root/tmp/perf-{}.map", pid.0, pid_in_its_namespace(pid)?));
+        let path = || {
+            Some(format!(
+                "/proc/{}/root/tmp/perf-{}.map",
+                pid.0,
+                pid_in_its_namespace(pid)?
+            ))
+        };
         let key = (pid, start_stack);
         if let Some(name) = self.known.get(&key).and_then(|map| map.name(address)) {
             return Some(name);

@@ -71,7 +71,11 @@ impl Names {
 fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
     let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let (first, rest) = build_id.split_at_checked(1)?;
-    let name = format!("/usr/lib/debug/.build-id/{}/{}.debug", hexadecimal(first), hexadecimal(rest));
+    let name = format!(
+        "/usr/lib/debug/.build-id/{}/{}.debug",
+        hexadecimal(first),
+        hexadecimal(rest)
+    );
     let found = read_elf_build_id(&name).ok()??;
     (*found == *build_id).then(|| name.into())
 }

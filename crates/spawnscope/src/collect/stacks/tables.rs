@@ -3,8 +3,8 @@
 use std::cell::OnceCell;
 
 use gimli::{
-    BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, Encoding, EndianSlice, FrameDescriptionEntry,
-    LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection, X86_64,
+    BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, Encoding, EndianSlice, FrameDescriptionEntry, LittleEndian,
+    Register, RegisterRule, UnwindContext, UnwindSection, X86_64,
 };
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ReadRef};
@@ -177,7 +177,10 @@ mod tests {
 
     /// Where one of its functions begins.
     fn some_address(tables: &Tables) -> u64 {
-        let index = index(&EhFrame::new(&tables.eh_frame.as_ref().unwrap().bytes, LittleEndian), &tables.bases);
+        let index = index(
+            &EhFrame::new(&tables.eh_frame.as_ref().unwrap().bytes, LittleEndian),
+            &tables.bases,
+        );
         index[index.len() / 2].0
     }
 

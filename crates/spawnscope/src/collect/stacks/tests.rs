@@ -57,16 +57,28 @@ fn chain(worker: &mut Worker, stack: CopiedStack) -> Arc<Chain> {
 #[test]
 fn the_own_stack_is_walked_to_the_start_of_the_thread() {
     let chain = chain(&mut Worker::default(), stack_of_this_thread());
-    let names: Vec<_> = chain.frames.iter().filter_map(|frame| frame.function.as_deref()).collect();
+    let names: Vec<_> = chain
+        .frames
+        .iter()
+        .filter_map(|frame| frame.function.as_deref())
+        .collect();
     let position = |part: &str| {
         let contains = |name: &&[u8]| String::from_utf8_lossy(name).contains(part);
         names.iter().position(contains)
     };
     let own = position("the_own_stack_is_walked_to_the_start_of_the_thread");
-    assert!(position("stack_of_this_thread").is_some() && own > position("stack_of_this_thread"), "{chain:#?}");
+    assert!(
+        position("stack_of_this_thread").is_some() && own > position("stack_of_this_thread"),
+        "{chain:#?}"
+    );
     assert!(!chain.is_truncated, "{chain:#?}");
     let here = chain.frames.iter().find(|frame| frame.line.is_some()).unwrap();
-    assert!(here.file.as_deref().is_some_and(|file| file.ends_with(b"stacks/tests.rs")), "{here:?}");
+    assert!(
+        here.file
+            .as_deref()
+            .is_some_and(|file| file.ends_with(b"stacks/tests.rs")),
+        "{here:?}"
+    );
 }
 
 #[test]

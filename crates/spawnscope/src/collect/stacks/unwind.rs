@@ -9,8 +9,8 @@ use gimli::{
     X86_64,
 };
 
-use super::files::{Module, ModuleId, Modules};
 use super::mappings::{Image, Mapping};
+use super::modules::{Module, ModuleId, Modules};
 use super::recent::Recent;
 use super::tables::{Rule, Slice, Tables};
 use crate::event::Pid;
@@ -121,12 +121,16 @@ impl Walker {
         let mut walked = Walked::default();
         let mut is_return = false;
         while walked.places.len() < MOST_FRAMES {
-            let Some(address) = registers.get(X86_64::RA) else { break };
+            let Some(address) = registers.get(X86_64::RA) else {
+                break;
+            };
             let Some(mapping) = memory.image.find(address - u64::from(is_return && address > 0)) else {
                 break;
             };
             let module = modules.of(memory.pid, mapping);
-            walked.places.push(place(mapping, module.as_deref(), address, is_return));
+            walked
+                .places
+                .push(place(mapping, module.as_deref(), address, is_return));
             let step = match (&module, &mapping.file) {
                 (Some(module), _) => self.step(&registers, memory, module, walked.places.last()),
                 (None, None) => step_by_frame_pointer(&registers, memory),
@@ -159,9 +163,7 @@ impl Walker {
                 rule
             }
         };
-        rule.map_or(Step::Unknown, |rule| {
-            follow(&rule, &module.tables, registers, memory)
-        })
+        rule.map_or(Step::Unknown, |rule| follow(&rule, &module.tables, registers, memory))
     }
 }
 
@@ -217,8 +219,10 @@ fn step_by_frame_pointer(registers: &Registers, memory: &Memory) -> Step {
     let (Some(pointer), Some(stack)) = (registers.get(X86_64::RBP), registers.get(X86_64::RSP)) else {
         return Step::Unknown;
     };
-    let (Some(saved), Some(returns_to)) = (memory.read(pointer), pointer.checked_add(8).and_then(|at| memory.read(at)))
-    else {
+    let (Some(saved), Some(returns_to)) = (
+        memory.read(pointer),
+        pointer.checked_add(8).and_then(|at| memory.read(at)),
+    ) else {
         return Step::Unknown;
     };
     if pointer < stack || memory.image.find(returns_to.saturating_sub(1)).is_none() {

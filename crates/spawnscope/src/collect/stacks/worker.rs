@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::files::Modules;
 use super::mappings::{Image, ImageId};
+use super::modules::Modules;
 use super::perf_map::PerfMaps;
 use super::recent::Recent;
 use super::unwind::{Code, Memory, Place, Walked, Walker};
@@ -43,8 +43,11 @@ impl Worker {
     /// Takes in what was told; the chain, if it was a stack and anything of it is known.
     pub(super) fn take(&mut self, told: Told) -> Option<Event> {
         match told {
-            Told::Mapping { image, pid, mapping } => {
-                self.modules.prepare(pid, &mapping);
+            Told::File { id, file } => {
+                self.modules.add(id, file);
+                None
+            }
+            Told::Mapping { image, mapping, .. } => {
                 match self.images.get(&image) {
                     Some(known) => Rc::make_mut(known).add(mapping),
                     None => self.images.insert(image, Rc::new(Image::of(mapping))),
