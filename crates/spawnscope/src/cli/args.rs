@@ -100,6 +100,9 @@ pub struct RecordArguments {
     /// How to collect
     #[arg(long, value_enum, default_value_t = CollectorChoice::Auto, value_name = "WHICH")]
     pub collector: CollectorChoice,
+    /// Also record where in its code a process launches another: its native call chain
+    #[arg(long)]
+    pub stacks: bool,
     /// Kernel buffer in KiB; raise it when events are lost
     #[arg(long, value_name = "KIB", default_value_t = 16 * 1024, value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
     pub buffer: u32,

@@ -96,6 +96,7 @@ fn attach(
         terminal,
         script_lines: !arguments.no_lines,
         command: held.map(|held| held.path().to_owned()),
+        stacks: arguments.stacks,
     };
     let collector = match arguments.collector {
         CollectorChoice::Auto | CollectorChoice::Ebpf => EbpfCollector::attach(follow, &settings),

@@ -1,6 +1,7 @@
 //! Collectors: they know the kernel and nothing of reports. A collector turns what the kernel says into `Event`s.
 //! `held` starts the command and keeps it from running until a collector is attached; `calibrate` measures meanwhile what
-//! creating processes costs here; `callers` knows the interpreters whose scripts ask for launches.
+//! creating processes costs here; `callers` knows the interpreters whose scripts ask for launches, `stacks` makes call chains of
+//! copied stacks.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -13,6 +14,8 @@ mod callers;
 #[cfg(feature = "ebpf")]
 pub mod ebpf;
 pub mod held;
+#[cfg(feature = "ebpf")]
+mod stacks;
 
 /// What to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub struct Settings {
     pub script_lines: bool,
     /// The file that the command will execute, where there is a command.
     pub command: Option<PathBuf>,
+    /// Whether to tell where in their machine code processes launch others.
+    pub stacks: bool,
 }
 
 /// A source of events.

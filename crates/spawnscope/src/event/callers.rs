@@ -57,7 +57,8 @@ pub struct Frame {
     pub line: Option<u32>,
     /// The ELF file that holds the machine code.
     pub module: Option<Vec<u8>>,
-    /// Where in that file's own numbering of addresses; without `module`, in the process's memory.
+    /// Where in that file's own numbering of addresses, or, when it could not be read, how far into it; without `module`,
+    /// in the process's memory. Of all but the innermost frame, where the call returns to.
     pub address: Option<u64>,
     /// Whether the compiler put it into the next frame outwards.
     pub is_inlined: bool,

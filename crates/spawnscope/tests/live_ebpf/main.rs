@@ -22,6 +22,7 @@ mod scale;
 mod scopes;
 mod setup_and_loader;
 mod shells;
+mod stacks;
 mod terminal;
 mod traces;
 mod waits;
@@ -48,6 +49,7 @@ fn main() -> std::process::ExitCode {
         traces::tests(),
         python_lines::tests(),
         advice_scripts::tests(),
+        stacks::tests(),
         scale::tests(),
     ];
     support::main(subjects.into_iter().flatten().collect())

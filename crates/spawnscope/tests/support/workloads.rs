@@ -41,6 +41,39 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("ways_to_reap", "ways_to_reap.c", &[]),
     ("scanned", "scanned.c", &[]),
     ("wait_on_pipe", "wait_on_pipe.c", &[]),
+    // Each kind of executable, none with frame pointers.
+    ("callers", "callers.c", &["-O2", "-fomit-frame-pointer"]),
+    (
+        "callers_debug",
+        "callers.c",
+        &["-O2", "-fomit-frame-pointer", "-g", "-Wl,--build-id"],
+    ),
+    (
+        "callers_static",
+        "callers.c",
+        &["-O2", "-fomit-frame-pointer", "-static", "-DSTATIC"],
+    ),
+    (
+        "callers_fixed",
+        "callers.c",
+        &["-O2", "-fomit-frame-pointer", "-fno-pie", "-no-pie"],
+    ),
+    ("callers_stripped", "callers.c", &["-O2", "-fomit-frame-pointer", "-s"]),
+    (
+        "callers_other",
+        "callers.c",
+        &["-O2", "-fomit-frame-pointer", "-Dinner=wrong", "-Douter=also_wrong"],
+    ),
+    (
+        "libfirst_back.so",
+        "calls_back.c",
+        &["-DNAME=first_calls_back", "-shared", "-fPIC"],
+    ),
+    (
+        "libsecond_back.so",
+        "calls_back.c",
+        &["-DNAME=second_calls_back", "-shared", "-fPIC"],
+    ),
 ];
 
 static COMPILED: OnceLock<PathBuf> = OnceLock::new();

@@ -272,11 +272,17 @@ fn last_slice(gone: &WireGone) -> EventKind {
 }
 
 /// A path whose root was not reached is that of a file elsewhere: its end is known, which is better than nothing.
-fn file_named(named: &WireFileNamed, rest: &[u8]) -> Option<EventKind> {
-    let mut path = join_components(rest.get(..named.path_bytes as usize)?);
-    if named.complete == 0 {
+/// Without the root, the path begins with `...`.
+pub(super) fn path_of_components(innermost_first: &[u8], is_complete: bool) -> Vec<u8> {
+    let mut path = join_components(innermost_first);
+    if !is_complete {
         path.splice(..1, *b".../");
     }
+    path
+}
+
+fn file_named(named: &WireFileNamed, rest: &[u8]) -> Option<EventKind> {
+    let path = path_of_components(rest.get(..named.path_bytes as usize)?, named.complete != 0);
     Some(EventKind::FileNamed {
         device: named.device,
         inode: named.inode,

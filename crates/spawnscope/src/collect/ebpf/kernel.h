@@ -71,6 +71,7 @@ struct mm_struct {
 	unsigned long arg_start, arg_end, start_code;
 	struct file *exe_file;
 	unsigned long saved_auxv[48];
+	unsigned long start_stack, exec_vm;
 	atomic_long_t pgtables_bytes;
 	struct percpu_counter rss_stat[4];
 } CORE;
@@ -113,11 +114,28 @@ struct inode {
 	unsigned int i_rdev;
 	unsigned long i_ino;
 	struct super_block *i_sb;
+	__s64 i_mtime_sec;
+	__u32 i_mtime_nsec;
+} CORE;
+struct timespec64 {
+	__s64 tv_sec;
+	long tv_nsec;
+} CORE;
+/* Linux 6.7 to 6.10 */
+struct inode___6_7 {
+	struct timespec64 __i_mtime;
+} CORE;
+struct inode___before_6_7 {
+	struct timespec64 i_mtime;
 } CORE;
 struct file {
 	struct inode *f_inode;
 	struct path f_path;
 	void *private_data;
+} CORE;
+struct vm_area_struct {
+	unsigned long vm_start, vm_end, vm_flags, vm_pgoff;
+	struct file *vm_file;
 } CORE;
 struct sock_common {
 	unsigned short skc_family;
@@ -136,11 +154,20 @@ struct files_struct {
 	struct fdtable *fdt;
 } CORE;
 
+struct mnt_namespace {
+	struct ns_common ns;
+} CORE;
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+} CORE;
 struct signal_struct {
 	atomic_t live;
 } CORE;
 struct thread_info {
 	__u32 status;
+} CORE;
+struct thread_struct {
+	unsigned long fsbase;
 } CORE;
 struct sched_info {
 	unsigned long long last_arrival;
@@ -155,7 +182,9 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct signal_struct *signal;
+	struct nsproxy *nsproxy;
 	unsigned long min_flt;
+	struct thread_struct thread;
 	struct sched_info sched_info; /* in most kernels: CONFIG_SCHED_INFO */
 	char comm[16];
 } CORE;
@@ -169,6 +198,10 @@ struct kernel_siginfo;
 #define TASK_STOPPED_OR_TRACED 0x0c
 #define TASK_DEAD 0x80
 #define EXIT_DEAD 0x10
+/* include/linux/mm.h */
+#define VM_EXEC 4
+/* arch/x86/include/asm/segment.h: the code segment of 64-bit user space */
+#define USER_CS 0x33
 /* include/linux/mm_types_task.h */
 enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
 /* include/uapi/linux/auxvec.h */
@@ -184,6 +217,7 @@ enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
 /* include/uapi/linux/{wait,mman}.h */
 #define WNOWAIT 0x01000000
 #define PROT_READ 1
+#define PROT_EXEC 4
 #define P_PID 1
 /* include/uapi/linux/stat.h */
 enum { S_IFMT = 0170000, S_IFSOCK = 0140000, S_IFREG = 0100000, S_IFBLK = 0060000, S_IFDIR = 0040000, S_IFCHR = 0020000, S_IFIFO = 0010000 };
@@ -211,6 +245,6 @@ enum {
 	NR_newfstatat = 262, NR_readlinkat = 267, NR_faccessat = 269, NR_pselect6 = 270, NR_ppoll = 271,
 	NR_set_robust_list = 273, NR_splice = 275, NR_epoll_pwait = 281, NR_accept4 = 288, NR_preadv = 295,
 	NR_pwritev = 296, NR_recvmmsg = 299, NR_prlimit64 = 302, NR_sendmmsg = 307, NR_getrandom = 318,
-	NR_execveat = 322, NR_preadv2 = 327, NR_pwritev2 = 328, NR_statx = 332, NR_rseq = 334, NR_clone3 = 435,
+	NR_execveat = 322, NR_preadv2 = 327, NR_pwritev2 = 328, NR_pkey_mprotect = 329, NR_statx = 332, NR_rseq = 334, NR_clone3 = 435,
 	NR_close_range = 436, NR_openat2 = 437, NR_faccessat2 = 439, NR_epoll_pwait2 = 441,
 };

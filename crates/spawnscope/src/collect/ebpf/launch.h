@@ -146,6 +146,7 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *b
 	task->interpreter_base = interpreter_base(scratch, p->mm);
 	if (settings.script_lines)
 		interpreter_of(p, task);
+	task->told_image = 0;
 	return 0;
 }
 

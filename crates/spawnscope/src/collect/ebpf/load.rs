@@ -22,7 +22,7 @@ struct Part {
     without: Option<&'static str>,
 }
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 9] = [
     Part {
         program: "on_waking",
         fallback: Some("on_waking_anywhere"),
@@ -63,10 +63,26 @@ const PARTS: [Part; 8] = [
         fallback: None,
         without: None,
     },
+    Part {
+        program: STACKS,
+        fallback: None,
+        without: Some("native call chains"),
+    },
 ];
+
+/// Loaded only when stacks are wanted.
+const STACKS: &str = "on_fork_stack";
 
 /// Names of programs that are to be treated as refused by the kernel, separated by commas: for tests.
 const REFUSE_VARIABLE: &str = "SPAWNSCOPE_EBPF_REFUSE";
+
+/// Likewise, in that variable: that programs can walk a process's mappings.
+const WALK: &str = "bpf_iter_task_vma_new";
+
+/// Whether programs may try to walk a process's mappings.
+pub(super) fn may_walk_mappings() -> bool {
+    !std::env::var(REFUSE_VARIABLE).is_ok_and(|names| names.split(',').any(|name| name == WALK))
+}
 
 /// A loaded object, not yet attached.
 pub(super) struct Loaded {
@@ -148,11 +164,12 @@ fn configure(
     chosen: &[Option<&'static str>],
 ) -> Result<(), CollectError> {
     for mut program in open.progs_mut() {
-        let wanted = chosen.iter().flatten().any(|name| program.name() == *name);
+        let wanted = chosen.iter().flatten().any(|name| program.name() == *name)
+            && (settings.stacks != 0 || program.name() != STACKS);
         program.set_autoload(wanted);
     }
     for mut map in open.maps_mut() {
-        if map.name() == "events" {
+        if map.name() == "events" || (map.name() == "stacks" && settings.stacks != 0) {
             map.set_max_entries(buffer_bytes).map_err(|error| unsupported(&error))?;
         } else if map.name() == "python_scratches" {
             let cpus = libbpf_rs::num_possible_cpus().map_err(|error| unsupported(&error))?;

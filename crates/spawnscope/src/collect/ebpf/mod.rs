@@ -1,10 +1,11 @@
 //! The eBPF collector: programs on BTF tracepoints (`*.h`, `spawnscope.bpf.c`), their loading (`load`), the format of
-//! their records (`wire`) and what these mean (`decode`), where the kernel's functions are (`symbols`), and which executables are
-//! interpreters (`interpreters`). This file attaches, seeds, and drains.
+//! their records (`wire`) and what these mean (`decode`, `stacks`), where the kernel's functions are (`symbols`), and which executables
+//! are interpreters (`interpreters`). This file attaches, seeds, and drains.
 
 mod decode;
 mod interpreters;
 mod load;
+mod stacks;
 mod symbols;
 pub(super) mod wire;
 
@@ -21,6 +22,7 @@ use self::decode::Chains;
 use self::interpreters::Interpreters;
 use self::load::Loaded;
 use self::wire::*;
+use super::stacks::Unwinder;
 use super::{CollectError, Collector, Follow, Settings, now, pidfd};
 use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Pid, TaskId};
 
@@ -28,7 +30,7 @@ use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Pid, TaskId};
 pub const ROOT: LaunchId = LaunchId(1);
 
 /// Names of the losses, by kind of record.
-const LOSSES: [(u32, &str); 15] = [
+const LOSSES: [(u32, &str); 17] = [
     (KIND_LAUNCH, "launch"),
     (KIND_THREAD, "thread"),
     (KIND_ADOPTED, "existing process"),
@@ -44,6 +46,8 @@ const LOSSES: [(u32, &str); 15] = [
     (KIND_EXECUTABLE_MET, "executable"),
     (KIND_SCRIPT_CALLED, "line of a script"),
     (KIND_PYTHON_CALLED, "lines of a Python program"),
+    (KIND_MAPPING, "mapping of a process"),
+    (KIND_STACK, "stack"),
 ];
 
 /// Follows processes through BPF programs.
@@ -52,6 +56,8 @@ pub struct EbpfCollector {
     links: Vec<Link>,
     ring: RingBuffer<'static>,
     drained: Rc<RefCell<Drained>>,
+    /// Makes call chains of stacks, where these are wanted.
+    unwinder: Option<Rc<RefCell<Unwinder>>>,
     lost: MapHandle,
     shared: MapHandle,
     recording: MapHandle,
@@ -96,7 +102,13 @@ impl EbpfCollector {
             .then(|| Interpreters::new(&object, usual.unwrap_or_default()));
         let interpreters = interpreters.transpose()?;
         let drained = Rc::new(RefCell::new(Drained::default()));
-        let ring = ring_buffer(&object, &drained)?;
+        let unwinder = settings.stacks.then(Unwinder::start).transpose();
+        let unwinder = unwinder.map_err(|error| CollectError::Failed {
+            action: "start a thread for call chains",
+            detail: error.to_string(),
+        })?;
+        let unwinder = unwinder.map(|unwinder| Rc::new(RefCell::new(unwinder)));
+        let ring = ring_buffer(&object, &drained, unwinder.as_ref())?;
         seed(&object, follow, &drained)?;
         let mut links = Vec::new();
         for program in object.progs_mut().filter(|program| program.autoload()) {
@@ -117,6 +129,7 @@ impl EbpfCollector {
             links,
             ring,
             drained,
+            unwinder,
             lost,
             shared,
             recording,
@@ -151,6 +164,14 @@ impl Collector for EbpfCollector {
                 interpreters.meet(&met)?;
             }
         }
+        drop(drained);
+        if let Some(unwinder) = &self.unwinder {
+            // Nothing comes after what is drained when the programs are detached.
+            if self.links.is_empty() {
+                unwinder.borrow_mut().finish();
+            }
+            unwinder.borrow_mut().drain(events);
+        }
         Ok(())
     }
 
@@ -175,6 +196,10 @@ impl Collector for EbpfCollector {
                 .progs()
                 .filter_map(|program| recursion_misses(&program))
                 .sum(),
+        });
+        losses.push(Loss {
+            kind: "call chain".to_owned(),
+            events: self.unwinder.as_ref().map_or(0, |unwinder| unwinder.borrow().lost()),
         });
         losses.push(Loss {
             kind: "malformed record".to_owned(),
@@ -247,19 +272,26 @@ fn set_recording(map: &MapHandle, on: bool) -> Result<(), CollectError> {
 }
 
 fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Result<WireSettings, CollectError> {
-    let namespace = std::fs::metadata("/proc/self/ns/pid").map_err(|error| CollectError::Failed {
-        action: "look at /proc/self/ns/pid",
-        detail: error.to_string(),
-    })?;
     Ok(WireSettings {
-        pid_namespace: namespace.ino() as u32,
+        pid_namespace: namespace("/proc/self/ns/pid")?,
         follow_all: u32::from(matches!(follow, Follow::System(_))),
         follow_old_threads: u32::from(matches!(follow, Follow::Process(_))),
         terminal: settings.terminal.map_or(0, kernel_device),
-        wakeup_bytes: u64::from(buffer_bytes / 4),
+        stacks: u32::from(settings.stacks),
+        tell_mappings: u32::from(load::may_walk_mappings()),
+        mount_namespace: namespace("/proc/self/ns/mnt")?,
         script_lines: u32::from(settings.script_lines),
-        reserved: 0,
+        wakeup_bytes: u64::from(buffer_bytes / 4),
     })
+}
+
+/// The number of one of the recorder's namespaces.
+fn namespace(file: &'static str) -> Result<u32, CollectError> {
+    let found = std::fs::metadata(file).map_err(|error| CollectError::Failed {
+        action: "look at the recorder's namespaces",
+        detail: format!("{file}: {error}"),
+    })?;
+    Ok(found.ino() as u32)
 }
 
 /// The kernel's own encoding of a device number (MKDEV: 12 bits major, 20 bits minor) from that of `stat`.
@@ -267,10 +299,14 @@ fn kernel_device(device: u64) -> u32 {
     libc::major(device) << 20 | libc::minor(device)
 }
 
-fn ring_buffer(object: &Object, drained: &Rc<RefCell<Drained>>) -> Result<RingBuffer<'static>, CollectError> {
-    let events = map(object, "events")?;
+fn ring_buffer(
+    object: &Object,
+    drained: &Rc<RefCell<Drained>>,
+    unwinder: Option<&Rc<RefCell<Unwinder>>>,
+) -> Result<RingBuffer<'static>, CollectError> {
+    let (events, stacks) = (map(object, "events")?, map(object, "stacks")?);
     let page_bytes = rustix::param::page_size() as u64;
-    let drained = Rc::clone(drained);
+    let (drained, malformed_at) = (Rc::clone(drained), drained);
     let mut builder = RingBufferBuilder::new();
     builder
         .add(&events, move |record: &[u8]| {
@@ -283,6 +319,18 @@ fn ring_buffer(object: &Object, drained: &Rc<RefCell<Drained>>) -> Result<RingBu
             0
         })
         .map_err(|error| failed("open the ring buffer", &error))?;
+    if let Some(unwinder) = unwinder {
+        let (unwinder, drained) = (Rc::clone(unwinder), Rc::clone(malformed_at));
+        builder
+            .add(&stacks, move |record: &[u8]| {
+                match stacks::decode(record) {
+                    Some(told) => unwinder.borrow_mut().take(told),
+                    None => drained.borrow_mut().malformed += 1,
+                }
+                0
+            })
+            .map_err(|error| failed("open the ring buffer", &error))?;
+    }
     builder.build().map_err(|error| failed("open the ring buffer", &error))
 }
 

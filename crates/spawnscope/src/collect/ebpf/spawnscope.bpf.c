@@ -19,6 +19,7 @@
 #include "python.h"
 #include "callers.h"
 #include "launch.h"
+#include "stacks.h"
 #include "syscalls.h"
 
 /* Some helpers are for GPL-compatible programs only; this is one of the strings the kernel accepts as such. */

@@ -38,6 +38,10 @@ struct scratch {
 			char before[sizeof(struct WireExecuted) - sizeof(struct WireFileNamed)];
 			struct WireFileNamed named; /* ends where the data begins */
 		};
+		struct {
+			char before_mapping[sizeof(struct WireExecuted) - sizeof(struct WireMapping)];
+			struct WireMapping mapping; /* likewise */
+		};
 	};
 	char data[EXECUTED_DATA_BYTES + PATH_BYTES];
 	unsigned long auxv[48];
@@ -47,6 +51,7 @@ struct scratch {
 		struct dentry *dentry, *root;
 		__u32 used, complete;
 	} walk;
+	__u32 mappings_told, mappings_lost;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -59,6 +59,10 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 		task->exit_group_entered = bpf_ktime_get_ns();
 		task->exit_group_cpu = cpu_time(task, task->exit_group_entered);
 		break;
+	case NR_mmap: case NR_mprotect: case NR_pkey_mprotect:
+		if (settings.stacks && regs->dx & PROT_EXEC)
+			note_code_change(bpf_get_current_task_btf());
+		break;
 	case NR_poll: case NR_ppoll: case NR_select: case NR_pselect6:
 		task->second_argument = regs->si;
 		break;

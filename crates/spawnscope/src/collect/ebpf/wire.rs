@@ -81,6 +81,12 @@ pub const NAME_BYTES: u32 = 256;
 pub const CWD_DEPTH: u32 = 40;
 /// Room for all of these behind a `WireExecuted`, and one more file name for the verifier.
 pub const EXECUTED_DATA_BYTES: u32 = 12800;
+/// Most bytes of a stack copied.
+pub const STACK_BYTES: u32 = 16384;
+/// Where a stack cannot be copied as a whole, it is in such pieces: the page size.
+pub const STACK_PIECE_BYTES: u32 = 4096;
+/// Most executable mappings of a process told.
+pub const MOST_MAPPINGS: u32 = 2048;
 /// Length of a thread's name (TASK_COMM_LEN).
 pub const COMM_BYTES: usize = 16;
 
@@ -413,6 +419,74 @@ pub struct WireExecutableMet {
     pub reserved: u32,
 }
 
+/// An executable mapping of the process (`header.launch`). The components of its file's path (innermost first, each
+/// ended by NUL) follow.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireMapping {
+    pub header: WireHeader,
+    /// All mappings with the same number were there at the same time.
+    pub image: u64,
+    pub start: u64,
+    pub end: u64,
+    /// Where in the file, in bytes.
+    pub offset: u64,
+    /// 0: no file.
+    pub inode: u64,
+    /// When the file was written to, in nanoseconds since 1970.
+    pub modified: u64,
+    pub device: u32,
+    pub pid: u32,
+    pub path_bytes: u32,
+    /// Whether the path's root was reached.
+    pub complete: u32,
+}
+
+/// General registers as x86-64 Linux saves them (struct pt_regs).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireRegisters {
+    pub r15: u64,
+    pub r14: u64,
+    pub r13: u64,
+    pub r12: u64,
+    pub bp: u64,
+    pub bx: u64,
+    pub r11: u64,
+    pub r10: u64,
+    pub r9: u64,
+    pub r8: u64,
+    pub ax: u64,
+    pub cx: u64,
+    pub dx: u64,
+    pub si: u64,
+    pub di: u64,
+    pub orig_ax: u64,
+    pub ip: u64,
+    pub cs: u64,
+    pub flags: u64,
+    pub sp: u64,
+    pub ss: u64,
+}
+
+/// Where in its code a thread asked for the launch (`header.launch`). Kernel return addresses (innermost first), then the
+/// stack from `registers.sp` upwards follow, with the lengths given here.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireStack {
+    pub header: WireHeader,
+    /// Which mappings were there; 0: those were not told.
+    pub image: u64,
+    /// Where exec put the stack of the process's first thread: tells one program of a process from the next.
+    pub start_stack: u64,
+    pub registers: WireRegisters,
+    /// The process that asked.
+    pub pid: u32,
+    pub kernel_bytes: u32,
+    pub user_bytes: u32,
+    pub reserved: u32,
+}
+
 /// How the programs behave: constants of the loaded object.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -425,11 +499,16 @@ pub struct WireSettings {
     pub follow_old_threads: u32,
     /// Device of the terminal whose use is to be noticed, as the kernel encodes it; 0: none.
     pub terminal: u32,
-    /// Bytes in the ring buffer from which on the reader is woken.
-    pub wakeup_bytes: u64,
+    /// 1: tell the stacks of those that launch.
+    pub stacks: u32,
+    /// 1: and their mappings, where the kernel lets programs walk them.
+    pub tell_mappings: u32,
+    /// Inode of the recorder's mount namespace: what is in another one can be seen only as long as its processes live.
+    pub mount_namespace: u32,
     /// 1: tell where in a script a launch was asked for.
     pub script_lines: u32,
-    pub reserved: u32,
+    /// Bytes in the ring buffer from which on the reader is woken.
+    pub wakeup_bytes: u64,
 }
 
 /// Where the kernel's code lies that waits for the answer of a permission scanner.
@@ -529,6 +608,13 @@ pub struct WireTask {
     pub script_counted: u32,
     /// The line at or below which it must stand itself, until it was told.
     pub script_bound: u32,
+    /// Of a process's first thread: how often the process mapped code or made memory executable.
+    pub code_changes: u32,
+    /// The mappings that were told for this thread's launches (0: none), and what `code_changes` and the kernel's count of
+    /// executable pages were then.
+    pub told_image: u64,
+    pub told_pages: u64,
+    pub told_changes: u32,
     pub reserved: u32,
 }
 

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * Where in its code a process asks for another one: its registers, a copy of its stack, and which files its code is
+ * mapped from. What that means is found out in user space. Only with `settings.stacks`; a buffer of its own, so that many
+ * stacks cost no other record. */
+#pragma once
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096); /* set to what is needed before loading */
+} stacks SEC(".maps");
+
+/* The extra page lets the verifier see that a piece which begins anywhere within the copy ends within the buffer. */
+struct stack_scratch {
+	struct WireStack stack;
+	char data[STACK_BYTES + STACK_PIECE_BYTES];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack_scratch);
+} stack_scratches SEC(".maps");
+
+struct bpf_iter_task_vma {
+	__u64 opaque[1];
+} __attribute__((aligned(8)));
+/* Linux 6.7. Without them, user space reads /proc/PID/maps, when that is still there. */
+extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task, __u64 address) __ksym __weak;
+extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
+extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
+
+static __always_inline __u64 stacks_wakeup_flag(void)
+{
+	return bpf_ringbuf_query(&stacks, BPF_RB_AVAIL_DATA) > settings.wakeup_bytes ? BPF_RB_FORCE_WAKEUP
+										     : BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline bool sees_other_files(struct task_struct *p)
+{
+	return BPF_CORE_READ(p, nsproxy, mnt_ns, ns.inum) != settings.mount_namespace;
+}
+
+/* The process maps code, or makes memory executable: what was told of it is out of date. */
+static __always_inline void note_code_change(struct task_struct *p)
+{
+	struct WireTask *leader = bpf_task_storage_get(&tasks, p->group_leader, 0, 0);
+	if (leader)
+		__sync_fetch_and_add(&leader->code_changes, 1);
+}
+
+static __always_inline __u64 modified(struct inode *inode)
+{
+	struct inode___6_7 *newer = (void *)inode;
+	struct inode___before_6_7 *old = (void *)inode;
+	if (bpf_core_field_exists(inode->i_mtime_sec))
+		return BPF_CORE_READ(inode, i_mtime_sec) * 1000000000ull + BPF_CORE_READ(inode, i_mtime_nsec);
+	if (bpf_core_field_exists(newer->__i_mtime))
+		return BPF_CORE_READ(newer, __i_mtime.tv_sec) * 1000000000ull + BPF_CORE_READ(newer, __i_mtime.tv_nsec);
+	return BPF_CORE_READ(old, i_mtime.tv_sec) * 1000000000ull + BPF_CORE_READ(old, i_mtime.tv_nsec);
+}
+
+/* Sends the mapping that the scratch describes, with the path that its walk begins at; 0: it did not fit. Not static, as
+ * `step_up`. */
+__noinline int tell_mapping(void)
+{
+	struct scratch *scratch = scratch_of_this_cpu();
+	if (!scratch)
+		return 0;
+	struct WireMapping *mapping = &scratch->mapping;
+	scratch->walk.used = scratch->walk.complete = 0;
+	if (mapping->inode)
+		walk_up();
+	__u32 used = scratch->walk.used;
+	if (used > EXECUTED_DATA_BYTES)
+		return 0;
+	mapping->path_bytes = used;
+	mapping->complete = scratch->walk.complete;
+	if (!bpf_ringbuf_output(&stacks, mapping, sizeof(*mapping) + used, stacks_wakeup_flag()))
+		return 1;
+	count_lost(KIND_MAPPING);
+	return 0;
+}
+
+/* A mapping without a file has the inode 0: code that the process made itself. */
+static __always_inline void describe(struct scratch *scratch, struct vm_area_struct *vma)
+{
+	struct WireMapping *mapping = &scratch->mapping;
+	struct file *file = BPF_CORE_READ(vma, vm_file);
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	mapping->start = BPF_CORE_READ(vma, vm_start);
+	mapping->end = BPF_CORE_READ(vma, vm_end);
+	mapping->offset = file ? BPF_CORE_READ(vma, vm_pgoff) * 4096 : 0;
+	mapping->inode = file ? BPF_CORE_READ(inode, i_ino) : 0;
+	mapping->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	mapping->modified = file ? modified(inode) : 0;
+	scratch->walk.mnt = BPF_CORE_READ(file, f_path.mnt);
+	scratch->walk.dentry = BPF_CORE_READ(file, f_path.dentry);
+}
+
+/* Tells all executable mappings of the running process; false: not all of them could be told. */
+static __always_inline bool walk_mappings(struct scratch *scratch)
+{
+	struct bpf_iter_task_vma it;
+	struct vm_area_struct *vma;
+	/* Counted in memory: the verifier would go through the loop again for each value of a register. */
+	scratch->mappings_told = scratch->mappings_lost = 0;
+	/* Fails while another thread changes the mappings. */
+	if (bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), 0))
+		scratch->mappings_lost = 1;
+	while ((vma = bpf_iter_task_vma_next(&it))) {
+		if (!(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
+			continue;
+		if (scratch->mappings_told++ == MOST_MAPPINGS)
+			break;
+		describe(scratch, vma);
+		if (!tell_mapping())
+			scratch->mappings_lost++;
+	}
+	bpf_iter_task_vma_destroy(&it);
+	return scratch->mappings_told && !scratch->mappings_lost;
+}
+
+/* Makes sure that user space can know what is mapped; else `told_image` is 0. True: it has to look at once, since those
+ * files can be seen through this process only. */
+static __always_inline bool tell_image(struct task_struct *p, struct WireTask *creator)
+{
+	struct scratch *scratch = scratch_of_this_cpu();
+	struct WireTask *leader = bpf_task_storage_get(&tasks, p->group_leader, 0, 0);
+	__u64 pages = BPF_CORE_READ(p, mm, exec_vm);
+	__u32 changes = leader ? leader->code_changes : 0;
+	if (creator->told_image && creator->told_pages == pages && creator->told_changes == changes)
+		return false;
+	creator->told_image = 0;
+	if (!scratch || !settings.tell_mappings || !bpf_ksym_exists(bpf_iter_task_vma_new))
+		return sees_other_files(p);
+	struct WireMapping *mapping = &scratch->mapping;
+	fill_header(&mapping->header, KIND_MAPPING, bpf_ktime_get_ns(), creator);
+	mapping->image = next_id();
+	mapping->pid = visible_tid(p->group_leader);
+	begin_walk(scratch, p->fs, 0);
+	if (!walk_mappings(scratch))
+		return true;
+	creator->told_image = mapping->image;
+	creator->told_pages = pages;
+	creator->told_changes = changes;
+	return sees_other_files(p);
+}
+
+/* Where frames end for sure: the first thread's begin where exec put its stack, and libc keeps a thread's own data at the
+ * upper end of its stack. */
+static __always_inline __u64 stack_bytes(struct task_struct *p, __u64 sp)
+{
+	__u64 bytes = STACK_BYTES, end = BPF_CORE_READ(p, mm, start_stack) - sp;
+	if (end && end < bytes)
+		bytes = end;
+	end = BPF_CORE_READ(p, thread.fsbase) - sp;
+	if (end && end < bytes)
+		bytes = end;
+	return bytes;
+}
+
+/* Copies as much as is there, and says how much that is. The compiler must not know the bounds already, else it would leave
+ * out the tests that show them to the verifier. */
+static __always_inline __u64 copy_stack(char *data, __u64 sp, __u64 bytes)
+{
+	__u64 done = 0;
+	barrier_var(bytes);
+	if (bytes <= STACK_BYTES && !bpf_probe_read_user(data, bytes, (void *)sp))
+		return bytes;
+	for (int piece = 0; piece <= STACK_BYTES / STACK_PIECE_BYTES; piece++) {
+		__u64 size = STACK_PIECE_BYTES - ((sp + done) & (STACK_PIECE_BYTES - 1));
+		if (size > bytes - done)
+			size = bytes - done;
+		barrier_var(size);
+		barrier_var(done);
+		if (!size || size > STACK_PIECE_BYTES || done > STACK_BYTES)
+			break;
+		if (bpf_probe_read_user(&data[done], size, (void *)(sp + done)))
+			break;
+		done += size;
+	}
+	return done;
+}
+
+static __always_inline void emit_stack(struct task_struct *p, struct WireTask *creator, struct WireTask *task,
+				       bool is_urgent)
+{
+	__u32 first = 0;
+	struct stack_scratch *scratch = bpf_map_lookup_elem(&stack_scratches, &first);
+	if (!scratch)
+		return;
+	struct WireStack *stack = &scratch->stack;
+	/* As the kernel's entry code lays them out. */
+	if (bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), (void *)bpf_task_pt_regs(p)) ||
+	    stack->registers.cs != USER_CS)
+		return;
+	fill_header(&stack->header, KIND_STACK, bpf_ktime_get_ns(), task);
+	stack->image = creator->told_image;
+	stack->start_stack = BPF_CORE_READ(p, mm, start_stack);
+	stack->pid = visible_tid(p->group_leader);
+	stack->kernel_bytes = 0;
+	stack->reserved = 0;
+	__u64 bytes = copy_stack(scratch->data, stack->registers.sp, stack_bytes(p, stack->registers.sp));
+	stack->user_bytes = bytes;
+	barrier_var(bytes);
+	if (bytes > STACK_BYTES)
+		return;
+	__u64 flag = is_urgent ? BPF_RB_FORCE_WAKEUP : stacks_wakeup_flag();
+	if (bpf_ringbuf_output(&stacks, scratch, sizeof(*stack) + bytes, flag))
+		count_lost(KIND_STACK);
+}
+
+/* Runs after `on_fork`, which comes first in the object and is attached first. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork_stack, struct task_struct *parent, struct task_struct *child)
+{
+	struct WireTask *creator = followed(bpf_get_current_task_btf());
+	if (!creator || child->tgid == parent->tgid || !parent->mm)
+		return 0;
+	struct WireTask *task = bpf_task_storage_get(&tasks, child, 0, 0);
+	if (!task)
+		return 0;
+	bool is_urgent = tell_image(bpf_get_current_task_btf(), creator);
+	emit_stack(bpf_get_current_task_btf(), creator, task, is_urgent);
+	/* Copied or shared, its mappings are the parent's. */
+	task->told_image = creator->told_image;
+	task->told_pages = creator->told_pages;
+	task->told_changes = 0;
+	return 0;
+}

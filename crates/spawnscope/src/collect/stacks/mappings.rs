@@ -1,0 +1,169 @@
+//! Which file's code lies where in a process. Told by the kernel's side, or else read from /proc.
+
+use std::fs;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::event::Pid;
+
+/// The mappings of a process between two changes of them, by the collector's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::collect) struct ImageId(pub(in crate::collect) u64);
+
+/// A file with its contents: an inode's number is used again soon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::collect) struct FileId {
+    /// The file system, as the kernel encodes a device: major << 20 | minor.
+    pub(in crate::collect) device: u32,
+    /// Its number there.
+    pub(in crate::collect) inode: u64,
+    /// When it was written to, in nanoseconds since 1970.
+    pub(in crate::collect) modified: Option<u64>,
+}
+
+/// A file that is mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::collect) struct MappedFile {
+    /// Which.
+    pub(in crate::collect) id: FileId,
+    /// From the root of the process.
+    pub(in crate::collect) path: Arc<[u8]>,
+}
+
+/// A stretch of executable memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::collect) struct Mapping {
+    /// First address.
+    pub(in crate::collect) start: u64,
+    /// Behind the last one.
+    pub(in crate::collect) end: u64,
+    /// Where in the file it begins, in bytes.
+    pub(in crate::collect) offset: u64,
+    /// `None`: code that the process, or the kernel, made.
+    pub(in crate::collect) file: Option<MappedFile>,
+}
+
+/// All executable mappings of a process at one time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Image {
+    /// Ascending.
+    pub(super) mappings: Vec<Rc<Mapping>>,
+}
+
+impl Image {
+    /// An image of which one mapping is known.
+    pub(super) fn of(first: Mapping) -> Image {
+        Image {
+            mappings: vec![Rc::new(first)],
+        }
+    }
+
+    /// Adds a mapping; the kernel tells them in ascending order.
+    pub(super) fn add(&mut self, mapping: Mapping) {
+        self.mappings.push(Rc::new(mapping));
+    }
+
+    /// The mapping that an address lies in.
+    pub(super) fn find(&self, address: u64) -> Option<&Rc<Mapping>> {
+        let behind = self.mappings.partition_point(|mapping| mapping.start <= address);
+        let mapping = self.mappings.get(behind.checked_sub(1)?)?;
+        (address < mapping.end).then_some(mapping)
+    }
+
+    /// What a process has mapped now, if it still runs the program whose stack exec put at `start_stack`.
+    pub(super) fn read(pid: Pid, start_stack: u64) -> Option<Image> {
+        let maps = fs::read(format!("/proc/{}/maps", pid.0)).ok()?;
+        // Afterwards: a program executed meanwhile would be seen.
+        if stack_of_program(pid)? != start_stack {
+            return None;
+        }
+        let mappings = maps.split(|&byte| byte == b'\n').filter_map(mapping).map(Rc::new);
+        let image = Image {
+            mappings: mappings.collect(),
+        };
+        (!image.mappings.is_empty()).then_some(image)
+    }
+}
+
+/// `startstack` of /proc/PID/stat: field 28, counted from 1; the name before may contain anything.
+pub(super) fn stack_of_program(pid: Pid) -> Option<u64> {
+    let stat = fs::read(format!("/proc/{}/stat", pid.0)).ok()?;
+    let behind_name = stat.iter().rposition(|&byte| byte == b')')?;
+    let fields = std::str::from_utf8(stat.get(behind_name + 1..)?).ok()?;
+    fields.split_ascii_whitespace().nth(25)?.parse().ok()
+}
+
+/// `5583a000-5583b000 r-xp 00001000 fe:01 1234    /usr/bin/x (deleted)`; `None` for what is not executable.
+fn mapping(line: &[u8]) -> Option<Mapping> {
+    let mut fields = line.splitn(6, |&byte| byte == b' ');
+    let mut field = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
+    let (start, end) = field()?.split_once('-')?;
+    let permissions = field()?;
+    let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
+    let offset = hexadecimal(field()?)?;
+    let (major, minor) = field()?.split_once(':')?;
+    let inode = field()?.parse().ok()?;
+    let path = fields.next().unwrap_or_default().trim_ascii_start();
+    let file = (inode != 0).then(|| {
+        Some(MappedFile {
+            id: FileId {
+                device: u32::try_from(hexadecimal(major)? << 20 | hexadecimal(minor)?).ok()?,
+                inode,
+                modified: None,
+            },
+            path: path.strip_suffix(b" (deleted)").unwrap_or(path).into(),
+        })
+    });
+    permissions.contains('x').then_some(Mapping {
+        start: hexadecimal(start)?,
+        end: hexadecimal(end)?,
+        offset,
+        file: file.flatten(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_maps_is_a_mapping_when_it_is_executable() {
+        let line = b"7f00a000-7f00c000 r-xp 00001000 fe:01 1234                       /opt/a b (deleted)";
+        let read = mapping(line).unwrap();
+        assert_eq!((read.start, read.end, read.offset), (0x7f00_a000, 0x7f00_c000, 0x1000));
+        let file = read.file.unwrap();
+        assert_eq!(&*file.path, b"/opt/a b");
+        assert_eq!((file.id.device, file.id.inode), (0xfe << 20 | 1, 1234));
+        assert_eq!(mapping(b"7f00a000-7f00c000 r--p 00001000 fe:01 1234   /opt/a"), None);
+        let made = mapping(b"7f00a000-7f00c000 rwxp 00000000 00:00 0 ").unwrap();
+        assert_eq!(made.file, None);
+        assert_eq!(mapping(b""), None);
+    }
+
+    #[test]
+    fn an_address_lies_in_the_mapping_that_holds_it() {
+        let at = |start| Mapping {
+            start,
+            end: start + 0x1000,
+            offset: 0,
+            file: None,
+        };
+        let mut image = Image::of(at(0x1000));
+        image.add(at(0x4000));
+        let start = |address| image.find(address).map(|mapping| mapping.start);
+        assert_eq!(
+            [0xfff, 0x1000, 0x1fff, 0x2000, 0x4fff].map(start),
+            [None, Some(0x1000), Some(0x1000), None, Some(0x4000)]
+        );
+    }
+
+    #[test]
+    fn the_mappings_of_a_process_are_read_only_of_the_program_that_is_meant() {
+        let own = Pid(std::process::id().cast_signed());
+        let start = stack_of_program(own).unwrap();
+        let image = Image::read(own, start).unwrap();
+        let here = stack_of_program as *const () as u64;
+        assert!(image.find(here).unwrap().file.is_some());
+        assert_eq!(Image::read(own, start + 16), None);
+    }
+}

@@ -1,0 +1,193 @@
+//! Makes native call chains of the stacks that a collector copies: `mappings` says which file's code lies where, `files`
+//! opens those files as the process saw them, `modules` keeps them, `tables` has their unwind tables, `unwind` walks a stack
+//! with these, and `symbols` (for code without a file, `perf_map`) names what was found. This file owns the threads that do
+//! it, off the way of the kernel's events.
+
+mod files;
+mod mappings;
+mod modules;
+mod perf_map;
+mod recent;
+mod symbols;
+mod tables;
+mod unwind;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+
+pub(super) use self::mappings::{FileId, ImageId, MappedFile, Mapping};
+use self::recent::Recent;
+pub(super) use self::unwind::Registers;
+use self::worker::Worker;
+use crate::event::{Event, LaunchId, Nanos, Pid, TaskId};
+
+/// What a collector tells.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// One of an image's executable mappings; all come before the stacks that need them.
+    Mapping { image: ImageId, pid: Pid, mapping: Mapping },
+    /// A stack.
+    Stack(CopiedStack),
+    /// Not by the collector: the file of a mapping that comes next.
+    File { id: FileId, file: File },
+}
+
+/// The stack of a thread that asked for a launch.
+#[derive(Clone, Debug)]
+pub(super) struct CopiedStack {
+    /// When.
+    pub(super) at: Nanos,
+    /// What it asked for.
+    pub(super) launch: LaunchId,
+    /// The new process's first thread.
+    pub(super) task: TaskId,
+    /// What was mapped, if that was told.
+    pub(super) image: Option<ImageId>,
+    /// Where exec put the process's first stack.
+    pub(super) start_stack: u64,
+    /// The process that asked.
+    pub(super) pid: Pid,
+    /// The thread's registers in user space.
+    pub(super) registers: Registers,
+    /// The stack from the stack pointer upwards.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Copied bytes that may wait to be unwound: some seconds of the worst storm, while large debug information is read.
+const MOST_WAITING_BYTES: usize = 256 << 20;
+
+/// Files that may be open before the worker knows them.
+const MOST_WAITING_FILES: usize = 200;
+
+/// What waits to be worked on.
+#[derive(Default)]
+struct Waiting {
+    bytes: AtomicUsize,
+    files: AtomicUsize,
+}
+
+/// Threads that turn stacks into `Called` events: one opens files at once, since processes end soon; the other one takes its
+/// time to unwind and name.
+pub(super) struct Unwinder {
+    sender: Option<Sender<Told>>,
+    events: Receiver<Event>,
+    threads: Vec<JoinHandle<()>>,
+    waiting: Arc<Waiting>,
+    stacks: u64,
+    chains: u64,
+}
+
+impl Unwinder {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// When there can be no more threads.
+    pub(super) fn start() -> std::io::Result<Unwinder> {
+        let (sender, told) = mpsc::channel();
+        let (opened_sender, opened) = mpsc::channel();
+        let (events_sender, events) = mpsc::channel();
+        let waiting = Arc::new(Waiting::default());
+        let named = |name: &str| thread::Builder::new().name(name.into());
+        let (of_opener, of_worker) = (Arc::clone(&waiting), Arc::clone(&waiting));
+        let opener = named("opener").spawn(move || open_files(told, &opened_sender, &of_opener))?;
+        let worker = named("unwinder").spawn(move || unwind(opened, &events_sender, &of_worker))?;
+        Ok(Unwinder {
+            sender: Some(sender),
+            events,
+            threads: vec![opener, worker],
+            waiting,
+            stacks: 0,
+            chains: 0,
+        })
+    }
+
+    /// Hands over what was told; never waits. Where too much waits already, the stack is lost.
+    pub(super) fn take(&mut self, told: Told) {
+        let bytes = told.bytes();
+        self.stacks += u64::from(matches!(told, Told::Stack(_)));
+        if bytes > 0 && self.waiting.bytes.load(Ordering::Relaxed) > MOST_WAITING_BYTES {
+            return;
+        }
+        self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(sender) = &self.sender {
+            // A thread that is gone tells no chain, which counts as lost.
+            let _ = sender.send(told);
+        }
+    }
+
+    /// Moves the chains that are ready into `events`.
+    pub(super) fn drain(&mut self, events: &mut Vec<Event>) {
+        let before = events.len();
+        events.extend(self.events.try_iter());
+        self.chains += (events.len() - before) as u64;
+    }
+
+    /// Waits until all that was told is unwound.
+    pub(super) fn finish(&mut self) {
+        self.sender = None;
+        for thread in self.threads.drain(..) {
+            // It can only fail by a panic, and then its chains are missing, which counts as lost.
+            let _ = thread.join();
+        }
+    }
+
+    /// Stacks of which no chain came, not even a truncated one. Right only after `finish` and `drain`.
+    pub(super) fn lost(&self) -> u64 {
+        self.stacks - self.chains
+    }
+}
+
+/// Opens the files of mappings unless that was done, and hands all on.
+fn open_files(told: Receiver<Told>, opened: &Sender<Told>, waiting: &Waiting) {
+    let mut known = Recent::new(MOST_WAITING_FILES);
+    // Nobody listens any more when the recording is given up.
+    let hand_on = |told| drop(opened.send(told));
+    for told in told {
+        if let Told::Mapping { pid, mapping, .. } = &told
+            && let Some(id) = mapping.file.as_ref().map(|file| file.id)
+            && known.get(&id).is_none()
+            && waiting.files.load(Ordering::Relaxed) < MOST_WAITING_FILES
+            && let Some(file) = files::open(*pid, mapping)
+        {
+            known.insert(id, ());
+            waiting.files.fetch_add(1, Ordering::Relaxed);
+            hand_on(Told::File { id, file });
+        }
+        hand_on(told);
+    }
+}
+
+fn unwind(told: Receiver<Told>, events: &Sender<Event>, waiting: &Waiting) {
+    let mut worker = Worker::default();
+    for told in told {
+        let (bytes, files) = (told.bytes(), usize::from(matches!(told, Told::File { .. })));
+        if let Some(event) = worker.take(told) {
+            // As above.
+            let _ = events.send(event);
+        }
+        waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        waiting.files.fetch_sub(files, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Unwinder {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Told {
+    fn bytes(&self) -> usize {
+        match self {
+            Told::Mapping { .. } | Told::File { .. } => 0,
+            Told::Stack(stack) => stack.bytes.len(),
+        }
+    }
+}

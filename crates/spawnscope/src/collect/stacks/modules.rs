@@ -1,0 +1,162 @@
+//! The ELF files that are in use, and what of them a walk needs.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{Endianness, Object, ReadCache, elf};
+
+use super::files;
+use super::mappings::{FileId, Mapping};
+use super::recent::Recent;
+use super::symbols::Names;
+use super::tables::Tables;
+use crate::event::Pid;
+
+/// Files kept open: well below the usual limit of 1024 descriptors.
+const MOST_OPEN: usize = 200;
+
+/// A number for each file that was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ModuleId(u32);
+
+/// An open ELF file.
+pub(super) struct Module {
+    pub(super) id: ModuleId,
+    /// As the process saw it that used it first.
+    pub(super) path: Arc<[u8]>,
+    pub(super) tables: Tables,
+    pub(super) names: Names,
+    segments: Vec<Segment>,
+    /// `names` opens it too, through /proc/self/fd.
+    file: File,
+}
+
+/// A part of the file that is loaded.
+struct Segment {
+    offset: u64,
+    bytes: u64,
+    address: u64,
+}
+
+impl Module {
+    /// Where in the file's own numbering of addresses an offset in it lies.
+    pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
+        let within = |segment: &Segment| {
+            offset
+                .checked_sub(segment.offset)
+                .filter(|place| *place < segment.bytes)
+        };
+        let (segment, place) = self
+            .segments
+            .iter()
+            .find_map(|segment| Some((segment, within(segment)?)))?;
+        segment.address.checked_add(place)
+    }
+
+    /// Whether a call ends at this offset in the file: the instruction E8 with 32 bits, or FF /2 with one of its operands.
+    pub(super) fn is_behind_call(&self, offset: u64) -> bool {
+        let mut before = [0; 7];
+        let read = offset
+            .checked_sub(7)
+            .map(|start| self.file.read_exact_at(&mut before, start));
+        let is_indirect = |length: &usize| {
+            let place = before.len() - length;
+            before[place] == 0xff && before[place + 1] >> 3 & 7 == 2
+        };
+        matches!(read, Some(Ok(()))) && (before[2] == 0xe8 || [2, 3, 4, 6, 7].iter().any(is_indirect))
+    }
+
+    fn new(id: ModuleId, path: Arc<[u8]>, file: File) -> Option<Module> {
+        let cache = ReadCache::new(file.try_clone().ok()?);
+        let elf = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+        let endian = elf.endian();
+        let loaded = elf
+            .elf_program_headers()
+            .iter()
+            .filter(|header| header.p_type(endian) == elf::PT_LOAD);
+        let segments = loaded.map(|header| Segment {
+            offset: header.p_offset(endian),
+            // Up to the end of its last page, which is mapped with it.
+            bytes: header.p_filesz(endian).checked_next_multiple_of(4096).unwrap_or(0),
+            address: header.p_vaddr(endian),
+        });
+        Some(Module {
+            id,
+            path,
+            segments: segments.collect(),
+            tables: Tables::read(&elf),
+            names: Names::of(
+                format!("/proc/self/fd/{}", file.as_raw_fd()).into(),
+                elf.build_id().ok().flatten(),
+            ),
+            file,
+        })
+    }
+}
+
+/// What is known of a file.
+enum Known {
+    /// It is open, and nobody has looked into it.
+    Opened(File),
+    Used(Rc<Module>),
+    /// It could not be opened when it was last tried, or is not ELF.
+    Unusable,
+}
+
+/// The files in use.
+pub(super) struct Modules {
+    known: Recent<FileId, Known>,
+    numbered: HashMap<ModuleId, Weak<Module>>,
+    next: u32,
+}
+
+impl Default for Modules {
+    fn default() -> Modules {
+        Modules {
+            known: Recent::new(MOST_OPEN / 2),
+            numbered: HashMap::new(),
+            next: 0,
+        }
+    }
+}
+
+impl Modules {
+    /// Keeps a file that was opened for one that is mapped.
+    pub(super) fn add(&mut self, id: FileId, file: File) {
+        if !matches!(self.known.get(&id), Some(Known::Used(_))) {
+            self.known.insert(id, Known::Opened(file));
+        }
+    }
+
+    /// The file of a mapping, opened now if need be.
+    pub(super) fn of(&mut self, pid: Pid, mapping: &Mapping) -> Option<Rc<Module>> {
+        let mapped = mapping.file.as_ref()?;
+        let file = match self.known.get(&mapped.id) {
+            Some(Known::Used(module)) => return Some(Rc::clone(module)),
+            Some(Known::Unusable) => return None,
+            Some(Known::Opened(file)) => file.try_clone().ok(),
+            None => files::open(pid, mapping),
+        };
+        self.next = self.next.saturating_add(1);
+        let id = ModuleId(self.next);
+        let module = file.and_then(|file| Module::new(id, Arc::clone(&mapped.path), file));
+        let Some(module) = module.map(Rc::new) else {
+            self.known.insert(mapped.id, Known::Unusable);
+            return None;
+        };
+        self.known.insert(mapped.id, Known::Used(Rc::clone(&module)));
+        self.numbered.retain(|_, module| module.strong_count() > 0);
+        self.numbered.insert(id, Rc::downgrade(&module));
+        Some(module)
+    }
+
+    /// A file that `of` gave a moment ago.
+    pub(super) fn numbered(&self, id: ModuleId) -> Option<Rc<Module>> {
+        self.numbered.get(&id)?.upgrade()
+    }
+}

@@ -1,0 +1,56 @@
+//! A map of bounded size that forgets what was not asked for lately.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Keeps at least the `capacity` entries that were used last, and at most twice as many.
+#[derive(Debug)]
+pub(super) struct Recent<K, V> {
+    capacity: usize,
+    used: HashMap<K, V>,
+    /// Those that were not used since there were `capacity` of the others.
+    older: HashMap<K, V>,
+}
+
+impl<K: Hash + Eq, V> Recent<K, V> {
+    pub(super) fn new(capacity: usize) -> Recent<K, V> {
+        Recent {
+            capacity,
+            used: HashMap::new(),
+            older: HashMap::new(),
+        }
+    }
+
+    pub(super) fn get(&mut self, key: &K) -> Option<&mut V> {
+        if !self.used.contains_key(key) {
+            let (key, value) = self.older.remove_entry(key)?;
+            self.insert(key, value);
+        }
+        self.used.get_mut(key)
+    }
+
+    pub(super) fn insert(&mut self, key: K, value: V) {
+        if self.used.len() >= self.capacity {
+            self.older = std::mem::take(&mut self.used);
+        }
+        self.older.remove(&key);
+        self.used.insert(key, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_stays_and_the_rest_goes() {
+        let mut recent = Recent::new(2);
+        recent.insert(0, "kept");
+        for other in 1..100 {
+            recent.insert(other, "other");
+            assert_eq!(recent.get(&0), Some(&mut "kept"));
+        }
+        assert_eq!(recent.get(&1), None);
+        assert!(recent.used.len() + recent.older.len() <= 4);
+    }
+}

@@ -1,0 +1,228 @@
+//! The unwind tables of an ELF file (.eh_frame, .debug_frame): how to get from a place in its code to the caller.
+
+use std::cell::OnceCell;
+
+use gimli::{
+    BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, Encoding, EndianSlice, FrameDescriptionEntry, LittleEndian,
+    Register, RegisterRule, UnwindContext, UnwindSection, X86_64,
+};
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSection, ReadRef};
+
+pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
+
+/// How to find the caller of one place.
+#[derive(Clone, Debug)]
+pub(super) struct Rule {
+    /// Where the frame begins: the stack pointer before the call.
+    pub(super) frame: CfaRule<usize>,
+    /// Where the caller's registers are; those that are not named have not changed.
+    pub(super) registers: Vec<(Register, RegisterRule<usize>)>,
+    /// How expressions in the rules are encoded.
+    pub(super) encoding: Encoding,
+    /// Whether the kernel called it: its caller was interrupted, not calling.
+    pub(super) is_signal: bool,
+    in_debug_frame: bool,
+}
+
+/// A section and its address.
+struct Data {
+    address: u64,
+    bytes: Vec<u8>,
+}
+
+/// The sections of one file.
+pub(super) struct Tables {
+    bases: BaseAddresses,
+    eh_frame: Option<Data>,
+    eh_frame_header: Option<Data>,
+    debug_frame: Option<Data>,
+    /// Offsets of the entries, by the first address they are for; made when there is no header.
+    eh_frame_index: OnceCell<Vec<(u64, usize)>>,
+    debug_frame_index: OnceCell<Vec<(u64, usize)>>,
+}
+
+impl Tables {
+    pub(super) fn read<'data, R: ReadRef<'data>>(elf: &ElfFile64<'data, Endianness, R>) -> Tables {
+        let data = |name: &str| {
+            let section = elf.section_by_name(name)?;
+            Some(Data {
+                address: section.address(),
+                bytes: section.uncompressed_data().ok()?.into_owned(),
+            })
+        };
+        let address = |name: &str| elf.section_by_name(name).map_or(0, |section| section.address());
+        Tables {
+            bases: BaseAddresses::default()
+                .set_eh_frame(address(".eh_frame"))
+                .set_eh_frame_hdr(address(".eh_frame_hdr"))
+                .set_text(address(".text"))
+                .set_got(address(".got")),
+            eh_frame: data(".eh_frame"),
+            eh_frame_header: data(".eh_frame_hdr"),
+            debug_frame: data(".debug_frame"),
+            eh_frame_index: OnceCell::new(),
+            debug_frame_index: OnceCell::new(),
+        }
+    }
+
+    /// The rule for an address; `None` where the tables say nothing, or nothing that can be understood.
+    pub(super) fn rule(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
+        self.rule_of_eh_frame(address, context)
+            .or_else(|| self.rule_of_debug_frame(address, context))
+    }
+
+    /// The section in which the expressions of a rule are.
+    pub(super) fn with_expressions_of<T>(&self, rule: &Rule, look: impl FnOnce(Slice<'_>) -> T) -> Option<T> {
+        let data = if rule.in_debug_frame {
+            &self.debug_frame
+        } else {
+            &self.eh_frame
+        };
+        data.as_ref().map(|data| look(Slice::new(&data.bytes, LittleEndian)))
+    }
+
+    fn rule_of_eh_frame(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
+        let section = EhFrame::new(&self.eh_frame.as_ref()?.bytes, LittleEndian);
+        let offset = self.offset_by_header(address).or_else(|| {
+            let index = self.eh_frame_index.get_or_init(|| index(&section, &self.bases));
+            last_up_to(index, address)
+        })?;
+        let entry = section.fde_from_offset(&self.bases, offset.into(), EhFrame::cie_from_offset);
+        rule_of_entry(&entry.ok()?, &section, &self.bases, address, context)
+    }
+
+    fn rule_of_debug_frame(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
+        let section = DebugFrame::new(&self.debug_frame.as_ref()?.bytes, LittleEndian);
+        let index = self.debug_frame_index.get_or_init(|| index(&section, &self.bases));
+        let offset = last_up_to(index, address)?;
+        let entry = section.fde_from_offset(&self.bases, offset.into(), DebugFrame::cie_from_offset);
+        let rule = rule_of_entry(&entry.ok()?, &section, &self.bases, address, context)?;
+        Some(Rule {
+            in_debug_frame: true,
+            ..rule
+        })
+    }
+
+    /// By the table that the linker sorted: behind a head, pairs of 32-bit addresses relative to the table's own, of code
+    /// and of its entry. No linker encodes it in another way, and gimli's look-up trusts the number of pairs.
+    fn offset_by_header(&self, address: u64) -> Option<usize> {
+        const HEAD: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+        let header = self.eh_frame_header.as_ref()?;
+        let rows = header.bytes.strip_prefix(&HEAD)?.get(8..)?.as_chunks::<8>().0;
+        let absolute = |relative: &[u8]| {
+            let relative = i32::from_le_bytes(*relative.first_chunk()?);
+            header.address.checked_add_signed(relative.into())
+        };
+        let behind = rows.partition_point(|row| absolute(row).is_some_and(|first| first <= address));
+        let entry = absolute(&rows.get(behind.checked_sub(1)?)?[4..])?;
+        usize::try_from(entry.checked_sub(self.eh_frame.as_ref()?.address)?).ok()
+    }
+}
+
+fn last_up_to(index: &[(u64, usize)], address: u64) -> Option<usize> {
+    let behind = index.partition_point(|&(first, _)| first <= address);
+    index.get(behind.checked_sub(1)?).map(|&(_, offset)| offset)
+}
+
+/// All entries up to the first that cannot be understood.
+fn index<'data, S: UnwindSection<Slice<'data>>>(section: &S, bases: &BaseAddresses) -> Vec<(u64, usize)> {
+    let mut found = Vec::new();
+    let mut entries = section.entries(bases);
+    while let Ok(Some(entry)) = entries.next() {
+        if let CieOrFde::Fde(partial) = entry {
+            let Ok(entry) = partial.parse(S::cie_from_offset) else {
+                break;
+            };
+            found.push((entry.initial_address(), entry.offset()));
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+fn rule_of_entry<'data, S: UnwindSection<Slice<'data>>>(
+    entry: &FrameDescriptionEntry<Slice<'data>>,
+    section: &S,
+    bases: &BaseAddresses,
+    address: u64,
+    context: &mut UnwindContext<usize>,
+) -> Option<Rule> {
+    if !entry.contains(address) || entry.cie().return_address_register() != X86_64::RA {
+        return None;
+    }
+    let row = entry.unwind_info_for_address(section, bases, context, address).ok()?;
+    Some(Rule {
+        frame: row.cfa().clone(),
+        registers: row
+            .registers()
+            .map(|(register, rule)| (*register, rule.clone()))
+            .collect(),
+        encoding: entry.cie().encoding(),
+        is_signal: entry.is_signal_trampoline(),
+        in_debug_frame: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use object::ReadCache;
+
+    use super::*;
+
+    fn own_tables() -> Tables {
+        let cache = ReadCache::new(std::fs::File::open("/proc/self/exe").unwrap());
+        Tables::read(&ElfFile64::parse(&cache).unwrap())
+    }
+
+    /// Where one of its functions begins.
+    fn some_address(tables: &Tables) -> u64 {
+        let index = index(
+            &EhFrame::new(&tables.eh_frame.as_ref().unwrap().bytes, LittleEndian),
+            &tables.bases,
+        );
+        index[index.len() / 2].0
+    }
+
+    #[test]
+    fn with_and_without_the_sorted_table_the_rule_is_the_same() {
+        let mut tables = own_tables();
+        let (address, mut context) = (some_address(&tables), UnwindContext::new());
+        let rule = tables.rule(address, &mut context).unwrap();
+        tables.eh_frame_header = None;
+        let again = tables.rule(address, &mut context).unwrap();
+        assert_eq!((rule.frame, rule.registers), (again.frame, again.registers));
+        assert!(tables.rule(0, &mut context).is_none());
+    }
+
+    #[test]
+    fn noise_in_the_tables_is_no_rule_or_another_one_but_never_a_panic() {
+        let mut tables = own_tables();
+        let (address, mut context) = (some_address(&tables), UnwindContext::new());
+        let entry = tables.offset_by_header(address).unwrap();
+        let mut state = 1u64;
+        let mut unlike = 0;
+        let rule = |tables: &Tables, context: &mut _| tables.rule(address, context).map(|rule| rule.frame);
+        let right = rule(&tables, &mut context);
+        for _ in 0..20_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let noise = (state >> 24) as u8;
+            let (data, place) = if state >> 63 == 0 {
+                (&mut tables.eh_frame, entry + (state >> 40) as usize % 48)
+            } else {
+                (&mut tables.eh_frame_header, (state >> 40) as usize % 12)
+            };
+            let byte = &mut data.as_mut().unwrap().bytes[place];
+            let before = std::mem::replace(byte, noise);
+            unlike += usize::from(rule(&tables, &mut context) != right);
+            let data = if state >> 63 == 0 {
+                &mut tables.eh_frame
+            } else {
+                &mut tables.eh_frame_header
+            };
+            data.as_mut().unwrap().bytes[place] = before;
+        }
+        assert!(unlike > 1000, "{unlike} changes mattered");
+        assert_eq!(rule(&tables, &mut context), right);
+    }
+}

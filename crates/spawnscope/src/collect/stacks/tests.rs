@@ -1,0 +1,144 @@
+//! The stack of the test itself, copied as a collector would, is walked to the start of its thread.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::worker::Worker;
+use super::{CopiedStack, Registers, Told};
+use crate::event::{Chain, EventKind, LaunchId, Nanos, Pid, TaskId};
+
+/// What a frame needs: the registers that calls preserve, where the stack is, and where this is.
+#[inline(never)]
+fn stack_of_this_thread() -> CopiedStack {
+    let (mut rbx, mut rbp, mut rsp, mut rip): (u64, u64, u64, u64);
+    let mut high = [0u64; 4];
+    // SAFETY: registers are only read, and the array has room for those that are stored.
+    unsafe {
+        std::arch::asm!(
+            "mov {rbx}, rbx", "mov {rbp}, rbp", "mov {rsp}, rsp", "lea {rip}, [rip]",
+            "mov [{high}], r12", "mov [{high} + 8], r13", "mov [{high} + 16], r14", "mov [{high} + 24], r15",
+            rbx = out(reg) rbx, rbp = out(reg) rbp, rsp = out(reg) rsp, rip = out(reg) rip, high = in(reg) high.as_mut_ptr(),
+        );
+    }
+    let mut registers = [None; 17];
+    (registers[3], registers[6], registers[7], registers[16]) = (Some(rbx), Some(rbp), Some(rsp), Some(rip));
+    for (place, value) in registers[12..16].iter_mut().zip(high) {
+        *place = Some(value);
+    }
+    let memory = File::open("/proc/self/mem").unwrap();
+    let mut bytes = vec![0; 16 << 10];
+    let copied = memory.read_at(&mut bytes, rsp).unwrap();
+    bytes.truncate(copied);
+    CopiedStack {
+        at: Nanos(1),
+        launch: LaunchId(2),
+        task: TaskId(2),
+        image: None,
+        start_stack: super::mappings::stack_of_program(own_pid()).unwrap(),
+        pid: own_pid(),
+        registers: Registers(registers),
+        bytes,
+    }
+}
+
+fn own_pid() -> Pid {
+    Pid(std::process::id().cast_signed())
+}
+
+fn chain(worker: &mut Worker, stack: CopiedStack) -> Arc<Chain> {
+    match worker.take(Told::Stack(stack)).unwrap().kind {
+        EventKind::Called(chain) => chain,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_own_stack_is_walked_to_the_start_of_the_thread() {
+    let chain = chain(&mut Worker::default(), stack_of_this_thread());
+    let names: Vec<_> = chain
+        .frames
+        .iter()
+        .filter_map(|frame| frame.function.as_deref())
+        .collect();
+    let position = |part: &str| {
+        let contains = |name: &&[u8]| String::from_utf8_lossy(name).contains(part);
+        names.iter().position(contains)
+    };
+    let own = position("the_own_stack_is_walked_to_the_start_of_the_thread");
+    assert!(
+        position("stack_of_this_thread").is_some() && own > position("stack_of_this_thread"),
+        "{chain:#?}"
+    );
+    assert!(!chain.is_truncated, "{chain:#?}");
+    let here = chain.frames.iter().find(|frame| frame.line.is_some()).unwrap();
+    assert!(
+        here.file
+            .as_deref()
+            .is_some_and(|file| file.ends_with(b"stacks/tests.rs")),
+        "{here:?}"
+    );
+}
+
+#[test]
+fn a_stack_that_was_copied_in_part_is_truncated() {
+    let whole = stack_of_this_thread();
+    let mut worker = Worker::default();
+    let frames = chain(&mut worker, whole.clone()).frames.len();
+    let mut before = 0;
+    for bytes in [0, 64, 512, 1024] {
+        let part = CopiedStack {
+            bytes: whole.bytes[..bytes].to_vec(),
+            ..whole.clone()
+        };
+        let part = chain(&mut worker, part);
+        assert!(part.is_truncated && part.frames.len() < frames && part.frames.len() >= before);
+        before = part.frames.len();
+    }
+}
+
+#[test]
+fn a_stack_full_of_noise_ends_somewhere() {
+    let mut worker = Worker::default();
+    let mut state = 1u64;
+    for _ in 0..200 {
+        let mut stack = stack_of_this_thread();
+        for _ in 0..64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let place = (state >> 33) as usize % stack.bytes.len();
+            stack.bytes[place] ^= (state >> 24) as u8;
+        }
+        let _ = chain(&mut worker, stack);
+    }
+}
+
+/// `cargo test --release -p spawnscope --lib -- --ignored --nocapture time_of_unwinding`
+#[test]
+#[ignore = "a measurement"]
+fn time_of_unwinding() {
+    const STACKS: u32 = 100_000;
+    let stack = stack_of_this_thread();
+    let mut worker = Worker::default();
+    // As the kernel's side tells them: reading /proc for each stack is not what is measured.
+    let image = super::mappings::Image::read(stack.pid, stack.start_stack).unwrap();
+    for mapping in &image.mappings {
+        worker.take(Told::Mapping {
+            image: super::ImageId(1),
+            pid: stack.pid,
+            mapping: mapping.as_ref().clone(),
+        });
+    }
+    let told = CopiedStack {
+        image: Some(super::ImageId(1)),
+        ..stack
+    };
+    let start = Instant::now();
+    let frames = chain(&mut worker, told.clone()).frames.len();
+    println!("the first stack: {:?}", start.elapsed());
+    let start = Instant::now();
+    for _ in 0..STACKS {
+        worker.take(Told::Stack(told.clone())).unwrap();
+    }
+    println!("{STACKS} more: {:?} each, of {frames} frames", start.elapsed() / STACKS);
+}

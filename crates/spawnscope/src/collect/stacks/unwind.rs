@@ -1,0 +1,320 @@
+//! Walks up a copied stack, frame by frame, by the unwind tables of the files whose code it is. Where these say nothing it
+//! stops: what cannot be known is not guessed.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use gimli::{
+    CfaRule, Evaluation, EvaluationResult, Reader as _, Register, RegisterRule, UnwindContext, UnwindExpression, Value,
+    X86_64,
+};
+
+use super::mappings::{Image, Mapping};
+use super::modules::{Module, ModuleId, Modules};
+use super::recent::Recent;
+use super::tables::{Rule, Slice, Tables};
+use crate::event::Pid;
+
+/// The registers that DWARF numbers 0 to 16; `None` where a caller's value is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::collect) struct Registers(pub(in crate::collect) [Option<u64>; 17]);
+
+impl Registers {
+    /// The stack pointer.
+    pub(super) fn stack_pointer(&self) -> u64 {
+        self.get(X86_64::RSP).unwrap_or(0)
+    }
+
+    fn get(&self, register: Register) -> Option<u64> {
+        *self.0.get(usize::from(register.0))?
+    }
+
+    fn set(&mut self, register: Register, value: Option<u64>) {
+        if let Some(place) = self.0.get_mut(usize::from(register.0)) {
+            *place = value;
+        }
+    }
+}
+
+/// A place in code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    pub(super) code: Code,
+    /// In the file's own numbering, in the file, or in memory, as `code` says.
+    pub(super) address: u64,
+    /// Whether a call returns there: what called is the instruction before.
+    pub(super) is_return: bool,
+}
+
+/// Whose code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Code {
+    /// An open file's.
+    Module(ModuleId),
+    /// A file's that could not be opened.
+    File(Arc<[u8]>),
+    /// Made by the process.
+    Memory,
+}
+
+/// What a walk found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Walked {
+    /// From the innermost outwards.
+    pub(super) places: Vec<Place>,
+    /// Whether more follow outwards.
+    pub(super) is_truncated: bool,
+}
+
+/// A process's memory, as far as it is known.
+pub(super) struct Memory<'a> {
+    pub(super) pid: Pid,
+    pub(super) image: &'a Image,
+    /// What lies at the stack pointer and above it.
+    pub(super) stack: &'a [u8],
+    /// The stack pointer.
+    pub(super) start: u64,
+}
+
+impl Memory<'_> {
+    fn read(&self, address: u64) -> Option<u64> {
+        let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
+        let bytes = self.stack.get(offset..)?.first_chunk()?;
+        Some(u64::from_le_bytes(*bytes))
+    }
+}
+
+/// Rules that were looked up lately: places that launch are few.
+const RULES: usize = 16_384;
+/// More frames than the largest copy has words.
+const MOST_FRAMES: usize = 4096;
+/// Steps of one expression: those of compilers and libc have fewer than ten.
+const MOST_STEPS: u32 = 1000;
+
+/// Walks stacks.
+pub(super) struct Walker {
+    rules: Recent<(ModuleId, u64), Option<Rc<Rule>>>,
+    context: UnwindContext<usize>,
+}
+
+impl Default for Walker {
+    fn default() -> Walker {
+        Walker {
+            rules: Recent::new(RULES),
+            context: UnwindContext::new(),
+        }
+    }
+}
+
+/// What one step came to.
+enum Step {
+    /// The registers of the caller; whether it was calling, not interrupted.
+    Caller(Registers, bool),
+    /// There is no caller.
+    Outermost,
+    Unknown,
+}
+
+impl Walker {
+    /// The frames of a stack, beginning where its registers say. `modules` has the process's files.
+    pub(super) fn walk(&mut self, mut registers: Registers, memory: &Memory, modules: &mut Modules) -> Walked {
+        let mut walked = Walked::default();
+        let mut is_return = false;
+        while walked.places.len() < MOST_FRAMES {
+            let Some(address) = registers.get(X86_64::RA) else {
+                break;
+            };
+            let Some(mapping) = memory.image.find(address - u64::from(is_return && address > 0)) else {
+                break;
+            };
+            let module = modules.of(memory.pid, mapping);
+            walked
+                .places
+                .push(place(mapping, module.as_deref(), address, is_return));
+            let step = match (&module, &mapping.file) {
+                (Some(module), _) => self.step(&registers, memory, module, walked.places.last()),
+                (None, None) => step_by_frame_pointer(&registers, memory),
+                (None, Some(_)) => Step::Unknown,
+            };
+            let step = match step {
+                Step::Unknown if walked.places.len() == 1 => step_from_call(&registers, memory, modules),
+                step => step,
+            };
+            match step {
+                Step::Caller(of_caller, was_calling) => (registers, is_return) = (of_caller, was_calling),
+                Step::Outermost => return walked,
+                Step::Unknown => break,
+            }
+        }
+        walked.is_truncated = true;
+        walked
+    }
+
+    fn step(&mut self, registers: &Registers, memory: &Memory, module: &Module, place: Option<&Place>) -> Step {
+        let Some(place) = place else {
+            return Step::Unknown;
+        };
+        let address = place.address - u64::from(place.is_return);
+        let rule = match self.rules.get(&(module.id, address)) {
+            Some(rule) => rule.clone(),
+            None => {
+                let rule = module.tables.rule(address, &mut self.context).map(Rc::new);
+                self.rules.insert((module.id, address), rule.clone());
+                rule
+            }
+        };
+        rule.map_or(Step::Unknown, |rule| follow(&rule, &module.tables, registers, memory))
+    }
+}
+
+fn place(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: bool) -> Place {
+    // A call may be the last instruction of a mapping: where it returns to is then behind it.
+    let offset = (address - mapping.start) + mapping.offset;
+    let before = offset - u64::from(is_return);
+    let numbered = module.and_then(|module| Some((module.id, module.address_of(before)? + (offset - before))));
+    let (code, address) = match (numbered, &mapping.file) {
+        (Some((id, address)), _) => (Code::Module(id), address),
+        (None, Some(file)) => (Code::File(Arc::clone(&file.path)), offset),
+        (None, None) => (Code::Memory, address),
+    };
+    Place {
+        code,
+        address,
+        is_return,
+    }
+}
+
+fn follow(rule: &Rule, tables: &Tables, registers: &Registers, memory: &Memory) -> Step {
+    let return_rule = rule.registers.iter().find(|(register, _)| *register == X86_64::RA);
+    if matches!(return_rule, None | Some((_, RegisterRule::Undefined))) {
+        return Step::Outermost;
+    }
+    let evaluator = Evaluator {
+        rule,
+        tables,
+        registers,
+        memory,
+    };
+    let Some(frame) = evaluator.frame() else {
+        return Step::Unknown;
+    };
+    // Each frame lies above the one it called, unless a signal's handler has a stack of its own, which ends what was copied.
+    if registers.get(X86_64::RSP).is_none_or(|stack| frame < stack) {
+        return Step::Unknown;
+    }
+    let mut caller = registers.clone();
+    caller.set(X86_64::RSP, Some(frame));
+    for (register, rule) in &rule.registers {
+        caller.set(*register, evaluator.register(*register, rule, frame));
+    }
+    if caller.get(X86_64::RA).is_none() || caller == *registers {
+        return Step::Unknown;
+    }
+    Step::Caller(caller, !rule.is_signal)
+}
+
+/// Code that a process makes at run time has no tables, and keeps frame pointers for its debuggers. It is believed as far
+/// as it leads upwards into code.
+fn step_by_frame_pointer(registers: &Registers, memory: &Memory) -> Step {
+    let (Some(pointer), Some(stack)) = (registers.get(X86_64::RBP), registers.get(X86_64::RSP)) else {
+        return Step::Unknown;
+    };
+    let (Some(saved), Some(returns_to)) = (
+        memory.read(pointer),
+        pointer.checked_add(8).and_then(|at| memory.read(at)),
+    ) else {
+        return Step::Unknown;
+    };
+    if pointer < stack || memory.image.find(returns_to.saturating_sub(1)).is_none() {
+        return Step::Unknown;
+    }
+    let mut caller = Registers([None; 17]);
+    caller.set(X86_64::RBP, Some(saved));
+    caller.set(X86_64::RSP, Some(pointer + 16));
+    caller.set(X86_64::RA, Some(returns_to));
+    Step::Caller(caller, true)
+}
+
+/// glibc's `clone` ends its table's entry before its system call, since it would be wrong in the child. Functions that small
+/// have nothing on the stack but where they return to: believed if that is behind a call.
+fn step_from_call(registers: &Registers, memory: &Memory, modules: &mut Modules) -> Step {
+    let stack = registers.stack_pointer();
+    let returns_to = memory.read(stack).filter(|&address| address > 0);
+    let is_behind_call = |address: u64| {
+        let mapping = memory.image.find(address - 1)?;
+        let module = modules.of(memory.pid, mapping)?;
+        Some(module.is_behind_call(address - mapping.start + mapping.offset))
+    };
+    if returns_to.and_then(is_behind_call) != Some(true) {
+        return Step::Unknown;
+    }
+    let mut caller = registers.clone();
+    caller.set(X86_64::RSP, stack.checked_add(8));
+    caller.set(X86_64::RA, returns_to);
+    Step::Caller(caller, true)
+}
+
+/// Evaluates the rules of one place.
+struct Evaluator<'a> {
+    rule: &'a Rule,
+    tables: &'a Tables,
+    registers: &'a Registers,
+    memory: &'a Memory<'a>,
+}
+
+impl Evaluator<'_> {
+    fn frame(&self) -> Option<u64> {
+        match &self.rule.frame {
+            CfaRule::RegisterAndOffset { register, offset } => {
+                self.registers.get(*register)?.checked_add_signed(*offset)
+            }
+            CfaRule::Expression(expression) => self.expression(expression, None),
+        }
+    }
+
+    fn register(&self, register: Register, rule: &RegisterRule<usize>, frame: u64) -> Option<u64> {
+        match rule {
+            RegisterRule::SameValue => self.registers.get(register),
+            RegisterRule::Offset(offset) => self.memory.read(frame.checked_add_signed(*offset)?),
+            RegisterRule::ValOffset(offset) => frame.checked_add_signed(*offset),
+            RegisterRule::Register(other) => self.registers.get(*other),
+            RegisterRule::Expression(expression) => self.memory.read(self.expression(expression, Some(frame))?),
+            RegisterRule::ValExpression(expression) => self.expression(expression, Some(frame)),
+            RegisterRule::Constant(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    fn expression(&self, expression: &UnwindExpression<usize>, first: Option<u64>) -> Option<u64> {
+        let evaluate = |mut section: Slice<'_>| {
+            section.skip(expression.offset).ok()?;
+            let code = section.split(expression.length).ok()?;
+            let mut evaluation = Evaluation::new(code, self.rule.encoding);
+            evaluation.set_max_iterations(MOST_STEPS);
+            if let Some(first) = first {
+                evaluation.set_initial_value(first);
+            }
+            let mut result = evaluation.evaluate().ok()?;
+            loop {
+                result = match result {
+                    EvaluationResult::Complete => break,
+                    EvaluationResult::RequiresRegister { register, .. } => {
+                        let value = self.registers.get(register)?;
+                        evaluation.resume_with_register(Value::Generic(value)).ok()?
+                    }
+                    EvaluationResult::RequiresMemory { address, size: 8, .. } => {
+                        let value = self.memory.read(address)?;
+                        evaluation.resume_with_memory(Value::Generic(value)).ok()?
+                    }
+                    _ => return None,
+                };
+            }
+            // What is left on the evaluation's stack, as a "location in memory".
+            match evaluation.result().first()?.location {
+                gimli::Location::Address { address } => Some(address),
+                _ => None,
+            }
+        };
+        self.tables.with_expressions_of(self.rule, evaluate).flatten()
+    }
+}

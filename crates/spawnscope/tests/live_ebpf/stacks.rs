@@ -1,0 +1,400 @@
+//! Native call chains: whole and with the right names, however a process launches and however it was built; truncated and
+//! marked, and never with a wrong name, where something is in the way.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use spawnscope::analyze::callers::Frame;
+use spawnscope::analyze::tree::Forest;
+use spawnscope::record::reader::RecordingFile;
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::recording::report;
+use crate::support::run::{Record, run};
+use crate::support::workloads::{path, script};
+
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
+
+pub fn tests() -> Vec<LiveTest> {
+    let test = |name, run| LiveTest {
+        name,
+        needs: NEEDS,
+        run,
+    };
+    vec![
+        test("without_being_asked_no_chain_is_recorded", not_asked),
+        test("every_mechanism_of_libc_has_its_whole_chain", mechanisms),
+        test("every_kind_of_executable_has_its_whole_chain", kinds),
+        test("debug_information_gives_lines_and_inlined_functions", lines),
+        test("a_stripped_program_has_places_and_no_names", stripped),
+        test("a_chain_in_a_thread_ends_with_the_threads_start", threads),
+        test("a_parent_that_is_gone_has_its_chain", parent_gone),
+        test("a_program_that_is_deleted_or_replaced_never_has_wrong_names", replaced),
+        test("broken_unwind_tables_truncate_the_chain", broken_tables),
+        test("a_stack_that_is_too_deep_truncates_the_chain", deep),
+        test("libraries_that_are_loaded_later_are_known", loaded_later),
+        test("without_mappings_from_the_kernel_those_in_proc_serve", from_proc),
+        LiveTest {
+            name: "separate_debug_information_is_found_by_its_build_id",
+            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
+            run: separate_debug_information,
+        },
+        LiveTest {
+            name: "a_program_in_another_mount_namespace_has_names",
+            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
+            run: mount_namespace,
+        },
+        LiveTest {
+            name: "code_made_at_run_time_has_the_names_it_gives_itself",
+            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
+            run: code_made_at_run_time,
+        },
+        test("a_storm_with_stacks_loses_nothing", storm),
+    ]
+}
+
+/// One frame, as text that outlives the recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    function: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+    module: Option<String>,
+    address: Option<u64>,
+    is_inlined: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Chain {
+    frames: Vec<Seen>,
+    is_truncated: bool,
+}
+
+impl Chain {
+    fn names(&self) -> Vec<&str> {
+        let name = |frame: &'_ Seen| frame.function.is_some();
+        let named = self.frames.iter().filter(|frame| name(frame));
+        named.filter_map(|frame| frame.function.as_deref()).collect()
+    }
+
+    /// Whether a function is called so, or so with something around it: debug information has other names for libc's
+    /// functions than its symbols.
+    fn names_part(&self, part: &str) -> bool {
+        self.names().iter().any(|name| name.contains(part))
+    }
+
+    /// The functions of one file, unnamed ones as `?`.
+    fn names_in(&self, module: &str) -> Vec<&str> {
+        let of_module = |frame: &&Seen| frame.module.as_deref().is_some_and(|path| path.ends_with(module));
+        let frames = self.frames.iter().filter(of_module);
+        frames.map(|frame| frame.function.as_deref().unwrap_or("?")).collect()
+    }
+}
+
+fn base_name(path: &[u8]) -> String {
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
+}
+
+fn seen(frame: &Frame<'_>) -> Seen {
+    Seen {
+        function: frame.function.map(|name| String::from_utf8_lossy(name).into_owned()),
+        file: frame.file.map(base_name),
+        line: frame.line,
+        module: frame.module.map(base_name),
+        address: frame.address,
+        is_inlined: frame.is_inlined,
+    }
+}
+
+/// The native chains of all launches that have one, in order of creation.
+fn chains(file: &Path) -> Vec<Chain> {
+    let recording = RecordingFile::open(file)
+        .and_then(|file| file.read())
+        .expect("the recording");
+    let forest = Forest::grow(&recording);
+    let stacks = forest.launches.iter().filter_map(|launch| launch.native_stack);
+    let chain = |stack| {
+        let mut frames = forest.frames(Some(stack));
+        Chain {
+            frames: frames.by_ref().map(|frame| seen(&frame)).collect(),
+            is_truncated: frames.is_truncated(),
+        }
+    };
+    stacks.map(chain).collect()
+}
+
+fn record_with(flags: &[&str], command: &[&str]) -> Vec<Chain> {
+    let record = Record::new().flags(&["--stacks"]).flags(flags);
+    record.run(command).expect_code(0);
+    assert_eq!(report(&record.file())["lost_events"], 0, "nothing is lost");
+    chains(&record.file())
+}
+
+/// The chain of the first launch of a workload.
+#[track_caller]
+fn chain_of(program: &Path, words: &[&str]) -> Chain {
+    let mut command = vec![program.to_str().expect("a path of characters")];
+    command.extend(words);
+    let chains = record_with(&[], &command);
+    chains.first().expect("a chain").clone()
+}
+
+fn not_asked() {
+    let record = Record::new();
+    record
+        .run([path("callers").as_os_str(), "vfork".as_ref()])
+        .expect_code(0);
+    assert!(chains(&record.file()).is_empty());
+}
+
+/// The workload's own part of every chain without debug information: `middle` is inlined.
+const OWN: [&str; 4] = ["inner", "outer", "main", "_start"];
+
+#[track_caller]
+fn expect_whole(chain: &Chain, program: &str) {
+    assert_eq!(chain.names_in(program), OWN, "{chain:#?}");
+    assert!(!chain.is_truncated, "{chain:#?}");
+    assert!(chain.names_part("libc_start"), "{chain:#?}");
+}
+
+fn mechanisms() {
+    for (mechanism, called) in [
+        ("vfork", "vfork"),
+        ("fork", "fork"),
+        ("posix_spawn", "posix_spawn"),
+        // It ends in a jump.
+        ("system", "spawn"),
+        ("popen", "popen"),
+    ] {
+        let chain = chain_of(&path("callers"), &[mechanism]);
+        expect_whole(&chain, "callers");
+        assert!(chain.names_part(called), "{mechanism}: {chain:#?}");
+        let first_own = chain
+            .frames
+            .iter()
+            .position(|frame| frame.module.as_deref() == Some("callers"));
+        assert!(first_own > Some(0), "libc asks the kernel: {chain:#?}");
+    }
+}
+
+fn kinds() {
+    for program in ["callers", "callers_fixed"] {
+        expect_whole(&chain_of(&path(program), &["vfork"]), program);
+    }
+    for mechanism in ["vfork", "posix_spawn", "system", "popen", "fork"] {
+        let chain = chain_of(&path("callers_static"), &[mechanism]);
+        let names = chain.names();
+        let own = names.iter().skip_while(|name| **name != "inner").collect::<Vec<_>>();
+        assert_eq!(own[..3], [&"inner", &"outer", &"main"], "{mechanism}: {chain:#?}");
+        assert_eq!(own.last(), Some(&&"_start"), "{mechanism}: {chain:#?}");
+        assert!(!chain.is_truncated, "{mechanism}: {chain:#?}");
+    }
+}
+
+/// The line of the workload's source that has a mark.
+fn line_of(mark: &str) -> Option<u32> {
+    let source = fs::read_to_string(script("callers.c")).expect("the source");
+    let line = source
+        .lines()
+        .position(|line| line.contains(&format!("/* line {mark} */")));
+    Some(u32::try_from(line.expect("the mark") + 1).expect("a line"))
+}
+
+fn expect_lines(chain: &Chain, program: &str) {
+    let own = chain
+        .frames
+        .iter()
+        .filter(|frame| frame.module.as_deref() == Some(program));
+    let places: Vec<_> = own
+        .map(|frame| (frame.function.as_deref().unwrap_or("?"), frame.line, frame.is_inlined))
+        .collect();
+    let expected = [
+        ("inner", line_of("vfork"), false),
+        ("middle", line_of("middle"), true),
+        ("outer", line_of("outer"), false),
+        ("main", line_of("main"), false),
+    ];
+    assert_eq!(places[..4], expected, "{chain:#?}");
+    let first = chain
+        .frames
+        .iter()
+        .find(|frame| frame.module.as_deref() == Some(program));
+    assert_eq!(first.and_then(|frame| frame.file.as_deref()), Some("callers.c"));
+}
+
+fn lines() {
+    expect_lines(&chain_of(&path("callers_debug"), &["vfork"]), "callers_debug");
+}
+
+#[track_caller]
+fn succeed(command: &mut Command) {
+    run(command).expect_code(0);
+}
+
+/// A copy of a workload that may be changed.
+fn copy(program: &str, directory: &Path) -> PathBuf {
+    let copied = directory.join(program);
+    fs::copy(path(program), &copied).expect("a copy");
+    copied
+}
+
+/// In a mount namespace of the recorder, whose /usr/lib/debug is its own.
+fn separate_debug_information() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let program = copy("callers_debug", directory.path());
+    let debug = directory.path().join("debug");
+    succeed(
+        Command::new("objcopy")
+            .arg("--only-keep-debug")
+            .args([&program, &debug]),
+    );
+    succeed(Command::new("objcopy").arg("--strip-all").arg(&program));
+    let place = "id=$(readelf -n \"$0\" | sed -n 's/.*Build ID: //p'); mount -t tmpfs none /usr/lib/debug && \
+        mkdir -p /usr/lib/debug/.build-id/${id%\"${id#??}\"} && \
+        cp \"$1\" /usr/lib/debug/.build-id/${id%\"${id#??}\"}/${id#??}.debug && shift && exec \"$@\"";
+    let texts = [&program, &debug].map(|path| path.to_str().expect("a path of characters"));
+    let record = Record::new()
+        .through(&["unshare", "--mount", "sh", "-c", place, texts[0], texts[1]])
+        .flags(&["--stacks"]);
+    record.run([texts[0], "vfork"]).expect_code(0);
+    expect_lines(&chains(&record.file())[0], "callers_debug");
+}
+
+fn stripped() {
+    let chain = chain_of(&path("callers_stripped"), &["vfork"]);
+    assert_eq!(chain.names_in("callers_stripped"), ["?"; 4], "{chain:#?}");
+    assert!(chain.frames.iter().all(|frame| frame.address.is_some()));
+    assert!(!chain.is_truncated);
+}
+
+fn threads() {
+    for mechanism in ["vfork", "posix_spawn", "fork"] {
+        let chain = chain_of(&path("callers"), &["thread", mechanism]);
+        assert_eq!(chain.names_in("callers"), ["inner", "outer", "body"], "{chain:#?}");
+        assert!(!chain.is_truncated, "{mechanism}: {chain:#?}");
+    }
+}
+
+/// The shell forks its children and is gone before anybody can look at it.
+fn parent_gone() {
+    let chains = record_with(&[], &["sh", "-c", "sh -c '/bin/true & exit 0'; sleep 0.2"]);
+    assert_eq!(chains.len(), 3, "two shells' children and one of theirs");
+    for chain in &chains {
+        assert!(!chain.is_truncated, "{chain:#?}");
+        assert!(chain.names_part("libc_start"), "{chain:#?}");
+    }
+}
+
+/// While the parent lives its own file can still be read; afterwards there is none that could have its names.
+fn replaced() {
+    for linger in [&["linger"] as &[&str], &[]] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let program = copy("callers", directory.path());
+        let other = copy("callers_other", directory.path());
+        let other = other.to_str().expect("a path of characters");
+        let words = [linger, &["replace", other, "vfork"]].concat();
+        let chain = chain_of(&program, &words);
+        let own = chain.names_in("callers");
+        if own.contains(&"?") {
+            assert!(linger.is_empty(), "{chain:#?}");
+            assert_eq!(own, ["?"], "what is not known is not walked through: {chain:#?}");
+            assert!(chain.is_truncated);
+            assert!(chain.frames.iter().all(|frame| frame.address.is_some()));
+        } else {
+            expect_whole(&chain, "callers");
+        }
+    }
+}
+
+fn broken_tables() {
+    let patterns: [fn(usize) -> u8; 3] = [|_| 0, |_| 0xff, |place| (place * 7919 >> 3) as u8];
+    for pattern in patterns {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let program = copy("callers", directory.path());
+        let section = directory.path().join("eh_frame");
+        let with_section = |option: &str| format!("{option}=.eh_frame={}", section.display());
+        succeed(
+            Command::new("objcopy")
+                .arg(with_section("--dump-section"))
+                .arg(&program),
+        );
+        let bytes = fs::metadata(&section).expect("the section").len();
+        let broken: Vec<u8> = (0..usize::try_from(bytes).expect("a size")).map(pattern).collect();
+        fs::write(&section, broken).expect("the section");
+        succeed(
+            Command::new("objcopy")
+                .arg(with_section("--update-section"))
+                .arg(&program),
+        );
+        let chain = chain_of(&program, &["vfork"]);
+        assert_eq!(chain.names()[1..], ["inner"], "{chain:#?}");
+        assert!(chain.is_truncated);
+    }
+}
+
+fn deep() {
+    let chain = chain_of(&path("callers"), &["deep", "vfork"]);
+    assert!(chain.is_truncated);
+    let names = chain.names_in("callers");
+    assert_eq!(names[..3], ["inner", "outer", "deep"], "{chain:#?}");
+    assert!(
+        names[2..].iter().all(|name| *name == "deep") && names.len() > 4,
+        "{chain:#?}"
+    );
+}
+
+/// The second library takes the place of the first one.
+fn loaded_later() {
+    let libraries = ["libfirst_back.so", "libsecond_back.so"].map(path);
+    let [first, second] = libraries
+        .each_ref()
+        .map(|path| path.to_str().expect("a path of characters"));
+    let program = path("callers");
+    let program = program.to_str().expect("a path of characters");
+    let chains = record_with(&[], &[program, "libraries", first, second, "vfork"]);
+    let names: Vec<_> = chains.iter().map(Chain::names).collect();
+    for (names, call_back) in names.iter().zip(["first_calls_back", "second_calls_back"]) {
+        assert_eq!(names[1..4], ["inner", "outer", call_back], "{names:?}");
+    }
+    assert_eq!(chains.len(), 2);
+}
+
+fn from_proc() {
+    let record = Record::new().flags(&["--stacks"]);
+    let program = path("callers");
+    let mut command = record.command([program.as_os_str(), "linger".as_ref(), "vfork".as_ref()]);
+    run(command.env("SPAWNSCOPE_EBPF_REFUSE", "bpf_iter_task_vma_new")).expect_code(0);
+    expect_whole(&chains(&record.file())[0], "callers");
+}
+
+fn mount_namespace() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let hidden = directory.path().join("callers");
+    let script = "mount -t tmpfs none \"${1%/*}\" && cp \"$0\" \"$1\" && exec \"$1\" linger vfork";
+    let texts = [&path("callers"), &hidden].map(|path| path.to_str().expect("a path of characters").to_owned());
+    let chains = record_with(&[], &["unshare", "--mount", "sh", "-c", script, &texts[0], &texts[1]]);
+    assert!(!hidden.exists(), "it is not to be seen here");
+    expect_whole(chains.last().expect("a chain"), "callers");
+}
+
+fn code_made_at_run_time() {
+    let chain = chain_of(&path("callers"), &["linger", "made", "vfork"]);
+    let names = chain.names();
+    let expected = ["inner", "outer", "made at run time", "main"];
+    assert_eq!(names[1..5], expected, "{chain:#?}");
+    assert!(!chain.is_truncated);
+    let made = &chain.frames[3];
+    assert_eq!((made.module.as_deref(), made.file.as_deref()), (None, None), "{made:?}");
+}
+
+fn storm() {
+    let loop_of_500 = "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done";
+    let chains = record_with(&[], &["sh", "-c", loop_of_500]);
+    assert_eq!(chains.len(), 500);
+    for chain in &chains {
+        assert!(!chain.is_truncated && chain.names_part("libc_start"), "{chain:#?}");
+    }
+}
