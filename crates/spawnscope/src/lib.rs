@@ -9,4 +9,5 @@ pub mod collect;
 pub mod event;
 pub mod present;
 pub mod record;
+pub mod signals;
 pub mod units;

@@ -12,7 +12,6 @@ mod progress;
 mod record;
 mod report;
 mod session;
-mod signals;
 mod tree;
 mod whatif;
 
