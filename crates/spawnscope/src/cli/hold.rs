@@ -86,7 +86,9 @@ fn words(arguments: &HoldArguments, notice: &Notice) -> String {
 }
 
 fn what_to_do(pid: i32, goes_on: GoesOn, sudo: &str) -> String {
-    let attach = format!("\n  perf record -g -p {pid}\n  {sudo}gdb -p {pid}\n  {sudo}strace -f -p {pid}\n");
+    // Without more words, gdb would stop at the signal by which the process goes on.
+    let gdb = format!("{sudo}gdb -p {pid} -ex 'handle SIGCONT nostop noprint'");
+    let attach = format!("\n  perf record -g -p {pid}\n  {gdb}\n  {sudo}strace -f -p {pid}\n");
     match goes_on {
         GoesOn::ByRun => String::new(),
         GoesOn::ByEnter => format!("{attach}Enter continues it."),
@@ -119,4 +121,50 @@ fn ended(status: i32) -> String {
 fn command_line(arguments: &[Vec<u8>]) -> String {
     let shown = arguments.iter().map(Vec::as_slice);
     text::command_line(shown, Some(width(&std::io::stderr())))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::args::{Arguments, Verb};
+
+    fn said(command: &[&str], notice: &Notice) -> String {
+        let words_typed = ["spawnscope", "hold"].iter().chain(command);
+        let Verb::Hold(arguments) = Arguments::try_parse_from(words_typed).unwrap().verb else {
+            panic!("not hold")
+        };
+        words(&arguments, notice)
+    }
+
+    #[test]
+    fn debuggers_are_to_be_run_by_root_where_only_root_may_attach() {
+        let stopped = |is_for_root| Notice::Stopped {
+            pid: Pid(7),
+            arguments: vec![b"a b".to_vec(), b"\x1b[2J".to_vec()],
+            goes_on: GoesOn::BySignal,
+            is_for_root,
+        };
+        let plain = said(&["true"], &stopped(false));
+        assert!(
+            plain.contains("\n  gdb -p 7 ") && plain.contains("\n  strace -f -p 7\n"),
+            "{plain}"
+        );
+        assert!(plain.contains("kill -CONT 7") && !plain.contains('\x1b'), "{plain}");
+        let restricted = said(&["true"], &stopped(true));
+        assert!(
+            restricted.contains("\n  sudo gdb -p 7 ") && restricted.contains("\n  sudo strace"),
+            "{restricted}"
+        );
+        assert!(restricted.contains("\n  perf record"), "{restricted}");
+    }
+
+    #[test]
+    fn what_was_not_found_is_said_as_it_was_asked_for() {
+        let none = said(&["--match", "a *", "true"], &Notice::NoMatch { count: 0 });
+        assert_eq!(none, "no launch matched 'a *': nothing was held");
+        let few = said(&["--match", "a", "--nth", "3", "true"], &Notice::NoMatch { count: 2 });
+        assert_eq!(few, "of 3 launches wanted, 2 matched a: nothing was held");
+    }
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 
-use super::SETTLED;
 use super::process::{self, Status};
+use super::{LOOK, SETTLED};
 use crate::collect::pidfd;
 use crate::event::Pid;
 
@@ -27,8 +27,10 @@ pub struct Tool {
     pid: Pid,
     handle: OwnedFd,
     started: Instant,
-    /// Looks in a row that found it attached.
-    attached: u32,
+    /// When its processes were last looked through for events.
+    searched: Instant,
+    /// Since when it was found with events open, and asleep.
+    watching_since: Option<Instant>,
     ending: Ending,
     status: Option<i32>,
     /// Its end was seen before it had attached.
@@ -78,7 +80,8 @@ impl Tool {
             pid,
             handle: pidfd(pid)?,
             started: Instant::now(),
-            attached: 0,
+            searched: Instant::now(),
+            watching_since: None,
             ending: Ending::NotDue,
             status: None,
             has_ended_early: false,
@@ -118,16 +121,27 @@ impl Tool {
             self.has_ended_early = true;
             return Progress::Ended(status);
         }
-        if is_attached(self.pid, target) {
-            self.attached += 1;
+        let is_traced = Status::of(target).is_some_and(|status| status.is_stopped_by_tracer());
+        if is_traced || self.watches() {
+            Progress::Attached
+        } else if self.started.elapsed() > PATIENCE {
+            Progress::Unseen
         } else {
-            self.attached = 0;
+            Progress::Starting
         }
-        match self.attached {
-            SETTLED.. => Progress::Attached,
-            _ if self.started.elapsed() > PATIENCE => Progress::Unseen,
-            _ => Progress::Starting,
+    }
+
+    /// Whether it has events open and sleeps, for long enough that it has done what it has to before. To look through processes
+    /// takes its time, so that it is not done at each look.
+    fn watches(&mut self) -> bool {
+        if self.searched.elapsed() > LOOK {
+            self.searched = Instant::now();
+            let is_asleep = |pid: Pid| Status::of(pid).is_some_and(|status| status.is_asleep());
+            let mut tree = process::tree(self.pid).into_iter();
+            let does = tree.any(|pid| process::has_perf_events(pid) && is_asleep(pid));
+            self.watching_since = self.watching_since.or(Some(self.searched)).filter(|_| does);
         }
+        self.watching_since.is_some_and(|since| since.elapsed() > SETTLED)
     }
 
     /// The held process is gone. Gives the signal by which the command was asked to end just now, if it was.
@@ -161,17 +175,6 @@ impl Tool {
             let _ = kill(nix::unistd::Pid::from_raw(pid.0), signal);
         }
     }
-}
-
-/// A tracer has it stand still, or one of the command's processes has events open and sleeps, having done what it has to before.
-fn is_attached(tool: Pid, target: Pid) -> bool {
-    if Status::of(target).is_some_and(|status| status.is_stopped_by_tracer()) {
-        return true;
-    }
-    let is_asleep = |pid: Pid| Status::of(pid).is_some_and(|status| status.is_asleep());
-    process::tree(tool)
-        .into_iter()
-        .any(|pid| process::has_perf_events(pid) && is_asleep(pid))
 }
 
 fn with_pid(text: &OsStr, target: Pid) -> OsString {

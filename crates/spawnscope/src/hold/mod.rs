@@ -28,8 +28,10 @@ use crate::signals::Signals;
 
 /// How often it is looked what became of a held process, whose stopping and continuing nobody reports to us.
 const LOOK: Duration = Duration::from_millis(50);
-/// So many looks in a row must find the same: who attaches to a process moves it for moments.
-const SETTLED: u32 = 3;
+/// How often while something is to attach: a debugger's first command may come soon after.
+const QUICK_LOOK: Duration = Duration::from_millis(2);
+/// What is to be believed must be so for this long: who attaches to a process moves it for moments.
+const SETTLED: Duration = Duration::from_millis(150);
 
 /// What is to be held.
 #[derive(Debug)]

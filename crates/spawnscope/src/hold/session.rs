@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, kill, sigaction, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -13,7 +14,7 @@ use super::prompt::Prompt;
 use super::stopped::{State, Stopped};
 use super::tracer::{Change, Scope, Tracer};
 use super::wanted::Wanted;
-use super::{GoesOn, HoldError, LOOK, Notice, Request, Run, process, refused};
+use super::{GoesOn, HoldError, LOOK, Notice, QUICK_LOOK, Request, Run, process, refused};
 use crate::collect::held::{HeldCommand, ReleasedCommand};
 use crate::event::Pid;
 use crate::signals::{Arrived, Signals};
@@ -129,11 +130,18 @@ impl<'a> Session<'a> {
         !is_held && self.tool.as_ref().is_none_or(Tool::is_over)
     }
 
-    /// Whether something may happen that wakes nobody.
-    fn has_to_look(&self) -> bool {
-        let has_ended = self.held.as_ref().is_some_and(|held| held.end().is_none());
+    /// When to look again, if something may happen that wakes nobody.
+    fn next_look(&self) -> Option<Duration> {
         let is_held = self.held.as_ref().is_some_and(Stopped::is_held);
-        is_held || has_ended && !self.is_over()
+        let is_to_finish = self.has_held_ended() && !self.is_over();
+        match self.asked {
+            Asked::Tool if is_held => Some(QUICK_LOOK),
+            _ => (is_held || is_to_finish).then_some(LOOK),
+        }
+    }
+
+    fn has_held_ended(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.end().is_none())
     }
 
     /// Sleeps until something happens or it is time to look.
@@ -148,11 +156,11 @@ impl<'a> Session<'a> {
             .into_iter()
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
-        let interval = Timespec {
+        let interval = self.next_look().map(|interval| Timespec {
             tv_sec: 0,
-            tv_nsec: i64::from(LOOK.subsec_nanos()),
-        };
-        match poll(&mut fds, self.has_to_look().then_some(&interval)) {
+            tv_nsec: i64::from(interval.subsec_nanos()),
+        });
+        match poll(&mut fds, interval.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
                 let action = "wait for processes";
@@ -228,7 +236,7 @@ impl<'a> Session<'a> {
             return;
         };
         match seen {
-            Some(State::Standing(0)) => self.ask(pid),
+            Some(State::Standing(None)) => self.ask(pid),
             Some(State::Continued) => (self.tell)(Notice::Continued(pid)),
             Some(State::Ended) => {
                 let status = self.status.filter(|_| pid == self.command);
@@ -303,8 +311,7 @@ impl<'a> Session<'a> {
 
     /// After the end of the held process, its tool is to end.
     fn look_after_tool(&mut self) {
-        let has_ended = self.held.as_ref().is_some_and(|held| held.end().is_none());
-        let Some(run) = self.run.filter(|_| has_ended) else {
+        let Some(run) = self.run.filter(|_| self.has_held_ended()) else {
             return;
         };
         if let Some(signal) = self.tool.as_mut().and_then(|tool| tool.finish(run.grace)) {

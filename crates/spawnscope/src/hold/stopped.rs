@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
 
 use rustix::process::{Signal, pidfd_send_signal};
 
@@ -23,8 +24,8 @@ pub struct Stopped {
 pub enum State {
     /// On its way to the stop.
     Stopping,
-    /// It stands; that many looks in a row found it running. One that attaches to it may set it in motion for a moment.
-    Standing(u32),
+    /// It stands, but since when it was found running: who attaches to it may set it in motion for a moment.
+    Standing(Option<Instant>),
     /// It goes on.
     Continued,
     /// It is gone.
@@ -63,9 +64,9 @@ impl Stopped {
             State::Ended => State::Ended,
             _ if has_ended(&self.handle) => State::Ended,
             State::Continued => State::Continued,
-            _ if stands() => State::Standing(0),
-            State::Standing(looks) if looks + 1 == SETTLED => State::Continued,
-            State::Standing(looks) => State::Standing(looks + 1),
+            _ if stands() => State::Standing(None),
+            State::Standing(Some(since)) if since.elapsed() > SETTLED => State::Continued,
+            State::Standing(since) => State::Standing(since.or_else(|| Some(Instant::now()))),
             State::Stopping => State::Stopping,
         };
         self.state

@@ -65,13 +65,18 @@ impl Session {
         self.keyboard.write_all(keys).expect("the terminal takes keys");
     }
 
+    /// What the screen was sent until now.
+    pub fn screen_so_far(&self) -> Vec<u8> {
+        self.seen.lock().expect("the watcher does not panic").clone()
+    }
+
     /// Waits until the screen was sent these bytes.
     #[track_caller]
     pub fn await_output(&self, wanted: &[u8]) {
         await_some(
             &format!("{:?} on the terminal", String::from_utf8_lossy(wanted)),
             || {
-                let seen = self.seen.lock().expect("the watcher does not panic");
+                let seen = self.screen_so_far();
                 seen.windows(wanted.len()).any(|bytes| bytes == wanted).then_some(())
             },
         );
