@@ -31,7 +31,7 @@ Examples:
   spawnscope whatif --builtin dirname       the wall without these launches
   spawnscope tree ci.db                     every process with its phases
   spawnscope export --format perfetto -o t.pftrace   for https://ui.perfetto.dev
-  spawnscope hold --match 'cc1 *' -- make   stop cc1 at its start, for a debugger
+  spawnscope hold --match cc1 -- make       stop cc1 at its start, for gdb or perf
 
 Exit status: the command's own (128+n on signal n); 125 when spawnscope itself
 fails, 126 when the command cannot be executed, 127 when it is not found.";
@@ -301,14 +301,14 @@ pub enum ExportFormat {
 const HOLD_EXAMPLES: &str = "\
 Examples:
   spawnscope hold -- ./server --port 8080
-  spawnscope hold --match 'cc1 *slow.c*' -- make
+  spawnscope hold --match '*/cc1 *slow.c*' -- make
   spawnscope hold --match python3 --nth 3 -- ./build.sh
   spawnscope hold --run 'perf record -g -p {pid}' -- ./server
   spawnscope hold --run 'strace -f -o log -p {pid}' --match git -- make
 
-The command's standard input is its own: Enter is read from the terminal. Without
-a terminal, continue the process with `kill -CONT PID`. Ctrl-C reaches the command
-and all it launched, as ever, and continues the held process so that it gets it.
+The command's standard input is its own: Enter is read from the terminal.
+Without one, continue the process with `kill -CONT PID`. Ctrl-C reaches the
+command and all it launched, as ever; the held process is continued for it.
 
 With --run, the process is continued when a tracer has it, or when the command
 has performance events open and sleeps; after 10 s without either, it is
@@ -324,7 +324,7 @@ Exit status: the command's own, as of record.";
 #[derive(Debug, Args)]
 pub struct HoldArguments {
     /// Hold the launch whose program's base name, or whose arguments joined by blanks, match GLOB
-    #[arg(short, long = "match", value_name = "GLOB")]
+    #[arg(long = "match", value_name = "GLOB")]
     pub pattern: Option<String>,
     /// The N-th such launch, counted from 1
     #[arg(long, value_name = "N", default_value_t = 1, requires = "pattern", value_parser = clap::value_parser!(u32).range(1..))]

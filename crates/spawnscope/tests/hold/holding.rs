@@ -63,6 +63,12 @@ pub fn tracer(pid: Pid) -> Option<i32> {
     status(pid, "TracerPid:")?.parse().ok()
 }
 
+/// Who launched it.
+pub fn parent(pid: Pid) -> Pid {
+    let text = status(pid, "PPid:").expect("the process is there");
+    Pid::from_raw(text.parse().expect("a pid"))
+}
+
 fn status(pid: Pid, key: &str) -> Option<String> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(key))?;

@@ -5,7 +5,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use super::holding::{arguments, await_held, command, finish, hold, send, state, tracer};
+use super::holding::{arguments, await_held, command, finish, hold, parent, send, state, tracer};
 use crate::support::LiveTest;
 use crate::support::needs::Need;
 use crate::support::run::{Running, await_some, run};
@@ -114,7 +114,7 @@ fn every_way() {
     // The 300th is a vfork's: its parent sleeps until then, and cannot be interrupted.
     for nth in ["300", "1009"] {
         let (running, pid) = hold(with_nth(nth));
-        let parent = running.pid();
+        let parent = parent(pid);
         await_some("its parent is let go", || (tracer(parent) == Some(0)).then_some(()));
         send(pid, Signal::SIGCONT);
         let truth = Truth::new(&running.finish().expect_code(0).stdout);
@@ -198,7 +198,7 @@ fn neighbours() {
     };
     let (stopped, busy) = (neighbour("stopped"), neighbour("busy"));
     await_some("all are let go", || {
-        [running.pid(), stopped, busy]
+        [parent(pid), stopped, busy]
             .iter()
             .all(|pid| tracer(*pid) == Some(0))
             .then_some(())
