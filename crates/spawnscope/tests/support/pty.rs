@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{Termios, tcgetattr};
 
@@ -32,6 +33,10 @@ impl Session {
             ws_ypixel: 0,
         };
         let pty = openpty(&size, None).expect("a pseudo-terminal");
+        // With the keyboard's side among its own descriptors, the program would never see the terminal go.
+        for side in [&pty.master, &pty.slave] {
+            fcntl(side, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).expect("fcntl");
+        }
         let side = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
         let mut leader = Command::new("setsid");
         leader
