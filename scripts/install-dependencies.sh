@@ -25,6 +25,7 @@ if [ "$purpose" = tests ]; then
     need_command setpriv util-linux
     need_command unshare util-linux
     need_command strace strace
+    need_command gdb gdb
     need_command c++ g++
     need_command valgrind valgrind
     need_command groff groff

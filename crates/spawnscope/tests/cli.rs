@@ -86,7 +86,7 @@ impl Sample {
 
 #[test]
 fn help_is_as_reviewed() {
-    for verb in ["record", "report", "tree", "export", "completions"] {
+    for verb in ["record", "report", "tree", "export", "hold", "completions"] {
         let help = stdout(&[verb, "--help"]);
         assert_data_eq!(help.as_str(), golden(&format!("help/{verb}.txt")).raw());
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{verb}");
@@ -124,7 +124,7 @@ fn man_pages_are_up_to_date() {
 fn completions_know_every_verb() {
     for shell in ["bash", "zsh", "fish"] {
         let script = stdout(&["completions", shell]);
-        for word in ["record", "report", "tree", "export", "no-redact"] {
+        for word in ["record", "report", "tree", "export", "hold", "no-redact"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
@@ -138,6 +138,8 @@ fn wrong_usage_ends_with_125_and_says_what_is_wrong() {
     assert!(failure(&["record", "--duration", "0", "true"]).contains("more than 0 seconds"));
     assert!(failure(&["record", "-p", "0"]).contains("-p"));
     assert!(failure(&["record", "-p", "1", "true"]).contains("cannot be used with"));
+    assert!(failure(&["hold"]).contains("nothing to hold: name a command"));
+    assert!(failure(&["hold", "--nth", "2", "true"]).contains("--match"));
     assert!(failure(&["export"]).contains("--format"));
     assert!(failure(&["report", "--by", "moon"]).contains("command, parent"));
 }

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A stage, and the parts of the crate that it may name. `record` shows the later stages its reader only.
-const MAY_IMPORT: [(&str, &[&str]); 6] = [
+const MAY_IMPORT: [(&str, &[&str]); 8] = [
     ("event.rs", &[]),
     ("units.rs", &["event"]),
+    ("signals.rs", &[]),
+    ("hold", &["event", "signals", "collect::held", "collect::pidfd"]),
     ("collect", &["event", "collect"]),
     ("record", &["event", "record"]),
     ("analyze", &["event", "units", "analyze", "record::reader"]),

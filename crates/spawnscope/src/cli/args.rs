@@ -31,6 +31,7 @@ Examples:
   spawnscope whatif --builtin dirname       the wall without these launches
   spawnscope tree ci.db                     every process with its phases
   spawnscope export --format perfetto -o t.pftrace   for https://ui.perfetto.dev
+  spawnscope hold --match cc1 -- make       stop cc1 at its start, for gdb or perf
 
 Exit status: the command's own (128+n on signal n); 125 when spawnscope itself
 fails, 126 when the command cannot be executed, 127 when it is not found.";
@@ -69,6 +70,13 @@ pub enum Verb {
     /// Write the launches in another program's format
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArguments),
+    /// Stop a new process before its first instruction, so that a debugger can attach
+    ///
+    /// The command, or a process that it launches, stops right after its exec: no instruction of the program, not even
+    /// of its dynamic loader, has run. Its pid is printed, and any profiler or debugger can attach. Enter, on the
+    /// terminal, continues it.
+    #[command(after_help = HOLD_EXAMPLES)]
+    Hold(HoldArguments),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -294,6 +302,48 @@ pub enum ExportFormat {
     Ndjson,
     /// A Perfetto trace (protobuf): a track a process, phases as slices
     Perfetto,
+}
+
+const HOLD_EXAMPLES: &str = "\
+Examples:
+  spawnscope hold -- ./server --port 8080
+  spawnscope hold --match '*/cc1 *slow.c*' -- make
+  spawnscope hold --match python3 --nth 3 -- ./build.sh
+  spawnscope hold --run 'perf record -g -p {pid}' -- ./server
+  spawnscope hold --run 'strace -f -o log -p {pid}' --match git -- make
+
+The command's standard input is its own: Enter is read from the terminal.
+Without one, continue the process with `kill -CONT PID`. Ctrl-C reaches the
+command and all it launched, as ever; the held process is continued for it.
+
+With --run, the process is continued when a tracer has it, or when the command
+has performance events open and sleeps; after 10 s without either, it is
+continued nevertheless.
+
+No privilege is needed, but until the process is held, the kernel gives
+set-user-id programs no privilege, unless spawnscope runs as root. A parent that
+looks for stopped children, such as a shell with job control, sees one.
+
+Exit status: the command's own, as of record.";
+
+/// Arguments of `hold`.
+#[derive(Debug, Args)]
+pub struct HoldArguments {
+    /// Hold the launch whose program's base name, or whose arguments joined by blanks, match GLOB
+    #[arg(long = "match", value_name = "GLOB")]
+    pub pattern: Option<String>,
+    /// The N-th such launch, counted from 1
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "pattern", value_parser = clap::value_parser!(u32).range(1..))]
+    pub nth: u32,
+    /// Have a command attach, by a shell, with `{pid}` for the process; nobody is asked then
+    #[arg(long, value_name = "CMD")]
+    pub run: Option<OsString>,
+    /// Seconds after the process's end, before that command is sent SIGINT, and again before SIGTERM
+    #[arg(long, value_name = "S", default_value = "5", requires = "run", value_parser = seconds)]
+    pub grace: Duration,
+    /// The command and its arguments
+    #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
 }
 
 /// The recording to read.

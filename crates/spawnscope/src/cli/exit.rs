@@ -2,7 +2,7 @@
 //!
 //! | status | meaning |
 //! |---|---|
-//! | 0 to 255 | `record -- CMD`: CMD's own |
+//! | 0 to 255 | `record -- CMD`, `hold -- CMD`: CMD's own |
 //! | 128 + n | CMD was killed by signal n |
 //! | 0 | `record -p`, `record -a`: ended by Ctrl-C, `--duration`, or the process's end |
 //! | 130 | a second Ctrl-C left CMD running |

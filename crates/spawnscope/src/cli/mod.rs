@@ -5,6 +5,7 @@ mod analysis;
 mod args;
 mod exit;
 mod export;
+mod hold;
 mod identity;
 mod manual;
 mod output;
@@ -12,7 +13,6 @@ mod progress;
 mod record;
 mod report;
 mod session;
-mod signals;
 mod tree;
 mod whatif;
 
@@ -58,6 +58,7 @@ fn run(verb: &Verb) -> Result<ExitCode> {
         Verb::Whatif(arguments) => done(whatif::run(arguments)),
         Verb::Tree(arguments) => done(tree::run(arguments)),
         Verb::Export(arguments) => done(export::run(arguments)),
+        Verb::Hold(arguments) => hold::run(arguments),
         Verb::Completions { shell } => {
             manual::print_completions(*shell);
             Ok(ExitCode::SUCCESS)

@@ -13,7 +13,6 @@ use super::args::{CollectorChoice, RecordArguments};
 use super::output::tell;
 use super::progress::{self, Progress};
 use super::session::{Command, Outcome, Session};
-use super::signals::Signals;
 use super::{exit, identity, report};
 use crate::collect::calibrate::{Calibrator, Unrecorded};
 use crate::collect::ebpf::{self, EbpfCollector};
@@ -22,6 +21,7 @@ use crate::collect::{self, CollectError, Collector, Follow, Settings};
 use crate::event::{Calibration, Event, EventKind, Nanos, Pid, TaskId};
 use crate::record::reader::Scope;
 use crate::record::{Ending, Header, RecordError, Recorder, Redaction};
+use crate::signals::Signals;
 
 /// Runs the verb.
 ///
@@ -31,7 +31,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     if arguments.command.is_empty() && arguments.pid.is_none() && !arguments.all {
         bail!("nothing to record: name a command (`spawnscope record -- CMD`), a process (-p PID) or the machine (-a)");
     }
-    let signals = Signals::catch()?;
+    let signals = Signals::catch().context("failed to catch signals")?;
     let identity = identity::behind_sudo()?;
     let held = hold(arguments, identity.clone(), &signals)?;
     let terminal = progress::terminal(arguments.quiet);

@@ -11,10 +11,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::output::tell;
 use super::progress::Progress;
-use super::signals::{Arrived, Signals};
 use crate::collect::{self, CollectError, Collector};
 use crate::event::{Event, EventKind, LaunchId, Loss, Nanos, Pid};
 use crate::record::writer::Recorder;
+use crate::signals::{Arrived, Signals};
 
 /// Two interrupts closer than this are one Ctrl-C that reached us twice, as from `timeout`.
 const ONE_INTERRUPT: Duration = Duration::from_millis(50);

@@ -12,7 +12,7 @@ use super::workloads;
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 
 /// Needs of the other crates' tests, and of those in Python, which the variable may name too.
-const OF_OTHERS: [&str; 3] = ["root", "cgroup", "strace"];
+const OF_OTHERS: [&str; 2] = ["root", "cgroup"];
 
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
@@ -41,10 +41,18 @@ pub enum Need {
     Perfetto,
     /// The system's own Python, for workloads in it.
     Python,
+    /// Tracing of processes that are no descendants, as debuggers do it.
+    Ptrace,
+    /// A debugger.
+    Gdb,
+    /// `strace`, which can trace.
+    Strace,
+    /// `perf`, which can record.
+    Perf,
 }
 
 impl Need {
-    const ALL: [Need; 10] = [
+    const ALL: [Need; 14] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
@@ -55,6 +63,10 @@ impl Need {
         Need::Fanotify,
         Need::Perfetto,
         Need::Python,
+        Need::Ptrace,
+        Need::Gdb,
+        Need::Strace,
+        Need::Perf,
     ];
 
     /// The name in `SPAWNSCOPE_TEST_REQUIRE`.
@@ -70,6 +82,10 @@ impl Need {
             Need::Fanotify => "fanotify",
             Need::Perfetto => "perfetto",
             Need::Python => "python",
+            Need::Ptrace => "ptrace",
+            Need::Gdb => "gdb",
+            Need::Strace => "strace",
+            Need::Perf => "perf",
         }
     }
 
@@ -104,6 +120,10 @@ impl Need {
                 Command::new(python()).args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"]),
             ),
             Need::Python => succeeds(Command::new("/usr/bin/python3").arg("--version")),
+            Need::Ptrace => ptrace(),
+            Need::Gdb => succeeds(Command::new("gdb").arg("--version")),
+            Need::Strace => succeeds(Command::new("strace").args(["-o", "/dev/null", "true"])),
+            Need::Perf => succeeds(Command::new("perf").args(["record", "-o", "/dev/null", "true"])),
         }
     }
 }
@@ -163,6 +183,34 @@ fn ebpf() -> Result<(), String> {
         Ok(())
     } else {
         Err("not root, and neither CAP_BPF nor CAP_PERFMON".into())
+    }
+}
+
+/// Lets a process trace one that it has not started.
+fn ptrace() -> Result<(), String> {
+    let mut stranger = Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .map_err(|error| format!("sleep: {error}"))?;
+    let pid = stranger.id();
+    // SAFETY: the request touches no memory of ours; the thread is ours alone, and its end lets go of the process.
+    let seized = std::thread::spawn(
+        move || match unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0usize, 0usize) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        },
+    );
+    let seized = seized.join().map_err(|_| "the tracing thread panicked")?;
+    stranger
+        .kill()
+        .and_then(|()| stranger.wait())
+        .map_err(|error| error.to_string())?;
+    seized.map_err(|error| format!("PTRACE_SEIZE: {error}"))?;
+    match std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope") {
+        Ok(scope) if scope.trim() != "0" && !nix::unistd::geteuid().is_root() => {
+            Err("kernel.yama.ptrace_scope: only root attaches to a process that is no descendant".into())
+        }
+        _ => Ok(()),
     }
 }
 

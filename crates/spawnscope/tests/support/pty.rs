@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{Termios, tcgetattr};
 
@@ -32,6 +33,10 @@ impl Session {
             ws_ypixel: 0,
         };
         let pty = openpty(&size, None).expect("a pseudo-terminal");
+        // With the keyboard's side among its own descriptors, the program would never see the terminal go.
+        for side in [&pty.master, &pty.slave] {
+            fcntl(side, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).expect("fcntl");
+        }
         let side = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
         let mut leader = Command::new("setsid");
         leader
@@ -65,13 +70,18 @@ impl Session {
         self.keyboard.write_all(keys).expect("the terminal takes keys");
     }
 
+    /// What the screen was sent until now.
+    pub fn screen_so_far(&self) -> Vec<u8> {
+        self.seen.lock().expect("the watcher does not panic").clone()
+    }
+
     /// Waits until the screen was sent these bytes.
     #[track_caller]
     pub fn await_output(&self, wanted: &[u8]) {
         await_some(
             &format!("{:?} on the terminal", String::from_utf8_lossy(wanted)),
             || {
-                let seen = self.seen.lock().expect("the watcher does not panic");
+                let seen = self.screen_so_far();
                 seen.windows(wanted.len()).any(|bytes| bytes == wanted).then_some(())
             },
         );

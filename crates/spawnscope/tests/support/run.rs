@@ -72,7 +72,12 @@ impl Running {
     }
 
     pub fn stdout_so_far(&self) -> Vec<u8> {
-        std::fs::read(self.outputs.path().join("stdout")).expect("the output file")
+        self.written_so_far("stdout")
+    }
+
+    /// What was written to `stdout` or `stderr`.
+    pub fn written_so_far(&self, stream: &str) -> Vec<u8> {
+        std::fs::read(self.outputs.path().join(stream)).expect("the output file")
     }
 
     /// Waits until the output has a line, and gives that line.
@@ -90,11 +95,10 @@ impl Running {
 
     pub fn finish(mut self) -> Finished {
         let status = await_exit(&mut self.child);
-        let read = |name: &str| std::fs::read(self.outputs.path().join(name)).expect("the output file");
         Finished {
             status,
-            stdout: read("stdout"),
-            stderr: read("stderr"),
+            stdout: self.written_so_far("stdout"),
+            stderr: self.written_so_far("stderr"),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::process::Command;
 /// Names the needs that must be met, separated by commas: a test that lacks one of them fails.
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 /// Needs of the other crates' tests, which the variable may name too.
-const OF_OTHERS: [&str; 8] = [
-    "ebpf", "mountns", "pty", "setpriv", "realtime", "fanotify", "perfetto", "python",
+const OF_OTHERS: [&str; 11] = [
+    "ebpf", "mountns", "pty", "setpriv", "realtime", "fanotify", "perfetto", "python", "ptrace", "gdb", "perf",
 ];
 
 /// Something that not every machine has.

@@ -96,8 +96,37 @@ impl HeldCommand {
     /// # Errors
     /// When the program could not be executed; the process is gone then.
     pub fn release(self) -> Result<OwnedFd, StartError> {
+        self.let_go()?.outcome()
+    }
+
+    /// Lets it run, and does not wait for its exec.
+    ///
+    /// # Errors
+    /// When the process cannot be told; it never runs then.
+    pub fn let_go(self) -> Result<ReleasedCommand, StartError> {
         nix::unistd::write(&self.go, b"g").map_err(|error| StartError::Failed(self.name.clone(), error.into()))?;
-        drop(self.go);
+        Ok(ReleasedCommand {
+            name: self.name,
+            pidfd: self.pidfd,
+            failure: self.failure,
+        })
+    }
+}
+
+/// A command that was let go.
+#[derive(Debug)]
+pub struct ReleasedCommand {
+    name: String,
+    pidfd: OwnedFd,
+    failure: OwnedFd,
+}
+
+impl ReleasedCommand {
+    /// Waits until it has executed the program, or could not. A command that a signal ended before has a handle too.
+    ///
+    /// # Errors
+    /// When the program could not be executed; the process is gone then.
+    pub fn outcome(self) -> Result<OwnedFd, StartError> {
         let mut errno = [0u8; 4];
         // Closed by the exec: end of file is success.
         match nix::unistd::read(&self.failure, &mut errno) {

@@ -1,10 +1,10 @@
-//! Signals of the recorder while a command runs. Those from the terminal have reached the command already, being sent
+//! Signals of spawnscope while a command runs. Those from the terminal have reached the command already, being sent
 //! to the whole foreground group; those sent by a process are handed on, because the command must not miss a `kill` of
-//! the recorder. Sent to the whole group by a process, as `timeout` does, they reach the command twice.
+//! spawnscope. Sent to the whole group by a process, as `timeout` does, they reach the command twice.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use anyhow::{Context, Result};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
@@ -17,7 +17,7 @@ const CAUGHT: [Signal; 6] = [
     Signal::SIGUSR2,
 ];
 
-/// The recorder's signals, blocked and readable.
+/// Spawnscope's signals, blocked and readable.
 pub struct Signals {
     caught: SignalFd,
     inherited_mask: SigSet,
@@ -37,13 +37,12 @@ impl Signals {
     ///
     /// # Errors
     /// When the kernel refuses a signalfd.
-    pub fn catch() -> Result<Signals> {
+    pub fn catch() -> io::Result<Signals> {
         let mask = CAUGHT.into_iter().filter(|&signal| !is_ignored(signal)).collect();
         let mut inherited_mask = SigSet::empty();
-        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), Some(&mut inherited_mask))
-            .context("failed to block signals")?;
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), Some(&mut inherited_mask))?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        let caught = SignalFd::with_flags(&mask, flags).context("failed to make signals readable")?;
+        let caught = SignalFd::with_flags(&mask, flags)?;
         Ok(Signals { caught, inherited_mask })
     }
 

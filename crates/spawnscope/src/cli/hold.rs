@@ -1,0 +1,170 @@
+//! `spawnscope hold`: holds a new process before its first instruction, and says what to do with it.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+use super::args::HoldArguments;
+use super::output::{tell, width};
+use super::{exit, identity};
+use crate::event::Pid;
+use crate::hold::{self, GoesOn, HoldError, Notice, PATIENCE, Request, Run, Wanted};
+use crate::present::text;
+use crate::signals::Signals;
+
+/// Runs the verb.
+///
+/// # Errors
+/// When spawnscope itself fails; what the command does is no error of ours.
+pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
+    if arguments.command.is_empty() {
+        bail!("nothing to hold: name a command (`spawnscope hold -- CMD`)");
+    }
+    let wanted = |pattern: &String| {
+        Wanted::new(pattern, arguments.nth).with_context(|| format!("failed to read the pattern '{pattern}'"))
+    };
+    let signals = Signals::catch().context("failed to catch signals")?;
+    let request = Request {
+        command: &arguments.command,
+        identity: identity::behind_sudo()?,
+        wanted: arguments.pattern.as_ref().map(wanted).transpose()?,
+        run: arguments.run.as_deref().map(|text| Run {
+            text,
+            grace: arguments.grace,
+        }),
+    };
+    let mut say = |notice| tell(&words(arguments, &notice));
+    match hold::run(request, &signals, &mut say) {
+        Ok(status) => Ok(exit::of_command(status)),
+        // By its own type it decides the exit status.
+        Err(HoldError::Start(error)) => Err(error.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn words(arguments: &HoldArguments, notice: &Notice) -> String {
+    match notice {
+        Notice::Stopped {
+            pid: Pid(pid),
+            arguments,
+            goes_on,
+            is_for_root,
+        } => {
+            let sudo = if *is_for_root { "sudo " } else { "" };
+            format!(
+                "process {pid} is stopped before its first instruction: {}{}",
+                command_line(arguments),
+                what_to_do(*pid, *goes_on, sudo)
+            )
+        }
+        Notice::Attached(Pid(pid)) => format!("attached: process {pid} goes on"),
+        Notice::Unseen(Pid(pid)) => format!(
+            "the command of --run was not seen to attach within {} s: process {pid} goes on without waiting for it",
+            PATIENCE.as_secs()
+        ),
+        Notice::EndedBefore(Pid(pid), status) => {
+            format!("the command of --run ended ({}): process {pid} goes on", ended(*status))
+        }
+        Notice::NotStarted(Pid(pid), why) => {
+            format!("the command of --run could not be started ({why}): process {pid} goes on")
+        }
+        Notice::Failed(status) => format!("the command of --run ended ({})", ended(*status)),
+        Notice::Asked(signal) => format!("the command of --run has not ended by itself: sending {signal}"),
+        Notice::Left(Pid(pid)) => format!("the command of --run has not ended even so: process {pid} is left running"),
+        Notice::Continued(Pid(pid)) => format!("process {pid} was continued by another process"),
+        Notice::Ended(Pid(pid), Some(status)) => format!("process {pid} ended while it was held ({})", ended(*status)),
+        Notice::Ended(Pid(pid), None) => {
+            format!("process {pid} ended while it was held, or soon after it was continued")
+        }
+        Notice::NoMatch { count } => no_match(arguments, *count),
+        Notice::LostPrivilege { arguments } => format!(
+            "this program is set-user-id or set-group-id, and runs without that privilege since it is traced; run \
+             spawnscope as root to keep it: {}",
+            command_line(arguments)
+        ),
+    }
+}
+
+fn what_to_do(pid: i32, goes_on: GoesOn, sudo: &str) -> String {
+    // Without more words, gdb would stop at the signal by which the process goes on.
+    let gdb = format!("{sudo}gdb -p {pid} -ex 'handle SIGCONT nostop noprint'");
+    let attach = format!("\n  perf record -g -p {pid}\n  {gdb}\n  {sudo}strace -f -p {pid}\n");
+    match goes_on {
+        GoesOn::ByRun => String::new(),
+        GoesOn::ByEnter => format!("{attach}Enter continues it."),
+        GoesOn::BySignal => format!("{attach}There is no terminal to ask on: continue it with `kill -CONT {pid}`."),
+    }
+}
+
+fn no_match(arguments: &HoldArguments, count: u32) -> String {
+    let pattern = text::quote(arguments.pattern.as_deref().unwrap_or_default().as_bytes());
+    match count {
+        0 => format!("no launch matched {pattern}: nothing was held"),
+        _ => format!(
+            "of {} launches wanted, {count} matched {pattern}: nothing was held",
+            arguments.nth
+        ),
+    }
+}
+
+/// How a process ended, in words.
+fn ended(status: i32) -> String {
+    if libc::WIFSIGNALED(status) {
+        let number = libc::WTERMSIG(status);
+        let signal = nix::sys::signal::Signal::try_from(number);
+        signal.map_or_else(|_| format!("signal {number}"), |signal| signal.to_string())
+    } else {
+        format!("exit status {}", libc::WEXITSTATUS(status))
+    }
+}
+
+fn command_line(arguments: &[Vec<u8>]) -> String {
+    let shown = arguments.iter().map(Vec::as_slice);
+    text::command_line(shown, Some(width(&std::io::stderr())))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::args::{Arguments, Verb};
+
+    fn said(command: &[&str], notice: &Notice) -> String {
+        let words_typed = ["spawnscope", "hold"].iter().chain(command);
+        let Verb::Hold(arguments) = Arguments::try_parse_from(words_typed).unwrap().verb else {
+            panic!("not hold")
+        };
+        words(&arguments, notice)
+    }
+
+    #[test]
+    fn debuggers_are_to_be_run_by_root_where_only_root_may_attach() {
+        let stopped = |is_for_root| Notice::Stopped {
+            pid: Pid(7),
+            arguments: vec![b"a b".to_vec(), b"\x1b[2J".to_vec()],
+            goes_on: GoesOn::BySignal,
+            is_for_root,
+        };
+        let plain = said(&["true"], &stopped(false));
+        assert!(
+            plain.contains("\n  gdb -p 7 ") && plain.contains("\n  strace -f -p 7\n"),
+            "{plain}"
+        );
+        assert!(plain.contains("kill -CONT 7") && !plain.contains('\x1b'), "{plain}");
+        let restricted = said(&["true"], &stopped(true));
+        assert!(
+            restricted.contains("\n  sudo gdb -p 7 ") && restricted.contains("\n  sudo strace"),
+            "{restricted}"
+        );
+        assert!(restricted.contains("\n  perf record"), "{restricted}");
+    }
+
+    #[test]
+    fn what_was_not_found_is_said_as_it_was_asked_for() {
+        let none = said(&["--match", "a *", "true"], &Notice::NoMatch { count: 0 });
+        assert_eq!(none, "no launch matched 'a *': nothing was held");
+        let few = said(&["--match", "a", "--nth", "3", "true"], &Notice::NoMatch { count: 2 });
+        assert_eq!(few, "of 3 launches wanted, 2 matched a: nothing was held");
+    }
+}

@@ -1,0 +1,339 @@
+//! One run of `hold` from the command's start to its end: one loop on one thread, since the tracer is bound to its thread.
+//! Whatever fails in here, nobody stays stopped and the command runs to its own end.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, kill, sigaction, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::attach::{Progress, Tool};
+use super::prompt::Prompt;
+use super::stopped::{State, Stopped};
+use super::tracer::{Change, Scope, Tracer};
+use super::wanted::Wanted;
+use super::{GoesOn, HoldError, LOOK, Notice, QUICK_LOOK, Request, Run, process, refused};
+use crate::collect::held::{HeldCommand, ReleasedCommand};
+use crate::event::Pid;
+use crate::signals::{Arrived, Signals};
+
+/// The run, as far as it has come.
+pub(super) struct Session<'a> {
+    command: Pid,
+    /// Until the command has executed, or could not.
+    released: Option<ReleasedCommand>,
+    tracer: Tracer,
+    children: SignalFd,
+    /// What is looked for; `None`: the command itself.
+    wanted: Option<Wanted>,
+    run: Option<Run<'a>>,
+    /// Whether the command runs as another user than we.
+    is_for_another: bool,
+    signals: &'a Signals,
+    tell: &'a mut dyn FnMut(Notice),
+    held: Option<Stopped>,
+    asked: Asked,
+    tool: Option<Tool>,
+    /// How the command ended.
+    status: Option<i32>,
+    /// Programs whose lost privilege was told.
+    unprivileged: HashSet<Vec<Vec<u8>>>,
+}
+
+/// Who decides when the held process goes on.
+enum Asked {
+    /// Nobody was asked: it does not stand yet.
+    NotYet,
+    Terminal(Prompt),
+    /// Whoever sends the signal.
+    Anybody,
+    Tool,
+}
+
+/// Makes ends and stops readable. Were SIGCHLD ignored, as our parent may have left it, there would be no statuses; the command,
+/// which is there already, has it as we got it.
+fn watch_children() -> std::io::Result<SignalFd> {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: sets a default disposition, no handler.
+    unsafe { sigaction(Signal::SIGCHLD, &default) }?;
+    let mask = SigSet::from(Signal::SIGCHLD);
+    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None)?;
+    Ok(SignalFd::with_flags(
+        &mask,
+        SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
+    )?)
+}
+
+impl<'a> Session<'a> {
+    /// Starts the command, and follows it from before its exec.
+    pub(super) fn start(
+        request: Request<'a>,
+        signals: &'a Signals,
+        tell: &'a mut dyn FnMut(Notice),
+    ) -> Result<Session<'a>, HoldError> {
+        let scope = match request.wanted {
+            Some(_) => Scope::Tree,
+            None => Scope::Command,
+        };
+        let is_for_another = request.identity.is_some();
+        let waiting = HeldCommand::start(request.command, request.identity, signals.inherited_mask())?;
+        let command = waiting.pid();
+        let children = watch_children().map_err(|error| HoldError::System {
+            action: "watch processes",
+            error,
+        })?;
+        let tracer = Tracer::seize(command, scope).map_err(|error| refused(error, command))?;
+        Ok(Session {
+            command,
+            released: Some(waiting.let_go()?),
+            tracer,
+            children,
+            wanted: request.wanted,
+            run: request.run,
+            is_for_another,
+            signals,
+            tell,
+            held: None,
+            asked: Asked::NotYet,
+            tool: None,
+            status: None,
+            unprivileged: HashSet::new(),
+        })
+    }
+
+    /// Runs to the end of all that was started; gives the command's status.
+    pub(super) fn run(mut self) -> Result<i32, HoldError> {
+        loop {
+            self.wait()?;
+            while let Some(arrived) = self.signals.next() {
+                self.hand_on(arrived);
+            }
+            // Looked at before the changes are taken, so that a status follows an end that is seen.
+            let was_held = self.held.as_ref().is_some_and(Stopped::is_held);
+            let seen = self.held.as_mut().map(Stopped::look);
+            while let Some(change) = self.tracer.next() {
+                self.note(change)?;
+            }
+            self.look_after_held(seen.filter(|_| was_held));
+            self.look_after_tool();
+            if let Some(status) = self.status.filter(|_| self.is_over()) {
+                self.say_what_was_missed();
+                return Ok(status);
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let is_held = self.held.as_ref().is_some_and(Stopped::is_held);
+        !is_held && self.tool.as_ref().is_none_or(Tool::is_over)
+    }
+
+    /// When to look again, if something may happen that wakes nobody.
+    fn next_look(&self) -> Option<Duration> {
+        let is_held = self.held.as_ref().is_some_and(Stopped::is_held);
+        let is_to_finish = self.has_held_ended() && !self.is_over();
+        match self.asked {
+            Asked::Tool if is_held => Some(QUICK_LOOK),
+            _ => (is_held || is_to_finish).then_some(LOOK),
+        }
+    }
+
+    fn has_held_ended(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.end().is_none())
+    }
+
+    /// Sleeps until something happens or it is time to look.
+    fn wait(&self) -> Result<(), HoldError> {
+        let mut watched: Vec<BorrowedFd<'_>> = vec![self.signals.readiness(), self.children.as_fd()];
+        watched.extend(self.held.as_ref().and_then(Stopped::end));
+        watched.extend(self.tool.as_ref().and_then(Tool::end));
+        if let (Asked::Terminal(prompt), Some(true)) = (&self.asked, self.held.as_ref().map(Stopped::is_held)) {
+            watched.extend(prompt.readiness());
+        }
+        let mut fds: Vec<PollFd<'_>> = watched
+            .into_iter()
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        let interval = self.next_look().map(|interval| Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(interval.subsec_nanos()),
+        });
+        match poll(&mut fds, interval.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => {
+                let action = "wait for processes";
+                let error = error.into();
+                return Err(HoldError::System { action, error });
+            }
+        }
+        // One signal may stand for several changes: all are looked for whenever there is any.
+        while let Ok(Some(_)) = self.children.read_signal() {}
+        Ok(())
+    }
+
+    /// Gives the command a signal that it has not got from the terminal. One that is meant to end it must find it running.
+    fn hand_on(&mut self, arrived: Arrived) {
+        if !arrived.from_terminal && self.status.is_none() {
+            let _ = kill(nix::unistd::Pid::from_raw(self.command.0), arrived.signal);
+        }
+        let is_to_end = !matches!(arrived.signal, Signal::SIGUSR1 | Signal::SIGUSR2);
+        if let (Some(held), true) = (&mut self.held, is_to_end) {
+            held.go_on();
+        }
+    }
+
+    fn note(&mut self, change: Change) -> Result<(), HoldError> {
+        match change {
+            Change::Executed(pid) => self.executed(pid),
+            Change::Ended(pid, status) => self.ended(pid, status),
+        }
+    }
+
+    fn executed(&mut self, pid: Pid) -> Result<(), HoldError> {
+        self.released = None;
+        let arguments = process::arguments(pid);
+        if !is_root() && process::is_set_id(pid) && self.unprivileged.insert(arguments.clone()) {
+            (self.tell)(Notice::LostPrivilege {
+                arguments: arguments.clone(),
+            });
+        }
+        let program = process::program(pid);
+        let wanted = self.wanted.as_mut();
+        if !wanted.is_none_or(|wanted| wanted.is(pid, program.as_deref(), &arguments)) {
+            self.tracer.go_on(pid);
+            return Ok(());
+        }
+        let held = Stopped::new(pid).map_err(|error| HoldError::System {
+            action: "hold the process",
+            error,
+        })?;
+        self.tracer.leave_stopped(pid);
+        self.held = Some(held);
+        Ok(())
+    }
+
+    fn ended(&mut self, pid: Pid, status: i32) -> Result<(), HoldError> {
+        if let Some(wanted) = &mut self.wanted {
+            wanted.forget(pid);
+        }
+        if let Some(tool) = self.tool.as_mut().filter(|tool| tool.pid() == pid) {
+            tool.note_end(status);
+        }
+        if pid == self.command {
+            self.status = Some(status);
+            if let Some(released) = self.released.take() {
+                released.outcome()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the process, held until now, goes on or has ended.
+    fn look_after_held(&mut self, seen: Option<State>) {
+        let Some(pid) = self.held.as_ref().map(Stopped::pid) else {
+            return;
+        };
+        match seen {
+            Some(State::Standing(None)) => self.ask(pid),
+            Some(State::Continued) => (self.tell)(Notice::Continued(pid)),
+            Some(State::Ended) => {
+                let status = self.status.filter(|_| pid == self.command);
+                (self.tell)(match status {
+                    // Standing still, it could not have exited.
+                    Some(status) if libc::WIFEXITED(status) => Notice::Continued(pid),
+                    _ => Notice::Ended(pid, status),
+                });
+            }
+            Some(State::Stopping | State::Standing(_)) | None => {}
+        }
+    }
+
+    /// The process stands: asks whoever decides, or takes the answer.
+    fn ask(&mut self, pid: Pid) {
+        let is_to_go_on = match &mut self.asked {
+            Asked::NotYet => {
+                self.say_stopped(pid);
+                false
+            }
+            Asked::Terminal(prompt) => prompt.is_answered(),
+            Asked::Anybody => false,
+            Asked::Tool => self.has_attached(pid),
+        };
+        if let (Some(held), true) = (&mut self.held, is_to_go_on) {
+            held.go_on();
+        }
+    }
+
+    fn say_stopped(&mut self, pid: Pid) {
+        let prompt = if self.run.is_some() { None } else { Prompt::open() };
+        let goes_on = match (&self.run, &prompt) {
+            (Some(_), _) => GoesOn::ByRun,
+            (None, Some(_)) => GoesOn::ByEnter,
+            (None, None) => GoesOn::BySignal,
+        };
+        (self.tell)(Notice::Stopped {
+            pid,
+            arguments: process::arguments(pid),
+            goes_on,
+            is_for_root: process::yama_scope().is_some_and(|scope| scope > 0) && (self.is_for_another || !is_root()),
+        });
+        self.asked = match (self.run, prompt) {
+            (Some(run), _) => {
+                self.start_tool(run, pid);
+                Asked::Tool
+            }
+            (None, Some(prompt)) => Asked::Terminal(prompt),
+            (None, None) => Asked::Anybody,
+        };
+    }
+
+    fn start_tool(&mut self, run: Run<'_>, target: Pid) {
+        match Tool::start(run.text, target, *self.signals.inherited_mask()) {
+            Ok(tool) => self.tool = Some(tool),
+            Err(error) => (self.tell)(Notice::NotStarted(target, error.to_string())),
+        }
+    }
+
+    /// Whether the process is to go on; without a tool there is nothing to wait for.
+    fn has_attached(&mut self, target: Pid) -> bool {
+        let Some(tool) = &mut self.tool else { return true };
+        let notice = match tool.look(target) {
+            Progress::Starting => return false,
+            Progress::Attached => Notice::Attached(target),
+            Progress::Unseen => Notice::Unseen(target),
+            Progress::Ended(status) => Notice::EndedBefore(target, status),
+        };
+        (self.tell)(notice);
+        true
+    }
+
+    /// After the end of the held process, its tool is to end.
+    fn look_after_tool(&mut self) {
+        let Some(run) = self.run.filter(|_| self.has_held_ended()) else {
+            return;
+        };
+        if let Some(signal) = self.tool.as_mut().and_then(|tool| tool.finish(run.grace)) {
+            (self.tell)(Notice::Asked(signal));
+        }
+    }
+
+    fn say_what_was_missed(&mut self) {
+        if let (Some(wanted), None) = (&self.wanted, &self.held) {
+            let count = wanted.count();
+            (self.tell)(Notice::NoMatch { count });
+        }
+        if let Some(tool) = &self.tool {
+            if tool.is_left() {
+                (self.tell)(Notice::Left(tool.pid()));
+            } else if let Some(status) = tool.failure() {
+                (self.tell)(Notice::Failed(status));
+            }
+        }
+    }
+}
+
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}

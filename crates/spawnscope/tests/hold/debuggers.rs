@@ -1,0 +1,115 @@
+//! gdb and strace attach to a held process, and miss nothing of it; perf does in `run`.
+
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+use super::holding::{hold, send, state, tracer};
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::run::{Finished, Running, await_some, run};
+use crate::support::workloads::path;
+
+const AT_BASE: u64 = 7;
+const AT_ENTRY: u64 = 9;
+/// Where an ELF file of 64 bits has its entry.
+const ELF_ENTRY: u64 = 24;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "gdb_finds_a_held_process_at_the_entry_of_its_loader",
+            needs: &[Need::Ptrace, Need::Gdb, Need::Cc],
+            run: gdb_at_the_entry,
+        },
+        LiveTest {
+            name: "gdb_stops_at_main_of_a_held_process",
+            needs: &[Need::Ptrace, Need::Gdb, Need::Cc],
+            run: gdb_at_main,
+        },
+        LiveTest {
+            name: "strace_sees_the_first_system_call_of_a_held_process",
+            needs: &[Need::Ptrace, Need::Strace, Need::Cc],
+            run: strace_from_the_start,
+        },
+    ]
+}
+
+/// Attaches, executes the commands, detaches.
+fn gdb(pid: Pid, commands: &[&str]) -> Finished {
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-nx", "-batch", "-p", &pid.to_string()]);
+    gdb.args(commands.iter().flat_map(|command| ["-ex", command]));
+    run(&mut gdb).expect_code(0)
+}
+
+fn gdb_at_the_entry() {
+    // One with a loader, one without.
+    for program in ["run_base", "tiny"] {
+        let (running, pid) = hold([path(program)]);
+        let expected = format!("pc={:#x}", entry(pid));
+        let said = gdb(pid, &["printf \"pc=%#lx\\n\", $pc"]).output();
+        assert!(said.contains(&expected), "{program}: no {expected} in: {said}");
+        assert_eq!(state(pid), Some('T'), "gdb leaves it as it found it");
+        send(pid, Signal::SIGCONT);
+        running.finish().expect_code(0);
+    }
+}
+
+/// Where the kernel lets a process begin: in its loader, if it has one.
+fn entry(pid: Pid) -> u64 {
+    let words = std::fs::read(format!("/proc/{pid}/auxv")).expect("a process of ours");
+    let words: Vec<u64> = words
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")))
+        .collect();
+    let value = |kind| {
+        words
+            .chunks_exact(2)
+            .find(|entry| entry[0] == kind)
+            .map(|entry| entry[1])
+    };
+    let Some(base) = value(AT_BASE).filter(|base| *base != 0) else {
+        return value(AT_ENTRY).expect("an entry");
+    };
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("a process of ours");
+    let loader = maps
+        .lines()
+        .find(|line| line.starts_with(&format!("{base:x}-")))
+        .and_then(|line| line.split_whitespace().last())
+        .expect("the loader is mapped");
+    let mut entry = [0; 8];
+    let file = std::fs::File::open(loader).expect("the loader");
+    file.read_exact_at(&mut entry, ELF_ENTRY).expect("its header");
+    base + u64::from_ne_bytes(entry)
+}
+
+fn gdb_at_main() {
+    let (running, pid) = hold([path("run_base")]);
+    let go_on = format!("shell kill -CONT {pid}");
+    let commands = [
+        "handle SIGCONT nostop noprint",
+        "break main",
+        &go_on,
+        "continue",
+        "info symbol $pc",
+    ];
+    let said = gdb(pid, &commands).output();
+    assert!(said.lines().any(|line| line.starts_with("main")), "{said}");
+    running.finish().expect_code(0);
+}
+
+fn strace_from_the_start() {
+    // Its only system call is the one by which it ends.
+    let (running, pid) = hold([path("tiny")]);
+    let strace = Running::start(Command::new("strace").args(["-f", "-p", &pid.to_string()]));
+    await_some("strace", || {
+        (tracer(pid) == i32::try_from(strace.child.id()).ok()).then_some(())
+    });
+    send(pid, Signal::SIGCONT);
+    let said = strace.finish().expect_code(0).errors();
+    assert!(said.contains("exit_group(0)") || said.contains("exit(0)"), "{said}");
+    running.finish().expect_code(0);
+}

@@ -1,0 +1,184 @@
+//! How `hold` ends: with the command's own status, and with 125 to 127 when there is none.
+
+use std::fs;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+use super::holding::{await_end, command, finish, hold, send, state};
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::run::{Running, SPAWNSCOPE, await_some, run};
+
+const NEEDS: &[Need] = &[Need::Ptrace];
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "the_exit_status_is_the_commands_own",
+            needs: NEEDS,
+            run: own_status,
+        },
+        LiveTest {
+            name: "what_cannot_be_run_ends_as_in_a_shell",
+            needs: NEEDS,
+            run: cannot_be_run,
+        },
+        LiveTest {
+            name: "a_process_that_is_killed_while_held_is_told",
+            needs: NEEDS,
+            run: killed_while_held,
+        },
+        LiveTest {
+            name: "a_launch_that_is_killed_while_held_leaves_the_command_running",
+            needs: NEEDS,
+            run: launch_killed_while_held,
+        },
+        LiveTest {
+            name: "a_termination_continues_the_held_process_and_ends_it",
+            needs: NEEDS,
+            run: terminated,
+        },
+        LiveTest {
+            name: "other_signals_are_handed_on_and_continue_nothing",
+            needs: NEEDS,
+            run: handed_on,
+        },
+        LiveTest {
+            name: "the_command_outlives_a_killed_tracer",
+            needs: NEEDS,
+            run: tracer_killed,
+        },
+        LiveTest {
+            name: "a_command_that_is_traced_already_is_refused",
+            needs: &[Need::Ptrace, Need::Strace],
+            run: traced_already,
+        },
+    ]
+}
+
+fn own_status() {
+    for (script, code) in [("exit 7", 7), ("exit 0", 0), ("kill -KILL $$", 128 + 9)] {
+        let (running, pid) = hold(["sh", "-c", script]);
+        send(pid, Signal::SIGCONT);
+        let finished = running.finish().expect_code(code);
+        assert_eq!(finished.output(), "", "what is said goes to standard error");
+    }
+    let (running, pid) = hold(["--", "cat", "/dev/null", "-"]);
+    send(pid, Signal::SIGCONT);
+    let errors = running.finish().expect_code(0).errors();
+    for attach in ["perf record -g -p ", "gdb -p ", "strace -f -p "] {
+        assert!(errors.contains(&format!("{attach}{pid}")), "{errors}");
+    }
+    assert!(errors.contains("cat /dev/null -"), "{errors}");
+}
+
+fn cannot_be_run() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("file");
+    fs::write(&file, "#!/no/such/interpreter\n").expect("a file");
+    for flags in [&[][..], &["--match", "*"]] {
+        let hold = |program: &str| finish(flags.iter().copied().chain([program]));
+        let path = file.to_str().expect("text");
+        assert!(
+            hold("no-such-command-anywhere")
+                .expect_code(127)
+                .errors()
+                .contains("not found")
+        );
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode;
+        fs::set_permissions(&file, permissions(0o644)).expect("chmod");
+        hold(path).expect_code(126);
+        fs::set_permissions(&file, permissions(0o755)).expect("chmod");
+        assert!(hold(path).expect_code(126).errors().contains("interpreter"));
+    }
+    assert!(finish([""; 0]).expect_code(125).errors().contains("name a command"));
+    assert!(
+        finish(["--match", "[", "true"])
+            .expect_code(125)
+            .errors()
+            .contains("'['")
+    );
+    finish(["--nth", "2", "true"]).expect_code(125);
+    finish(["--match", "a", "--nth", "0", "true"]).expect_code(125);
+}
+
+fn killed_while_held() {
+    let (running, pid) = hold(["sleep", "60"]);
+    send(pid, Signal::SIGKILL);
+    let errors = running.finish().expect_code(128 + 9).errors();
+    assert!(
+        errors.contains(&format!("process {pid} ended while it was held (SIGKILL)")),
+        "{errors}"
+    );
+}
+
+fn launch_killed_while_held() {
+    let (running, pid) = hold(["--match", "sleep 60", "sh", "-c", "sleep 60; echo $?; exit 5"]);
+    send(pid, Signal::SIGKILL);
+    let finished = running.finish().expect_code(5);
+    let errors = finished.errors();
+    assert!(
+        errors.contains(&format!("process {pid} ended while it was held")),
+        "{errors}"
+    );
+    assert!(finished.output().contains("137"), "{}", finished.output());
+}
+
+fn terminated() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        let (running, pid) = hold(["sleep", "60"]);
+        send(running.pid(), signal);
+        running.finish().expect_code(128 + signal as i32);
+        await_end(pid);
+    }
+    // The signal is the command's, and what it launched goes on.
+    let (running, pid) = hold(["--match", "sleep 0", "sh", "-c", "trap 'exit 9' TERM; sleep 0; exit 1"]);
+    send(running.pid(), Signal::SIGTERM);
+    running.finish().expect_code(9);
+    await_end(pid);
+}
+
+fn handed_on() {
+    let (running, pid) = hold(["sleep", "60"]);
+    send(running.pid(), Signal::SIGUSR1);
+    await_some("the signal", || is_pending(pid, Signal::SIGUSR1).then_some(()));
+    assert_eq!(state(pid), Some('T'));
+    send(pid, Signal::SIGCONT);
+    running.finish().expect_code(128 + Signal::SIGUSR1 as i32);
+}
+
+fn is_pending(pid: Pid, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("ShdPnd:"))
+        .expect("a mask");
+    u64::from_str_radix(mask.trim(), 16).expect("a mask") & 1 << (signal as u64 - 1) != 0
+}
+
+fn tracer_killed() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let proof = directory.path().join("proof");
+    let script = "echo $$; while [ ! -e \"$0.go\" ]; do sleep 0.05; done; true; echo unharmed >\"$0\"";
+    let mut command = command(["--match", "nothing*", "sh", "-c", script]);
+    let running = Running::start(command.arg(&proof));
+    running.await_line();
+    send(running.pid(), Signal::SIGKILL);
+    running.finish().expect_code(128 + 9);
+    fs::write(proof.with_extension("go"), "").expect("a file");
+    await_some("the command's end", || {
+        fs::read_to_string(&proof)
+            .is_ok_and(|text| text == "unharmed\n")
+            .then_some(())
+    });
+}
+
+fn traced_already() {
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-o", "/dev/null", SPAWNSCOPE, "hold", "--", "echo", "ran"]);
+    let finished = run(&mut strace).expect_code(125);
+    assert_eq!(finished.output(), "", "the command must not run unheld");
+    assert!(finished.errors().contains("traces it already"), "{}", finished.errors());
+}

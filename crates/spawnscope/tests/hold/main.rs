@@ -1,0 +1,26 @@
+//! Tests of `hold`: real debuggers attach to processes that it holds, and what it does not hold is left unharmed. They need ptrace,
+//! and no privilege. Each file is one subject; tests that cannot run here say why.
+
+#[expect(dead_code, reason = "shared with the live tests, which use the rest")]
+#[path = "../support/mod.rs"]
+mod support;
+
+mod debuggers;
+mod endings;
+mod holding;
+mod matching;
+mod run;
+mod terminal;
+mod users;
+
+fn main() -> std::process::ExitCode {
+    let subjects = [
+        debuggers::tests(),
+        endings::tests(),
+        matching::tests(),
+        run::tests(),
+        terminal::tests(),
+        users::tests(),
+    ];
+    support::main(subjects.into_iter().flatten().collect())
+}

@@ -1,0 +1,214 @@
+//! `--match` and `--nth`: which launch is held, and that everybody else runs on as if nobody had looked.
+
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+use super::holding::{arguments, await_held, command, finish, hold, parent, send, state, tracer};
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::run::{Running, await_some, run};
+use crate::support::workloads::{Truth, path, script};
+
+const NEEDS: &[Need] = &[Need::Ptrace, Need::Cc];
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "the_first_launch_that_matches_is_held",
+            needs: NEEDS,
+            run: first,
+        },
+        LiveTest {
+            name: "the_nth_launch_is_held_of_all_that_match",
+            needs: NEEDS,
+            run: nth,
+        },
+        LiveTest {
+            name: "every_way_to_launch_is_counted_once",
+            needs: NEEDS,
+            run: every_way,
+        },
+        LiveTest {
+            name: "a_script_is_matched_by_its_own_name",
+            needs: NEEDS,
+            run: script_name,
+        },
+        LiveTest {
+            name: "no_match_is_said_and_changes_nothing",
+            needs: NEEDS,
+            run: no_match,
+        },
+        LiveTest {
+            name: "followed_programs_behave_as_without_a_tracer",
+            needs: NEEDS,
+            run: as_without,
+        },
+        LiveTest {
+            name: "neighbours_of_a_held_process_run_on_unharmed",
+            needs: NEEDS,
+            run: neighbours,
+        },
+    ]
+}
+
+fn first() {
+    let (running, pid) = hold([
+        "--match",
+        "printf*",
+        "sh",
+        "-c",
+        "env printf one; env printf two; exit 4",
+    ]);
+    assert_eq!(
+        arguments(pid),
+        "printf one",
+        "`env printf one` is the same launch, but does not match"
+    );
+    send(pid, Signal::SIGCONT);
+    let finished = running.finish().expect_code(4);
+    assert_eq!(finished.output(), "onetwo");
+    assert_eq!(
+        finished.errors().matches("is stopped").count(),
+        1,
+        "{}",
+        finished.errors()
+    );
+
+    let (running, pid) = hold(["--match", "sh", "sh", "-c", "exit 3"]);
+    assert_eq!(arguments(pid), "sh -c exit 3", "the command is a launch too");
+    send(pid, Signal::SIGCONT);
+    running.finish().expect_code(3);
+}
+
+fn nth() {
+    let tiny = path("tiny");
+    let script = "for i in 1 2 3 4; do \"$0\" $i; sleep 0; done; exit 6";
+    let command_line = ["sh", "-c", script, tiny.to_str().expect("text")];
+    let flags = ["--match", "tiny", "--nth", "3"];
+    let (running, pid) = hold(flags.iter().chain(&command_line));
+    assert!(arguments(pid).ends_with("tiny 3"), "{}", arguments(pid));
+    send(pid, Signal::SIGCONT);
+    running.finish().expect_code(6);
+
+    let flags = ["--match", "* [24]", "--nth", "2"];
+    let (running, pid) = hold(flags.iter().chain(&command_line));
+    assert!(arguments(pid).ends_with("tiny 4"), "{}", arguments(pid));
+    send(pid, Signal::SIGCONT);
+    running.finish().expect_code(6);
+}
+
+/// 1009 launches, by fork, vfork, posix_spawn, clone and clone3.
+fn every_way() {
+    let (mechanisms, tiny) = (path("mechanisms"), path("tiny"));
+    let with_nth = |nth: &'static str| {
+        let flags = ["--match", "tiny", "--nth", nth].map(std::ffi::OsStr::new);
+        flags.into_iter().chain([mechanisms.as_os_str(), tiny.as_os_str()])
+    };
+    let errors = finish(with_nth("1010")).expect_code(0).errors();
+    assert!(
+        errors.contains("of 1010 launches wanted, 1009 matched tiny"),
+        "{errors}"
+    );
+    // The 300th is a vfork's: its parent sleeps until then, and cannot be interrupted.
+    for nth in ["300", "1009"] {
+        let (running, pid) = hold(with_nth(nth));
+        let parent = parent(pid);
+        await_some("its parent is let go", || (tracer(parent) == Some(0)).then_some(()));
+        send(pid, Signal::SIGCONT);
+        let truth = Truth::new(&running.finish().expect_code(0).stdout);
+        assert_eq!(truth.one("vfork"), 197);
+    }
+}
+
+fn script_name() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let script = directory.path().join("own-name");
+    std::fs::write(&script, "#!/bin/sh\nexit 8\n").expect("a script");
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
+    let mut command = command(["--match", "own-name"]);
+    let running = Running::start(command.arg(&script));
+    let pid = await_held(&running);
+    assert!(arguments(pid).starts_with("/bin/sh "), "{}", arguments(pid));
+    send(pid, Signal::SIGCONT);
+    running.finish().expect_code(8);
+}
+
+fn no_match() {
+    let finished = finish([
+        "--match",
+        "no such thing",
+        "sh",
+        "-c",
+        "echo out; sleep 0; kill -TERM $$",
+    ])
+    .expect_code(128 + 15);
+    assert_eq!(finished.output(), "out\n");
+    assert_eq!(
+        finished.errors().trim(),
+        "spawnscope: no launch matched 'no such thing': nothing was held"
+    );
+    let errors = finish(["--match", "tr*", "--nth", "2", "true"]).expect_code(0).errors();
+    assert!(errors.contains("of 2 launches wanted, 1 matched 'tr*'"), "{errors}");
+}
+
+/// Stops that a parent sees, threads that execute, signals that only numbers name, a tree that is left behind.
+fn as_without() {
+    let tiny = path("tiny").into_os_string().into_string().expect("text");
+    let name = |workload: &str| path(workload).into_os_string().into_string().expect("text");
+    let real_time = "trap 'echo got it' RTMIN+3; kill -RTMIN+3 $$; (exit 4); echo $?";
+    let ignoring =
+        "trap '' TERM; kill -TERM $$; sleep 0; echo survived; kill -TSTP $$ & sleep 0.2; kill -CONT $$; wait; echo on";
+    let programs: [&[&str]; 5] = [
+        &[&name("stopped_child")],
+        &[&name("thread_exec"), &tiny],
+        &["bash", "-c", real_time],
+        &["bash", "-c", ignoring],
+        &[
+            "sh",
+            "-c",
+            "sleep 60 & kill -STOP $!; kill $!; kill -CONT $!; wait $!; echo $?",
+        ],
+    ];
+    for program in programs {
+        let plain = run(Command::new("setsid").arg("--wait").args(program));
+        let followed = finish(["--match", "nothing*"].iter().chain(program));
+        assert_eq!(followed.code(), plain.code(), "{program:?}: {}", followed.errors());
+        // Numbers are pids and times.
+        let words = |output: String| output.replace(|character: char| character.is_ascii_digit(), "");
+        assert_eq!(words(followed.output()), words(plain.output()), "{program:?}");
+    }
+}
+
+fn neighbours() {
+    let mut command = command(["--match", "tiny", "sh"]);
+    let running = Running::start(command.arg(script("held_neighbours.sh")).arg(path("tiny")));
+    let pid = await_held(&running);
+    await_some("the busy one's trap", || {
+        String::from_utf8_lossy(&running.stdout_so_far())
+            .into_owned()
+            .contains("ready")
+            .then_some(())
+    });
+    let truth = String::from_utf8_lossy(&running.stdout_so_far()).into_owned();
+    let neighbour = |key: &str| {
+        let value = truth.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        Pid::from_raw(value.expect("a neighbour").parse().expect("a pid"))
+    };
+    let (stopped, busy) = (neighbour("stopped"), neighbour("busy"));
+    await_some("all are let go", || {
+        [parent(pid), stopped, busy]
+            .iter()
+            .all(|pid| tracer(*pid) == Some(0))
+            .then_some(())
+    });
+    assert_eq!(state(stopped), Some('T'), "still stopped");
+    send(busy, Signal::SIGUSR1);
+    send(stopped, Signal::SIGCONT);
+    send(pid, Signal::SIGCONT);
+    let output = running.finish().expect_code(0).output();
+    for wanted in ["stopped one continued", "busy one signalled"] {
+        assert!(output.contains(wanted), "no '{wanted}' in: {output}");
+    }
+}

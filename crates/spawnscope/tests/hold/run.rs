@@ -1,0 +1,177 @@
+//! `--run`: the process goes on when the command has attached, and the command is brought to its end afterwards.
+
+use std::fs;
+
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+use super::holding::{await_end, command, send};
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::run::{Finished, Running, run};
+use crate::support::workloads::path;
+
+const NEEDS: &[Need] = &[Need::Ptrace, Need::Strace, Need::Cc];
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "strace_run_by_hold_misses_nothing",
+            needs: NEEDS,
+            run: strace,
+        },
+        LiveTest {
+            name: "perf_run_by_hold_samples_from_the_start",
+            needs: &[Need::Ptrace, Need::Perf, Need::Cc],
+            run: perf,
+        },
+        LiveTest {
+            name: "gdb_run_by_hold_stops_at_main",
+            needs: &[Need::Ptrace, Need::Gdb, Need::Cc],
+            run: gdb,
+        },
+        LiveTest {
+            name: "a_run_command_that_fails_is_told_and_the_process_goes_on",
+            needs: &[Need::Ptrace],
+            run: fails,
+        },
+        LiveTest {
+            name: "a_run_command_that_never_attaches_holds_nobody_up_for_ever",
+            needs: &[Need::Ptrace, Need::Cc],
+            run: never_attaches,
+        },
+        LiveTest {
+            name: "a_run_command_that_does_not_end_is_interrupted",
+            needs: NEEDS,
+            run: interrupted,
+        },
+        LiveTest {
+            name: "a_run_command_that_ignores_that_is_terminated",
+            needs: NEEDS,
+            run: terminated,
+        },
+        LiveTest {
+            name: "a_run_command_that_nothing_ends_is_left",
+            needs: NEEDS,
+            run: left,
+        },
+        LiveTest {
+            name: "a_run_command_does_not_read_the_commands_input",
+            needs: &[Need::Ptrace],
+            run: input,
+        },
+        LiveTest {
+            name: "the_end_of_a_matched_launch_ends_its_run_command",
+            needs: NEEDS,
+            run: launch,
+        },
+    ]
+}
+
+/// Holds a program while a command attaches, to the end of both.
+fn hold_run(tool: &str, program: &str) -> Finished {
+    let mut command = command(["--grace", "0.2", "--run", tool]);
+    Running::start(command.arg(path(program))).finish()
+}
+
+fn file() -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("file");
+    (directory, file.into_os_string().into_string().expect("text"))
+}
+
+fn strace() {
+    let (_directory, file) = file();
+    let errors = hold_run(&format!("strace -o {file} -p {{pid}}"), "tiny")
+        .expect_code(0)
+        .errors();
+    assert!(errors.contains("attached: process"), "{errors}");
+    let log = fs::read_to_string(&file).expect("a log");
+    assert!(log.contains("exit_group(0)") || log.contains("exit(0)"), "{log}");
+}
+
+fn perf() {
+    let (_directory, file) = file();
+    let errors = hold_run(&format!("perf record -o {file} -p {{pid}}"), "run_long")
+        .expect_code(0)
+        .errors();
+    assert!(errors.contains("attached: process"), "{errors}");
+    let report = run(std::process::Command::new("perf").args(["report", "--stdio", "-i", &file])).expect_code(0);
+    assert!(report.output().contains("run_long"), "{}", report.output());
+}
+
+fn gdb() {
+    let (_directory, file) = file();
+    let gdb = format!(
+        "gdb -nx -batch -p {{pid}} -ex 'handle SIGCONT nostop noprint' -ex 'break main' -ex continue -ex 'info symbol $pc' >{file}"
+    );
+    hold_run(&gdb, "run_base").expect_code(0);
+    let said = fs::read_to_string(&file).expect("what gdb said");
+    assert!(said.lines().any(|line| line.starts_with("main")), "{said}");
+}
+
+fn fails() {
+    for (tool, how) in [
+        ("exit 3", "exit status 3"),
+        ("kill -TERM $$", "SIGTERM"),
+        ("no-such-tool {pid}", "exit status 127"),
+    ] {
+        let finished = Running::start(&mut command(["--run", tool, "sh", "-c", "echo ran; exit 5"]))
+            .finish()
+            .expect_code(5);
+        let errors = finished.errors();
+        assert!(
+            errors.contains(&format!("the command of --run ended ({how})")),
+            "{errors}"
+        );
+        assert_eq!(finished.output(), "ran\n");
+    }
+}
+
+fn never_attaches() {
+    let errors = hold_run("sleep 60", "tiny").expect_code(0).errors();
+    assert!(errors.contains("not seen to attach within 10 s"), "{errors}");
+}
+
+fn interrupted() {
+    let finished = hold_run("strace -o /dev/null -p {pid}; sleep 60", "tiny").expect_code(0);
+    assert!(finished.errors().contains("sending SIGINT"), "{}", finished.errors());
+    assert!(!finished.errors().contains("SIGTERM"), "{}", finished.errors());
+}
+
+fn terminated() {
+    let finished = hold_run("trap '' INT; strace -o /dev/null -p {pid}; sleep 60", "tiny").expect_code(0);
+    assert!(finished.errors().contains("sending SIGTERM"), "{}", finished.errors());
+    assert!(!finished.errors().contains("left running"), "{}", finished.errors());
+}
+
+fn left() {
+    let errors = hold_run("trap '' INT TERM; strace -o /dev/null -p {pid}; exec sleep 60", "tiny")
+        .expect_code(0)
+        .errors();
+    let (before, _) = errors.split_once(" is left running").expect("a notice");
+    let (_, pid) = before.rsplit_once(' ').expect("a pid");
+    let pid = Pid::from_raw(pid.parse().expect("a pid"));
+    send(pid, Signal::SIGKILL);
+    await_end(pid);
+}
+
+fn input() {
+    let (_directory, file) = file();
+    fs::write(&file, "for the command\n").expect("a file");
+    let mut command = command(["--run", "cat; exit 0 # {pid}", "cat"]);
+    command.stdin(fs::File::open(&file).expect("the file"));
+    let finished = Running::start(&mut command).finish().expect_code(0);
+    assert_eq!(finished.output(), "for the command\n");
+}
+
+fn launch() {
+    let script = "sleep 0; echo after; exit 6";
+    let tool = "strace -o /dev/null -p {pid}; sleep 60";
+    let flags = ["--match", "sleep 0", "--grace", "0.2", "--run", tool];
+    let finished = Running::start(&mut command(flags.iter().chain(&["sh", "-c", script])))
+        .finish()
+        .expect_code(6);
+    assert!(finished.errors().contains("sending SIGINT"), "{}", finished.errors());
+    assert_eq!(finished.output(), "after\n");
+}

@@ -1,0 +1,116 @@
+//! On a terminal: Enter goes on, standard input stays the command's, Ctrl-C ends, and the terminal is left as it was.
+
+use std::process::Command;
+
+use nix::unistd::Pid;
+
+use super::holding::{HOLD, state};
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::pty::Session;
+use crate::support::run::{SPAWNSCOPE, await_some};
+use crate::support::workloads::path;
+
+const NEEDS: &[Need] = &[Need::Ptrace, Need::Pty];
+const PROMPT: &[u8] = b"Enter continues it.";
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "enter_continues_the_held_process",
+            needs: &[Need::Ptrace, Need::Pty, Need::Cc],
+            run: enter,
+        },
+        LiveTest {
+            name: "what_is_typed_after_enter_is_the_commands",
+            needs: NEEDS,
+            run: typed_ahead,
+        },
+        LiveTest {
+            name: "standard_input_that_is_no_terminal_stays_whole",
+            needs: NEEDS,
+            run: piped_input,
+        },
+        LiveTest {
+            name: "control_c_at_the_prompt_ends_the_command",
+            needs: NEEDS,
+            run: control_c,
+        },
+        LiveTest {
+            name: "a_process_that_somebody_else_continues_needs_no_enter",
+            needs: NEEDS,
+            run: continued_elsewhere,
+        },
+    ]
+}
+
+fn start(command: &[&str]) -> Session {
+    let mut hold = Command::new(HOLD[0]);
+    hold.args(&HOLD[1..]).arg("--").args(command);
+    Session::start(&hold)
+}
+
+fn enter() {
+    let dialogue = path("dialogue");
+    let mut session = start(&[dialogue.to_str().expect("text")]);
+    let before = session.settings();
+    session.await_output(PROMPT);
+    session.type_keys(b"\r");
+    session.await_output(b"key?");
+    session.type_keys(b"y");
+    let (status, settings, screen) = session.finish_with_settings();
+    assert_eq!(status.code(), Some(5), "{}", String::from_utf8_lossy(&screen));
+    assert_eq!(settings, before, "the terminal is as it was");
+}
+
+fn typed_ahead() {
+    let mut session = start(&["sh", "-c", "read first; read second; echo \"<$first|$second>\""]);
+    session.await_output(PROMPT);
+    session.type_keys(b"go\rone\rtwo\r");
+    session.await_output(b"<one|two>");
+    let (status, _) = session.finish();
+    assert_eq!(status.code(), Some(0));
+}
+
+fn piped_input() {
+    let pipe = format!("printf 'one\\ntwo\\n' | {SPAWNSCOPE} hold -- cat; echo \"status $?\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &pipe]);
+    let mut session = Session::start(&command);
+    session.await_output(PROMPT);
+    session.type_keys(b"\r");
+    session.await_output(b"one\r\ntwo\r\nstatus 0");
+    session.finish();
+}
+
+fn control_c() {
+    let mut session = start(&["sleep", "60"]);
+    let before = session.settings();
+    session.await_output(PROMPT);
+    session.type_keys(b"\x03");
+    let (status, settings, screen) = session.finish_with_settings();
+    assert_eq!(status.code(), Some(128 + 2), "{}", String::from_utf8_lossy(&screen));
+    assert_eq!(settings, before, "the terminal is as it was");
+}
+
+fn continued_elsewhere() {
+    let session = start(&["sh", "-c", "read line; echo \"<$line>\""]);
+    session.await_output(PROMPT);
+    let pid = held(&session);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGCONT).expect("the process is there");
+    session.await_output(b"was continued by another process");
+    let mut session = session;
+    session.type_keys(b"its own\r");
+    session.await_output(b"<its own>");
+    session.finish();
+}
+
+/// The process that the prompt is about.
+fn held(session: &Session) -> Pid {
+    let screen = String::from_utf8_lossy(&session.screen_so_far()).into_owned();
+    let (_, rest) = screen.split_once("spawnscope: process ").expect("a notice");
+    let (pid, _) = rest.split_once(' ').expect("a pid");
+    let pid = Pid::from_raw(pid.parse().expect("a pid"));
+    await_some("its stop", || (state(pid) == Some('T')).then_some(()));
+    pid
+}

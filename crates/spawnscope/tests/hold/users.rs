@@ -1,0 +1,93 @@
+//! Without privilege: an ordinary user holds what is his, and programs that would have another's privilege lose it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
+use super::holding::{await_held, send};
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::run::{Running, SPAWNSCOPE};
+use crate::support::workloads::path;
+
+const NEEDS: &[Need] = &[Need::Ptrace, Need::Cc, Need::Setpriv];
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "an_ordinary_user_holds_a_launch",
+            needs: NEEDS,
+            run: ordinary_user,
+        },
+        LiveTest {
+            name: "a_program_without_its_privilege_is_told",
+            needs: NEEDS,
+            run: lost_privilege,
+        },
+        LiveTest {
+            name: "a_program_that_may_not_be_read_is_held_by_its_arguments",
+            needs: NEEDS,
+            run: unreadable,
+        },
+    ]
+}
+
+/// A folder for everybody, with a `tiny` of its own that has this mode.
+fn public(mode: u32) -> TempDir {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = |name: &str| directory.path().join(name);
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
+    fs::copy(SPAWNSCOPE, file("spawnscope")).expect("a copy that anybody can run");
+    fs::copy(path("tiny"), file("own")).expect("a copy");
+    fs::set_permissions(file("own"), fs::Permissions::from_mode(mode)).expect("chmod");
+    directory
+}
+
+/// `hold` as nobody, in that folder.
+fn hold(directory: &TempDir, arguments: &[&str]) -> Running {
+    let mut command = Command::new("setpriv");
+    command.args([
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+    ]);
+    command.args(["setsid", "./spawnscope", "hold"]).args(arguments);
+    Running::start(command.current_dir(directory.path()).stdin(std::process::Stdio::null()))
+}
+
+fn ordinary_user() {
+    let directory = public(0o755);
+    let running = hold(&directory, &["--match", "own", "sh", "-c", "./own; exit 3"]);
+    let pid = await_held(&running);
+    send(pid, Signal::SIGCONT);
+    let finished = running.finish().expect_code(3);
+    assert!(!finished.errors().contains("privilege"), "{}", finished.errors());
+}
+
+fn lost_privilege() {
+    for mode in [0o4755, 0o2755] {
+        let directory = public(mode);
+        let finished = hold(&directory, &["--match", "nothing*", "sh", "-c", "./own; ./own; exit 3"])
+            .finish()
+            .expect_code(3);
+        assert_eq!(
+            finished.errors().matches("without that privilege").count(),
+            1,
+            "{}",
+            finished.errors()
+        );
+    }
+}
+
+fn unreadable() {
+    let directory = public(0o711);
+    let running = hold(&directory, &["--match", "./own seen", "sh", "-c", "./own seen; exit 3"]);
+    let pid = await_held(&running);
+    send(pid, Signal::SIGCONT);
+    running.finish().expect_code(3);
+}
