@@ -5,6 +5,7 @@ mod analysis;
 mod args;
 mod exit;
 mod export;
+mod flame;
 mod identity;
 mod manual;
 mod output;
@@ -57,6 +58,7 @@ fn run(verb: &Verb) -> Result<ExitCode> {
         Verb::Advise(arguments) => done(advise::run(arguments)),
         Verb::Whatif(arguments) => done(whatif::run(arguments)),
         Verb::Tree(arguments) => done(tree::run(arguments)),
+        Verb::Flame(arguments) => done(flame::run(arguments)),
         Verb::Export(arguments) => done(export::run(arguments)),
         Verb::Completions { shell } => {
             manual::print_completions(*shell);
