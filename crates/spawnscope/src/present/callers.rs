@@ -16,16 +16,19 @@ const MOST_PROGRAMS: usize = 2;
 /// A place as a JSON object: what is not known of it is `null`.
 pub(super) fn value(place: &Place) -> Value {
     let mut object = Map::new();
-    let mut insert = |key: &str, bytes: Option<&[u8]>| match bytes {
-        Some(bytes) => insert_text(&mut object, key, bytes),
-        None => drop(object.insert(key.to_owned(), Value::Null)),
-    };
-    insert("file", place.file.as_deref());
-    insert("function", place.function.as_deref());
-    insert("module", place.module.as_deref());
+    insert_or_null(&mut object, "file", place.file.as_deref());
     object.insert("line".into(), place.line.into());
+    insert_or_null(&mut object, "function", place.function.as_deref());
+    insert_or_null(&mut object, "module", place.module.as_deref());
     object.insert("language".into(), place.language.name().into());
     Value::Object(object)
+}
+
+fn insert_or_null(object: &mut Map<String, Value>, key: &str, bytes: Option<&[u8]>) {
+    match bytes {
+        Some(bytes) => insert_text(object, key, bytes),
+        None => drop(object.insert(key.to_owned(), Value::Null)),
+    }
 }
 
 /// Adds the places that asked for most launches, with their counts, and how many launches these leave out.

@@ -190,6 +190,8 @@ fn a_command_tells_the_lines_that_asked_for_it() {
         .map(|(place, count)| (place.line, *count))
         .collect();
     assert_eq!((told.as_slice(), mv.callers.unknown), (&[(Some(20), 5)][..], 1));
+    let make = find(&found.groups, "bash");
+    assert_eq!(make.callers.unknown, 0, "the recorder's line is not missing");
     let parsed: Value = serde_json::from_str(&json::render(&found)).unwrap();
     let commands = parsed["commands"].as_array().unwrap();
     let dirname = commands.iter().find(|command| command["command"] == "dirname").unwrap();

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use super::place::{Detail, Place};
-use crate::analyze::launch::{Launch, base_name};
+use crate::analyze::launch::base_name;
 use crate::analyze::tree::Forest;
 use crate::record::reader::StackId;
 
@@ -15,8 +15,17 @@ const MOST_TOLD: usize = 10;
 #[derive(Clone, Debug, Default)]
 pub struct Callers {
     places: Vec<Place>,
-    /// By the launch's index, a position in `places`.
-    of_launch: Vec<Option<u32>>,
+    /// By the launch's index.
+    of_launch: Vec<Asked>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    /// The recorder asked for the command, and nobody for what existed before.
+    ByNobody,
+    Unknown,
+    /// A position among the places.
+    At(u32),
 }
 
 impl Callers {
@@ -36,7 +45,11 @@ impl Callers {
                     callers.places.len() as u32 - 1
                 }))
             });
-            callers.of_launch.push(place.filter(|_| is_asked_for(launch)));
+            callers.of_launch.push(match place {
+                _ if !launch.is_launch() || launch.parent.is_none() => Asked::ByNobody,
+                Some(place) => Asked::At(place),
+                None => Asked::Unknown,
+            });
         }
         mark_namesakes(&mut callers.places);
         callers
@@ -45,7 +58,7 @@ impl Callers {
     /// Whether any launch's place is known.
     #[must_use]
     pub fn has_any(&self) -> bool {
-        self.of_launch.iter().any(Option::is_some)
+        self.of_launch.iter().any(|asked| matches!(asked, Asked::At(_)))
     }
 
     /// Where the launch at an index was asked for.
@@ -56,7 +69,10 @@ impl Callers {
 
     /// The number of that place, which equal places share.
     pub(in crate::analyze) fn number_of(&self, launch: usize) -> Option<u32> {
-        self.of_launch.get(launch).copied().flatten()
+        match self.of_launch.get(launch) {
+            Some(Asked::At(place)) => Some(*place),
+            _ => None,
+        }
     }
 
     pub(in crate::analyze) fn place(&self, number: u32) -> &Place {
@@ -69,9 +85,10 @@ impl Callers {
         let mut counts: HashMap<u32, u64> = HashMap::new();
         let mut unknown = 0;
         for launch in launches {
-            match self.number_of(*launch as usize) {
-                Some(number) => *counts.entry(number).or_default() += 1,
-                None => unknown += 1,
+            match self.of_launch.get(*launch as usize) {
+                Some(Asked::At(number)) => *counts.entry(*number).or_default() += 1,
+                Some(Asked::Unknown) => unknown += 1,
+                Some(Asked::ByNobody) | None => {}
             }
         }
         let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
@@ -88,11 +105,6 @@ impl Callers {
             unknown,
         }
     }
-}
-
-/// The recorder asked for the command, and nobody for what existed before.
-fn is_asked_for(launch: &Launch<'_>) -> bool {
-    launch.is_launch() && launch.parent.is_some()
 }
 
 /// Marks places in files that share their base name with another file.
