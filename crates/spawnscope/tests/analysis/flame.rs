@@ -282,7 +282,7 @@ fn chains_without_end_are_cut() {
 fn svg_of(recording: &Recording, wanted: Wanted) -> String {
     let forest = Forest::grow(recording);
     let found = stacked(recording, &forest, None, wanted).unwrap();
-    String::from_utf8(spawnscope::present::flame::svg(&found, "a title <b>\u{1b}").unwrap()).unwrap()
+    String::from_utf8(spawnscope::present::flame::svg(&found, "a title; <b>\u{1b}").unwrap()).unwrap()
 }
 
 #[cfg(feature = "flame")]
@@ -295,7 +295,7 @@ fn the_picture_has_a_box_for_each_stack_with_its_figures() {
     );
     assert!(svg.contains("<title>load (800 us, 0.80%)</title>"), "{svg}");
     assert!(svg.contains("<title>all (100,000 us, 100%)</title>"));
-    assert!(svg.contains("a title &lt;b&gt;\\x1b</text>"));
+    assert!(svg.contains("a title; &lt;b&gt;\\x1b</text>"));
     assert!(svg.contains("wall time of processes in microseconds"));
 }
 

@@ -61,12 +61,10 @@ fn text_of_place(frame: &Frame<'_>) -> String {
 fn safe(escaped: &str) -> String {
     let cut = text::truncate(escaped.trim(), MOST_COLUMNS);
     let mut shown = String::with_capacity(cut.len());
-    for character in cut.chars() {
+    for character in without_noncharacters(&cut).chars() {
         match character {
             // Other programs split lines at it.
             ';' => shown.push(':'),
-            // No characters, to XML.
-            '\u{fffe}' | '\u{ffff}' => shown.push_str(&character.escape_unicode().to_string()),
             // A line that begins so is a comment, to some.
             '#' if shown.is_empty() => shown.push_str("\\#"),
             _ => shown.push(character),
@@ -82,16 +80,15 @@ fn safe(escaped: &str) -> String {
     }
 }
 
-/// A box that is drawn with nothing upon a part of it: its whole stack, and how wide that part is.
-struct Line {
-    /// Positions among the nodes, from the bottom up.
-    stack: Vec<u32>,
-    /// Microseconds, or launches.
-    width: u64,
+/// The text with the two that are valid Unicode, but no characters to XML, written as escapes.
+fn without_noncharacters(text: &str) -> String {
+    text.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 
-/// All such boxes from left to right: phases in their order, then the rest by name. `texts` are those of the nodes.
-fn lines(flame: &Flame<'_>, texts: &[String]) -> Vec<Line> {
+/// Tells every box with nothing upon a part of it, from left to right: phases in their order, then the rest by name. `tell` is
+/// given the whole stack, as positions among the nodes from the bottom up, and how wide that part is, in microseconds or
+/// launches. `texts` are those of the nodes.
+fn each_line(flame: &Flame<'_>, texts: &[String], mut tell: impl FnMut(&[u32], u64)) {
     let mut upon: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len()];
     let mut bottom = Vec::new();
     for (node, position) in flame.nodes.iter().zip(0u32..) {
@@ -103,7 +100,6 @@ fn lines(flame: &Flame<'_>, texts: &[String]) -> Vec<Line> {
     let order = |a: &u32, b: &u32| order(flame, texts, *a, *b);
     upon.iter_mut().for_each(|boxes| boxes.sort_by(order));
     bottom.sort_by(order);
-    let mut lines = Vec::new();
     let mut stack: Vec<u32> = Vec::new();
     let mut pending: Vec<(usize, u32)> = bottom.iter().rev().map(|position| (0, *position)).collect();
     let mut rounding = Rounding::default();
@@ -116,15 +112,22 @@ fn lines(flame: &Flame<'_>, texts: &[String]) -> Vec<Line> {
             Weight::Wall | Weight::Tax | Weight::Critical => rounding.microseconds(own),
         };
         if width > 0 {
-            let stack = stack.clone();
-            lines.push(Line { stack, width });
+            tell(&stack, width);
         }
         pending.extend(upon[position as usize].iter().rev().map(|upper| (level + 1, *upper)));
     }
-    lines
 }
 
-/// Time of its own, then its phases as they come, then the rest by name: so equal names are neighbours.
+/// A line of folded stacks.
+fn folded_line(stack: &[u32], width: u64, texts: &[String]) -> String {
+    let names: Vec<&str> = stack
+        .iter()
+        .map(|position| texts[*position as usize].as_str())
+        .collect();
+    format!("{} {width}", names.join(";"))
+}
+
+/// Phases as they come, then the rest by kind and name: so equal names are neighbours.
 fn order(flame: &Flame<'_>, texts: &[String], a: u32, b: u32) -> Ordering {
     let label = |position: u32| &flame.nodes[position as usize].label;
     let text = |position: u32| &texts[position as usize];

@@ -5,7 +5,7 @@ use std::io;
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
-use super::{Kind, Line, kind, lines, safe, text_of};
+use super::{Kind, each_line, folded_line, kind, text_of, without_noncharacters};
 use crate::analyze::flame::{Flame, Label, Stacking, Weight};
 use crate::analyze::phases::Phase;
 use crate::present::text;
@@ -72,7 +72,7 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
         colours.insert(marked, colour(&node.label, text));
     }
     let mut options = Options::default();
-    options.title = safe(&text::escape(title.as_bytes()));
+    options.title = without_noncharacters(&text::escape(title.as_bytes()));
     options.subtitle = Some(subtitle(flame));
     unit(flame.wanted.weight).clone_into(&mut options.count_name);
     options.name_type = "Box:".to_owned();
@@ -81,23 +81,14 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     options.palette_map = Some(&mut colours);
     // Keeps our order instead of asking for the alphabet's; equal neighbours become one box all the same. It reads backwards.
     options.flame_chart = true;
-    let lines: Vec<String> = lines(flame, &texts)
-        .iter()
-        .rev()
-        .map(|line| folded(line, &marked))
-        .collect();
+    let mut lines = Vec::new();
+    each_line(flame, &texts, |stack, width| {
+        lines.push(folded_line(stack, width, &marked))
+    });
+    lines.reverse();
     let mut drawn = Vec::new();
     from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
     Ok(drawn)
-}
-
-fn folded(line: &Line, marked: &[String]) -> String {
-    let names: Vec<&str> = line
-        .stack
-        .iter()
-        .map(|position| marked[*position as usize].as_str())
-        .collect();
-    format!("{} {}", names.join(";"), line.width)
 }
 
 /// The text with the kind of its box behind it, in marks that inferno does not draw: a program may be called `load`, and is
