@@ -11,11 +11,12 @@ use snapbox::{Data, IntoData, assert_data_eq};
 
 const SCHEMA: &str = include_str!("../src/record/schema.sql");
 const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
-const READERS: [&[&str]; 4] = [
+const READERS: [&[&str]; 5] = [
     &["report"],
     &["tree"],
     &["export", "--format", "ndjson"],
     &["export", "--format", "perfetto"],
+    &["flame"],
 ];
 
 fn spawnscope(arguments: &[&str]) -> Output {
@@ -86,7 +87,7 @@ impl Sample {
 
 #[test]
 fn help_is_as_reviewed() {
-    for verb in ["record", "report", "tree", "export", "hold", "completions"] {
+    for verb in ["record", "report", "tree", "flame", "export", "hold", "completions"] {
         let help = stdout(&[verb, "--help"]);
         assert_data_eq!(help.as_str(), golden(&format!("help/{verb}.txt")).raw());
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{verb}");
@@ -124,7 +125,7 @@ fn man_pages_are_up_to_date() {
 fn completions_know_every_verb() {
     for shell in ["bash", "zsh", "fish"] {
         let script = stdout(&["completions", shell]);
-        for word in ["record", "report", "tree", "export", "hold", "no-redact"] {
+        for word in ["record", "report", "tree", "flame", "export", "hold", "no-redact"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
@@ -141,7 +142,9 @@ fn wrong_usage_ends_with_125_and_says_what_is_wrong() {
     assert!(failure(&["hold"]).contains("nothing to hold: name a command"));
     assert!(failure(&["hold", "--nth", "2", "true"]).contains("--match"));
     assert!(failure(&["export"]).contains("--format"));
-    assert!(failure(&["report", "--by", "moon"]).contains("command, parent"));
+    assert!(failure(&["report", "--by", "moon"]).contains("command, parent, line, caller"));
+    assert!(failure(&["flame", "--phase", "moon"]).contains("create, queue"));
+    assert!(failure(&["flame", "--folded", "--title", "x"]).contains("cannot be used with"));
 }
 
 #[test]
@@ -153,6 +156,10 @@ fn a_recording_is_reported_as_before() {
     assert_data_eq!(
         read(&["report", "--by", "parent"]),
         golden("two_launches/by_parent.txt").raw()
+    );
+    assert_data_eq!(
+        read(&["report", "--by", "line"]),
+        golden("two_launches/by_line.txt").raw()
     );
     assert_data_eq!(read(&["report", "--json"]), golden("two_launches/report.json").raw());
     assert_data_eq!(read(&["tree"]), golden("two_launches/tree.txt").raw());
@@ -248,9 +255,55 @@ fn an_export_never_destroys_a_recording() {
     let sample = Sample::new();
     let path = sample.path();
     let path = path.to_str().unwrap();
-    let message = failure(&["export", "--format", "ndjson", "-o", path, path]);
-    assert!(message.contains("would destroy it"), "{message}");
+    for verb in [&["export", "--format", "ndjson"][..], &["flame"]] {
+        let message = failure(&[verb, &["-o", path, path]].concat());
+        assert!(message.contains("would destroy it"), "{message}");
+    }
     stdout(&["report", path]);
+}
+
+#[test]
+fn a_flame_graph_goes_where_it_is_sent() {
+    let sample = Sample::new();
+    let path = sample.path();
+    let path = path.to_str().unwrap();
+    let folded = stdout(&["flame", "--folded", path]);
+    assert_data_eq!(folded.as_str(), golden("two_launches/flame.folded").raw());
+    let critical = stdout(&["flame", "--folded", "--weight", "critical", "--by", "caller", path]);
+    assert_data_eq!(critical, golden("two_launches/flame_critical.folded").raw());
+    let svg = sample.folder.path().join("out.svg");
+    assert_eq!(
+        stdout(&["flame", "--title", "mine", "-o", svg.to_str().unwrap(), path]),
+        ""
+    );
+    let drawn = std::fs::read_to_string(&svg).unwrap();
+    assert_eq!(
+        stdout(&["flame", "--title", "mine", path]),
+        drawn,
+        "off a terminal it is printed"
+    );
+    assert!(
+        drawn.contains(">mine</text>") && drawn.contains("<title>true ("),
+        "{drawn}"
+    );
+}
+
+#[test]
+fn a_flame_graph_of_nothing_is_refused_and_nothing_is_written() {
+    let sample = Sample::new();
+    sample.execute("DELETE FROM launch");
+    let svg = sample.folder.path().join("out.svg");
+    let message = failure(&["flame", "-o", svg.to_str().unwrap(), sample.path().to_str().unwrap()]);
+    assert!(message.contains("holds no launch"), "{message}");
+    assert!(!svg.exists());
+}
+
+#[test]
+fn a_line_that_no_launch_has_is_refused() {
+    let sample = Sample::new();
+    sample.execute("UPDATE launch SET script_stack = NULL");
+    let message = failure(&["whatif", "--remove", "line=a.sh:3", sample.path().to_str().unwrap()]);
+    assert!(message.contains("this recording holds none"), "{message}");
 }
 
 #[test]

@@ -7,6 +7,8 @@ pub mod causes;
 pub mod critical_path;
 pub mod drift;
 pub mod failures;
+pub mod flame;
+pub mod groups;
 pub mod launch;
 pub mod outside;
 pub mod path_search;

@@ -2,14 +2,13 @@
 //! words, colours and JSON keys are `present`'s.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use super::advice::Advices;
 use super::causes::Causes;
 use super::critical_path::CriticalPath;
 use super::drift::{Drift, drifts};
 use super::failures::{Failure, failures};
-use super::launch::{Command, Launch};
+use super::groups::{Group, groups};
 use super::outside::Outside;
 use super::overlap::tax_overlaps;
 use super::path_search::PathSearches;
@@ -28,10 +27,11 @@ pub enum GroupBy {
     Command,
     /// Launches made by one program.
     Parent,
+    /// Launches that one line of a script, or one place in a program, asked for.
+    Line,
+    /// The same by function.
+    Caller,
 }
-
-/// Stands where a parent's name would for the command itself, which nothing in the recording launched.
-const THE_COMMAND: &[u8] = b"(the command itself)";
 
 /// What a recording amounts to.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub struct Report {
     pub advices: Advices,
     /// What `groups` are.
     pub group_by: GroupBy,
-    /// One entry a program, the largest launch tax first.
+    /// One entry for each row of the table, the largest launch tax first.
     pub groups: Vec<Group>,
     /// Programs looked for in vain along PATH.
     pub path_searches: PathSearches,
@@ -107,15 +107,6 @@ pub enum Spent {
     Outside(Outside, Option<Vec<u8>>),
 }
 
-/// Launches that share a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
-    /// The program, as people see it: `dirname`, or `(bash)` for forks of bash without an exec.
-    pub label: Vec<u8>,
-    /// Sums over them.
-    pub sums: Summary,
-}
-
 /// Sums up a recording, without its slices: the critical path is then unknown.
 #[must_use]
 pub fn report(recording: &Recording, group_by: GroupBy) -> Report {
@@ -127,14 +118,9 @@ pub fn report(recording: &Recording, group_by: GroupBy) -> Report {
 pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
     let path = causes.map(|causes| &causes.path);
     let mut all = Summary::default();
-    let mut groups: HashMap<Command<'_>, Summary> = HashMap::new();
     for (index, launch) in forest.launches.iter().enumerate() {
         if launch.is_launch() {
             all.add(forest, index, path);
-            groups
-                .entry(group_of(launch, group_by))
-                .or_default()
-                .add(forest, index, path);
         }
     }
     let (path_searches, failures) = failures(forest);
@@ -157,7 +143,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
             .unwrap_or_default(),
         waits: Vec::new(),
         group_by,
-        groups: ranked(groups),
+        groups: groups(forest, path, group_by),
         path_searches,
         failures,
         drifts: drifts(forest),
@@ -195,35 +181,4 @@ pub(super) fn where_the_wall_went(path: &CriticalPath, recording: &Recording) ->
 fn followed(forest: &Forest<'_>) -> Option<(Pid, Vec<u8>)> {
     let launch = forest.launches.iter().find(|launch| launch.origin == Origin::Existed)?;
     Some((launch.pid?, launch.command.label()))
-}
-
-fn group_of<'a>(launch: &Launch<'a>, group_by: GroupBy) -> Command<'a> {
-    match group_by {
-        GroupBy::Command => launch.command,
-        GroupBy::Parent if launch.origin == Origin::Command => Command {
-            name: THE_COMMAND,
-            forked: false,
-        },
-        GroupBy::Parent if launch.depth == 0 => Command {
-            name: b"-",
-            forked: false,
-        },
-        GroupBy::Parent => launch.birth_command,
-    }
-}
-
-fn ranked(groups: HashMap<Command<'_>, Summary>) -> Vec<Group> {
-    let mut groups: Vec<Group> = groups
-        .into_iter()
-        .map(|(command, sums)| Group {
-            label: command.label(),
-            sums,
-        })
-        .collect();
-    groups.sort_by(|a, b| (Reverse(rank(a)), &a.label).cmp(&(Reverse(rank(b)), &b.label)));
-    groups
-}
-
-fn rank(group: &Group) -> (Option<Nanos>, Nanos, u64) {
-    (group.sums.tax, group.sums.total, group.sums.count)
 }

@@ -3,6 +3,7 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
+use super::callers::{Callers, Detail, Place};
 use super::launch::{Launch, base_name};
 use super::tree::Forest;
 
@@ -21,13 +22,24 @@ enum Term {
     Argv(GlobMatcher),
     /// Base name of the parent's program.
     Parent(GlobMatcher),
+    /// The line that asked for it, as `report --by line` tells it.
+    Line(LinePattern),
+}
+
+/// A file, and perhaps lines in it.
+#[derive(Clone, Debug)]
+struct LinePattern {
+    /// The last parts of the file's path.
+    file: Vec<u8>,
+    /// The first and the last line.
+    lines: Option<(u32, u32)>,
 }
 
 /// Why a text selects nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
     /// There is nothing in it, or between two commas.
-    #[error("`{0}` has an empty term: name a program, as in `dirname`, or use argv=GLOB, parent=GLOB")]
+    #[error("`{0}` has an empty term: name a program, as in `dirname`, or use argv=GLOB, parent=GLOB, line=FILE:N")]
     Empty(String),
     /// The pattern is none.
     #[error("`{pattern}` is no pattern: {reason}")]
@@ -40,9 +52,9 @@ pub enum SelectError {
     /// Another word before `=`.
     #[error("launches cannot be selected by `{0}`: use a program's name, argv=GLOB, parent=GLOB or line=FILE:N")]
     Key(String),
-    /// Script lines are not in this recording.
+    /// No launch of the recording has one.
     #[error(
-        "`{0}` selects by script line, which recordings do not hold yet: use a program's name, argv=GLOB or parent=GLOB"
+        "`{0}` selects by the line that asked for a launch, but this recording holds none: use a program's name, argv=GLOB or parent=GLOB"
     )]
     Line(String),
 }
@@ -67,15 +79,21 @@ impl Selector {
     }
 
     /// The selected launches by index, in the order of their numbers.
-    #[must_use]
-    pub fn select(&self, forest: &Forest<'_>) -> Vec<u32> {
+    ///
+    /// # Errors
+    /// When they are selected by a line, and no launch has one.
+    pub fn select(&self, forest: &Forest<'_>) -> Result<Vec<u32>, SelectError> {
+        let by_line = self.terms.iter().any(|term| matches!(term, Term::Line(_)));
+        let callers = by_line.then(|| Callers::find(forest, Detail::Line));
+        if callers.as_ref().is_some_and(|callers| !callers.has_any()) {
+            return Err(SelectError::Line(self.text.clone()));
+        }
         let launches = (0..).zip(&forest.launches);
-        let selected = launches.filter(|(_, launch)| launch.is_launch() && self.holds(launch));
-        selected.map(|(index, _)| index).collect()
-    }
-
-    fn holds(&self, launch: &Launch<'_>) -> bool {
-        self.terms.iter().all(|term| term.holds(launch))
+        let selected = launches.filter(|(index, launch)| {
+            let place = callers.as_ref().and_then(|callers| callers.of(*index as usize));
+            launch.is_launch() && self.terms.iter().all(|term| term.holds(launch, place))
+        });
+        Ok(selected.map(|(index, _)| index).collect())
     }
 }
 
@@ -85,14 +103,15 @@ impl Term {
             Some((_, "")) | None if term.is_empty() || term.ends_with('=') => Err(SelectError::Empty(whole.to_owned())),
             Some(("argv", pattern)) => Ok(Term::Argv(glob(pattern)?)),
             Some(("parent", pattern)) => Ok(Term::Parent(glob(pattern)?)),
-            Some(("line", _)) => Err(SelectError::Line(term.to_owned())),
+            Some(("line", place)) => Ok(Term::Line(LinePattern::parse(place))),
             Some((key, _)) => Err(SelectError::Key(key.to_owned())),
             None => Ok(Term::Program(glob(term)?)),
         }
     }
 
-    fn holds(&self, launch: &Launch<'_>) -> bool {
+    fn holds(&self, launch: &Launch<'_>, place: Option<&Place>) -> bool {
         match self {
+            Term::Line(pattern) => place.is_some_and(|place| pattern.holds(place)),
             Term::Program(glob) => {
                 let of_execs = || launch.execs.iter().map(|exec| base_name(exec.path));
                 matches(glob, &launch.command.label()) || of_execs().any(|name| matches(glob, name))
@@ -103,6 +122,33 @@ impl Term {
             }),
             Term::Parent(glob) => launch.parent.is_some() && matches(glob, launch.birth_command.name),
         }
+    }
+}
+
+impl LinePattern {
+    /// `unpack.sh:14`, `unpack.sh:10-20` or `unpack.sh`; what is no line number belongs to the file's name.
+    fn parse(text: &str) -> LinePattern {
+        let numbers = text.rsplit_once(':').and_then(|(file, lines)| {
+            let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
+            Some((file, (first.parse().ok()?, last.parse().ok()?)))
+        });
+        let (file, lines) = match numbers {
+            Some((file, lines)) => (file, Some(lines)),
+            None => (text, None),
+        };
+        LinePattern {
+            file: file.strip_prefix("./").unwrap_or(file).as_bytes().to_vec(),
+            lines,
+        }
+    }
+
+    fn holds(&self, place: &Place) -> bool {
+        let is_file = place.file.as_deref().is_some_and(|file| {
+            let before = file.strip_suffix(self.file.as_slice());
+            before.is_some_and(|before| before.is_empty() || before.ends_with(b"/"))
+        });
+        let is_line = |(first, last): (u32, u32)| place.line.is_some_and(|line| (first..=last).contains(&line));
+        is_file && self.lines.is_none_or(is_line)
     }
 }
 

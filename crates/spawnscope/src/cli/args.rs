@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::analyze::phases::Phase;
 use crate::present::table::DEFAULT_TOP;
 
 /// File that holds a recording unless another is named.
@@ -30,6 +31,7 @@ Examples:
   spawnscope advise                         what to change, and what it saves
   spawnscope whatif --builtin dirname       the wall without these launches
   spawnscope tree ci.db                     every process with its phases
+  spawnscope flame -o build.svg ci.db       the same as a flame graph
   spawnscope export --format perfetto -o t.pftrace   for https://ui.perfetto.dev
   spawnscope hold --match cc1 -- make       stop cc1 at its start, for gdb or perf
 
@@ -58,8 +60,8 @@ pub enum Verb {
     /// Predict the wall time with changes, from a recording
     ///
     /// The recording is played again with all changes together. SEL selects launches: a glob on the program's base name
-    /// (`dirname`, `python3*`), argv=GLOB, or parent=GLOB (base name of the parent's program); several terms joined by
-    /// commas must all hold. Options may be given more than once.
+    /// (`dirname`, `python3*`), argv=GLOB, parent=GLOB (base name of the parent's program), or line=FILE:N (the line of a
+    /// script that asked for it; also FILE or FILE:N-M); several terms joined by commas must all hold. Options may be given more than once.
     #[command(after_help = WHATIF_EXAMPLES)]
     Whatif(Box<WhatifArguments>),
     /// Print the process tree with arguments, phases and exit statuses
@@ -67,6 +69,12 @@ pub enum Verb {
     /// Each line is a process: its pid, the chain of programs it executed, its wall time, how it ended unless with
     /// exit status 0, and its phases, the longest first. On a terminal, lines are cut to its width.
     Tree(TreeArguments),
+    /// Draw launches as a flame graph: an SVG to click into and to search
+    ///
+    /// A box is a program, and upon it stands what it launched; or, --by caller, the functions that asked for it. Its width is
+    /// what it cost together with all that stands upon it.
+    #[command(after_help = FLAME_EXAMPLES)]
+    Flame(FlameArguments),
     /// Write the launches in another program's format
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArguments),
@@ -155,6 +163,7 @@ const REPORT_EXAMPLES: &str = "\
 Examples:
   spawnscope report                    of spawnscope.db
   spawnscope report --by parent ci.db  who launches
+  spawnscope report --by line          which lines of scripts ask for launches
   spawnscope report --top 0            every command
   spawnscope report --json | jq '.commands[0]'";
 
@@ -181,6 +190,10 @@ pub enum Grouping {
     Command,
     /// The program that launches
     Parent,
+    /// The line of a script that asks for launches
+    Line,
+    /// The same by function
+    Caller,
 }
 
 /// Arguments of `advise`.
@@ -275,6 +288,64 @@ pub struct TreeArguments {
     pub recording: RecordingArgument,
 }
 
+const FLAME_EXAMPLES: &str = "\
+Examples:
+  spawnscope flame                              writes flame.svg
+  spawnscope flame --weight critical ci.db      what the wall was spent on
+  spawnscope flame --phase load -o load.svg     the dynamic loader only
+  spawnscope flame --by caller --weight tax     who asked for it
+  spawnscope flame --folded | grep ';load '     text, for other programs
+
+Processes at work at the same time are counted each in --weight wall, so that
+all together can be wider than the wall; --weight critical is exactly the wall.";
+
+/// Arguments of `flame`.
+#[derive(Debug, Args)]
+pub struct FlameArguments {
+    #[command(flatten)]
+    pub recording: RecordingArgument,
+    /// Where to write it; by default flame.svg, or standard output if that is no terminal
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// What the width of a box is
+    #[arg(long, value_enum, default_value_t = WeightChoice::Wall)]
+    pub weight: WeightChoice,
+    /// What stands upon what
+    #[arg(long, value_enum, default_value_t = StackingChoice::Tree)]
+    pub by: StackingChoice,
+    /// Only this phase of launches
+    #[arg(long, value_name = "PHASE", value_parser = phase)]
+    pub phase: Option<Phase>,
+    /// Write folded stacks instead: `make;sh;cc1;load 1234`, times in microseconds
+    #[arg(long)]
+    pub folded: bool,
+    /// The title [default: the command]
+    #[arg(long, value_name = "TEXT", conflicts_with = "folded")]
+    pub title: Option<String>,
+}
+
+/// What the width of a box is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WeightChoice {
+    /// Wall time of processes, without that of their children
+    Wall,
+    /// Launch tax: all phases but run
+    Tax,
+    /// Launches
+    Count,
+    /// Time on the critical path
+    Critical,
+}
+
+/// What stands upon what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StackingChoice {
+    /// Process upon process, its phases on top
+    Tree,
+    /// What was launched upon the functions that asked for it
+    Caller,
+}
+
 const EXPORT_EXAMPLES: &str = "\
 Examples:
   spawnscope export --format ndjson | jq -c 'select(.phases.create > 1e6)'
@@ -360,6 +431,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
         Ok(duration) if !duration.is_zero() => Ok(duration),
         _ => Err("must be more than 0 seconds".to_owned()),
     }
+}
+
+fn phase(text: &str) -> Result<Phase, String> {
+    let named = Phase::ALL.into_iter().find(|phase| phase.name() == text);
+    named.ok_or_else(|| format!("the phases are {}", Phase::ALL.map(Phase::name).join(", ")))
 }
 
 #[cfg(test)]

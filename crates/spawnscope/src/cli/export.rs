@@ -1,11 +1,11 @@
 //! `spawnscope export`: writes a recording in another program's format.
 
-use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anyhow::{Context, Result, bail};
 
 use super::args::{ExportArguments, ExportFormat};
+use super::output;
 use crate::analyze::{Forest, WaitCollection};
 use crate::present::{ndjson, perfetto};
 use crate::record::reader::RecordingFile;
@@ -32,17 +32,7 @@ pub fn run(arguments: &ExportArguments) -> Result<()> {
 
 fn destination(arguments: &ExportArguments) -> Result<Box<dyn Write>> {
     match &arguments.output {
-        Some(path) => {
-            // Opened for reading while it is truncated for writing, nothing would be left of it.
-            if RecordingFile::open(path).is_ok() {
-                bail!(
-                    "{} is a recording, and exporting to it would destroy it: name another file with -o",
-                    path.display()
-                );
-            }
-            let file = File::create(path).with_context(|| format!("failed to create {}", path.display()))?;
-            Ok(Box::new(file))
-        }
+        Some(path) => Ok(Box::new(output::create(path)?)),
         None if arguments.format == ExportFormat::Perfetto && io::stdout().is_terminal() => {
             bail!("a Perfetto trace is binary: name a file with -o, or redirect standard output")
         }

@@ -6,6 +6,7 @@ mod args;
 mod exit;
 mod export;
 mod hold;
+mod flame;
 mod identity;
 mod manual;
 mod output;
@@ -57,6 +58,7 @@ fn run(verb: &Verb) -> Result<ExitCode> {
         Verb::Advise(arguments) => done(advise::run(arguments)),
         Verb::Whatif(arguments) => done(whatif::run(arguments)),
         Verb::Tree(arguments) => done(tree::run(arguments)),
+        Verb::Flame(arguments) => done(flame::run(arguments)),
         Verb::Export(arguments) => done(export::run(arguments)),
         Verb::Hold(arguments) => hold::run(arguments),
         Verb::Completions { shell } => {

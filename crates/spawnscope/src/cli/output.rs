@@ -1,7 +1,13 @@
-//! Where text goes: how wide a terminal is, and a reader that has seen enough.
+//! Where output goes: how wide a terminal is, which files are not written over, and a reader that has seen enough.
 
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::record::reader::RecordingFile;
 
 /// Columns where there is no terminal to ask.
 const DEFAULT_WIDTH: usize = 80;
@@ -20,6 +26,20 @@ pub fn terminal_width(stream: &impl AsFd) -> Option<usize> {
     let fd = stream.as_fd();
     let size = rustix::termios::tcgetwinsize(fd.is_terminal().then_some(fd)?).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col).max(LEAST_WIDTH))
+}
+
+/// A file to write to, unless it is a recording: read while it is written, nothing would be left of it.
+///
+/// # Errors
+/// When it is a recording, or cannot be created.
+pub fn create(path: &Path) -> Result<File> {
+    if RecordingFile::open(path).is_ok() {
+        bail!(
+            "{} is a recording, and writing to it would destroy it: name another file with -o",
+            path.display()
+        );
+    }
+    File::create(path).with_context(|| format!("failed to create {}", path.display()))
 }
 
 /// Tells the user something of our own. A standard error that cannot be written to is no reason to fail.

@@ -20,6 +20,8 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     let group_by = match arguments.by {
         Grouping::Command => GroupBy::Command,
         Grouping::Parent => GroupBy::Parent,
+        Grouping::Line => GroupBy::Line,
+        Grouping::Caller => GroupBy::Caller,
     };
     let report = read(&arguments.recording.file, group_by)?;
     let mut out = anstream::stdout().lock();

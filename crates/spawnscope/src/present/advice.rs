@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::callers;
 use super::json::{insert_arguments, nanos};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
@@ -176,7 +177,7 @@ pub fn principal_cause(report: &Report) -> Option<String> {
         let count = units::counted(dearest.sums.count, "launch", "launches");
         let made = match report.group_by {
             GroupBy::Command => "of",
-            GroupBy::Parent => "by",
+            GroupBy::Parent | GroupBy::Line | GroupBy::Caller => "by",
         };
         let label = text::escape(&dearest.label);
         return Some(format!(
@@ -225,6 +226,7 @@ fn value(advice: &Advice) -> Value {
     object.insert("saving_high_ns".into(), nanos(Some(most)));
     object.insert("evidence".into(), finding.evidence.join(". ").into());
     insert_arguments(&mut object, "example", finding.example.iter().map(Vec::as_slice));
+    callers::insert_counts(&mut object, &advice.callers);
     object.insert("fix".into(), finding.fix.join("\n").into());
     object.insert("limits".into(), finding.limits.as_str().into());
     object.insert("whatif".into(), finding.whatif.as_str().into());

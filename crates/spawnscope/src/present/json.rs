@@ -7,12 +7,13 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{advice, critical, syscalls, text};
+use super::{advice, callers, critical, syscalls, text};
 use crate::analyze::drift::{Drift, Segment};
 use crate::analyze::failures::Failure;
+use crate::analyze::groups::Group;
 use crate::analyze::path_search::{Fault, PathSearches};
 use crate::analyze::phases::Phase;
-use crate::analyze::report::{Group, GroupBy, Report, Spent};
+use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::analyze::summary::PhaseSums;
 use crate::analyze::waits::tied::{TiedObject, TiedWaits, WaitedFor, Who};
 use crate::event::Nanos;
@@ -64,8 +65,8 @@ fn value(report: &Report) -> Value {
         "phases": phase_sums(&all.phases),
         "cpu_phases": phase_sums(&all.cpu_phases),
         "phases_unknown": phases_unknown(&all.phases),
-        "by": match report.group_by { GroupBy::Command => "command", GroupBy::Parent => "parent" },
-        "commands": report.groups.iter().map(group).collect::<Vec<_>>(),
+        "by": by(report.group_by),
+        "commands": report.groups.iter().map(|each| group(each, report.group_by)).collect::<Vec<_>>(),
         "failed_execs_by_errno": report.failures.iter().map(failure).collect::<Vec<_>>(),
         "path_search": path_searches(&report.path_searches),
         "drift": report.drifts.iter().map(drift).collect::<Vec<_>>(),
@@ -76,7 +77,16 @@ fn value(report: &Report) -> Value {
     Value::Object(object)
 }
 
-fn group(group: &Group) -> Value {
+fn by(group_by: GroupBy) -> &'static str {
+    match group_by {
+        GroupBy::Command => "command",
+        GroupBy::Parent => "parent",
+        GroupBy::Line => "line",
+        GroupBy::Caller => "caller",
+    }
+}
+
+fn group(group: &Group, group_by: GroupBy) -> Value {
     let sums = &group.sums;
     let mut object = Map::new();
     insert_text(&mut object, "command", &group.label);
@@ -93,9 +103,25 @@ fn group(group: &Group) -> Value {
         "failed_execs": sums.failed_execs,
         "forks_without_exec": sums.forks_without_exec,
         "unfinished": sums.unfinished,
-        "callers": [],
     });
     append(&mut object, rest);
+    callers::insert_counts(&mut object, &group.callers);
+    if matches!(group_by, GroupBy::Line | GroupBy::Caller) {
+        object.insert("caller".into(), group.place.as_ref().map(callers::value).into());
+        object.insert("launched".into(), group.launched.iter().map(launched).collect());
+        let inclusive = json!({
+            "inclusive_total_ns": group.inclusive.total.0,
+            "inclusive_critical_ns": nanos(group.inclusive.critical),
+        });
+        append(&mut object, inclusive);
+    }
+    Value::Object(object)
+}
+
+fn launched((command, count): &(Vec<u8>, u64)) -> Value {
+    let mut object = Map::new();
+    insert_text(&mut object, "command", command);
+    object.insert("count".into(), (*count).into());
     Value::Object(object)
 }
 

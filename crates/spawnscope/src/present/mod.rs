@@ -2,6 +2,7 @@
 //! Nothing here decides what is counted, and nothing knows of a terminal: callers give a width and strip colour.
 
 pub mod advice;
+pub mod flame;
 pub mod json;
 pub mod ndjson;
 pub mod perfetto;
@@ -11,6 +12,7 @@ pub mod tree;
 pub use crate::units;
 pub mod whatif;
 
+mod callers;
 mod columns;
 mod critical;
 mod findings;

@@ -6,9 +6,10 @@ use anstyle::Style;
 use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
-use super::{advice, critical, findings, text, units, waited};
+use super::{advice, callers, critical, findings, text, units, waited};
+use crate::analyze::groups::Group;
 use crate::analyze::phases::Phase;
-use crate::analyze::report::{Group, GroupBy, Report};
+use crate::analyze::report::{GroupBy, Report};
 use crate::event::Nanos;
 
 /// How the report is laid out.
@@ -252,10 +253,21 @@ fn groups(page: &mut Page, report: &Report, top: Option<usize>) {
     let (heading, column) = match report.group_by {
         GroupBy::Command => ("Launches by command", "command"),
         GroupBy::Parent => ("Launches by the program that made them", "made by"),
+        GroupBy::Line => ("Launches by the line that asked for them", ""),
+        GroupBy::Caller => ("Launches by the function that asked for them", ""),
     };
     page.heading(heading);
     let shown = top.unwrap_or(report.groups.len()).min(report.groups.len());
-    let rows: Vec<Vec<String>> = report.groups[..shown].iter().map(figures_of).collect();
+    if matches!(report.group_by, GroupBy::Line | GroupBy::Caller) {
+        callers::rows(page, report, &report.groups[..shown]);
+    } else {
+        table(page, &report.groups[..shown], column);
+    }
+    left_out(page, &report.groups[shown..], report.group_by);
+}
+
+fn table(page: &mut Page, groups: &[Group], column: &str) {
+    let rows: Vec<Vec<String>> = groups.iter().map(figures_of).collect();
     let columns = Columns::fit(page.width().saturating_sub(2 + NAME_WIDTH), &FIGURES, &rows);
     let name_width = page.width().saturating_sub(2 + columns.width());
     let titles = columns.titles();
@@ -263,11 +275,10 @@ fn groups(page: &mut Page, report: &Report, top: Option<usize>) {
         QUIET,
         format!("  {}{titles}", text::pad_right(column, name_width)),
     )]);
-    for (group, figures) in report.groups.iter().zip(&rows) {
+    for (group, figures) in groups.iter().zip(&rows) {
         let name = text::pad_right(&text::escape(&group.label), name_width);
         page.line([plain(format!("  {name}{}", columns.row(figures)))]);
     }
-    left_out(page, &report.groups[shown..]);
 }
 
 fn figures_of(group: &Group) -> Vec<String> {
@@ -292,7 +303,7 @@ fn figures_of(group: &Group) -> Vec<String> {
     ]
 }
 
-fn left_out(page: &mut Page, groups: &[Group]) {
+fn left_out(page: &mut Page, groups: &[Group], group_by: GroupBy) {
     if groups.is_empty() {
         return;
     }
@@ -301,9 +312,14 @@ fn left_out(page: &mut Page, groups: &[Group]) {
     let more = units::counted(groups.len() as u64, "more row", "more rows");
     let launches = units::counted(launches, "launch", "launches");
     let tax = units::time(Nanos(tax));
+    let by = match group_by {
+        GroupBy::Command | GroupBy::Parent => "",
+        GroupBy::Line => " --by line",
+        GroupBy::Caller => " --by caller",
+    };
     page.sentence(
         2,
         QUIET,
-        &format!("… {more}: {launches}, tax {tax}; `spawnscope report --top 0` shows all"),
+        &format!("… {more}: {launches}, tax {tax}; `spawnscope report{by} --top 0` shows all"),
     );
 }

@@ -12,7 +12,7 @@ const TRUE: Option<(&str, &[&str])> = Some(("/bin/true", &["true"]));
 const SMALL: u64 = 100_000;
 const VFORK: u64 = 20_000;
 
-fn calibrated(program: &str) -> Serial {
+pub(crate) fn calibrated(program: &str) -> Serial {
     let mut serial = Serial::of(program, &[program, "script"]);
     let constants = [
         (Constant::ForkCreate, SMALL as f64),

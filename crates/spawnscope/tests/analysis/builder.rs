@@ -1,7 +1,10 @@
 //! Builds recordings by hand: a launch is given by the spans of its phases, from which the rows' instants follow.
 
-use spawnscope::event::{LaunchId, Mechanism, Nanos, Pid};
-use spawnscope::record::reader::{ExecRow, FailedExecRow, Info, LaunchRow, Origin, Recording, Scope, TextId, Texts};
+use spawnscope::event::{Language, LaunchId, Mechanism, Nanos, Pid};
+use spawnscope::record::reader::{
+    ExecRow, FailedExecRow, FrameId, FrameRow, Info, LaunchRow, Origin, Recording, Scope, StackId, StackRow, TextId,
+    Texts,
+};
 
 /// The spans of a launch's phases in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -166,6 +169,53 @@ impl Builder {
             errno,
         };
         self.recording.failed_execs.push(row);
+    }
+
+    /// Says where a launch was asked for: a chain from the innermost frame outwards.
+    pub(crate) fn called(&mut self, launch: LaunchId, chain: &[FrameRow]) -> StackId {
+        let mut caller = None;
+        for frame in chain.iter().rev() {
+            self.recording.frames.push(*frame);
+            self.recording.stacks.push(StackRow {
+                frame: FrameId(self.recording.frames.len() as u32 - 1),
+                caller,
+                is_truncated: false,
+            });
+            caller = Some(StackId(self.recording.stacks.len() as u32 - 1));
+        }
+        let row = self.row(launch);
+        if chain[0].language.is_script() {
+            row.script_stack = caller;
+        } else {
+            row.native_stack = caller;
+        }
+        caller.unwrap()
+    }
+
+    /// A line of a script; `function` is empty outside of all functions.
+    pub(crate) fn line(&mut self, language: Language, file: &str, line: u32, function: &str) -> FrameRow {
+        FrameRow {
+            language,
+            function: (!function.is_empty()).then(|| self.text(function.as_bytes())),
+            file: Some(self.text(file.as_bytes())),
+            line: Some(line),
+            module: None,
+            address: None,
+            is_inlined: false,
+        }
+    }
+
+    /// A function of machine code; without a name only its address is known.
+    pub(crate) fn code(&mut self, module: &str, function: &str, address: u64) -> FrameRow {
+        FrameRow {
+            language: Language::Native,
+            function: (!function.is_empty()).then(|| self.text(function.as_bytes())),
+            file: None,
+            line: None,
+            module: Some(self.text(module.as_bytes())),
+            address: Some(address),
+            is_inlined: false,
+        }
     }
 
     pub(crate) fn row(&mut self, id: LaunchId) -> &mut LaunchRow {

@@ -3,7 +3,7 @@
 use anstream::adapter::strip_str;
 use snapbox::IntoData;
 use spawnscope::analyze::{Forest, GroupBy, Origin, WaitCollection, report};
-use spawnscope::event::{LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId};
+use spawnscope::event::{Language, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope::present::{json, ndjson, table, tree};
 use spawnscope::record::reader::{LaunchRow, ObjectRef, ObjectRow, Recording, SliceRow, WakerRow};
 
@@ -25,6 +25,10 @@ fn unpacking() -> Recording {
             &Spans::USUAL,
             Some(("/usr/bin/dirname", &["dirname", &path])),
         );
+        let chain = [("relocate", 14), ("", 30)]
+            .map(|(function, line)| builder.line(Language::Bash, "./unpack.sh", line, function));
+        builder.called(fork, &chain);
+        builder.called(child, &chain);
         builder.row(fork).parent_rss_bytes = Some(8_000_000 + number * 1_000_000);
         builder.failed_exec_at(
             child,
@@ -77,6 +81,8 @@ fn unusual_ends(builder: &mut Builder) {
     );
     let row = builder.row(python);
     (row.wait_status, row.mechanism) = (Some(3 << 8), Some(Mechanism::PosixSpawn));
+    let line = builder.line(Language::Bash, "./unpack.sh", 20, "");
+    builder.called(python, &[line]);
     let killed = builder.launch(
         ROOT,
         1_000_000_000,
@@ -148,6 +154,12 @@ fn report_by_parent() {
     };
     let text = plain(&table::render(&report(&unpacking(), GroupBy::Parent), &options));
     assert_golden(&text, snapbox::file!["../golden/report_by_parent.txt"]);
+}
+
+#[test]
+fn report_by_line() {
+    let text = table::render(&report(&unpacking(), GroupBy::Line), &table::Options::default());
+    assert_golden(&plain(&text), snapbox::file!["../golden/report_by_line.txt"]);
 }
 
 #[test]

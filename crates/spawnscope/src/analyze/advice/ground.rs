@@ -93,13 +93,17 @@ impl<'a> Ground<'_, 'a> {
 
     /// Arguments of the first of these launches that has any.
     pub(super) fn example(&self, launches: &[u32]) -> Vec<Vec<u8>> {
-        let argv = |index: &u32| {
-            self.launch(*index)
-                .execs
-                .last()
-                .map(|exec| exec.arguments().map(<[u8]>::to_vec).collect())
-        };
-        launches.iter().find_map(argv).unwrap_or_default()
+        let exec = self
+            .example_launch(launches)
+            .and_then(|index| self.launch(index).execs.last());
+        exec.map(|exec| exec.arguments().map(<[u8]>::to_vec).collect())
+            .unwrap_or_default()
+    }
+
+    /// The launch whose arguments these are.
+    pub(super) fn example_launch(&self, launches: &[u32]) -> Option<u32> {
+        let has_arguments = |index: &u32| !self.launch(*index).execs.is_empty();
+        launches.iter().copied().find(has_arguments)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Advice: what is worth changing, how, and what that would bring. `rules` find launches and propose a fix, one rule a file;
 //! each proposal is played, and only what saves wall time for sure is told, the largest saving first.
 
+mod callers;
 mod ground;
 mod groups;
 mod pipeline;
+mod python_calls;
 mod rules;
 mod runtimes;
 mod shell;
@@ -13,6 +15,7 @@ use std::cmp::Reverse;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use super::callers::{CallerCounts, Callers, Detail};
 use super::whatif::{Fix, Prediction};
 use crate::event::Nanos;
 pub use ground::Ground;
@@ -58,6 +61,8 @@ pub struct Advice {
     pub finding: Finding,
     /// Wall time that the fix saves: expected, at least, at most.
     pub saving: [Nanos; 3],
+    /// The lines that asked for its launches.
+    pub callers: CallerCounts,
     /// Places in the list, from 0, of earlier advice about some of the same launches: their savings do not add.
     pub overlaps: Vec<usize>,
 }
@@ -91,9 +96,12 @@ pub fn advise(ground: &Ground<'_, '_>) -> Advices {
     let tries: Vec<&[Fix]> = findings.iter().map(|finding| finding.tries.as_slice()).collect();
     let predictions = predict_all(ground, &tries);
     let mut advices = Advices::default();
-    for (finding, prediction) in findings.into_iter().zip(predictions) {
+    let callers = Callers::find(ground.forest(), Detail::Line);
+    for (mut finding, prediction) in findings.into_iter().zip(predictions) {
         let saving = prediction.saving();
+        finding.evidence.extend(callers::evidence(ground, &callers, &finding));
         let advice = Advice {
+            callers: callers.count(&finding.launches),
             finding,
             saving,
             overlaps: Vec::new(),

@@ -10,7 +10,7 @@ use crate::analyze::critical_path::CriticalPath;
 use crate::analyze::launch::Command;
 use crate::analyze::replay::{Replay, Setting};
 use crate::analyze::report::{Spent, where_the_wall_went};
-use crate::analyze::select::Selector;
+use crate::analyze::select::{SelectError, Selector};
 use crate::analyze::timeline::Timelines;
 use crate::analyze::tree::Forest;
 use crate::event::Nanos;
@@ -84,6 +84,9 @@ pub enum OutlookError {
         "`{0}` selects no launch of this recording; `spawnscope report` lists the programs, `spawnscope tree` their arguments"
     )]
     NothingSelected(String),
+    /// A selection by what the recording does not hold.
+    #[error(transparent)]
+    Selection(#[from] SelectError),
     /// `-p`, `-a`, or a recorder that was cut off.
     #[error(
         "this recording has no command that began and ended in it, so that there is no wall to predict: record one with `spawnscope record -- CMD`"
@@ -126,7 +129,7 @@ pub fn outlook(
 
 fn resolve(asked: &Asked, forest: &Forest<'_>) -> Result<Fix, OutlookError> {
     let launches = match &asked.selector {
-        Some(selector) => selector.select(forest),
+        Some(selector) => selector.select(forest)?,
         None => Vec::new(),
     };
     if asked.selector.is_some() && launches.is_empty() {

@@ -1,8 +1,11 @@
 //! A fork copies the page tables of its parent, and the child's exec or end gives the copies back: with a large parent that
 //! costs more than all the rest of a launch.
 
+use std::collections::BTreeMap;
+
 use super::super::ground::{name, time};
 use super::super::groups::Group;
+use super::super::python_calls::PythonCall;
 use super::super::runtimes::Runtime;
 use super::super::{Basis, Finding, Ground};
 use crate::analyze::launch::Launch;
@@ -69,10 +72,14 @@ fn avoidable(ground: &Ground<'_, '_>, group: Group<'_>, small: f64) -> Finding {
     let parent = name(group.name);
     let mut fix = lines(runtime.without_copying());
     fix.push("where the call cannot be changed, huge pages make the copy smaller: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later)".to_owned());
+    let mut evidence = evidence(ground, &group, small);
+    if runtime == Runtime::Python {
+        evidence.extend(python_calls(ground, &group.launches));
+    }
     Finding {
         rule: "large-parent",
         title: format!("{parent} copies the page tables of its memory for each launch"),
-        evidence: evidence(ground, &group, small),
+        evidence,
         example: ground.example(&group.launches),
         fix,
         limits: "work that the child does between fork and exec has to be said otherwise, or done by a wrapper; huge pages help \
@@ -92,6 +99,10 @@ fn avoidable(ground: &Ground<'_, '_>, group: Group<'_>, small: f64) -> Finding {
 fn necessary(ground: &Ground<'_, '_>, group: Group<'_>, small: f64) -> Finding {
     let runtime = Runtime::of_parent(ground, group.launches[0]);
     let parent = name(group.name);
+    let mut evidence = evidence(ground, &group, small);
+    if runtime == Runtime::Python {
+        evidence.extend(python_calls(ground, &group.launches));
+    }
     let mut fix = match runtime {
         Runtime::Shell => lines(runtime.without_copying()),
         Runtime::Python => vec![
@@ -110,7 +121,7 @@ fn necessary(ground: &Ground<'_, '_>, group: Group<'_>, small: f64) -> Finding {
     Finding {
         rule: "large-parent-pages",
         title: format!("{parent} forks with much memory, whose page tables are copied each time"),
-        evidence: evidence(ground, &group, small),
+        evidence,
         example: ground.example(&group.launches),
         fix,
         limits: "writing to memory after a fork copies whole pages, which is dearer with huge ones; they need memory that is not \
@@ -140,6 +151,20 @@ fn evidence(ground: &Ground<'_, '_>, group: &Group<'_>, small: f64) -> Vec<Strin
         time(Nanos(small as u64)),
         time(ground.phase_of(&group.launches, Phase::Create)),
     )]
+}
+
+/// Which calls of Python made the copies, as far as the chains tell.
+fn python_calls(ground: &Ground<'_, '_>, launches: &[u32]) -> Vec<String> {
+    let mut counts: BTreeMap<PythonCall, u64> = BTreeMap::new();
+    for index in launches {
+        if let Some(call) = PythonCall::of(ground.forest(), ground.launch(*index)) {
+            *counts.entry(call).or_default() += 1;
+        }
+    }
+    let told = |(call, count): (PythonCall, u64)| {
+        format!("{} made by {}", units::counted(count, "fork", "forks"), call.words())
+    };
+    counts.into_iter().map(told).collect()
 }
 
 fn lines(lines: &[&str]) -> Vec<String> {

@@ -1,5 +1,12 @@
-//! Where launches were asked for: the call chains of a recording as places with names. What a place means for the report
-//! is `report`'s; which of two chains of a launch is the better one is said here.
+//! Where launches were asked for: the call chains of a recording as places with names. Which of two chains of a launch is
+//! the better one is said here; `place` picks the frame that is told, `count` says how often.
+
+mod count;
+mod place;
+
+pub use count::{CallerCounts, Callers};
+pub(in crate::analyze) use place::is_standard_library;
+pub use place::{Detail, Place};
 
 use super::launch::Launch;
 use crate::event::Language;

@@ -1,6 +1,8 @@
 //! One JSON object a line for each launch, in order of creation. Written as it goes, for the root of a recording may
 //! have a million waits; see `json` for bytes that are not UTF-8. Instants are nanoseconds since the recording began.
 
+mod caller;
+
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -8,22 +10,31 @@ use serde::{Serialize, Serializer};
 
 use super::json::hex;
 use super::words::signal_name;
+use crate::analyze::callers::{Callers, Detail, Place};
 use crate::analyze::launch::{Exec, FailedExec, Outcome};
 use crate::analyze::phases::{Phase, PhaseTimes};
 use crate::analyze::waits::{Wait, WaitedObject, Waker};
 use crate::analyze::{Forest, Origin, Waits};
 use crate::event::{LeftCpu, Nanos};
+use caller::CallerObject;
 
 /// Writes every launch; processes that existed before are not launches.
 pub fn write(out: &mut dyn Write, forest: &Forest<'_>, waits: &Waits<'_>) -> io::Result<()> {
+    let callers = Callers::find(forest, Detail::Line);
     for index in (0..forest.launches.len()).filter(|index| forest.launches[*index].is_launch()) {
-        write_launch(out, forest, waits, index)?;
+        write_launch(out, forest, waits, callers.of(index), index)?;
         out.write_all(b"\n")?;
     }
     Ok(())
 }
 
-fn write_launch(out: &mut dyn Write, forest: &Forest<'_>, waits: &Waits<'_>, index: usize) -> io::Result<()> {
+fn write_launch(
+    out: &mut dyn Write,
+    forest: &Forest<'_>,
+    waits: &Waits<'_>,
+    place: Option<&Place>,
+    index: usize,
+) -> io::Result<()> {
     let launch = &forest.launches[index];
     let label = launch.command.label();
     let line = LaunchLine {
@@ -46,7 +57,7 @@ fn write_launch(out: &mut dyn Write, forest: &Forest<'_>, waits: &Waits<'_>, ind
         setup_close_ns: nanos(launch.setup_close_span),
         waits: Each(waits.of(index).map(|wait| WaitObject::of(forest, &wait))),
         exit: ExitObject::of(launch.outcome),
-        caller: (),
+        caller: CallerObject::of(forest, launch, place),
     };
     Ok(serde_json::to_writer(out, &line)?)
 }
@@ -82,8 +93,7 @@ struct LaunchLine<'a, Execs, FailedExecs, Waits> {
     setup_close_ns: Option<u64>,
     waits: Waits,
     exit: Option<ExitObject>,
-    /// Not known to any collector yet: `null`.
-    caller: (),
+    caller: Option<CallerObject<'a>>,
 }
 
 #[derive(Serialize)]

@@ -1,0 +1,204 @@
+//! Which frame of a call chain is told as the one that asked for a launch, and what it is called in text: the innermost that
+//! its reader can change. Libraries through which every launch goes are passed over.
+
+use super::{Frame, Frames};
+use crate::analyze::launch::{Launch, base_name};
+use crate::analyze::tree::Forest;
+use crate::event::Language;
+
+/// How exactly a place is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// To the line.
+    Line,
+    /// To the function.
+    Function,
+}
+
+/// A place that asked for launches. What is not known is `None`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// What it is written in.
+    pub language: Language,
+    /// The source file, as the chain has it.
+    pub file: Option<Vec<u8>>,
+    /// The line in it, from 1.
+    pub line: Option<u32>,
+    /// The function; `None` also outside of all functions.
+    pub function: Option<Vec<u8>>,
+    /// The ELF file of machine code.
+    pub module: Option<Vec<u8>>,
+    /// Where in that file, when no function is known.
+    pub address: Option<u64>,
+    /// Whether another file of the recording has the same base name, so that text gives the whole path.
+    pub(super) has_namesake: bool,
+}
+
+/// What Python calls the code outside of all functions.
+const PYTHON_TOP_LEVEL: &[u8] = b"<module>";
+/// Beginnings of the names of libraries that launch for others: the C library, the loader, Python's own.
+const RUNTIME_LIBRARIES: [&[u8]; 9] = [
+    b"libc.so",
+    b"libc-",
+    b"libpthread",
+    b"ld-linux",
+    b"ld-musl",
+    b"ld.so",
+    b"libpython",
+    b"_posixsubprocess",
+    b"[vdso]",
+];
+/// The same for programs that run scripts: their own functions say nothing of the script.
+const INTERPRETERS: [&[u8]; 6] = [b"bash", b"dash", b"sh", b"busybox", b"python", b"perl"];
+/// Functions of a C library that is linked into the program.
+const LAUNCHING_FUNCTIONS: [&[u8]; 21] = [
+    b"fork",
+    b"__fork",
+    b"__libc_fork",
+    b"_Fork",
+    b"vfork",
+    b"__vfork",
+    b"__libc_vfork",
+    b"clone",
+    b"__clone",
+    b"clone3",
+    b"__clone3",
+    b"__clone_internal",
+    b"posix_spawn",
+    b"posix_spawnp",
+    b"__spawni",
+    b"__spawnix",
+    b"system",
+    b"do_system",
+    b"popen",
+    b"_IO_new_popen",
+    b"_IO_new_proc_open",
+];
+
+impl Place {
+    /// Where a launch was asked for; `None` when no chain says.
+    #[must_use]
+    pub fn of(forest: &Forest<'_>, launch: &Launch<'_>, detail: Detail) -> Option<Place> {
+        let script = in_script(forest.frames(launch.script_stack));
+        let frame = script.or_else(|| in_machine_code(&forest.frames(launch.native_stack)))?;
+        Some(Place::of_frame(&frame, detail))
+    }
+
+    fn of_frame(frame: &Frame<'_>, detail: Detail) -> Place {
+        let function = frame.function.filter(|function| *function != PYTHON_TOP_LEVEL);
+        let has_name = function.is_some() || frame.file.is_some();
+        Place {
+            language: frame.language,
+            file: frame.file.map(<[u8]>::to_vec),
+            line: frame.line.filter(|_| detail == Detail::Line),
+            function: function.map(<[u8]>::to_vec),
+            module: frame.module.map(<[u8]>::to_vec),
+            address: frame.address.filter(|_| !has_name),
+            has_namesake: false,
+        }
+    }
+
+    /// As it is called in a sentence: `unpack.sh:14 in relocate()`, `relocate() in unpack.sh`, `spawn() in git`.
+    #[must_use]
+    pub fn label(&self) -> Vec<u8> {
+        let (file, function) = (self.file_and_line(), self.call());
+        match (file, function) {
+            (Some(file), Some(call)) if self.line.is_none() => [call, b" in ".to_vec(), file].concat(),
+            (Some(file), Some(call)) => [file, b" in ".to_vec(), call].concat(),
+            (Some(file), None) => file,
+            (None, call) => self.in_module(call),
+        }
+    }
+
+    /// The same without the function, where a file is known.
+    #[must_use]
+    pub fn short_label(&self) -> Vec<u8> {
+        self.file_and_line().unwrap_or_else(|| self.label())
+    }
+
+    fn file_and_line(&self) -> Option<Vec<u8>> {
+        let file = self.file.as_deref();
+        let shown = file.map(|file| if self.has_namesake { file } else { base_name(file) });
+        match (shown, self.line) {
+            (Some(file), Some(line)) => Some([file, format!(":{line}").as_bytes()].concat()),
+            (Some(file), None) => Some(file.to_vec()),
+            // A script that was given as an argument has no file.
+            (None, Some(line)) => Some(format!("line {line}").into_bytes()),
+            (None, None) => None,
+        }
+    }
+
+    fn call(&self) -> Option<Vec<u8>> {
+        let function = self.function.as_deref()?;
+        Some([function, b"()"].concat())
+    }
+
+    fn in_module(&self, call: Option<Vec<u8>>) -> Vec<u8> {
+        let module = self.module.as_deref().map(base_name);
+        match (call, module, self.address) {
+            (Some(call), Some(module), _) => [&call, b" in ".as_slice(), module].concat(),
+            (Some(call), None, _) => call,
+            (None, Some(module), Some(address)) => [module, format!("+{address:#x}").as_bytes()].concat(),
+            (None, Some(module), None) => module.to_vec(),
+            (None, None, Some(address)) => format!("{address:#x}").into_bytes(),
+            (None, None, None) => b"?".to_vec(),
+        }
+    }
+}
+
+/// The innermost frame that is not of the language's own library; when all are, the innermost.
+fn in_script(frames: Frames<'_>) -> Option<Frame<'_>> {
+    let mut innermost = None;
+    for frame in frames.filter(says_where) {
+        if !is_standard_library(&frame) {
+            return Some(frame);
+        }
+        innermost.get_or_insert(frame);
+    }
+    innermost
+}
+
+/// The innermost frame outside of the C library and of interpreters; of an interpreter alone, its own.
+fn in_machine_code<'a>(frames: &Frames<'a>) -> Option<Frame<'a>> {
+    let own = |frame: &Frame<'_>| says_where(frame) && frame.language == Language::Native && !is_runtime(frame);
+    let outside = frames.clone().find(|frame| own(frame) && !is_interpreter(frame));
+    outside.or_else(|| frames.clone().find(own))
+}
+
+fn says_where(frame: &Frame<'_>) -> bool {
+    frame.file.is_some() || frame.function.is_some() || frame.line.is_some() || frame.module.is_some()
+}
+
+/// Whether a frame is of the modules that come with Python: below `lib/python3.11`, but not installed there by somebody.
+pub(in crate::analyze) fn is_standard_library(frame: &Frame<'_>) -> bool {
+    let Some(file) = frame.file.filter(|_| frame.language == Language::Python) else {
+        return false;
+    };
+    if file.starts_with(b"<frozen ") {
+        return true;
+    }
+    let parts: Vec<&[u8]> = file.split(|byte| *byte == b'/').collect();
+    let is_library = |pair: &[&[u8]]| pair[0].starts_with(b"lib") && pair[1].starts_with(b"python3");
+    let is_installed = |part: &&[u8]| *part == b"site-packages" || *part == b"dist-packages";
+    parts.windows(2).any(is_library) && !parts.iter().any(is_installed)
+}
+
+fn is_runtime(frame: &Frame<'_>) -> bool {
+    let begins = |name: &[u8], list: &[&[u8]]| list.iter().any(|beginning| name.starts_with(beginning));
+    let is_library = frame
+        .module
+        .is_some_and(|module| begins(base_name(module), &RUNTIME_LIBRARIES));
+    is_library || frame.function.is_some_and(|name| LAUNCHING_FUNCTIONS.contains(&name))
+}
+
+fn is_interpreter(frame: &Frame<'_>) -> bool {
+    let is_version = |rest: &[u8]| {
+        rest.iter()
+            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'))
+    };
+    frame.module.map(base_name).is_some_and(|name| {
+        INTERPRETERS
+            .iter()
+            .any(|program| name.strip_prefix(*program).is_some_and(is_version))
+    })
+}

@@ -1,0 +1,62 @@
+//! The boxes of a flame graph: what lies upon the same box and has the same label is one box.
+
+use std::collections::HashMap;
+
+use super::Label;
+
+/// Boxes stand no higher than this: chains of launches may be 100,000 deep, and no picture is.
+pub const MOST_LEVELS: u32 = 400;
+
+/// A box.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'a> {
+    /// The box below, by its position.
+    pub below: Option<u32>,
+    /// What it stands for.
+    pub label: Label<'a>,
+    /// Weight of its own, without the boxes upon it.
+    pub own: u64,
+    level: u32,
+}
+
+/// Boxes under construction.
+#[derive(Debug, Default)]
+pub(super) struct Stacks<'a> {
+    nodes: Vec<Node<'a>>,
+    known: HashMap<(Option<u32>, Label<'a>), u32>,
+}
+
+impl<'a> Stacks<'a> {
+    /// The box with this label upon another one, or at the bottom.
+    pub(super) fn above(&mut self, below: Option<u32>, label: Label<'a>) -> u32 {
+        let level = below.map_or(0, |below| self.nodes[below as usize].level + 1);
+        match below.filter(|_| level > MOST_LEVELS) {
+            Some(highest) => highest,
+            None if level == MOST_LEVELS => self.box_of(below, Label::Beyond, level),
+            None => self.box_of(below, label, level),
+        }
+    }
+
+    fn box_of(&mut self, below: Option<u32>, label: Label<'a>, level: u32) -> u32 {
+        let next = self.nodes.len() as u32;
+        let known = *self.known.entry((below, label)).or_insert(next);
+        if known == next {
+            self.nodes.push(Node {
+                below,
+                label,
+                own: 0,
+                level,
+            });
+        }
+        known
+    }
+
+    /// Makes a box wider.
+    pub(super) fn add(&mut self, node: u32, weight: u64) {
+        self.nodes[node as usize].own += weight;
+    }
+
+    pub(super) fn finish(self) -> Vec<Node<'a>> {
+        self.nodes
+    }
+}

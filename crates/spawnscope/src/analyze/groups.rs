@@ -1,0 +1,201 @@
+//! The rows of the report's table: launches that share a program, a parent's program, or the place that asked for them.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::callers::{CallerCounts, Callers, Detail, Place};
+use super::critical_path::{Charges, CriticalPath};
+use super::launch::{Command, Launch};
+use super::report::GroupBy;
+use super::summary::Summary;
+use super::tree::Forest;
+use crate::event::Nanos;
+use crate::record::reader::Origin;
+
+/// Launches that share something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// What they share, as people see it: `dirname`, `(bash)` for forks of bash without an exec, `unpack.sh:14 in relocate()`.
+    pub label: Vec<u8>,
+    /// The place, when they share one.
+    pub place: Option<Place>,
+    /// Sums over them.
+    pub sums: Summary,
+    /// What they became: programs first, then forks, each with the most frequent first.
+    pub launched: Vec<(Vec<u8>, u64)>,
+    /// The lines that asked for them.
+    pub callers: CallerCounts,
+    /// Times of them with all that they launched.
+    pub inclusive: Inclusive,
+}
+
+/// Times of a group's launches together with everything that those launched, each counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Inclusive {
+    /// Wall time, summed over launches that are not below others of the group.
+    pub total: Nanos,
+    /// Time on the critical path; `None` when the path is not known.
+    pub critical: Option<Nanos>,
+}
+
+/// Stands where a parent's name would for the command itself, which nothing in the recording launched.
+const THE_COMMAND: &[u8] = b"(the command itself)";
+
+/// What launches of one group share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key<'a> {
+    Program(Command<'a>),
+    Place(u32),
+    /// The program of the parent stands for the place that is not known.
+    UnknownPlace(Command<'a>),
+}
+
+/// Groups all launches, those with the largest tax first.
+pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupBy) -> Vec<Group> {
+    let lines = Callers::find(forest, Detail::Line);
+    let functions = match group_by {
+        GroupBy::Caller => Some(Callers::find(forest, Detail::Function)),
+        _ => None,
+    };
+    let places = functions.as_ref().unwrap_or(&lines);
+    let mut numbers: HashMap<Key<'_>, usize> = HashMap::new();
+    let mut members: Vec<(Key<'_>, Vec<u32>)> = Vec::new();
+    let mut group_of: Vec<Option<usize>> = vec![None; forest.launches.len()];
+    for (index, launch) in forest.launches.iter().enumerate().filter(|(_, each)| each.is_launch()) {
+        let key = key_of(launch, places.number_of(index), group_by);
+        let number = *numbers.entry(key).or_insert(members.len());
+        if number == members.len() {
+            members.push((key, Vec::new()));
+        }
+        members[number].1.push(index as u32);
+        group_of[index] = Some(number);
+    }
+    let inclusive = inclusive(forest, path, &group_of, members.len());
+    let group = |((key, launches), inclusive): (&(Key<'_>, Vec<u32>), Inclusive)| {
+        let place = match key {
+            Key::Place(number) => Some(places.place(*number).clone()),
+            Key::Program(_) | Key::UnknownPlace(_) => None,
+        };
+        Group {
+            label: label(*key, place.as_ref(), group_by),
+            place,
+            sums: sums(forest, path, launches),
+            launched: launched(forest, launches),
+            callers: lines.count(launches),
+            inclusive,
+        }
+    };
+    let mut groups: Vec<Group> = members.iter().zip(inclusive).map(group).collect();
+    groups.sort_by(|a, b| (Reverse(rank(a)), &a.label).cmp(&(Reverse(rank(b)), &b.label)));
+    groups
+}
+
+fn key_of<'a>(launch: &Launch<'a>, place: Option<u32>, group_by: GroupBy) -> Key<'a> {
+    match (group_by, place) {
+        (GroupBy::Command, _) => Key::Program(launch.command),
+        (GroupBy::Parent, _) => Key::Program(made_by(launch)),
+        (GroupBy::Line | GroupBy::Caller, Some(place)) => Key::Place(place),
+        (GroupBy::Line | GroupBy::Caller, None) => match launch.origin {
+            Origin::Command => Key::Program(made_by(launch)),
+            _ => Key::UnknownPlace(made_by(launch)),
+        },
+    }
+}
+
+fn made_by<'a>(launch: &Launch<'a>) -> Command<'a> {
+    let plain = |name| Command { name, forked: false };
+    match launch.origin {
+        Origin::Command => plain(THE_COMMAND),
+        _ if launch.depth == 0 => plain(b"-"),
+        _ => launch.birth_command,
+    }
+}
+
+fn label(key: Key<'_>, place: Option<&Place>, group_by: GroupBy) -> Vec<u8> {
+    match (key, place) {
+        (_, Some(place)) => place.label(),
+        (Key::UnknownPlace(parent), None) => {
+            let what: &[u8] = if group_by == GroupBy::Caller {
+                b"function"
+            } else {
+                b"line"
+            };
+            [b"(", parent.name, b": unknown ", what, b")"].concat()
+        }
+        (Key::Program(command), None) => command.label(),
+        (Key::Place(_), None) => Vec::new(),
+    }
+}
+
+fn sums(forest: &Forest<'_>, path: Option<&CriticalPath>, launches: &[u32]) -> Summary {
+    let mut sums = Summary::default();
+    for index in launches {
+        sums.add(forest, *index as usize, path);
+    }
+    sums
+}
+
+fn launched(forest: &Forest<'_>, launches: &[u32]) -> Vec<(Vec<u8>, u64)> {
+    let mut counts: HashMap<Command<'_>, u64> = HashMap::new();
+    for index in launches {
+        *counts.entry(forest.launches[*index as usize].command).or_default() += 1;
+    }
+    let mut counts: Vec<(Command<'_>, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|(command, count)| (command.forked, Reverse(*count), command.name));
+    counts
+        .into_iter()
+        .map(|(command, count)| (command.label(), count))
+        .collect()
+}
+
+/// The inclusive times of each group: a launch below another of its group is in that one's time already.
+fn inclusive(
+    forest: &Forest<'_>,
+    path: Option<&CriticalPath>,
+    group_of: &[Option<usize>],
+    groups: usize,
+) -> Vec<Inclusive> {
+    let below = path.map(|path| critical_below(forest, path));
+    let nothing = Inclusive {
+        critical: path.map(|_| Nanos(0)),
+        ..Inclusive::default()
+    };
+    let mut sums = vec![nothing; groups];
+    // Launches of each group on the way from the top to the launch at hand.
+    let mut open = vec![0u32; groups];
+    let mut way: Vec<Option<usize>> = Vec::new();
+    let tops = [forest.roots.as_slice(), &forest.orphans].concat();
+    for step in forest.walk(&tops) {
+        for left in way.drain(step.depth..).flatten() {
+            open[left] -= 1;
+        }
+        way.push(group_of[step.index]);
+        let Some(group) = group_of[step.index] else { continue };
+        if open[group] == 0 {
+            let total = forest.launches[step.index].total(forest.end).unwrap_or_default();
+            sums[group].total.0 += total.0;
+            if let (Some(sum), Some(below)) = (&mut sums[group].critical, &below) {
+                sum.0 += below[step.index].0;
+            }
+        }
+        open[group] += 1;
+    }
+    sums
+}
+
+/// The time on the critical path of each launch and all below it.
+fn critical_below(forest: &Forest<'_>, path: &CriticalPath) -> Vec<Nanos> {
+    let mut sums: Vec<Nanos> = path.launches.iter().map(Charges::total).collect();
+    let tops = [forest.roots.as_slice(), &forest.orphans].concat();
+    let parents_first: Vec<usize> = forest.walk(&tops).map(|step| step.index).collect();
+    for index in parents_first.into_iter().rev() {
+        if let Some(parent) = forest.parent(index) {
+            sums[parent].0 += sums[index].0;
+        }
+    }
+    sums
+}
+
+fn rank(group: &Group) -> (Option<Nanos>, Nanos, u64) {
+    (group.sums.tax, group.sums.total, group.sums.count)
+}

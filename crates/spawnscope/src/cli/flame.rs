@@ -1,0 +1,110 @@
+//! `spawnscope flame`: draws launches as a flame graph.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::analysis::with_timelines;
+use super::args::{FlameArguments, StackingChoice, WeightChoice};
+use super::output;
+use crate::analyze::flame::{Flame, FlameError, Stacking, Wanted, Weight, flame};
+use crate::analyze::replay::Setting;
+use crate::analyze::{CriticalPath, Forest, critical_path};
+use crate::present::flame::folded;
+use crate::record::reader::{Recording, RecordingFile};
+
+/// Where the picture goes when nothing else is said, and nobody could look at it on standard output.
+const DEFAULT_OUTPUT: &str = "flame.svg";
+
+/// Runs the verb.
+///
+/// # Errors
+/// When the recording cannot be read, holds nothing to draw, or the picture cannot be written.
+pub fn run(arguments: &FlameArguments) -> Result<()> {
+    let wanted = Wanted {
+        weight: match arguments.weight {
+            WeightChoice::Wall => Weight::Wall,
+            WeightChoice::Tax => Weight::Tax,
+            WeightChoice::Count => Weight::Count,
+            WeightChoice::Critical => Weight::Critical,
+        },
+        stacking: match arguments.by {
+            StackingChoice::Tree => Stacking::Tree,
+            StackingChoice::Caller => Stacking::Caller,
+        },
+        phase: arguments.phase,
+    };
+    let file = &arguments.recording.file;
+    // Slices are most of a recording, and only the critical path needs them.
+    let drawn = if wanted.weight == Weight::Critical {
+        with_timelines(file, |recording, forest, timelines| {
+            let wall = Setting::of(recording).map(|setting| setting.wall);
+            let path = wall.and_then(|wall| critical_path(forest, timelines, wall));
+            draw(arguments, recording, forest, path.as_ref(), wanted)
+        })?
+    } else {
+        let recording = RecordingFile::open(file)?.read()?;
+        draw(arguments, &recording, &Forest::grow(&recording), None, wanted)?
+    };
+    write(arguments, &drawn)
+}
+
+fn draw(
+    arguments: &FlameArguments,
+    recording: &Recording,
+    forest: &Forest<'_>,
+    path: Option<&CriticalPath>,
+    wanted: Wanted,
+) -> Result<Vec<u8>> {
+    let found: Result<Flame<'_>, FlameError> = flame(forest, path, |name| recording.texts.get(name), wanted);
+    let found = found.with_context(|| arguments.recording.file.display().to_string())?;
+    if arguments.folded {
+        return Ok(folded(&found).into_bytes());
+    }
+    as_svg(arguments, recording, &found)
+}
+
+#[cfg(feature = "flame")]
+fn as_svg(arguments: &FlameArguments, recording: &Recording, found: &Flame<'_>) -> Result<Vec<u8>> {
+    use crate::present::flame::svg;
+    use crate::present::text::command_line;
+
+    /// What fits above the picture.
+    const TITLE_COLUMNS: usize = 120;
+    let command = recording.info.command.iter().map(Vec::as_slice);
+    let title = match &arguments.title {
+        Some(title) => title.clone(),
+        None if recording.info.command.is_empty() => "launches".to_owned(),
+        None => command_line(command, Some(TITLE_COLUMNS)),
+    };
+    svg(found, &title).context("failed to draw the flame graph")
+}
+
+#[cfg(not(feature = "flame"))]
+fn as_svg(_: &FlameArguments, _: &Recording, _: &Flame<'_>) -> Result<Vec<u8>> {
+    anyhow::bail!("this spawnscope was built without the feature `flame`: use --folded, and a program that draws it")
+}
+
+fn write(arguments: &FlameArguments, drawn: &[u8]) -> Result<()> {
+    let default = PathBuf::from(DEFAULT_OUTPUT);
+    let path: Option<&Path> = match &arguments.output {
+        Some(path) => Some(path),
+        None if !arguments.folded && io::stdout().is_terminal() => Some(&default),
+        None => None,
+    };
+    match path {
+        Some(path) => {
+            let written = output::create(path)?.write_all(drawn);
+            written.with_context(|| format!("failed to write {}", path.display()))?;
+            if arguments.output.is_none() {
+                output::tell(&format!("wrote {}: open it in a browser", path.display()));
+            }
+            Ok(())
+        }
+        None => io::stdout()
+            .lock()
+            .write_all(drawn)
+            .context("failed to write the flame graph"),
+    }
+}

@@ -1,0 +1,99 @@
+//! Callers in outputs: where launches were asked for as JSON, and the rows of the report that are by line or function.
+
+use serde_json::{Map, Value};
+
+use super::json::insert_text;
+use super::page::{Page, plain, styled};
+use super::palette::{PLAIN, QUIET, TITLE};
+use super::{text, units};
+use crate::analyze::callers::{CallerCounts, Place};
+use crate::analyze::groups::Group;
+use crate::analyze::report::Report;
+
+/// Programs that a row names.
+const MOST_PROGRAMS: usize = 2;
+
+/// A place as a JSON object: what is not known of it is `null`.
+pub(super) fn value(place: &Place) -> Value {
+    let mut object = Map::new();
+    insert_or_null(&mut object, "file", place.file.as_deref());
+    object.insert("line".into(), place.line.into());
+    insert_or_null(&mut object, "function", place.function.as_deref());
+    insert_or_null(&mut object, "module", place.module.as_deref());
+    object.insert("language".into(), place.language.name().into());
+    Value::Object(object)
+}
+
+fn insert_or_null(object: &mut Map<String, Value>, key: &str, bytes: Option<&[u8]>) {
+    match bytes {
+        Some(bytes) => insert_text(object, key, bytes),
+        None => drop(object.insert(key.to_owned(), Value::Null)),
+    }
+}
+
+/// Adds the places that asked for most launches, with their counts, and how many launches these leave out.
+pub(super) fn insert_counts(object: &mut Map<String, Value>, counts: &CallerCounts) {
+    let with_count = |(place, count): &(Place, u64)| {
+        let mut caller = value(place);
+        caller["count"] = (*count).into();
+        caller
+    };
+    object.insert("callers".into(), counts.most.iter().map(with_count).collect());
+    object.insert("callers_others".into(), counts.others.into());
+    object.insert("callers_unknown".into(), counts.unknown.into());
+}
+
+/// Rows of the report by line or function, a sentence each.
+pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
+    for group in groups {
+        let label = text::escape(&group.label);
+        let style = if group.place.is_some() { TITLE } else { PLAIN };
+        let facts = facts(group, report);
+        let width = page.width().saturating_sub(2);
+        if text::width(&label) + 2 + text::width(&facts) <= width {
+            page.line([
+                plain("  "),
+                styled(style, format!("{label}:")),
+                plain(format!(" {facts}")),
+            ]);
+        } else {
+            page.line([
+                plain("  "),
+                styled(style, format!("{}:", text::truncate(&label, width.saturating_sub(1)))),
+            ]);
+            page.sentence(6, PLAIN, &facts);
+        }
+    }
+    let share = match report.all.critical {
+        Some(_) => "; % of the wall: on the critical path",
+        None => "",
+    };
+    let legend = format!("each with everything that it launched in turn{share}");
+    page.sentence(2, QUIET, &legend);
+    if report.groups.iter().all(|group| group.place.is_none()) {
+        page.sentence(
+            2,
+            QUIET,
+            "this recording does not say where its launches were asked for",
+        );
+    }
+}
+
+/// `71,000 x dirname, 512 s, 84.0 % of the wall`
+fn facts(group: &Group, report: &Report) -> String {
+    let mut facts: Vec<String> = group
+        .launched
+        .iter()
+        .take(MOST_PROGRAMS)
+        .map(|(command, count)| format!("{} x {}", units::count(*count), text::escape(command)))
+        .collect();
+    let more: u64 = group.launched.iter().skip(MOST_PROGRAMS).map(|(_, count)| count).sum();
+    if more > 0 {
+        facts.push(format!("{} more", units::count(more)));
+    }
+    facts.push(units::time(group.inclusive.total));
+    if let Some(critical) = group.inclusive.critical {
+        facts.push(format!("{} of the wall", units::percent(critical, report.wall)));
+    }
+    facts.join(", ")
+}

@@ -1,0 +1,174 @@
+//! Flame graphs: as folded stacks for other programs, and as SVG. Here: the text on each box, and the order of boxes.
+
+mod folded;
+#[cfg(feature = "flame")]
+mod svg;
+
+use std::cmp::Ordering;
+
+use super::{critical, text};
+use crate::analyze::callers::Frame;
+use crate::analyze::flame::{Flame, Label, Weight};
+use crate::analyze::launch::base_name;
+use crate::analyze::report::Spent;
+
+pub use folded::folded;
+#[cfg(feature = "flame")]
+pub use svg::svg;
+
+/// The text of a box whose name is not known.
+const UNKNOWN: &str = "-";
+/// A name of more is of no use on a box.
+const MOST_COLUMNS: usize = 160;
+
+/// The text of a box. It has no `;`, which separates boxes in folded stacks, nothing that XML cannot hold, and is not empty.
+fn text_of(label: &Label<'_>) -> String {
+    let shown = match label {
+        Label::Phase(phase) => phase.name().to_owned(),
+        Label::RunQueue => "waiting for a CPU".to_owned(),
+        Label::UnknownPhase => "(unknown phase)".to_owned(),
+        Label::Program(command) => text::escape(&command.label()),
+        Label::Place(frame) => text_of_place(frame),
+        Label::Truncated => "(callers unknown)".to_owned(),
+        Label::Beyond => "(more)".to_owned(),
+        Label::Outside(what, name) => {
+            let words = critical::words(&Spent::Outside(*what, name.map(<[u8]>::to_vec)));
+            format!("({words})")
+        }
+    };
+    safe(&shown)
+}
+
+fn text_of_place(frame: &Frame<'_>) -> String {
+    let file = frame.file.map(|file| text::escape(base_name(file)));
+    let at = match (file, frame.line) {
+        (Some(file), Some(line)) => Some(format!("{file}:{line}")),
+        (None, Some(line)) => Some(format!("line:{line}")),
+        (file, None) => file,
+    };
+    let module = frame.module.map(|module| text::escape(base_name(module)));
+    match (frame.function.map(text::escape), at, module, frame.address) {
+        (Some(function), Some(at), ..) => format!("{function} {at}"),
+        (None, Some(at), ..) => at,
+        (Some(function), None, ..) => function,
+        (None, None, Some(module), Some(address)) => format!("{module}+{address:#x}"),
+        (None, None, None, Some(address)) => format!("{address:#x}"),
+        (None, None, module, None) => module.unwrap_or_else(|| UNKNOWN.to_owned()),
+    }
+}
+
+/// Escaped text as folded stacks and SVG can hold it.
+fn safe(escaped: &str) -> String {
+    let cut = text::truncate(escaped.trim(), MOST_COLUMNS);
+    let mut shown = String::with_capacity(cut.len());
+    for character in without_noncharacters(&cut).chars() {
+        match character {
+            // Other programs split lines at it.
+            ';' => shown.push(':'),
+            // A line that begins so is a comment, to some.
+            '#' if shown.is_empty() => shown.push_str("\\#"),
+            _ => shown.push(character),
+        }
+    }
+    match shown.rsplit_once(' ') {
+        // Would be taken for a weight.
+        Some((before, number)) if number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') => {
+            format!("{before}_{number}")
+        }
+        _ if shown.is_empty() => UNKNOWN.to_owned(),
+        _ => shown,
+    }
+}
+
+/// The text with the two that are valid Unicode, but no characters to XML, written as escapes.
+fn without_noncharacters(text: &str) -> String {
+    text.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
+}
+
+/// Tells every box with nothing upon a part of it, from left to right: phases in their order, then the rest by name. `tell` is
+/// given the whole stack, as positions among the nodes from the bottom up, and how wide that part is, in microseconds or
+/// launches. `texts` are those of the nodes.
+fn each_line(flame: &Flame<'_>, texts: &[String], mut tell: impl FnMut(&[u32], u64)) {
+    let mut upon: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len()];
+    let mut bottom = Vec::new();
+    for (node, position) in flame.nodes.iter().zip(0u32..) {
+        match node.below {
+            Some(below) => upon[below as usize].push(position),
+            None => bottom.push(position),
+        }
+    }
+    let order = |a: &u32, b: &u32| order(flame, texts, *a, *b);
+    upon.iter_mut().for_each(|boxes| boxes.sort_by(order));
+    bottom.sort_by(order);
+    let mut stack: Vec<u32> = Vec::new();
+    let mut pending: Vec<(usize, u32)> = bottom.iter().rev().map(|position| (0, *position)).collect();
+    let mut rounding = Rounding::default();
+    while let Some((level, position)) = pending.pop() {
+        stack.truncate(level);
+        stack.push(position);
+        let own = flame.nodes[position as usize].own;
+        let width = match flame.wanted.weight {
+            Weight::Count => own,
+            Weight::Wall | Weight::Tax | Weight::Critical => rounding.microseconds(own),
+        };
+        if width > 0 {
+            tell(&stack, width);
+        }
+        pending.extend(upon[position as usize].iter().rev().map(|upper| (level + 1, *upper)));
+    }
+}
+
+/// A line of folded stacks.
+fn folded_line(stack: &[u32], width: u64, texts: &[String]) -> String {
+    let names: Vec<&str> = stack
+        .iter()
+        .map(|position| texts[*position as usize].as_str())
+        .collect();
+    format!("{} {width}", names.join(";"))
+}
+
+/// Phases as they come, then the rest by kind and name: so equal names are neighbours.
+fn order(flame: &Flame<'_>, texts: &[String], a: u32, b: u32) -> Ordering {
+    let label = |position: u32| &flame.nodes[position as usize].label;
+    let text = |position: u32| &texts[position as usize];
+    match (label(a), label(b)) {
+        (Label::Phase(a), Label::Phase(b)) => a.cmp(b),
+        (Label::Phase(_), _) => Ordering::Less,
+        (_, Label::Phase(_)) => Ordering::Greater,
+        (one, other) => kind(one).cmp(&kind(other)).then_with(|| text(a).cmp(text(b))),
+    }
+}
+
+/// What kind of box it is: each has colours of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Phase,
+    Program,
+    Script,
+    MachineCode,
+}
+
+fn kind(label: &Label<'_>) -> Kind {
+    match label {
+        Label::Phase(_) | Label::RunQueue | Label::UnknownPhase | Label::Outside(..) => Kind::Phase,
+        Label::Program(_) => Kind::Program,
+        Label::Place(frame) if frame.language.is_script() => Kind::Script,
+        Label::Place(_) | Label::Truncated | Label::Beyond => Kind::MachineCode,
+    }
+}
+
+/// Rounds so that sums stay true: what one figure loses, the next one gets.
+#[derive(Default)]
+struct Rounding {
+    nanos: u64,
+    told: u64,
+}
+
+impl Rounding {
+    fn microseconds(&mut self, nanos: u64) -> u64 {
+        self.nanos += nanos;
+        let whole = (self.nanos + 500) / 1000 - self.told;
+        self.told += whole;
+        whole
+    }
+}

@@ -1,0 +1,139 @@
+//! A flame graph as an interactive SVG: a click zooms, Ctrl-F searches. inferno draws it; here are colours and captions.
+
+use std::io;
+
+use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
+use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
+
+use super::{Kind, each_line, folded_line, kind, text_of, without_noncharacters};
+use crate::analyze::flame::{Flame, Label, Stacking, Weight};
+use crate::analyze::phases::Phase;
+use crate::present::text;
+
+/// Names are black: these are all light enough for that, and far enough from the background, which the picture brings with it.
+const BACKGROUND: Color = rgb(0xf6f6f4);
+const PHASES: [Color; 8] = [
+    rgb(0xf0837a), // create
+    rgb(0xf2c84b), // queue
+    rgb(0xd490d6), // setup
+    rgb(0x82a9ec), // exec
+    rgb(0x5fc4c9), // load
+    rgb(0x93c47d), // run
+    rgb(0xd69a86), // teardown
+    rgb(0xcbb46a), // reap
+];
+const RUN_QUEUE: Color = rgb(0xf5dc92);
+const UNKNOWN: Color = rgb(0xbcbcbc);
+/// Neighbours of one kind differ a little, always in the same way.
+const PROGRAMS: [Color; 5] = [
+    rgb(0xf3b27a),
+    rgb(0xeebf94),
+    rgb(0xf6a668),
+    rgb(0xe9b487),
+    rgb(0xf4c08a),
+];
+const SCRIPTS: [Color; 5] = [
+    rgb(0xa8cf9b),
+    rgb(0x9cc7a4),
+    rgb(0xb5d59a),
+    rgb(0x94c796),
+    rgb(0xadd0ad),
+];
+const MACHINE_CODE: [Color; 5] = [
+    rgb(0xa9bfd9),
+    rgb(0x9db7d6),
+    rgb(0xb4c6dc),
+    rgb(0xa3bbcf),
+    rgb(0xb0bfe0),
+];
+
+const fn rgb(value: u32) -> Color {
+    Color {
+        r: (value >> 16) as u8,
+        g: (value >> 8) as u8,
+        b: value as u8,
+    }
+}
+
+/// Draws a flame graph.
+///
+/// # Errors
+/// None that depend on the recording: what inferno refuses.
+pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
+    let texts: Vec<String> = flame.nodes.iter().map(|node| text_of(&node.label)).collect();
+    let marked: Vec<String> = flame
+        .nodes
+        .iter()
+        .zip(&texts)
+        .map(|(node, text)| marked(&node.label, text))
+        .collect();
+    let mut colours = PaletteMap::default();
+    for ((node, marked), text) in flame.nodes.iter().zip(&marked).zip(&texts) {
+        colours.insert(marked, colour(&node.label, text));
+    }
+    let mut options = Options::default();
+    options.title = without_noncharacters(&text::escape(title.as_bytes()));
+    options.subtitle = Some(subtitle(flame));
+    unit(flame.wanted.weight).clone_into(&mut options.count_name);
+    options.name_type = "Box:".to_owned();
+    options.bgcolors = Some(BackgroundColor::Flat(BACKGROUND));
+    options.text_truncate_direction = TextTruncateDirection::Right;
+    options.palette_map = Some(&mut colours);
+    // Keeps our order instead of asking for the alphabet's; equal neighbours become one box all the same. It reads backwards.
+    options.flame_chart = true;
+    let mut lines = Vec::new();
+    each_line(flame, &texts, |stack, width| {
+        lines.push(folded_line(stack, width, &marked))
+    });
+    lines.reverse();
+    let mut drawn = Vec::new();
+    from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
+    Ok(drawn)
+}
+
+/// The text with the kind of its box behind it, in marks that inferno does not draw: a program may be called `load`, and is
+/// no phase.
+fn marked(label: &Label<'_>, text: &str) -> String {
+    let mark = match kind(label) {
+        Kind::Phase => 'k',
+        Kind::Program => 'w',
+        Kind::Script => 'i',
+        Kind::MachineCode => 'j',
+    };
+    format!("{text}_[{mark}]")
+}
+
+fn colour(label: &Label<'_>, text: &str) -> Color {
+    let tint = |colours: &[Color; 5]| colours[text.bytes().map(usize::from).sum::<usize>() % colours.len()];
+    match label {
+        Label::Phase(phase) => PHASES[*phase as usize],
+        Label::RunQueue => RUN_QUEUE,
+        Label::UnknownPhase | Label::Outside(..) | Label::Truncated | Label::Beyond => UNKNOWN,
+        Label::Program(_) => tint(&PROGRAMS),
+        Label::Place(_) if kind(label) == Kind::Script => tint(&SCRIPTS),
+        Label::Place(_) => tint(&MACHINE_CODE),
+    }
+}
+
+fn unit(weight: Weight) -> &'static str {
+    match weight {
+        Weight::Count => "launches",
+        Weight::Wall | Weight::Tax | Weight::Critical => "us",
+    }
+}
+
+fn subtitle(flame: &Flame<'_>) -> String {
+    let wanted = &flame.wanted;
+    let width = match wanted.weight {
+        Weight::Wall => "wall time of processes in microseconds, without that of their children",
+        Weight::Tax => "launch tax in microseconds",
+        Weight::Count => "launches",
+        Weight::Critical => "time on the critical path in microseconds",
+    };
+    let phase = |phase: Phase| format!(", {} only", phase.name());
+    let upon = match wanted.stacking {
+        Stacking::Tree => "process upon process",
+        Stacking::Caller => "what was launched upon the functions that asked for it",
+    };
+    format!("width: {width}{}; {upon}", wanted.phase.map(phase).unwrap_or_default())
+}

@@ -1,0 +1,91 @@
+//! Where a launch was asked for, in its line.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use super::{hex_unless_text, text};
+use crate::analyze::Forest;
+use crate::analyze::callers::{Frame, Frames, Place};
+use crate::analyze::launch::Launch;
+
+/// The place that a report tells, and the whole chain from the innermost frame outwards: of the script where one is known,
+/// and then that of the interpreter's machine code apart.
+#[derive(Serialize)]
+pub(super) struct CallerObject<'a> {
+    language: Option<&'static str>,
+    file: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_hex: Option<String>,
+    line: Option<u32>,
+    function: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_hex: Option<String>,
+    stack: Vec<FrameObject<'a>>,
+    stack_truncated: bool,
+    native_stack: Vec<FrameObject<'a>>,
+    native_stack_truncated: bool,
+}
+
+impl<'a> CallerObject<'a> {
+    /// `None` when nothing is known. A chain may be known in which no frame is worth telling.
+    pub(super) fn of(forest: &Forest<'a>, launch: &Launch<'a>, place: Option<&'a Place>) -> Option<CallerObject<'a>> {
+        let (stack, stack_truncated) = stack_of(forest.frames(Some(launch.best_stack()?)));
+        let beside = launch.native_stack.filter(|_| launch.script_stack.is_some());
+        let (native_stack, native_stack_truncated) = stack_of(forest.frames(beside));
+        let file = place.and_then(|place| place.file.as_deref());
+        let function = place.and_then(|place| place.function.as_deref());
+        Some(CallerObject {
+            language: place.map(|place| place.language.name()),
+            file: file.map(text),
+            file_hex: file.and_then(hex_unless_text),
+            line: place.and_then(|place| place.line),
+            function: function.map(text),
+            function_hex: function.and_then(hex_unless_text),
+            stack,
+            stack_truncated,
+            native_stack,
+            native_stack_truncated,
+        })
+    }
+}
+
+fn stack_of(mut frames: Frames<'_>) -> (Vec<FrameObject<'_>>, bool) {
+    let stack = frames.by_ref().map(FrameObject::of).collect();
+    (stack, frames.is_truncated())
+}
+
+#[derive(Serialize)]
+struct FrameObject<'a> {
+    language: &'static str,
+    function: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_hex: Option<String>,
+    file: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_hex: Option<String>,
+    line: Option<u32>,
+    /// Of machine code only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    module: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_inlined: bool,
+}
+
+impl<'a> FrameObject<'a> {
+    fn of(frame: Frame<'a>) -> FrameObject<'a> {
+        FrameObject {
+            language: frame.language.name(),
+            function: frame.function.map(text),
+            function_hex: frame.function.and_then(hex_unless_text),
+            file: frame.file.map(text),
+            file_hex: frame.file.and_then(hex_unless_text),
+            line: frame.line,
+            module: frame.module.map(text),
+            address: frame.address,
+            is_inlined: frame.is_inlined,
+        }
+    }
+}

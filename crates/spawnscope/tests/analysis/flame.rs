@@ -1,0 +1,445 @@
+//! Flame graphs: what is as wide as what, what stands upon what, and that no name breaks their form.
+
+use proptest::prelude::*;
+use spawnscope::analyze::flame::{Flame, FlameError, MOST_LEVELS, Stacking, Wanted, Weight, flame};
+use spawnscope::analyze::phases::Phase;
+use spawnscope::analyze::{CriticalPath, Forest, critical_path};
+use spawnscope::event::{Language, LaunchId, Nanos};
+use spawnscope::present::flame::folded;
+use spawnscope::record::reader::{Recording, StackId};
+
+use crate::builder::{Builder, ROOT, Spans};
+use crate::serial::{Serial, timelines};
+
+const WALL: u64 = 100_000_000;
+const TREE: Wanted = Wanted {
+    weight: Weight::Wall,
+    stacking: Stacking::Tree,
+    phase: None,
+};
+const CALLER: Wanted = Wanted {
+    stacking: Stacking::Caller,
+    ..TREE
+};
+const GIT: Option<(&str, &[&str])> = Some(("/usr/bin/git", &["git", "status"]));
+
+fn stacked<'a>(
+    recording: &'a Recording,
+    forest: &Forest<'a>,
+    path: Option<&CriticalPath>,
+    wanted: Wanted,
+) -> Result<Flame<'a>, FlameError> {
+    flame(forest, path, |name| recording.texts.get(name), wanted)
+}
+
+fn folded_of(recording: &Recording, wanted: Wanted) -> String {
+    let forest = Forest::grow(recording);
+    folded(&stacked(recording, &forest, None, wanted).unwrap())
+}
+
+/// The weight of one stack, zero where there is none.
+fn weight_of(folded: &str, stack: &str) -> u64 {
+    let line = |line: &str| Some(line.strip_prefix(stack)?.strip_prefix(' ')?.parse::<u64>().unwrap());
+    folded.lines().filter_map(line).sum()
+}
+
+fn sum(folded: &str) -> u64 {
+    folded
+        .lines()
+        .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
+        .sum()
+}
+
+/// make, which runs sh, which runs git twice.
+fn building() -> Builder {
+    let mut builder = Builder::command("/usr/bin/make", &["make"], WALL);
+    let shell = Spans {
+        run: 20_000_000,
+        ..Spans::USUAL
+    };
+    let sh = builder.launch(ROOT, 10_000_000, &shell, Some(("/bin/sh", &["sh", "-c", "x"])));
+    builder.launch(sh, 15_000_000, &Spans::USUAL, GIT);
+    builder.launch(sh, 20_000_000, &Spans::USUAL, GIT);
+    builder
+}
+
+#[test]
+fn each_moment_of_a_serial_command_is_in_one_box() {
+    let folded = folded_of(&building().recording, TREE);
+    assert_eq!(sum(&folded), WALL / 1000);
+    assert_eq!(weight_of(&folded, "make;sh;git;load"), 800, "{folded}");
+    assert_eq!(weight_of(&folded, "make;sh;git;run"), 400, "{folded}");
+    let sh_alone = 20_000_000 - 2 * Spans::USUAL.total();
+    assert_eq!(weight_of(&folded, "make;sh;run"), sh_alone / 1000, "{folded}");
+    assert_eq!(
+        weight_of(&folded, "make;(unknown phase)"),
+        20,
+        "before its exec: the recorder's"
+    );
+}
+
+#[test]
+fn children_at_the_same_time_count_each() {
+    let mut builder = Builder::command("/usr/bin/make", &["make"], WALL);
+    let long = Spans {
+        run: 30_000_000,
+        ..Spans::USUAL
+    };
+    builder.launch(ROOT, 10_000_000, &long, GIT);
+    builder.launch(ROOT, 20_000_000, &long, GIT);
+    let folded = folded_of(&builder.recording, TREE);
+    assert_eq!(weight_of(&folded, "make;git;run"), 60_000);
+    let make: u64 = sum(&folded) - 2 * long.total() / 1000;
+    assert_eq!(make, (WALL - (long.total() + 10_000_000)) / 1000, "{folded}");
+}
+
+#[test]
+fn a_child_that_outlives_its_parent_takes_nothing_twice() {
+    let mut builder = building();
+    let late = Spans {
+        run: 500_000_000,
+        ..Spans::USUAL
+    };
+    builder.launch(ROOT, 90_000_000, &late, Some(("/usr/sbin/daemon", &["daemon"])));
+    let folded = folded_of(&builder.recording, TREE);
+    assert_eq!(sum(&folded), 90_000 + late.total() / 1000, "{folded}");
+}
+
+#[test]
+fn tax_leaves_the_work_out_and_a_phase_everything_else() {
+    let recording = building().recording;
+    let tax = folded_of(
+        &recording,
+        Wanted {
+            weight: Weight::Tax,
+            ..TREE
+        },
+    );
+    assert!(!tax.contains(";run "), "{tax}");
+    assert_eq!(weight_of(&tax, "make;sh;git;exec"), 600);
+    let load = folded_of(
+        &recording,
+        Wanted {
+            phase: Some(Phase::Load),
+            ..TREE
+        },
+    );
+    assert!(load.lines().all(|line| line.contains(";load ")), "{load}");
+    assert_eq!(sum(&load), 400 * 4);
+}
+
+#[test]
+fn launches_are_counted_by_their_way() {
+    let counted = |phase| {
+        let wanted = Wanted {
+            weight: Weight::Count,
+            phase,
+            ..TREE
+        };
+        folded_of(&building().recording, wanted)
+    };
+    assert_eq!(counted(None), "make 1\nmake;sh 1\nmake;sh;git 2\n");
+    assert_eq!(
+        counted(Some(Phase::Reap)),
+        "make;sh 1\nmake;sh;git 2\n",
+        "the recorder reaps the command"
+    );
+}
+
+#[test]
+fn the_critical_path_sums_to_the_wall() {
+    let mut serial = Serial::new();
+    for _ in 0..7 {
+        serial.launch(&Spans::USUAL, GIT);
+    }
+    serial.launch_sleeping(&Spans::USUAL, ("/bin/true", &["true"]), 9_000_000);
+    let (recording, slices) = serial.finish();
+    let forest = Forest::grow(&recording);
+    let timelines = timelines(&recording, &forest, &slices);
+    let wall = recording.info.wall.unwrap();
+    let path = critical_path(&forest, &timelines, wall).unwrap();
+    for stacking in [Stacking::Tree, Stacking::Caller] {
+        let wanted = Wanted {
+            weight: Weight::Critical,
+            stacking,
+            phase: None,
+        };
+        let found = stacked(&recording, &forest, Some(&path), wanted).unwrap();
+        assert_eq!(Nanos(found.total), wall);
+        let folded = folded(&found);
+        assert_eq!(sum(&folded), wall.0 / 1000);
+        assert!(weight_of(&folded, "(sleeping on purpose)") > 0, "{folded}");
+    }
+}
+
+#[test]
+fn callers_stand_between_who_launched_and_what_was_launched() {
+    let mut builder = Builder::command("/bin/bash", &["bash", "unpack.sh"], WALL);
+    let shell = Spans {
+        run: 5_000_000,
+        ..Spans::USUAL
+    };
+    let fork = builder.launch(ROOT, 1_000_000, &shell, None);
+    let child = builder.launch(fork, 2_000_000, &Spans::USUAL, GIT);
+    let inner = builder.line(Language::Bash, "/x/unpack.sh", 14, "relocate");
+    let outer = builder.line(Language::Bash, "/x/unpack.sh", 30, "");
+    builder.called(fork, &[inner, outer]);
+    builder.called(child, &[inner, outer]);
+    let helper = builder.launch(child, 2_500_000, &Spans::USUAL, Some(("/usr/lib/helper", &["helper"])));
+    for address in [0x10, 0x20] {
+        let frames = [
+            builder.code("/usr/bin/git", "start_command", address),
+            builder.code("/usr/bin/git", "", 0x99),
+        ];
+        builder.called(helper, &frames);
+    }
+    let counted = Wanted {
+        weight: Weight::Count,
+        ..CALLER
+    };
+    let folded = folded_of(&builder.recording, counted);
+    let chain = "bash;unpack.sh:30;relocate unpack.sh:14;(bash)";
+    assert_eq!(
+        weight_of(&folded, &format!("{chain};git")),
+        1,
+        "a copy has its callers below it: {folded}"
+    );
+    assert_eq!(
+        weight_of(&folded, &format!("{chain};git;git+0x99;start_command;helper")),
+        1,
+        "{folded}"
+    );
+    assert_eq!(sum(&folded), 4);
+}
+
+#[test]
+fn calls_of_one_function_are_one_box_and_lost_callers_are_marked() {
+    let mut builder = Builder::command("/usr/bin/make", &["make"], WALL);
+    for number in 0..3u64 {
+        let launch = builder.launch(ROOT, number * 3_000_000, &Spans::USUAL, GIT);
+        let frame = builder.code("/usr/bin/make", "child_execute_job", 0x10 + number);
+        let stack = builder.called(launch, &[frame]);
+        builder.recording.stacks[stack.0 as usize].is_truncated = number == 2;
+    }
+    let counted = Wanted {
+        weight: Weight::Count,
+        ..CALLER
+    };
+    let folded = folded_of(&builder.recording, counted);
+    assert_eq!(weight_of(&folded, "make;child_execute_job;git"), 2, "{folded}");
+    assert_eq!(
+        weight_of(&folded, "make;(callers unknown);child_execute_job;git"),
+        1,
+        "{folded}"
+    );
+}
+
+#[test]
+fn what_cannot_be_drawn_is_said() {
+    let mut recording = building().recording;
+    let forest = Forest::grow(&recording);
+    let critical = Wanted {
+        weight: Weight::Critical,
+        ..TREE
+    };
+    assert_eq!(
+        stacked(&recording, &forest, None, critical).unwrap_err(),
+        FlameError::NoPath
+    );
+    let nothing = Wanted {
+        weight: Weight::Tax,
+        phase: Some(Phase::Run),
+        ..TREE
+    };
+    let refused = stacked(&recording, &forest, None, nothing).unwrap_err();
+    assert!(refused.to_string().contains("`run`"), "{refused}");
+    recording.launches.clear();
+    let forest = Forest::grow(&recording);
+    assert_eq!(
+        stacked(&recording, &forest, None, TREE).unwrap_err(),
+        FlameError::NoLaunch
+    );
+}
+
+#[test]
+fn chains_without_end_are_cut() {
+    let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
+    let mut parent = ROOT;
+    for number in 0..20_000 {
+        parent = builder.launch(parent, number * 1_000, &Spans::USUAL, GIT);
+    }
+    let counted = Wanted {
+        weight: Weight::Count,
+        ..TREE
+    };
+    let forest = Forest::grow(&builder.recording);
+    let found = stacked(&builder.recording, &forest, None, counted).unwrap();
+    assert_eq!((found.nodes.len() as u32, found.total), (MOST_LEVELS + 1, 20_001));
+    assert_eq!(sum(&folded(&found)), 20_001);
+}
+
+#[cfg(feature = "flame")]
+fn svg_of(recording: &Recording, wanted: Wanted) -> String {
+    let forest = Forest::grow(recording);
+    let found = stacked(recording, &forest, None, wanted).unwrap();
+    String::from_utf8(spawnscope::present::flame::svg(&found, "a title; <b>\u{1b}").unwrap()).unwrap()
+}
+
+#[cfg(feature = "flame")]
+#[test]
+fn the_picture_has_a_box_for_each_stack_with_its_figures() {
+    let svg = svg_of(&building().recording, TREE);
+    assert!(
+        svg.contains("<title>git (2,300 us, 2.30%)</title>"),
+        "equal siblings are one box"
+    );
+    assert!(svg.contains("<title>load (800 us, 0.80%)</title>"), "{svg}");
+    assert!(svg.contains("<title>all (100,000 us, 100%)</title>"));
+    assert!(svg.contains("a title; &lt;b&gt;\\x1b</text>"));
+    assert!(svg.contains("wall time of processes in microseconds"));
+}
+
+#[cfg(feature = "flame")]
+#[test]
+fn a_program_with_a_phases_name_has_not_its_colour() {
+    let mut builder = Builder::command("/usr/bin/make", &["make"], WALL);
+    builder.launch(ROOT, 10_000_000, &Spans::USUAL, Some(("/opt/load", &["load"])));
+    let svg = svg_of(&builder.recording, TREE);
+    let fills: Vec<&str> = svg
+        .split("<title>load (")
+        .skip(1)
+        .map(|rest| rest.split("fill=\"").nth(1).unwrap().split('"').next().unwrap())
+        .collect();
+    assert_eq!(fills.len(), 3, "two phases and a program");
+    assert_eq!(
+        fills.iter().filter(|fill| **fill == "rgb(95,196,201)").count(),
+        2,
+        "{fills:?}"
+    );
+}
+
+/// A recording whose names are all the same bytes.
+fn named(name: &[u8]) -> Recording {
+    let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
+    let mut child = LaunchId(0);
+    for start in [1_000_000, 5_000_000] {
+        child = builder.launch(ROOT, start, &Spans::USUAL, None);
+        builder.exec_at(
+            child,
+            name,
+            &[name],
+            [start + 180_000, start + 480_000, start + 500_000],
+        );
+    }
+    let name = builder.text(name);
+    let mut frame = builder.line(Language::Bash, "", 14, "x");
+    (frame.file, frame.function) = (Some(name), Some(name));
+    builder.called(child, &[frame]);
+    builder.recording.info.command = vec![builder.recording.texts.get(name).to_vec()];
+    builder.recording
+}
+
+#[cfg(feature = "flame")]
+fn assert_sound_svg(recording: &Recording, wanted: Wanted) {
+    let svg = svg_of(recording, wanted);
+    let is_xml =
+        |character: char| matches!(character, '\n' | '\t' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+    assert!(svg.chars().all(is_xml), "{svg:?}");
+    for (open, close) in [("<g>", "</g>"), ("<title>", "</title>"), ("<text", "</text>")] {
+        let boxes = svg.split("id=\"frames\"").nth(1).unwrap();
+        assert_eq!(boxes.matches(open).count(), boxes.matches(close).count());
+    }
+}
+
+#[cfg(not(feature = "flame"))]
+fn assert_sound_svg(_: &Recording, _: Wanted) {}
+
+fn assert_sound(recording: &Recording) {
+    for wanted in [TREE, CALLER] {
+        let folded = folded_of(recording, wanted);
+        let total = if wanted.stacking == Stacking::Tree {
+            WALL / 1000
+        } else {
+            sum(&folded)
+        };
+        assert_eq!(sum(&folded), total, "{folded}");
+        assert!(
+            !folded
+                .chars()
+                .any(|character| character.is_control() && character != '\n'),
+            "{folded:?}"
+        );
+        for line in folded.lines() {
+            let (stack, _) = line.rsplit_once(' ').unwrap();
+            let bottom = stack.split(';').next().unwrap();
+            assert_eq!(bottom, "bash", "{folded:?}");
+            assert!(stack.split(';').all(|name| !name.trim().is_empty()), "{folded:?}");
+            let last = stack.rsplit(' ').next().unwrap();
+            assert!(
+                !stack.contains(' ') || last.parse::<f64>().is_err(),
+                "a second weight: {line:?}"
+            );
+        }
+        assert_sound_svg(recording, wanted);
+    }
+}
+
+#[test]
+fn no_name_breaks_the_form() {
+    let names: [&[u8]; 13] = [
+        b"a;b",
+        b"a\nb 7",
+        b"\x1b[2J\x07",
+        b"\xff\xfe;\x80",
+        "\u{202e}cod\u{fffe}\u{ffff}".as_bytes(),
+        b"",
+        b" ",
+        b"# 5",
+        b"7",
+        b"a 7.5",
+        b"--",
+        b"]]></script><b onload=\"x\">&amp;'",
+        b"x_[k]",
+    ];
+    for name in names {
+        assert_sound(&named(name));
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_name_at_all_breaks_the_form(name in proptest::collection::vec(1u8.., 0..30)) {
+        assert_sound(&named(&name));
+    }
+
+    #[test]
+    fn boxes_sum_to_what_was_lived(lives in proptest::collection::vec((0usize..20, 0u64..50_000_000, 0u64..30_000_000), 0..20)) {
+        let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
+        let mut launches = vec![ROOT];
+        for (parent, start, run) in lives {
+            let spans = Spans { run, ..Spans::USUAL };
+            let parent = launches[parent % launches.len()];
+            launches.push(builder.launch(parent, start, &spans, GIT));
+        }
+        let recording = builder.recording;
+        let forest = Forest::grow(&recording);
+        let found = stacked(&recording, &forest, None, TREE).unwrap();
+        let lived: u64 = forest.launches.iter().map(|launch| launch.total(forest.end).unwrap().0).sum();
+        prop_assert!(found.total <= lived);
+        prop_assert!(found.total >= WALL, "the command lives all the time, or a child of it in its place");
+        let caller = stacked(&recording, &forest, None, CALLER).unwrap();
+        prop_assert_eq!(caller.total, found.total);
+    }
+}
+
+#[test]
+fn a_damaged_chain_ends() {
+    let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
+    let child = builder.launch(ROOT, 0, &Spans::USUAL, GIT);
+    builder.row(child).script_stack = Some(StackId(77));
+    let counted = Wanted {
+        weight: Weight::Count,
+        ..CALLER
+    };
+    assert_eq!(folded_of(&builder.recording, counted), "bash 1\nbash;git 1\n");
+}
