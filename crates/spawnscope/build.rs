@@ -21,7 +21,8 @@ mod ebpf {
     }
 
     fn generate_header(header: &Path) {
-        let files = ["wire.rs", "wire/python.rs"].map(|file| Path::new(SOURCES).join(file));
+        let files = ["wire.rs", "wire/python.rs", "wire/scripts.rs", "wire/stacks.rs"]
+            .map(|file| Path::new(SOURCES).join(file));
         let texts = files
             .each_ref()
             .map(|file| std::fs::read_to_string(file).expect("the wire format is there"));

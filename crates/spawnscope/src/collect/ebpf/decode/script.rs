@@ -111,14 +111,13 @@ mod tests {
     }
 
     fn places(chain: &Chain) -> Vec<(Option<&str>, Option<u32>, Option<&str>)> {
-        let text = |bytes| std::str::from_utf8(bytes).unwrap();
-        let place = |frame| {
-            let Frame {
-                file, line, function, ..
-            } = frame;
-            (file.as_deref().map(text), *line, function.as_deref().map(text))
-        };
-        chain.frames.iter().map(place).collect()
+        fn text(bytes: &Option<Vec<u8>>) -> Option<&str> {
+            bytes.as_deref().map(|bytes| std::str::from_utf8(bytes).unwrap())
+        }
+        let frames = chain.frames.iter();
+        frames
+            .map(|frame| (text(&frame.file), frame.line, text(&frame.function)))
+            .collect()
     }
 
     #[test]

@@ -1,0 +1,73 @@
+//! The part of the wire format that tells where in its machine code a thread launches: mappings, registers, copied stacks.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::WireHeader;
+
+/// An executable mapping of the process (`header.launch`). The components of its file's path (innermost first, each
+/// ended by NUL) follow.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireMapping {
+    pub header: WireHeader,
+    /// All mappings with the same number were there at the same time.
+    pub image: u64,
+    pub start: u64,
+    pub end: u64,
+    /// Where in the file, in bytes.
+    pub offset: u64,
+    /// 0: no file.
+    pub inode: u64,
+    /// When the file was written to, in nanoseconds since 1970.
+    pub modified: u64,
+    pub device: u32,
+    pub pid: u32,
+    pub path_bytes: u32,
+    /// Whether the path's root was reached.
+    pub complete: u32,
+}
+
+/// General registers as x86-64 Linux saves them (struct pt_regs).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireRegisters {
+    pub r15: u64,
+    pub r14: u64,
+    pub r13: u64,
+    pub r12: u64,
+    pub bp: u64,
+    pub bx: u64,
+    pub r11: u64,
+    pub r10: u64,
+    pub r9: u64,
+    pub r8: u64,
+    pub ax: u64,
+    pub cx: u64,
+    pub dx: u64,
+    pub si: u64,
+    pub di: u64,
+    pub orig_ax: u64,
+    pub ip: u64,
+    pub cs: u64,
+    pub flags: u64,
+    pub sp: u64,
+    pub ss: u64,
+}
+
+/// Where in its code a thread asked for the launch (`header.launch`). Kernel return addresses (innermost first), then the
+/// stack from `registers.sp` upwards follow, with the lengths given here.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireStack {
+    pub header: WireHeader,
+    /// Which mappings were there; 0: those were not told.
+    pub image: u64,
+    /// Where exec put the stack of the process's first thread: tells one program of a process from the next.
+    pub start_stack: u64,
+    pub registers: WireRegisters,
+    /// The process that asked.
+    pub pid: u32,
+    pub kernel_bytes: u32,
+    pub user_bytes: u32,
+    pub reserved: u32,
+}
