@@ -310,7 +310,7 @@ fn replaced() {
 }
 
 fn broken_tables() {
-    let patterns: [fn(usize) -> u8; 3] = [|_| 0, |_| 0xff, |place| (place * 7919 >> 3) as u8];
+    let patterns: [fn(usize) -> u8; 3] = [|_| 0, |_| 0xff, |place| ((place * 7919) >> 3) as u8];
     for pattern in patterns {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let program = copy("callers", directory.path());

@@ -46,7 +46,7 @@ fn mapped(mapping: &WireMapping, rest: &[u8]) -> Option<Told> {
 
 fn copied(stack: &WireStack, rest: &[u8]) -> Option<Told> {
     let after_kernel = rest.get(stack.kernel_bytes as usize..)?;
-    Some(Told::Stack(CopiedStack {
+    Some(Told::Stack(Box::new(CopiedStack {
         at: Nanos(stack.header.at),
         launch: LaunchId(stack.header.launch),
         task: TaskId(stack.header.task),
@@ -55,7 +55,7 @@ fn copied(stack: &WireStack, rest: &[u8]) -> Option<Told> {
         pid: pid(stack.pid),
         registers: registers(&stack.registers),
         bytes: after_kernel.get(..stack.user_bytes as usize)?.to_vec(),
-    }))
+    })))
 }
 
 /// In the order in which DWARF numbers them.

@@ -34,7 +34,7 @@ pub(super) enum Told {
     /// One of an image's executable mappings; all come before the stacks that need them.
     Mapping { image: ImageId, pid: Pid, mapping: Mapping },
     /// A stack.
-    Stack(CopiedStack),
+    Stack(Box<CopiedStack>),
     /// Not by the collector: the file of a mapping that comes next.
     File { id: FileId, file: File },
 }

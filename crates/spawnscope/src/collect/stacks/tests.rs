@@ -48,7 +48,7 @@ fn own_pid() -> Pid {
 }
 
 fn chain(worker: &mut Worker, stack: CopiedStack) -> Arc<Chain> {
-    match worker.take(Told::Stack(stack)).unwrap().kind {
+    match worker.take(Told::Stack(Box::new(stack))).unwrap().kind {
         EventKind::Called(chain) => chain,
         other => panic!("{other:?}"),
     }
@@ -138,7 +138,7 @@ fn time_of_unwinding() {
     println!("the first stack: {:?}", start.elapsed());
     let start = Instant::now();
     for _ in 0..STACKS {
-        worker.take(Told::Stack(told.clone())).unwrap();
+        worker.take(Told::Stack(Box::new(told.clone()))).unwrap();
     }
     println!("{STACKS} more: {:?} each, of {frames} frames", start.elapsed() / STACKS);
 }

@@ -108,8 +108,10 @@ impl Default for Walker {
 
 /// What one step came to.
 enum Step {
-    /// The registers of the caller; whether it was calling, not interrupted.
-    Caller(Registers, bool),
+    /// The registers are now the caller's, which was calling, or else interrupted.
+    Caller {
+        was_calling: bool,
+    },
     /// There is no caller.
     Outermost,
     Unknown,
@@ -132,16 +134,16 @@ impl Walker {
                 .places
                 .push(place(mapping, module.as_deref(), address, is_return));
             let step = match (&module, &mapping.file) {
-                (Some(module), _) => self.step(&registers, memory, module, walked.places.last()),
-                (None, None) => step_by_frame_pointer(&registers, memory),
+                (Some(module), _) => self.step(&mut registers, memory, module, walked.places.last()),
+                (None, None) => step_by_frame_pointer(&mut registers, memory),
                 (None, Some(_)) => Step::Unknown,
             };
             let step = match step {
-                Step::Unknown if walked.places.len() == 1 => step_from_call(&registers, memory, modules),
+                Step::Unknown if walked.places.len() == 1 => step_from_call(&mut registers, memory, modules),
                 step => step,
             };
             match step {
-                Step::Caller(of_caller, was_calling) => (registers, is_return) = (of_caller, was_calling),
+                Step::Caller { was_calling } => is_return = was_calling,
                 Step::Outermost => return walked,
                 Step::Unknown => break,
             }
@@ -150,7 +152,7 @@ impl Walker {
         walked
     }
 
-    fn step(&mut self, registers: &Registers, memory: &Memory, module: &Module, place: Option<&Place>) -> Step {
+    fn step(&mut self, registers: &mut Registers, memory: &Memory, module: &Module, place: Option<&Place>) -> Step {
         let Some(place) = place else {
             return Step::Unknown;
         };
@@ -184,7 +186,7 @@ fn place(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: bo
     }
 }
 
-fn follow(rule: &Rule, tables: &Tables, registers: &Registers, memory: &Memory) -> Step {
+fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memory) -> Step {
     let return_rule = rule.registers.iter().find(|(register, _)| *register == X86_64::RA);
     if matches!(return_rule, None | Some((_, RegisterRule::Undefined))) {
         return Step::Outermost;
@@ -210,12 +212,15 @@ fn follow(rule: &Rule, tables: &Tables, registers: &Registers, memory: &Memory) 
     if caller.get(X86_64::RA).is_none() || caller == *registers {
         return Step::Unknown;
     }
-    Step::Caller(caller, !rule.is_signal)
+    *registers = caller;
+    Step::Caller {
+        was_calling: !rule.is_signal,
+    }
 }
 
 /// Code that a process makes at run time has no tables, and keeps frame pointers for its debuggers. It is believed as far
 /// as it leads upwards into code.
-fn step_by_frame_pointer(registers: &Registers, memory: &Memory) -> Step {
+fn step_by_frame_pointer(registers: &mut Registers, memory: &Memory) -> Step {
     let (Some(pointer), Some(stack)) = (registers.get(X86_64::RBP), registers.get(X86_64::RSP)) else {
         return Step::Unknown;
     };
@@ -228,16 +233,16 @@ fn step_by_frame_pointer(registers: &Registers, memory: &Memory) -> Step {
     if pointer < stack || memory.image.find(returns_to.saturating_sub(1)).is_none() {
         return Step::Unknown;
     }
-    let mut caller = Registers([None; 17]);
-    caller.set(X86_64::RBP, Some(saved));
-    caller.set(X86_64::RSP, Some(pointer + 16));
-    caller.set(X86_64::RA, Some(returns_to));
-    Step::Caller(caller, true)
+    *registers = Registers([None; 17]);
+    registers.set(X86_64::RBP, Some(saved));
+    registers.set(X86_64::RSP, pointer.checked_add(16));
+    registers.set(X86_64::RA, Some(returns_to));
+    Step::Caller { was_calling: true }
 }
 
 /// glibc's `clone` ends its table's entry before its system call, since it would be wrong in the child. Functions that small
 /// have nothing on the stack but where they return to: believed if that is behind a call.
-fn step_from_call(registers: &Registers, memory: &Memory, modules: &mut Modules) -> Step {
+fn step_from_call(registers: &mut Registers, memory: &Memory, modules: &mut Modules) -> Step {
     let stack = registers.stack_pointer();
     let returns_to = memory.read(stack).filter(|&address| address > 0);
     let is_behind_call = |address: u64| {
@@ -248,10 +253,9 @@ fn step_from_call(registers: &Registers, memory: &Memory, modules: &mut Modules)
     if returns_to.and_then(is_behind_call) != Some(true) {
         return Step::Unknown;
     }
-    let mut caller = registers.clone();
-    caller.set(X86_64::RSP, stack.checked_add(8));
-    caller.set(X86_64::RA, returns_to);
-    Step::Caller(caller, true)
+    registers.set(X86_64::RSP, stack.checked_add(8));
+    registers.set(X86_64::RA, returns_to);
+    Step::Caller { was_calling: true }
 }
 
 /// Evaluates the rules of one place.
