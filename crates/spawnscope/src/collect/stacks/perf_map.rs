@@ -43,11 +43,9 @@ impl PerfMaps {
     /// must still be there: the file is read through its own view of /tmp.
     pub(super) fn name(&mut self, pid: Pid, start_stack: u64, address: u64) -> Option<Vec<u8>> {
         let path = || {
-            Some(format!(
-                "/proc/{}/root/tmp/perf-{}.map",
-                pid.0,
-                pid_in_its_namespace(pid)?
-            ))
+            let own = pid_in_its_namespace(pid)?;
+            let root = format!("/proc/{}/root", pid.0);
+            Some(format!("{root}/tmp/perf-{own}.map"))
         };
         let key = (pid, start_stack);
         if let Some(name) = self.known.get(&key).and_then(|map| map.name(address)) {
