@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 use super::files::pid_in_its_namespace;
 use super::recent::Recent;
@@ -42,16 +43,12 @@ impl PerfMaps {
     /// The name of the code at `address` of a process, which `start_stack` tells from a later one with its pid. The process
     /// must still be there: the file is read through its own view of /tmp.
     pub(super) fn name(&mut self, pid: Pid, start_stack: u64, address: u64) -> Option<Vec<u8>> {
-        let path = || {
-            let own = pid_in_its_namespace(pid)?;
-            let root = format!("/proc/{}/root", pid.0);
-            Some(format!("{root}/tmp/perf-{own}.map"))
-        };
         let key = (pid, start_stack);
         if let Some(name) = self.known.get(&key).and_then(|map| map.name(address)) {
             return Some(name);
         }
-        let path = path()?;
+        let root = PathBuf::from(format!("/proc/{}/root", pid.0));
+        let path = root.join(format!("tmp/perf-{}.map", pid_in_its_namespace(pid)?));
         let found = fs::metadata(&path).ok().filter(|found| found.is_file())?;
         let is_old = self.known.get(&key).is_some_and(|map| map.file_bytes == found.size());
         if is_old || found.size() > MOST_BYTES {
