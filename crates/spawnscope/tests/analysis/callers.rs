@@ -47,7 +47,7 @@ fn a_script_tells_its_innermost_line_and_function() {
             ..builder.line(Language::Bash, "", 3, "")
         }]
     };
-    assert_eq!(label_of(text, Detail::Line).unwrap(), "line 3");
+    assert_eq!(label_of(text, Detail::Line).unwrap(), "bash line 3", "as of bash -c");
 }
 
 #[test]

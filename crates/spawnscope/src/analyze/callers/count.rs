@@ -35,9 +35,9 @@ impl Callers {
         let mut callers = Callers::default();
         let mut known: HashMap<Place, u32> = HashMap::new();
         // Many launches have the same chain, and chains the same place.
-        let mut by_chain: HashMap<(Option<StackId>, Option<StackId>), Option<u32>> = HashMap::new();
+        let mut by_chain: HashMap<(Option<StackId>, Option<StackId>, &[u8]), Option<u32>> = HashMap::new();
         for launch in &forest.launches {
-            let chain = (launch.script_stack, launch.native_stack);
+            let chain = (launch.script_stack, launch.native_stack, launch.birth_command.name);
             let place = *by_chain.entry(chain).or_insert_with(|| {
                 let place = Place::of(forest, launch, detail)?;
                 Some(*known.entry(place).or_insert_with_key(|place| {
