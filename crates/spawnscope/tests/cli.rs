@@ -263,7 +263,7 @@ fn an_export_never_destroys_a_recording() {
 }
 
 #[test]
-fn a_flame_graph_goes_where_it_is_sent() {
+fn folded_stacks_are_as_before() {
     let sample = Sample::new();
     let path = sample.path();
     let path = path.to_str().unwrap();
@@ -271,6 +271,14 @@ fn a_flame_graph_goes_where_it_is_sent() {
     assert_data_eq!(folded.as_str(), golden("two_launches/flame.folded").raw());
     let critical = stdout(&["flame", "--folded", "--weight", "critical", "--by", "caller", path]);
     assert_data_eq!(critical, golden("two_launches/flame_critical.folded").raw());
+}
+
+#[cfg(feature = "flame")]
+#[test]
+fn a_picture_goes_to_its_file_or_off_a_terminal_to_the_output() {
+    let sample = Sample::new();
+    let path = sample.path();
+    let path = path.to_str().unwrap();
     let svg = sample.folder.path().join("out.svg");
     assert_eq!(
         stdout(&["flame", "--title", "mine", "-o", svg.to_str().unwrap(), path]),

@@ -50,7 +50,7 @@ enum Key<'a> {
     UnknownPlace(Command<'a>),
 }
 
-/// Groups all launches, those with the largest tax first.
+/// Groups all launches, the dearest group first.
 pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupBy) -> Vec<Group> {
     let lines = Callers::find(forest, Detail::Line);
     let functions = match group_by {
@@ -86,7 +86,7 @@ pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by:
         }
     };
     let mut groups: Vec<Group> = members.iter().zip(inclusive).map(group).collect();
-    groups.sort_by(|a, b| (Reverse(rank(a)), &a.label).cmp(&(Reverse(rank(b)), &b.label)));
+    groups.sort_by(|a, b| (Reverse(rank(a, group_by)), &a.label).cmp(&(Reverse(rank(b, group_by)), &b.label)));
     groups
 }
 
@@ -196,6 +196,13 @@ fn critical_below(forest: &Forest<'_>, path: &CriticalPath) -> Vec<Nanos> {
     sums
 }
 
-fn rank(group: &Group) -> (Option<Nanos>, Nanos, u64) {
-    (group.sums.tax, group.sums.total, group.sums.count)
+/// Programs come by their tax; lines by what they hold up with all that they launched.
+fn rank(group: &Group, group_by: GroupBy) -> (Option<Nanos>, Nanos, u64) {
+    let sums = &group.sums;
+    match group_by {
+        GroupBy::Command | GroupBy::Parent => (sums.tax, sums.total, sums.count),
+        // All the wall is the command's: it would come first always, and say nothing.
+        GroupBy::Line | GroupBy::Caller if group.label == THE_COMMAND => (None, Nanos(0), 0),
+        GroupBy::Line | GroupBy::Caller => (group.inclusive.critical, group.inclusive.total, sums.count),
+    }
 }

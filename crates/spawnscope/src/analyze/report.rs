@@ -66,7 +66,7 @@ pub struct Report {
     pub advices: Advices,
     /// What `groups` are.
     pub group_by: GroupBy,
-    /// One entry for each row of the table, the largest launch tax first.
+    /// One entry for each row of the table, the dearest first: by launch tax, lines by time on the critical path.
     pub groups: Vec<Group>,
     /// Programs looked for in vain along PATH.
     pub path_searches: PathSearches,

@@ -20,10 +20,10 @@ pub enum Constant {
     CowFault,
     /// The same after the child has ended, or executed a program: nothing is copied.
     ReuseFault,
-    /// How much longer a system call takes while there is a recording.
-    RecordedCall,
     /// One CPUID instruction, which a hypervisor answers where there is one.
     Cpuid,
+    /// How much longer a system call takes while there is a recording.
+    RecordedCall,
 }
 
 impl Constant {
@@ -37,8 +37,8 @@ impl Constant {
         Constant::PageFree,
         Constant::CowFault,
         Constant::ReuseFault,
-        Constant::RecordedCall,
         Constant::Cpuid,
+        Constant::RecordedCall,
     ];
 
     /// The word that stands for it in a recording.

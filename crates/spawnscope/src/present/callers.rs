@@ -13,13 +13,14 @@ use crate::analyze::report::Report;
 /// Programs that a row names.
 const MOST_PROGRAMS: usize = 2;
 
-/// A place as a JSON object: what is not known of it is `null`.
+/// A place as a JSON object: what is not known of it is `null`, and so is `program` beside a file.
 pub(super) fn value(place: &Place) -> Value {
     let mut object = Map::new();
     insert_or_null(&mut object, "file", place.file.as_deref());
     object.insert("line".into(), place.line.into());
     insert_or_null(&mut object, "function", place.function.as_deref());
     insert_or_null(&mut object, "module", place.module.as_deref());
+    insert_or_null(&mut object, "program", place.program.as_deref());
     object.insert("language".into(), place.language.name().into());
     Value::Object(object)
 }

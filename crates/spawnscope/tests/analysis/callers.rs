@@ -47,7 +47,7 @@ fn a_script_tells_its_innermost_line_and_function() {
             ..builder.line(Language::Bash, "", 3, "")
         }]
     };
-    assert_eq!(label_of(text, Detail::Line).unwrap(), "line 3");
+    assert_eq!(label_of(text, Detail::Line).unwrap(), "bash line 3", "as of bash -c");
 }
 
 #[test]
@@ -247,6 +247,9 @@ fn a_line_has_its_share_of_the_wall() {
         Some(path.sum()),
         "with all that it launched"
     );
+    let order: Vec<&[u8]> = found.groups.iter().map(|group| group.label.as_slice()).collect();
+    let lines: [&[u8]; 3] = [b"unpack.sh:14 in relocate()", b"unpack.sh:20", b"(the command itself)"];
+    assert_eq!(order, lines, "the command is no line");
     let parsed: Value = serde_json::from_str(&json::render(&found)).unwrap();
     let row = &parsed["commands"][0];
     assert_eq!(parsed["by"], "line");

@@ -19,6 +19,9 @@ pub struct Callers {
     of_launch: Vec<Asked>,
 }
 
+/// What a place is found from: both chains, and the program that ran the script.
+type Chains<'a> = (Option<StackId>, Option<StackId>, &'a [u8]);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     /// The recorder asked for the command, and nobody for what existed before.
@@ -35,9 +38,9 @@ impl Callers {
         let mut callers = Callers::default();
         let mut known: HashMap<Place, u32> = HashMap::new();
         // Many launches have the same chain, and chains the same place.
-        let mut by_chain: HashMap<(Option<StackId>, Option<StackId>), Option<u32>> = HashMap::new();
+        let mut by_chain: HashMap<Chains<'_>, Option<u32>> = HashMap::new();
         for launch in &forest.launches {
-            let chain = (launch.script_stack, launch.native_stack);
+            let chain = (launch.script_stack, launch.native_stack, launch.birth_command.name);
             let place = *by_chain.entry(chain).or_insert_with(|| {
                 let place = Place::of(forest, launch, detail)?;
                 Some(*known.entry(place).or_insert_with_key(|place| {

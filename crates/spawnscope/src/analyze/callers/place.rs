@@ -30,6 +30,8 @@ pub struct Place {
     pub module: Option<Vec<u8>>,
     /// Where in that file, when no function is known.
     pub address: Option<u64>,
+    /// The program that ran the script, where no file says which script it was.
+    pub program: Option<Vec<u8>>,
     /// Whether another file of the recording has the same base name, so that text gives the whole path.
     pub(super) has_namesake: bool,
 }
@@ -81,10 +83,10 @@ impl Place {
     pub fn of(forest: &Forest<'_>, launch: &Launch<'_>, detail: Detail) -> Option<Place> {
         let script = in_script(forest.frames(launch.script_stack));
         let frame = script.or_else(|| in_machine_code(&forest.frames(launch.native_stack)))?;
-        Some(Place::of_frame(&frame, detail))
+        Some(Place::of_frame(&frame, launch.birth_command.name, detail))
     }
 
-    fn of_frame(frame: &Frame<'_>, detail: Detail) -> Place {
+    fn of_frame(frame: &Frame<'_>, program: &[u8], detail: Detail) -> Place {
         let function = frame.function.filter(|function| *function != PYTHON_TOP_LEVEL);
         let has_name = function.is_some() || frame.file.is_some();
         Place {
@@ -94,6 +96,7 @@ impl Place {
             function: function.map(<[u8]>::to_vec),
             module: frame.module.map(<[u8]>::to_vec),
             address: frame.address.filter(|_| !has_name),
+            program: (frame.language.is_script() && frame.file.is_none()).then(|| program.to_vec()),
             has_namesake: false,
         }
     }
@@ -123,8 +126,8 @@ impl Place {
             (Some(file), Some(line)) => Some([file, format!(":{line}").as_bytes()].concat()),
             (Some(file), None) => Some(file.to_vec()),
             // A script that was given as an argument has no file.
-            (None, Some(line)) => Some(format!("line {line}").into_bytes()),
-            (None, None) => None,
+            (None, Some(line)) => Some([self.program.as_deref()?, format!(" line {line}").as_bytes()].concat()),
+            (None, None) => self.program.clone(),
         }
     }
 

@@ -24,27 +24,35 @@ const PHASES: [Color; 8] = [
 ];
 const RUN_QUEUE: Color = rgb(0xf5dc92);
 const UNKNOWN: Color = rgb(0xbcbcbc);
-/// Neighbours of one kind differ a little, always in the same way.
-const PROGRAMS: [Color; 5] = [
+/// The whole, below all boxes; inferno knows it by an empty name.
+const ALL: Color = rgb(0xd8d8d2);
+/// A name has its tint everywhere, and neighbours hardly ever the same.
+const PROGRAMS: [Color; 7] = [
     rgb(0xf3b27a),
-    rgb(0xeebf94),
-    rgb(0xf6a668),
-    rgb(0xe9b487),
-    rgb(0xf4c08a),
+    rgb(0xf5cb8c),
+    rgb(0xee9f78),
+    rgb(0xe8c39e),
+    rgb(0xf7ad52),
+    rgb(0xe9b9a0),
+    rgb(0xf0d8a4),
 ];
-const SCRIPTS: [Color; 5] = [
+const SCRIPTS: [Color; 7] = [
     rgb(0xa8cf9b),
-    rgb(0x9cc7a4),
-    rgb(0xb5d59a),
-    rgb(0x94c796),
-    rgb(0xadd0ad),
+    rgb(0x8cc3a0),
+    rgb(0xc4dd95),
+    rgb(0x9fd3b8),
+    rgb(0xb9d4a2),
+    rgb(0x84bf8a),
+    rgb(0xcfe3ab),
 ];
-const MACHINE_CODE: [Color; 5] = [
+const MACHINE_CODE: [Color; 7] = [
     rgb(0xa9bfd9),
-    rgb(0x9db7d6),
-    rgb(0xb4c6dc),
-    rgb(0xa3bbcf),
-    rgb(0xb0bfe0),
+    rgb(0x8fb0d8),
+    rgb(0xc3d0e6),
+    rgb(0x9cc4d6),
+    rgb(0xb3b8e0),
+    rgb(0x86a5cc),
+    rgb(0xcbd8e0),
 ];
 
 const fn rgb(value: u32) -> Color {
@@ -68,6 +76,7 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
         .map(|(node, text)| marked(&node.label, text))
         .collect();
     let mut colours = PaletteMap::default();
+    colours.insert("", ALL);
     for ((node, marked), text) in flame.nodes.iter().zip(&marked).zip(&texts) {
         colours.insert(marked, colour(&node.label, text));
     }
@@ -83,7 +92,7 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     options.flame_chart = true;
     let mut lines = Vec::new();
     each_line(flame, &texts, |stack, width| {
-        lines.push(folded_line(stack, width, &marked))
+        lines.push(folded_line(stack, width, &marked));
     });
     lines.reverse();
     let mut drawn = Vec::new();
@@ -104,7 +113,7 @@ fn marked(label: &Label<'_>, text: &str) -> String {
 }
 
 fn colour(label: &Label<'_>, text: &str) -> Color {
-    let tint = |colours: &[Color; 5]| colours[text.bytes().map(usize::from).sum::<usize>() % colours.len()];
+    let tint = |colours: &[Color; 7]| colours[hash(text) % colours.len()];
     match label {
         Label::Phase(phase) => PHASES[*phase as usize],
         Label::RunQueue => RUN_QUEUE,
@@ -113,6 +122,12 @@ fn colour(label: &Label<'_>, text: &str) -> Color {
         Label::Place(_) if kind(label) == Kind::Script => tint(&SCRIPTS),
         Label::Place(_) => tint(&MACHINE_CODE),
     }
+}
+
+/// FNV-1a: small, and the same in every run.
+fn hash(text: &str) -> usize {
+    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    text.bytes().fold(0x811c_9dc5, step) as usize
 }
 
 fn unit(weight: Weight) -> &'static str {
