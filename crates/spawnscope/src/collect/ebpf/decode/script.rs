@@ -112,13 +112,13 @@ mod tests {
 
     fn places(chain: &Chain) -> Vec<(Option<&str>, Option<u32>, Option<&str>)> {
         let text = |bytes| std::str::from_utf8(bytes).unwrap();
-        let place = |frame| {
-            let Frame {
-                file, line, function, ..
-            } = frame;
-            (file.as_deref().map(text), *line, function.as_deref().map(text))
-        };
-        chain.frames.iter().map(place).collect()
+        let frames = chain.frames.iter();
+        frames
+            .map(|frame| {
+                let [file, function] = [&frame.file, &frame.function].map(|name| name.as_deref().map(text));
+                (file, frame.line, function)
+            })
+            .collect()
     }
 
     #[test]
