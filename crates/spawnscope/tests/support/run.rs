@@ -189,7 +189,8 @@ impl Record {
             words.extend(traced.map(|word| word.as_ref().to_owned()));
         }
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]);
+        // Cargo's own search path, which has a folder for each of many crates, would be searched by every loader.
+        command.args(&words[1..]).env_remove("LD_LIBRARY_PATH");
         command
     }
 

@@ -111,12 +111,13 @@ mod tests {
     }
 
     fn places(chain: &Chain) -> Vec<(Option<&str>, Option<u32>, Option<&str>)> {
-        fn text(bytes: &Option<Vec<u8>>) -> Option<&str> {
-            bytes.as_deref().map(|bytes| std::str::from_utf8(bytes).unwrap())
-        }
+        let text = |bytes| std::str::from_utf8(bytes).unwrap();
         let frames = chain.frames.iter();
         frames
-            .map(|frame| (text(&frame.file), frame.line, text(&frame.function)))
+            .map(|frame| {
+                let [file, function] = [&frame.file, &frame.function].map(|name| name.as_deref().map(text));
+                (file, frame.line, function)
+            })
             .collect()
     }
 
