@@ -56,7 +56,7 @@ impl Interpreters {
             dash: Layouts::new(object, "dash_layouts")?,
         };
         for (executable, layout) in usual {
-            interpreters.put(executable, Some(layout))?;
+            interpreters.put(executable, Some(&layout))?;
         }
         Ok(interpreters)
     }
@@ -65,7 +65,7 @@ impl Interpreters {
     pub(super) fn meet(&mut self, met: &WireExecutableMet) -> Result<(), CollectError> {
         let pid = i32::try_from(met.pid).ok().filter(|&pid| pid != 0).map(Pid);
         match pid.and_then(|pid| open_executable(pid, &met.executable)) {
-            Some(file) => self.put(met.executable, callers::layout_of(&file, pid)),
+            Some(file) => self.put(met.executable, callers::layout_of(&file, pid).as_ref()),
             // It is gone, or runs something else by now: whoever runs that executable next is asked again.
             None => match self.executables.delete(met.executable.as_bytes()) {
                 Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
@@ -76,10 +76,10 @@ impl Interpreters {
         }
     }
 
-    fn put(&mut self, executable: WireExecutable, layout: Option<Layout>) -> Result<(), CollectError> {
+    fn put(&mut self, executable: WireExecutable, layout: Option<&Layout>) -> Result<(), CollectError> {
         let slot = match layout {
-            Some(Layout::Bash(layout)) => self.bash.slot(layout)?.map(|slot| (INTERPRETER_BASH, slot)),
-            Some(Layout::Dash(layout)) => self.dash.slot(layout)?.map(|slot| (INTERPRETER_DASH, slot)),
+            Some(Layout::Bash(layout)) => self.bash.slot(*layout)?.map(|slot| (INTERPRETER_BASH, slot)),
+            Some(Layout::Dash(layout)) => self.dash.slot(*layout)?.map(|slot| (INTERPRETER_DASH, slot)),
             None => None,
         };
         let (kind, layout) = slot.unwrap_or((INTERPRETER_NONE, 0));

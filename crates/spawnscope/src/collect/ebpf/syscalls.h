@@ -58,6 +58,9 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 		task->exit_group_entered = bpf_ktime_get_ns();
 		task->exit_group_cpu = cpu_time(task, task->exit_group_entered);
 		break;
+	case NR_fcntl:
+		dash_moves_file(task, regs);
+		break;
 	case NR_poll: case NR_ppoll: case NR_select: case NR_pselect6:
 		task->second_argument = regs->si;
 		break;

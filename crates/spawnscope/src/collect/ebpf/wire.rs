@@ -37,7 +37,7 @@ pub const KIND_SCRIPT_CALLED: u32 = 21;
 /// More than the last kind: the size of the table of losses.
 pub const KIND_END: u32 = 32;
 
-/// Most executables that are told apart.
+/// Most executables that are told apart at a time.
 pub const EXECUTABLES: u32 = 8192;
 /// Most layouts of each kind of interpreter.
 pub const LAYOUTS: u32 = 64;
@@ -516,6 +516,9 @@ pub struct WireTask {
     pub script_counted: u32,
     /// The line at or below which it must stand itself, until it was told.
     pub script_bound: u32,
+    /// How many files it has moved out of the way, as dash does with those that it reads commands from: two are many.
+    pub script_files: u32,
+    pub reserved: u32,
 }
 
 /// `flags` of a task: do not follow it, nor what it creates.

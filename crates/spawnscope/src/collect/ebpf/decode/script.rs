@@ -110,15 +110,20 @@ mod tests {
         chain(&called, &data)
     }
 
-    fn places(chain: &Chain) -> Vec<(Option<&str>, Option<u32>, Option<&str>)> {
+    type Place<'a> = (Option<&'a str>, Option<u32>, Option<&'a str>);
+
+    fn places(chain: &Chain) -> Vec<Place<'_>> {
         let text = |bytes| std::str::from_utf8(bytes).unwrap();
-        let place = |frame| {
-            let Frame {
-                file, line, function, ..
-            } = frame;
-            (file.as_deref().map(text), *line, function.as_deref().map(text))
-        };
-        chain.frames.iter().map(place).collect()
+        let frames = chain.frames.iter();
+        frames
+            .map(|frame| {
+                (
+                    frame.file.as_deref().map(text),
+                    frame.line,
+                    frame.function.as_deref().map(text),
+                )
+            })
+            .collect()
     }
 
     #[test]
