@@ -21,11 +21,14 @@ mod ebpf {
     }
 
     fn generate_header(header: &Path) {
-        let wire = Path::new(SOURCES).join("wire.rs");
-        let text = std::fs::read_to_string(&wire).expect("wire.rs is there");
+        let files = ["wire.rs", "wire/callers.rs"].map(|file| Path::new(SOURCES).join(file));
+        let text = files
+            .each_ref()
+            .map(|file| std::fs::read_to_string(file).expect("the wire format is there"));
         // cbindgen leaves out types that no C function takes, unless they are named.
         let structs = text
-            .lines()
+            .iter()
+            .flat_map(|text| text.lines())
             .filter_map(|line| line.strip_prefix("pub struct ")?.split([' ', '{']).next());
         let config = cbindgen::Config {
             language: cbindgen::Language::C,
@@ -38,9 +41,10 @@ mod ebpf {
             },
             ..cbindgen::Config::default()
         };
-        cbindgen::Builder::new()
+        files
+            .iter()
+            .fold(cbindgen::Builder::new(), cbindgen::Builder::with_src)
             .with_config(config)
-            .with_src(&wire)
             .generate()
             .expect("a C header from wire.rs")
             .write_to_file(header);

@@ -1,8 +1,9 @@
 //! The Debian Almquist shell: where it keeps the command that it executes. It exports nothing, so a copy of it is run once
-//! (`calibrate`), and what was found is kept for all of the same build. Read by `ebpf/dash.h`, which says what is read.
+//! (`calibrate`, `memory`), and what was found is kept for all of the same build. Read by `ebpf/dash.h`, which says what is read.
 
 mod cache;
 mod calibrate;
+mod memory;
 
 use std::fs::File;
 
