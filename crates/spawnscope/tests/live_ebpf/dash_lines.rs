@@ -1,5 +1,5 @@
 //! The lines of dash scripts that ask for launches: every shape in which dash forks, each with the place it must have. Dash keeps
-//! no callers, and of a function not the file: these are unknown, never guessed.
+//! no callers, and of a function not the file: what is not certain is unknown, never guessed.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ pub fn tests() -> Vec<LiveTest> {
             run: subshells,
         },
         LiveTest {
-            name: "dash_functions_have_their_line_but_no_file",
+            name: "dash_functions_have_a_file_while_only_one_was_read",
             needs: NEEDS,
             run: functions,
         },
@@ -153,7 +153,7 @@ f
         ("in_while", "main.sh:10"),
         ("in_group", "main.sh:13"),
         ("behind_group", "main.sh:14"),
-        ("quoted_in_f", "?:17 f < ..."),
+        ("quoted_in_f", "main.sh:17 f < ..."),
         ("quoted_in_subshell", "main.sh:21"),
         ("after_it", "main.sh:22"),
     ];
@@ -162,6 +162,7 @@ f
 
 fn functions() {
     let script = "\
+#!/bin/dash
 f() {
   @t in_f\"$1\"
 }
@@ -177,17 +178,25 @@ f 4 | @t behind_f
 set_() { set -- x y; @t in_set; }
 set_
 @t after
+eval 'h() { @t in_h; }'
+h
+. /dev/null
+f 5
 ";
     let truth = [
-        ("in_f1", "?:2 f < ..."),
-        ("in_f2", "?:2 f < ..."),
-        ("in_g", "?:8 g < ..."),
-        ("in_f3", "?:2 f < ..."),
-        ("in_f4", "?:2 f < ..."),
-        ("behind_f", "main.sh:12"),
+        ("in_f1", "main.sh:3 f < ..."),
+        ("in_f2", "main.sh:3 f < ..."),
+        ("in_g", "main.sh:9 g < ..."),
+        ("in_f3", "main.sh:3 f < ..."),
+        ("in_f4", "main.sh:3 f < ..."),
+        ("behind_f", "main.sh:13"),
         // Its name went with its parameters.
-        ("in_set", "?:13 < ..."),
-        ("after", "main.sh:15"),
+        ("in_set", "main.sh:14 < ..."),
+        ("after", "main.sh:16"),
+        // It came from a string.
+        ("in_h", "?:1 h < ..."),
+        // It might have come from what was read since.
+        ("in_f5", "?:3 f < ..."),
     ];
     expect(script, &[], &truth);
 }

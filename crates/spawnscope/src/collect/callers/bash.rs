@@ -7,6 +7,9 @@ use crate::collect::ebpf::wire::WireBash;
 /// What every bash says of itself: `@(#)Bash version 5.2.15(1) release GNU`.
 const VERSION: &[u8] = b"@(#)Bash version ";
 
+/// Bash has a fifth of this.
+const MOST_CONSTANTS: u64 = 1 << 20;
+
 const SYMBOLS: [&str; 12] = [
     "line_number",
     "global_variables",
@@ -29,7 +32,7 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
     let address = |name: &str| symbol(name).map(|symbol: Symbol| symbol.address);
     // Before the file is searched for its version, which few have.
     let line_number = address("line_number")?;
-    let [count_offset, head_offset] = array_offsets(version(program.constants()?)?)?;
+    let [count_offset, head_offset] = array_offsets(version(program.constants(MOST_CONSTANTS)?)?)?;
     Some(WireBash {
         code_start: program.code_start()?,
         line_number,

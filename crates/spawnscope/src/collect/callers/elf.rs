@@ -98,9 +98,10 @@ impl<'data> Elf<'data> {
         self.0.build_id().ok()?
     }
 
-    /// Its read-only data.
-    pub(super) fn constants(&self) -> Option<&'data [u8]> {
-        self.0.section_by_name_bytes(b".rodata")?.data().ok()
+    /// Its read-only data, unless that is of more bytes than what is searched for has.
+    pub(super) fn constants(&self, most_bytes: u64) -> Option<&'data [u8]> {
+        let section = self.0.section_by_name_bytes(b".rodata")?;
+        (section.size() <= most_bytes).then(|| section.data().ok())?
     }
 
     /// The addresses of its variables, those that begin as zero last.

@@ -48,13 +48,23 @@ static __always_inline bool dash_function(struct script *script)
 	return add_text(script, name, SCRIPT_FUNCTION_BYTES) || add_nothing(script);
 }
 
-/* Adds the name of the file that is being read. Of a function it is not known from which file it came; and the name of a file
- * that another reads is hidden by that of the command which evaluates a string. */
-static __always_inline bool dash_file(struct script *script)
+/* Dash moves the file that it is about to read out of the way of the script's descriptors; but also the descriptors of a
+ * redirection that it will undo. */
+static __always_inline void dash_moves_file(struct WireTask *task, struct pt_regs *regs)
+{
+	if ((regs->si == F_DUPFD || regs->si == F_DUPFD_CLOEXEC) && regs->dx == 10 && regs->di > 2 && task->script_files < 2)
+		task->script_files++;
+}
+
+/* Adds the name of the file that is being read. A function may have come from any that were, or (in line 1, where scripts name
+ * their interpreter) from a string. The name of a file that another reads is hidden by that of the command which evaluates
+ * a string. */
+static __always_inline bool dash_file(struct script *script, struct WireTask *task)
 {
 	struct dash_state *dash = &script->dash;
+	bool certain = !dash->function_line || (dash->function_line > 1 && task->script_files < 2);
 	__u64 name = 0;
-	if (!dash->function_line && dash->reads == DASH_READS_SCRIPT)
+	if (certain && dash->reads == DASH_READS_SCRIPT)
 		read_pointer(script, &name, dash->layout.own_name);
 	else if (!dash->function_line && dash->reads == DASH_READS_FILE && !dash->counted)
 		read_pointer(script, &name, dash->layout.command_name);
@@ -135,7 +145,7 @@ static __noinline bool dash_frame(struct script *script, struct WireTask *task)
 	__u32 line = dash_line(script, task);
 	if (task->flags & TASK_ASKS && !dash_returns(dash, task, &line))
 		return false;
-	if (!dash_file(script) || !dash_function(script))
+	if (!dash_file(script, task) || !dash_function(script))
 		return false;
 	script->called.frames = 1;
 	script->called.lines[0] = line;
@@ -175,6 +185,7 @@ static __always_inline void tell_dash(struct task_struct *parent, __u32 number, 
 	task->script_function = dash->function_line;
 	task->script_input = dash->reads;
 	task->script_counted = dash->counted;
+	task->script_files = creator->script_files;
 }
 
 static __noinline void tell_dash_itself(struct WireTask *task)

@@ -2,9 +2,9 @@
  * Which interpreter runs a process, by the file that the kernel executes for it, never by a name. */
 #pragma once
 
-/* What the executables are that were met so far. */
+/* What the executables are that were met so far; those that nobody runs any more make room for others. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, EXECUTABLES);
 	__type(key, struct WireExecutable);
 	__type(value, struct WireInterpreter);

@@ -143,6 +143,7 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *b
 	task->exec_entered = task->exec_entry_cpu = 0;
 	task->flags = (task->flags | TASK_EXECUTED) & ~(TASK_IN_SETUP | TASK_LINE_DOUBT | TASK_SUBSHELL | TASK_ASKS |
 						      TASK_OWN_LINE);
+	task->script_files = 0;
 	task->interpreter_base = interpreter_base(scratch, p->mm);
 	if (settings.script_lines)
 		interpreter_of(p, task);

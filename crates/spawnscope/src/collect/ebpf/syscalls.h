@@ -63,6 +63,9 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 		if (settings.stacks && regs->dx & PROT_EXEC)
 			note_code_change(bpf_get_current_task_btf());
 		break;
+	case NR_fcntl:
+		dash_moves_file(task, regs);
+		break;
 	case NR_poll: case NR_ppoll: case NR_select: case NR_pselect6:
 		task->second_argument = regs->si;
 		break;

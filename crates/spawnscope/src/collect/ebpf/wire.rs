@@ -425,14 +425,15 @@ pub struct WireTask {
     pub script_counted: u32,
     /// The line at or below which it must stand itself, until it was told.
     pub script_bound: u32,
+    /// How many files it has moved out of the way, as dash does with those that it reads commands from: two are many.
+    pub script_files: u32,
     /// Of a process's first thread: how often the process mapped code or made memory executable.
     pub code_changes: u32,
     /// The mappings that were told for this thread's launches (0: none), and what `code_changes` and the kernel's count of
     /// executable pages were then.
+    pub told_changes: u32,
     pub told_image: u64,
     pub told_pages: u64,
-    pub told_changes: u32,
-    pub reserved: u32,
 }
 
 /// `flags` of a task: do not follow it, nor what it creates.

@@ -1,16 +1,33 @@
-//! What was found out about builds of dash, in the user's cache folder. Not being able to read or write it costs some
-//! milliseconds at the next start, and is no error.
+//! What was found out about builds of dash, in the user's cache folder, and while this process runs. Not being able to read
+//! or write the folder costs some milliseconds at the next start, and is no error.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::collect::ebpf::wire::WireDash;
 
+/// A build, and what was found out about it.
+type Known = (Box<[u8]>, Option<WireDash>);
+
+/// What this process found out itself.
+static OWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+
 /// What is known of a build: `Some(None)` is that nothing can be found out.
 pub(super) fn find(build: &[u8]) -> Option<Option<WireDash>> {
+    let own = OWN
+        .lock()
+        .ok()?
+        .iter()
+        .find(|(known, _)| **known == *build)
+        .map(|(_, found)| *found);
+    own.or_else(|| read(build))
+}
+
+fn read(build: &[u8]) -> Option<Option<WireDash>> {
     let bytes = fs::read(file(build)?).ok()?;
     if bytes.is_empty() {
         return Some(None);
@@ -20,6 +37,9 @@ pub(super) fn find(build: &[u8]) -> Option<Option<WireDash>> {
 
 /// Keeps what was found out of a build.
 pub(super) fn keep(build: &[u8], found: Option<WireDash>) {
+    if let Ok(mut own) = OWN.lock() {
+        own.push((build.into(), found));
+    }
     let Some(file) = file(build) else { return };
     let bytes = found.as_ref().map_or(&[][..], IntoBytes::as_bytes);
     // Somebody may be reading it.

@@ -2,15 +2,16 @@
 //! must at all of them. Nothing is taken that is not the only one.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 
+use super::memory::Memory;
 use crate::collect::callers::elf::Elf;
 use crate::collect::ebpf::wire::WireDash;
 
@@ -186,91 +187,6 @@ impl Drop for Shell {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The variables of a process that stands still.
-struct Memory {
-    file: File,
-    /// Addresses as in the file, and what is there.
-    variables: Vec<(u64, Vec<u8>)>,
-    /// The process that it waits for.
-    job: u32,
-}
-
-impl Memory {
-    fn of(process: &Child, program: &Elf<'_>) -> Option<Memory> {
-        let id = process.id();
-        let file = File::open(format!("/proc/{id}/mem")).ok()?;
-        let bias = code_start(id)?.wrapping_sub(program.code_start()?);
-        let mut memory = Memory {
-            file,
-            variables: Vec::new(),
-            job: last_child(id)?,
-        };
-        for range in program.variables() {
-            let bytes = memory.read(bias.wrapping_add(range.start), (range.end - range.start) as usize)?;
-            memory.variables.push((range.start, bytes));
-        }
-        Some(memory)
-    }
-
-    fn read(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
-        let mut read = vec![0; bytes];
-        self.file.read_exact_at(&mut read, address).ok()?;
-        Some(read)
-    }
-
-    fn number(&self, address: u64) -> Option<u32> {
-        Some(u32::from_le_bytes(*self.read(address, 4)?.first_chunk()?))
-    }
-
-    fn pointer(&self, address: u64) -> Option<u64> {
-        Some(u64::from_le_bytes(*self.read(address, 8)?.first_chunk()?))
-    }
-
-    fn holds(&self, address: u64, text: &str) -> bool {
-        let read = self.read(address, text.len() + 1);
-        read.is_some_and(|read| read.strip_suffix(b"\0") == Some(text.as_bytes()))
-    }
-
-    /// All variables of `BYTES` bytes that lie where such may, with their values.
-    fn all<const BYTES: usize>(&self) -> impl Iterator<Item = (u64, [u8; BYTES])> {
-        self.variables.iter().flat_map(|(start, bytes)| {
-            let skipped = start.next_multiple_of(BYTES as u64) - start;
-            let bytes = bytes.get(skipped as usize..).unwrap_or_default();
-            let (values, _) = bytes.as_chunks::<BYTES>();
-            let first = start + skipped;
-            values
-                .iter()
-                .enumerate()
-                .map(move |(at, value)| (first + (at * BYTES) as u64, *value))
-        })
-    }
-
-    fn numbers(&self) -> impl Iterator<Item = (u64, u32)> {
-        self.all().map(|(address, value)| (address, u32::from_le_bytes(value)))
-    }
-
-    fn pointers(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.all().map(|(address, value)| (address, u64::from_le_bytes(value)))
-    }
-}
-
-/// Where the kernel says that a process's code begins.
-fn code_start(process: u32) -> Option<u64> {
-    let mut text = String::new();
-    File::open(format!("/proc/{process}/stat"))
-        .ok()?
-        .read_to_string(&mut text)
-        .ok()?;
-    // The fields behind the name, which may hold anything; `startcode` is the 26th.
-    text.rsplit(')').next()?.split_whitespace().nth(23)?.parse().ok()
-}
-
-fn last_child(process: u32) -> Option<u32> {
-    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).ok()?;
-    // In the order in which they were created.
-    children.split_whitespace().next_back()?.parse().ok()
 }
 
 /// A variable that is searched for: what may still be it.

@@ -1,8 +1,9 @@
 //! The Debian Almquist shell: where it keeps the command that it executes. It exports nothing, so a copy of it is run once
-//! (`calibrate`), and what was found is kept for all of the same build. Read by `ebpf/dash.h`, which says what is read.
+//! (`calibrate`, `memory`), and what was found is kept for all of the same build. Read by `ebpf/dash.h`, which says what is read.
 
 mod cache;
 mod calibrate;
+mod memory;
 
 use std::fs::File;
 
@@ -12,10 +13,13 @@ use crate::collect::ebpf::wire::WireDash;
 /// What only dash and its kin say; these are the texts of errors.
 const MARKS: [&[u8]; 2] = [b"Illegal number: %s", b"parameter not set"];
 
+/// Dash has much less, and a static one half of this; larger programs are not searched.
+const MOST_CONSTANTS: u64 = 1 << 18;
+
 /// The layout of a dash. `trusted` is its file, if it may be run for that: one which somebody else brought may not, and is known
 /// only if a dash of the same build was seen before. `None`: it is another program, or not known.
 pub(super) fn layout(program: &Elf<'_>, trusted: Option<&File>) -> Option<WireDash> {
-    let constants = program.constants()?;
+    let constants = program.constants(MOST_CONSTANTS)?;
     let says = |text: &&[u8]| constants.windows(text.len()).any(|window| window == *text);
     if !MARKS.iter().all(says) {
         return None;

@@ -4,7 +4,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::WireHeader;
 
-/// Most executables that are told apart.
+/// Most executables that are told apart at a time.
 pub const EXECUTABLES: u32 = 8192;
 /// Most layouts of each kind of interpreter.
 pub const LAYOUTS: u32 = 64;
