@@ -65,7 +65,11 @@ typedef struct {
 struct percpu_counter {
 	__s64 count;
 } CORE;
+typedef struct {
+	void *vdso;
+} CORE mm_context_t;
 struct mm_struct {
+	mm_context_t context;
 	unsigned long arg_start, arg_end;
 	unsigned long saved_auxv[48];
 	unsigned long start_stack, exec_vm;
