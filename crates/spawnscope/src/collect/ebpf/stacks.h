@@ -102,13 +102,16 @@ static __always_inline bool walk_mappings(struct scratch *scratch)
 {
 	struct bpf_iter_task_vma it;
 	struct vm_area_struct *vma;
+	struct task_struct *p = bpf_get_current_task_btf();
+	/* Nobody launches from the kernel's own page. */
+	unsigned long vdso = (unsigned long)BPF_CORE_READ(p, mm, context.vdso);
 	/* Counted in memory: the verifier would go through the loop again for each value of a register. */
 	scratch->mappings_told = scratch->mappings_lost = 0;
 	/* Fails while another thread changes the mappings. */
-	if (bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), 0))
+	if (bpf_iter_task_vma_new(&it, p, 0))
 		scratch->mappings_lost = 1;
 	while ((vma = bpf_iter_task_vma_next(&it))) {
-		if (!(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
+		if (!(BPF_CORE_READ(vma, vm_flags) & VM_EXEC) || BPF_CORE_READ(vma, vm_start) == vdso)
 			continue;
 		if (scratch->mappings_told++ == MOST_MAPPINGS)
 			break;

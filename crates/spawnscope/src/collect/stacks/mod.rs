@@ -37,6 +37,8 @@ pub(super) enum Told {
     Stack(Box<CopiedStack>),
     /// Not by the collector: the file of a mapping that comes next.
     File { id: FileId, file: File },
+    /// Likewise: the names of the code that a process made.
+    PerfMap { image: ImageId, file: File },
 }
 
 /// The stack of a thread that asked for a launch.
@@ -146,28 +148,62 @@ impl Unwinder {
 
 /// Opens the files of mappings unless that was done, and hands all on.
 fn open_files(told: Receiver<Told>, opened: &Sender<Told>, waiting: &Waiting) {
-    let mut known = Recent::new(MOST_WAITING_FILES);
+    let mut opener = Opener::default();
     // Nobody listens any more when the recording is given up.
     let hand_on = |told| drop(opened.send(told));
     for told in told {
-        if let Told::Mapping { pid, mapping, .. } = &told
-            && let Some(id) = mapping.file.as_ref().map(|file| file.id)
-            && known.get(&id).is_none()
-            && waiting.files.load(Ordering::Relaxed) < MOST_WAITING_FILES
-            && let Some(file) = files::open(*pid, mapping)
+        if waiting.files.load(Ordering::Relaxed) < MOST_WAITING_FILES
+            && let Some(file) = opener.open(&told)
         {
-            known.insert(id, ());
             waiting.files.fetch_add(1, Ordering::Relaxed);
-            hand_on(Told::File { id, file });
+            hand_on(file);
         }
         hand_on(told);
+    }
+}
+
+/// Knows what was opened.
+struct Opener {
+    files: Recent<FileId, ()>,
+    perf_maps: Recent<ImageId, ()>,
+}
+
+impl Default for Opener {
+    fn default() -> Opener {
+        Opener {
+            files: Recent::new(MOST_WAITING_FILES),
+            perf_maps: Recent::new(MOST_WAITING_FILES),
+        }
+    }
+}
+
+impl Opener {
+    /// The file of a mapping, or, where code has none, the file with the names of such code.
+    fn open(&mut self, told: &Told) -> Option<Told> {
+        let Told::Mapping { image, pid, mapping } = told else {
+            return None;
+        };
+        let Some(id) = mapping.file.as_ref().map(|file| file.id) else {
+            if self.perf_maps.get(image).is_some() {
+                return None;
+            }
+            self.perf_maps.insert(*image, ());
+            let file = perf_map::open(*pid)?;
+            return Some(Told::PerfMap { image: *image, file });
+        };
+        if self.files.get(&id).is_some() {
+            return None;
+        }
+        let file = files::open(*pid, mapping)?;
+        self.files.insert(id, ());
+        Some(Told::File { id, file })
     }
 }
 
 fn unwind(told: Receiver<Told>, events: &Sender<Event>, waiting: &Waiting) {
     let mut worker = Worker::default();
     for told in told {
-        let (bytes, files) = (told.bytes(), usize::from(matches!(told, Told::File { .. })));
+        let (bytes, files) = (told.bytes(), told.files());
         if let Some(event) = worker.take(told) {
             // As above.
             let _ = events.send(event);
@@ -186,8 +222,12 @@ impl Drop for Unwinder {
 impl Told {
     fn bytes(&self) -> usize {
         match self {
-            Told::Mapping { .. } | Told::File { .. } => 0,
             Told::Stack(stack) => stack.bytes.len(),
+            _ => 0,
         }
+    }
+
+    fn files(&self) -> usize {
+        usize::from(matches!(self, Told::File { .. } | Told::PerfMap { .. }))
     }
 }

@@ -1,10 +1,12 @@
 //! Names of code that a process makes at run time, from the file that it keeps for profilers: /tmp/perf-PID.map.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
+use super::CopiedStack;
 use super::files::pid_in_its_namespace;
+use super::mappings::ImageId;
 use super::recent::Recent;
 use crate::event::Pid;
 
@@ -19,16 +21,20 @@ struct Symbol {
     name: Vec<u8>,
 }
 
-/// One process's file as it was read last.
+/// One process's file, and what was in it when it was read last.
 struct PerfMap {
-    file_bytes: u64,
+    file: File,
+    bytes: u64,
     /// Ascending.
     symbols: Vec<Symbol>,
 }
 
+/// Whose: an image's, as it was told, or else a process's.
+type Owner = Result<ImageId, (Pid, u64)>;
+
 /// The files of the processes that were asked about lately.
 pub(super) struct PerfMaps {
-    known: Recent<(Pid, u64), PerfMap>,
+    known: Recent<Owner, PerfMap>,
 }
 
 impl Default for PerfMaps {
@@ -39,45 +45,72 @@ impl Default for PerfMaps {
     }
 }
 
+/// The file of a process that is still there, through its own view of /tmp.
+pub(super) fn open(pid: Pid) -> Option<File> {
+    let root = PathBuf::from(format!("/proc/{}/root", pid.0));
+    let path = root.join(format!("tmp/perf-{}.map", pid_in_its_namespace(pid)?));
+    // Its name is known to everybody: a pipe must not hold us up, nor a link lead elsewhere.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
+        .open(path)
+        .ok()?;
+    file.metadata().is_ok_and(|found| found.is_file()).then_some(file)
+}
+
 impl PerfMaps {
-    /// The name of the code at `address` of a process, which `start_stack` tells from a later one with its pid. The process
-    /// must still be there: the file is read through its own view of /tmp.
-    pub(super) fn name(&mut self, pid: Pid, start_stack: u64, address: u64) -> Option<Vec<u8>> {
-        let key = (pid, start_stack);
-        if let Some(name) = self.known.get(&key).and_then(|map| map.name(address)) {
-            return Some(name);
+    /// Keeps the file of a process whose mappings are told as `image`.
+    pub(super) fn add(&mut self, image: ImageId, file: File) {
+        self.known.insert(Ok(image), PerfMap::new(file));
+    }
+
+    /// The name of the code at an address of the process that a stack is of.
+    pub(super) fn name(&mut self, stack: &CopiedStack, address: u64) -> Option<Vec<u8>> {
+        let owner = stack.image.ok_or((stack.pid, stack.start_stack));
+        if self.known.get(&owner).is_none() {
+            self.known.insert(owner, PerfMap::new(open(stack.pid)?));
         }
-        let root = PathBuf::from(format!("/proc/{}/root", pid.0));
-        let path = root.join(format!("tmp/perf-{}.map", pid_in_its_namespace(pid)?));
-        let found = fs::metadata(&path).ok().filter(|found| found.is_file())?;
-        let is_old = self.known.get(&key).is_some_and(|map| map.file_bytes == found.size());
-        if is_old || found.size() > MOST_BYTES {
-            return None;
-        }
-        let map = PerfMap::parse(&fs::read(&path).ok()?);
-        let name = map.name(address);
-        self.known.insert(key, map);
-        name
+        self.known.get(&owner)?.name(address)
     }
 }
 
 impl PerfMap {
-    fn parse(text: &[u8]) -> PerfMap {
-        let lines = text.split(|&byte| byte == b'\n');
-        let mut symbols: Vec<_> = lines.filter_map(symbol).collect();
-        // Of two at one address the later one is valid: sorting keeps their order.
-        symbols.sort_by_key(|symbol| symbol.start);
+    fn new(file: File) -> PerfMap {
         PerfMap {
-            file_bytes: text.len() as u64,
-            symbols,
+            file,
+            bytes: 0,
+            symbols: Vec::new(),
         }
     }
 
-    fn name(&self, address: u64) -> Option<Vec<u8>> {
-        let behind = self.symbols.partition_point(|symbol| symbol.start <= address);
-        let symbol = self.symbols.get(behind.checked_sub(1)?)?;
-        (address - symbol.start < symbol.bytes).then(|| symbol.name.clone())
+    /// Reads the file again when it has grown and the name is not known yet.
+    fn name(&mut self, address: u64) -> Option<Vec<u8>> {
+        if let Some(name) = find(&self.symbols, address) {
+            return Some(name);
+        }
+        let bytes = self.file.metadata().ok()?.size();
+        if bytes == self.bytes || bytes > MOST_BYTES {
+            return None;
+        }
+        let mut text = vec![0; usize::try_from(bytes).ok()?];
+        self.file.read_exact_at(&mut text, 0).ok()?;
+        (self.bytes, self.symbols) = (bytes, parse(&text));
+        find(&self.symbols, address)
     }
+}
+
+fn parse(text: &[u8]) -> Vec<Symbol> {
+    let lines = text.split(|&byte| byte == b'\n');
+    let mut symbols: Vec<_> = lines.filter_map(symbol).collect();
+    // Of two at one address the later one is valid: sorting keeps their order.
+    symbols.sort_by_key(|symbol| symbol.start);
+    symbols
+}
+
+fn find(symbols: &[Symbol], address: u64) -> Option<Vec<u8>> {
+    let behind = symbols.partition_point(|symbol| symbol.start <= address);
+    let symbol = symbols.get(behind.checked_sub(1)?)?;
+    (address - symbol.start < symbol.bytes).then(|| symbol.name.clone())
 }
 
 /// `START SIZE NAME`, both in hexadecimal.
@@ -102,8 +135,8 @@ mod tests {
 
     #[test]
     fn an_address_has_the_name_of_the_piece_that_holds_it() {
-        let map = PerfMap::parse(b"2000 10 later\n1000 20 first of two\n1000 20 second of two\nbroken\n3000 8\n");
-        let name = |address| map.name(address);
+        let symbols = parse(b"2000 10 later\n1000 20 first of two\n1000 20 second of two\nbroken\n3000 8\n");
+        let name = |address| find(&symbols, address);
         assert_eq!(name(0xfff), None);
         assert_eq!(name(0x101f).as_deref(), Some(b"second of two".as_slice()));
         assert_eq!(name(0x1020), None);

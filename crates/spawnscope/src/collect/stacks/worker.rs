@@ -47,6 +47,10 @@ impl Worker {
                 self.modules.add(id, file);
                 None
             }
+            Told::PerfMap { image, file } => {
+                self.perf_maps.add(image, file);
+                None
+            }
             Told::Mapping { image, mapping, .. } => {
                 match self.images.get(&image) {
                     Some(known) => Rc::make_mut(known).add(mapping),
@@ -124,7 +128,7 @@ impl Worker {
             }),
             Code::Memory => {
                 let called_from = place.address - u64::from(place.is_return);
-                let function = self.perf_maps.name(stack.pid, stack.start_stack, called_from);
+                let function = self.perf_maps.name(stack, called_from);
                 frames.push(Frame { function, ..plain });
             }
         }
