@@ -67,15 +67,13 @@ struct percpu_counter {
 	__s64 count;
 } CORE;
 struct file;
-struct mm_struct {
-	unsigned long arg_start, arg_end, start_code;
-	struct file *exe_file;
 typedef struct {
 	void *vdso;
 } CORE mm_context_t;
 struct mm_struct {
 	mm_context_t context;
-	unsigned long arg_start, arg_end;
+	unsigned long arg_start, arg_end, start_code;
+	struct file *exe_file;
 	unsigned long saved_auxv[48];
 	unsigned long start_stack, exec_vm;
 	atomic_long_t pgtables_bytes;
