@@ -18,6 +18,9 @@ pub(super) const FAULTS: u32 = 100;
 /// CPUID instructions in a round: 0.03 us each, or 2 to 40 us under a hypervisor, which has to answer them.
 pub(super) const IDENTIFICATIONS: u32 = 8;
 
+/// Rounds of what takes long, or differs little.
+const ENOUGH_ROUNDS: usize = 8;
+
 const PAGE: usize = 4096;
 const STACK_BYTES: usize = 64 << 10;
 
@@ -42,27 +45,27 @@ fn measure(board: &Board, is_time_left: impl Fn() -> bool) -> Option<()> {
         board,
         stack: Memory::map(STACK_BYTES)?,
     };
-    let rounds = || (0..MOST_ROUNDS).take_while(|_| is_time_left());
-    for _ in rounds() {
+    let rounds = |most: usize| (0..most).take_while(|_| is_time_left());
+    for _ in rounds(MOST_ROUNDS) {
         board.small.add(bench.life(0)?);
         board.vfork.add(bench.life(libc::CLONE_VM | libc::CLONE_VFORK)?);
     }
     #[cfg(target_arch = "x86_64")]
-    for _ in rounds() {
+    for _ in rounds(ENOUGH_ROUNDS) {
         board.identifications.add(timed(identify));
     }
     let few_pages = Memory::map(2 * FAULTS as usize * PAGE)?;
     // With huge pages there would be no page tables to copy.
     few_pages.advise(libc::MADV_NOHUGEPAGE)?;
     few_pages.fill();
-    for _ in rounds() {
+    for _ in rounds(ENOUGH_ROUNDS) {
         bench.faults(&few_pages)?;
     }
     few_pages.advise(libc::MADV_DONTFORK)?;
     let many_pages = Memory::map(LARGE_BYTES)?;
     many_pages.advise(libc::MADV_NOHUGEPAGE)?;
     many_pages.fill();
-    for _ in rounds() {
+    for _ in rounds(ENOUGH_ROUNDS) {
         board.large.add(bench.life(0)?);
     }
     Some(())
