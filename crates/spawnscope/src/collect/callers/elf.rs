@@ -5,7 +5,7 @@ use std::fs::File;
 use std::ops::Range;
 
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, DynamicTag, FileHeader64, PF_X, PT_LOAD};
-use object::read::elf::{ElfFile, ProgramHeader as _};
+use object::read::elf::{ElfFile, ProgramHeader as _, Sym as _};
 use object::{
     Endianness, Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, ObjectSymbolTable as _,
     ReadCache, RelocationTarget,
@@ -29,9 +29,13 @@ impl<'data> Elf<'data> {
 
     /// Those of these symbols that it exports.
     pub(super) fn exports(&self, wanted: &[&'static str]) -> HashMap<&'static str, Symbol> {
+        let endian = self.0.endian();
+        // All names at once: asked for one by one, each would be read from the file on its own, of which bash has thousands.
+        let names = self.0.section_by_name(".dynstr").and_then(|names| names.data().ok());
         let exported = self.0.dynamic_symbols().filter(|symbol| symbol.is_definition());
         let found = exported.filter_map(|symbol| {
-            let name = symbol.name_bytes().ok()?;
+            let from = names?.get(symbol.elf_symbol().st_name(endian) as usize..)?;
+            let name = from.split(|byte| *byte == 0).next()?;
             let name = wanted.iter().find(|wanted| wanted.as_bytes() == name)?;
             let place = Symbol {
                 address: symbol.address(),
