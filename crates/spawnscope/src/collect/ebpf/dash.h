@@ -131,27 +131,32 @@ static __always_inline bool dash_returns(struct dash_state *dash, struct WireTas
 	return true;
 }
 
-/* Reads the one frame there is. `task` is who executes it. */
-static __noinline bool dash_frame(struct script *script, struct WireTask *task)
+/* Reads the one frame there is of the shell that runs here; 0 where it cannot be read. Not static for the verifier's sake, as
+ * `step_up`. */
+__noinline int dash_frame(void)
 {
-	struct dash_state *dash = &script->dash;
+	struct script *script = script_of_this_cpu();
+	struct WireTask *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
 	struct dash_job job;
 	__u64 address;
+	if (!script || !task)
+		return 0;
+	struct dash_state *dash = &script->dash;
 	if (!read_number(script, &dash->line, dash->layout.line) ||
 	    !read_number(script, &dash->function_line, dash->layout.function_line) ||
 	    !read_pointer(script, &address, dash->layout.job) || !dash_reads(script, task))
-		return false;
+		return 0;
 	dash->pipeline = address && read_user(&job, sizeof(job), address) && job.processes != address;
 	__u32 line = dash_line(script, task);
 	if (task->flags & TASK_ASKS && !dash_returns(dash, task, &line))
-		return false;
+		return 0;
 	if (!dash_file(script, task) || !dash_function(script))
-		return false;
+		return 0;
 	script->called.frames = 1;
 	script->called.lines[0] = line;
 	if (dash->function_line || dash->reads == DASH_READS_FILE)
 		script->called.flags |= SCRIPT_TRUNCATED;
-	return true;
+	return 1;
 }
 
 static __always_inline struct script *begin_dash(struct task_struct *p, __u32 number)
@@ -169,7 +174,7 @@ static __always_inline void tell_dash(struct task_struct *parent, __u32 number, 
 				      struct WireTask *task, __u64 now)
 {
 	struct script *script = begin_dash(parent, number);
-	if (!script || !dash_frame(script, creator))
+	if (!script || !dash_frame())
 		return;
 	struct dash_state *dash = &script->dash;
 	__u32 line = script->called.lines[0];
@@ -188,20 +193,25 @@ static __always_inline void tell_dash(struct task_struct *parent, __u32 number, 
 	task->script_files = creator->script_files;
 }
 
-static __noinline void tell_dash_itself(struct WireTask *task)
+/* Not static, as above. */
+__noinline int tell_dash_itself(void)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
+	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, 0);
+	if (!task)
+		return 0;
 	struct WireInterpreter *interpreter = interpreter_of(p, task);
 	if (interpreter && interpreter->kind == INTERPRETER_DASH) {
 		struct script *script = begin_dash(p, interpreter->layout);
 		if (task->flags & TASK_OWN_LINE)
 			task->script_line = task->script_bound;
-		if (script && dash_frame(script, task)) {
+		if (script && dash_frame()) {
 			task->script_line = script->called.lines[0];
 			emit_script(script, task, bpf_ktime_get_ns());
 		}
 	}
 	task->flags &= ~(TASK_ASKS | TASK_OWN_LINE);
+	return 1;
 }
 
 /* A forked shell that was not told of yet enters a system call: is that still its set-up? In the background, it closes its
@@ -217,5 +227,5 @@ static __always_inline void dash_sets_up(struct WireTask *task, struct pt_regs *
 		return;
 	}
 	if (!is_errand(task, number))
-		tell_dash_itself(task);
+		tell_dash_itself();
 }
