@@ -15,6 +15,8 @@ mod callers;
 pub mod ebpf;
 pub mod held;
 #[cfg(feature = "ebpf")]
+mod inode;
+#[cfg(feature = "ebpf")]
 mod stacks;
 
 /// What to follow.

@@ -65,19 +65,19 @@ impl Rewriter<'_> {
         let mut awaited = is_first && self.edits.waited_for[launch as usize];
         let mut written = Vec::with_capacity(steps.len());
         let mut late = None;
-        let mut is_awake = false;
+        let mut stays_awake = false;
         for step in steps {
             // Who did not sleep loses nothing on waking up.
-            let is_needless = is_awake && matches!(step, Step::Lose(..));
-            is_awake = self.edits.no_scan && matches!(step, Step::Sleep(_, _, Away::Scanner));
-            if is_needless {
+            if std::mem::take(&mut stays_awake) && matches!(step, Step::Lose(..)) {
                 continue;
             }
             if awaited && is_behind_exec(step, launch) {
                 awaited = false;
                 written.push(Step::Wake(self.exec_token(launch)));
             }
+            let before = written.len();
             self.rewrite_step(*step, &mut late, &mut written);
+            stays_awake = matches!(step, Step::Sleep(..) | Step::Wait(..)) && written.len() == before;
         }
         if awaited {
             written.push(Step::Wake(self.exec_token(launch)));

@@ -23,7 +23,7 @@ use self::interpreters::Interpreters;
 use self::load::Loaded;
 use self::wire::*;
 use super::stacks::Unwinder;
-use super::{CollectError, Collector, Follow, Settings, now, pidfd};
+use super::{CollectError, Collector, Follow, Settings, inode, now, pidfd};
 use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Pid, TaskId};
 
 /// The number of the command or process that the collector is told to follow.
@@ -276,7 +276,7 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         pid_namespace: namespace("/proc/self/ns/pid")?,
         follow_all: u32::from(matches!(follow, Follow::System(_))),
         follow_old_threads: u32::from(matches!(follow, Follow::Process(_))),
-        terminal: settings.terminal.map_or(0, kernel_device),
+        terminal: settings.terminal.map_or(0, inode::kernel_device),
         stacks: u32::from(settings.stacks),
         tell_mappings: u32::from(load::may_walk_mappings()),
         mount_namespace: namespace("/proc/self/ns/mnt")?,
@@ -292,11 +292,6 @@ fn namespace(file: &'static str) -> Result<u32, CollectError> {
         detail: format!("{file}: {error}"),
     })?;
     Ok(found.ino() as u32)
-}
-
-/// The kernel's own encoding of a device number (MKDEV: 12 bits major, 20 bits minor) from that of `stat`.
-fn kernel_device(device: u64) -> u32 {
-    libc::major(device) << 20 | libc::minor(device)
 }
 
 fn ring_buffer(
