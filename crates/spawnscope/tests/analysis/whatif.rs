@@ -163,12 +163,10 @@ fn vfork_costs_what_was_measured_and_frees_what_fork_copied() {
     let constants = Constants {
         fork_create: Some(100_000.0),
         vfork_create: Some(50_000.0),
-        page_free: None,
-        exec: None,
-        identify: None,
         free_per_copy: Some(0.2),
         spread: 0.1,
         free_spread: 0.1,
+        ..none()
     };
     let recorded = serial.finish();
     let prediction = predict(&recorded, &constants, &[(Change::Vfork, &[launch])]);

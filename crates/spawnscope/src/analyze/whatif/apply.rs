@@ -1,6 +1,7 @@
 //! Rewrites programs by edits: what is gone is left out, what gets shorter is scaled, and new waits come in.
 
 use super::edits::Edits;
+use super::refill::Cold;
 use crate::analyze::phases::Phase;
 use crate::analyze::replay::place::{Doing, Place};
 use crate::analyze::replay::program::{Away, Programs, Step, Token};
@@ -24,6 +25,7 @@ pub(super) fn apply(programs: &Programs, edits: &Edits) -> Programs {
         news: vec![None; 2 * edits.waited_for.len()],
         count: 0,
         launch_of: &programs.launch_of,
+        cold: None,
     };
     for (thread, steps) in (0..).zip(&programs.steps) {
         edited.steps.push(rewriter.rewrite(thread, steps));
@@ -53,6 +55,8 @@ struct Rewriter<'e> {
     news: Vec<Option<Token>>,
     count: Token,
     launch_of: &'e [u32],
+    /// The thread's work behind the last pause, where that is left out.
+    cold: Option<Cold>,
 }
 
 impl Rewriter<'_> {
@@ -66,6 +70,7 @@ impl Rewriter<'_> {
         let mut written = Vec::with_capacity(steps.len());
         let mut late = None;
         let mut stays_awake = false;
+        self.cold = None;
         for step in steps {
             // Who did not sleep loses nothing on waking up.
             if std::mem::take(&mut stays_awake) && matches!(step, Step::Lose(..)) {
@@ -94,7 +99,10 @@ impl Rewriter<'_> {
             (span.0 > 0).then_some(span)
         };
         match step {
-            Step::Run(span, place) => written.extend(scaled(span, place).map(|span| Step::Run(span, place))),
+            Step::Run(span, place) => {
+                let span = self.cold.as_mut().map_or(span, |cold| cold.warm(span));
+                written.extend(scaled(span, place).map(|span| Step::Run(span, place)));
+            }
             Step::Record(span, place) => written.extend(scaled(span, place).map(|span| Step::Record(span, place))),
             Step::Lose(span, place) => written.extend(scaled(span, place).map(|span| Step::Lose(span, place))),
             Step::Sleep(_, place, Away::Timer) if self.is_late_reaping(place) => {
@@ -103,8 +111,11 @@ impl Rewriter<'_> {
                     written.push(Step::Wait(self.end_token(place.launch), place));
                 }
             }
-            Step::Sleep(_, _, Away::Scanner) if self.edits.no_scan => {}
+            Step::Sleep(span, _, Away::Scanner) if self.edits.no_scan.is_some() => {
+                self.cold = self.edits.no_scan.map(|refill| Cold::after(span, refill));
+            }
             Step::Sleep(span, place, away) => {
+                self.cold = None;
                 written.extend(scaled(span, place).map(|span| Step::Sleep(span, place, away)));
             }
             Step::Wait(_, place) if self.edits.is_removed(place.launch) => {}

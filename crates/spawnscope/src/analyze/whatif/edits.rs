@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::refill::Refill;
 use crate::analyze::launch::Launch;
 use crate::analyze::phases::{Phase, Piece, pieces};
 use crate::analyze::replay::place::{Doing, Place, Stage};
@@ -24,8 +25,8 @@ pub struct Edits {
     pub(super) waited_for: Vec<bool>,
     /// By launch: its parent does not sleep through its end.
     pub(super) reaped_at_once: Vec<bool>,
-    /// No exec or open waits for a permission scanner.
-    pub no_scan: bool,
+    /// No exec or open waits for a permission scanner; this is what the work behind such a wait then does not have to fetch.
+    pub(super) no_scan: Option<Refill>,
     /// Nanoseconds by which what remains of all launches may be off, since it was not seen but measured apart or assumed.
     pub(super) uncertain: f64,
     /// CPUs, when there are to be more or fewer.
@@ -48,7 +49,7 @@ impl Edits {
             pieces: HashMap::new(),
             waited_for: vec![false; count],
             reaped_at_once: vec![false; count],
-            no_scan: false,
+            no_scan: None,
             uncertain: 0.0,
             cpus: None,
             changed: vec![false; count],

@@ -7,6 +7,7 @@ pub mod constants;
 pub mod edits;
 mod interval;
 pub mod outlook;
+pub mod refill;
 
 use super::critical_path::CriticalPath;
 use super::replay::{Replay, critical_path_of, simulate};
