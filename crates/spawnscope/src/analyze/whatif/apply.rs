@@ -8,9 +8,9 @@ use crate::analyze::replay::program::{Away, Programs, Step, Token};
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 
-/// The programs as they are with all edits.
+/// The programs as they are with all edits, and the nanoseconds by which all that they do may be off together.
 #[must_use]
-pub(super) fn apply(programs: &Programs, edits: &Edits) -> Programs {
+pub(super) fn apply(programs: &Programs, edits: &Edits) -> (Programs, f64) {
     let mut edited = Programs {
         steps: Vec::with_capacity(programs.steps.len()),
         launch_of: programs.launch_of.clone(),
@@ -25,13 +25,13 @@ pub(super) fn apply(programs: &Programs, edits: &Edits) -> Programs {
         news: vec![None; 2 * edits.waited_for.len()],
         count: 0,
         launch_of: &programs.launch_of,
-        cold: None,
+        cold: Cold::new(edits.refill),
     };
     for (thread, steps) in (0..).zip(&programs.steps) {
         edited.steps.push(rewriter.rewrite(thread, steps));
     }
     edited.given.resize(edited.given.len() + rewriter.count as usize, false);
-    edited
+    (edited, edits.uncertain + rewriter.cold.uncertain())
 }
 
 /// Nobody has to wait for what is gone.
@@ -55,8 +55,8 @@ struct Rewriter<'e> {
     news: Vec<Option<Token>>,
     count: Token,
     launch_of: &'e [u32],
-    /// The thread's work behind the last pause, where that is left out.
-    cold: Option<Cold>,
+    /// The thread's work behind pauses that are left out.
+    cold: Cold,
 }
 
 impl Rewriter<'_> {
@@ -70,7 +70,7 @@ impl Rewriter<'_> {
         let mut written = Vec::with_capacity(steps.len());
         let mut late = None;
         let mut stays_awake = false;
-        self.cold = None;
+        self.cold.end();
         for step in steps {
             // Who did not sleep loses nothing on waking up.
             if std::mem::take(&mut stays_awake) && matches!(step, Step::Lose(..)) {
@@ -100,7 +100,7 @@ impl Rewriter<'_> {
         };
         match step {
             Step::Run(span, place) => {
-                let span = self.cold.as_mut().map_or(span, |cold| cold.warm(span));
+                let span = self.cold.warm(span);
                 written.extend(scaled(span, place).map(|span| Step::Run(span, place)));
             }
             Step::Record(span, place) => written.extend(scaled(span, place).map(|span| Step::Record(span, place))),
@@ -108,19 +108,21 @@ impl Rewriter<'_> {
             Step::Sleep(_, place, Away::Timer) if self.is_late_reaping(place) => {
                 // The first one ends with the child, the others are not needed.
                 if late.replace(place.launch) != Some(place.launch) {
-                    written.push(Step::Wait(self.end_token(place.launch), place));
+                    written.push(Step::Wait(self.end_token(place.launch), place, Nanos(0)));
                 }
             }
-            Step::Sleep(span, _, Away::Scanner) if self.edits.no_scan.is_some() => {
-                self.cold = self.edits.no_scan.map(|refill| Cold::after(span, refill));
-            }
+            Step::Sleep(span, _, Away::Scanner) if self.edits.no_scan => self.cold.pause(span),
+            Step::Wait(_, place, span) if self.edits.is_removed(place.launch) => self.cold.pause(span),
             Step::Sleep(span, place, away) => {
-                self.cold = None;
+                self.cold.end();
                 written.extend(scaled(span, place).map(|span| Step::Sleep(span, place, away)));
             }
-            Step::Wait(_, place) if self.edits.is_removed(place.launch) => {}
             Step::Spawn(child) => self.spawn(child, written),
-            Step::Wait(..) | Step::Wake(_) => written.push(step),
+            Step::Wait(..) => {
+                self.cold.end();
+                written.push(step);
+            }
+            Step::Wake(_) => written.push(step),
         }
     }
 
@@ -132,7 +134,7 @@ impl Rewriter<'_> {
         written.push(Step::Spawn(child));
         if child == launch && self.edits.waited_for[launch as usize] {
             let stage = crate::analyze::replay::place::Stage::new(Phase::Create, 0);
-            written.push(Step::Wait(self.exec_token(launch), Place { launch, stage }));
+            written.push(Step::Wait(self.exec_token(launch), Place { launch, stage }, Nanos(0)));
         }
     }
 
@@ -162,7 +164,7 @@ fn is_behind_exec(step: &Step, launch: u32) -> bool {
         Step::Run(_, place)
         | Step::Record(_, place)
         | Step::Lose(_, place)
-        | Step::Wait(_, place)
+        | Step::Wait(_, place, _)
         | Step::Sleep(_, place, _) => *place,
         Step::Wake(_) | Step::Spawn(_) => return false,
     };

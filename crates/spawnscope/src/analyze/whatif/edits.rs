@@ -25,8 +25,10 @@ pub struct Edits {
     pub(super) waited_for: Vec<bool>,
     /// By launch: its parent does not sleep through its end.
     pub(super) reaped_at_once: Vec<bool>,
-    /// No exec or open waits for a permission scanner; this is what the work behind such a wait then does not have to fetch.
-    pub(super) no_scan: Option<Refill>,
+    /// No exec or open waits for a permission scanner.
+    pub no_scan: bool,
+    /// What work does not have to fetch when the pause before it is left out.
+    pub(super) refill: Refill,
     /// Nanoseconds by which what remains of all launches may be off, since it was not seen but measured apart or assumed.
     pub(super) uncertain: f64,
     /// CPUs, when there are to be more or fewer.
@@ -49,7 +51,8 @@ impl Edits {
             pieces: HashMap::new(),
             waited_for: vec![false; count],
             reaped_at_once: vec![false; count],
-            no_scan: None,
+            no_scan: false,
+            refill: Refill::default(),
             uncertain: 0.0,
             cpus: None,
             changed: vec![false; count],

@@ -13,7 +13,7 @@ const LOST_IN: f64 = 1_600_000.0;
 /// Of work, no larger share than this is fetching.
 const MOST_OF_WORK: f64 = 0.7;
 /// What is found this way may be off by such a share of itself.
-pub(super) const UNCERTAINTY: f64 = 0.25;
+const UNCERTAINTY: f64 = 0.25;
 
 /// What is to be fetched again after a pause that is long enough to lose all, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -28,8 +28,7 @@ impl Refill {
     }
 
     /// What a pause costs the work behind it, if that is long enough.
-    #[must_use]
-    pub fn after(self, pause: Nanos) -> f64 {
+    fn after(self, pause: Nanos) -> f64 {
         self.0 * part(pause.0 as f64, LOST_IN)
     }
 }
@@ -37,24 +36,52 @@ impl Refill {
 /// The work of a thread since a pause that is left out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cold {
+    refill: Refill,
+    /// What that pause costs, and what of the work behind it is past.
     lost: f64,
     worked: f64,
+    /// By how much all work has got shorter.
+    saved: f64,
 }
 
 impl Cold {
-    pub(super) fn after(pause: Nanos, refill: Refill) -> Cold {
+    pub(super) fn new(refill: Refill) -> Cold {
         Cold {
-            lost: refill.after(pause),
+            refill,
+            lost: 0.0,
             worked: 0.0,
+            saved: 0.0,
         }
+    }
+
+    /// A pause is left out.
+    pub(super) fn pause(&mut self, pause: Nanos) {
+        let still_lost = self.lost * (1.0 - part(self.worked, FILLED_IN));
+        self.lost = self.refill.after(pause).max(still_lost);
+        self.worked = 0.0;
+    }
+
+    /// There is a pause that stays.
+    pub(super) fn end(&mut self) {
+        self.lost = 0.0;
     }
 
     /// What the next stretch of work takes without the pause.
     pub(super) fn warm(&mut self, work: Nanos) -> Nanos {
+        if self.lost == 0.0 {
+            return work;
+        }
         let before = part(self.worked, FILLED_IN);
         self.worked += work.0 as f64;
         let fetched = self.lost * (part(self.worked, FILLED_IN) - before);
-        Nanos((work.0 as f64 - fetched.min(work.0 as f64 * MOST_OF_WORK)).round() as u64)
+        let saved = fetched.min(work.0 as f64 * MOST_OF_WORK);
+        self.saved += saved;
+        Nanos((work.0 as f64 - saved).round() as u64)
+    }
+
+    /// Nanoseconds by which all work together may be off.
+    pub(super) fn uncertain(&self) -> f64 {
+        self.saved * UNCERTAINTY
     }
 }
 
@@ -69,11 +96,17 @@ mod tests {
 
     const PAUSE: Nanos = Nanos(3_000_000);
 
+    fn after(pause: Nanos, refill: Refill) -> Cold {
+        let mut cold = Cold::new(refill);
+        cold.pause(pause);
+        cold
+    }
+
     #[test]
     fn the_measured_work_comes_out_as_it_was_without_the_pause() {
         let refill = Refill::measured(240_000.0, 430_000.0, PAUSE);
-        assert_eq!(Cold::after(PAUSE, refill).warm(Nanos(430_000)), Nanos(240_000));
-        let mut cold = Cold::after(PAUSE, refill);
+        assert_eq!(after(PAUSE, refill).warm(Nanos(430_000)), Nanos(240_000));
+        let mut cold = after(PAUSE, refill);
         let halves = cold.warm(Nanos(215_000)).0 + cold.warm(Nanos(215_000)).0;
         assert!(halves.abs_diff(240_000) <= 1, "{halves}");
     }
@@ -82,13 +115,24 @@ mod tests {
     fn a_short_pause_loses_little_and_much_work_is_hardly_shorter() {
         let refill = Refill::measured(240_000.0, 430_000.0, PAUSE);
         assert!(refill.after(Nanos(20_000)) < 10_000.0);
-        let long = Cold::after(PAUSE, refill).warm(Nanos(100_000_000));
+        let long = after(PAUSE, refill).warm(Nanos(100_000_000));
         assert!(long > Nanos(99_000_000) && long < Nanos(100_000_000), "{long:?}");
+    }
+
+    #[test]
+    fn a_short_pause_behind_a_long_one_keeps_what_that_lost() {
+        let refill = Refill::measured(240_000.0, 430_000.0, PAUSE);
+        let (mut one, mut two) = (after(PAUSE, refill), after(PAUSE, refill));
+        two.pause(Nanos(1_000));
+        assert_eq!(one.warm(Nanos(100_000)), two.warm(Nanos(100_000)));
+        one.end();
+        assert_eq!(one.warm(Nanos(100_000)), Nanos(100_000));
+        assert!(two.uncertain() > 0.0);
     }
 
     #[test]
     fn work_that_was_no_slower_stays() {
         let refill = Refill::measured(240_000.0, 230_000.0, PAUSE);
-        assert_eq!(Cold::after(PAUSE, refill).warm(Nanos(50_000)), Nanos(50_000));
+        assert_eq!(after(PAUSE, refill).warm(Nanos(50_000)), Nanos(50_000));
     }
 }

@@ -5,7 +5,6 @@ use crate::analyze::outside::{Outside, outside_of};
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Forest;
 use crate::analyze::whatif::edits::Edits;
-use crate::analyze::whatif::refill;
 use crate::event::Nanos;
 
 /// No launch needs longer than this before its program runs and after it, where nothing is wrong with the machine: large dynamic
@@ -44,21 +43,16 @@ pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], edits: &mut Ed
 
 /// No exec and no open waits for permission, whatever launches were asked for: a scanner is there for all or none.
 pub(super) fn without_scanner(context: Context<'_, '_>, edits: &mut Edits) -> Vec<u32> {
-    let refill = context.constants.refill;
-    edits.no_scan = Some(refill);
+    edits.no_scan = true;
     let mut held = Vec::new();
     for (thread, each) in (0..).zip(&context.timelines.threads) {
         let slices = context.timelines.slices(thread).iter();
         let scanned = slices.filter(|slice| matches!(outside_of(slice), Outside::Scanner(_)));
-        let waits = scanned.filter_map(|slice| slice.wake_span.or(slice.off_span));
-        let (mut waited, mut fetched) = (0, 0.0);
-        for wait in waits {
-            waited += wait.0;
-            fetched += refill.after(wait);
-        }
+        let waited: u64 = scanned
+            .filter_map(|slice| Some(slice.wake_span.or(slice.off_span)?.0))
+            .sum();
         if waited > 0 {
             edits.saves(each.launch, waited as f64);
-            edits.uncertain += fetched * refill::UNCERTAINTY;
             held.push(each.launch);
         }
     }
