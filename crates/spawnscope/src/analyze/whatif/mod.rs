@@ -57,6 +57,8 @@ pub struct Prediction {
     pub low: Nanos,
     /// and this.
     pub high: Nanos,
+    /// What is saved is likely to differ from what is predicted by no more than this; less than the wall, which drifts besides.
+    pub saving_margin: Nanos,
     /// By how much the unchanged replay missed the measured wall, as a share of it.
     pub replay_error: f64,
     /// For each change the launches that it holds for, by index.
@@ -67,7 +69,9 @@ impl Prediction {
     /// What is saved: the expected, the least and the most, each zero at least.
     #[must_use]
     pub fn saving(&self) -> [Nanos; 3] {
-        [self.predicted, self.high, self.low].map(|wall| self.unrecorded.since(wall))
+        let expected = self.unrecorded.since(self.predicted);
+        let most = Nanos((expected.0 + self.saving_margin.0).min(self.unrecorded.0));
+        [expected, expected.since(self.saving_margin), most]
     }
 }
 
@@ -87,13 +91,14 @@ impl WhatIf<'_, '_> {
         let savings = edits.savings(self.forest);
         let constants = uncertain / savings.iter().sum::<f64>().max(1.0);
         let spread = constants.hypot(edits.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
-        let (low, high) = interval::interval(predicted, wall - predicted, &savings, spread, error);
+        let margins = interval::margins(predicted, wall - predicted, &savings, spread, error);
         Prediction {
             wall: self.replay.measured,
             unrecorded: Nanos(wall.round() as u64),
             predicted: Nanos(predicted.round() as u64),
-            low,
-            high,
+            low: Nanos((predicted - margins.wall).max(0.0) as u64),
+            high: Nanos((predicted + margins.wall) as u64),
+            saving_margin: Nanos(margins.saving as u64),
             replay_error: error,
             changed,
         }
