@@ -6,7 +6,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use crate::event::{Event, Loss, Missing, Nanos, Pid};
+use crate::event::{Event, LaunchId, Loss, Missing, Nanos, Pid};
 
 pub mod calibrate;
 #[cfg(feature = "ebpf")]
@@ -18,6 +18,9 @@ pub mod held;
 mod inode;
 #[cfg(feature = "ebpf")]
 mod stacks;
+
+/// The number of the command or process that a collector is told to follow.
+pub const ROOT: LaunchId = LaunchId(1);
 
 /// What to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,11 +24,8 @@ use self::interpreters::Interpreters;
 use self::load::Loaded;
 use self::wire::*;
 use super::stacks::Unwinder;
-use super::{CollectError, Collector, Follow, Settings, inode};
-use crate::event::{Event, LaunchId, Loss, Missing};
-
-/// The number of the command or process that the collector is told to follow.
-pub const ROOT: LaunchId = LaunchId(1);
+use super::{CollectError, Collector, Follow, ROOT, Settings, inode};
+use crate::event::{Event, Loss, Missing};
 
 /// Names of the losses, by kind of record.
 const LOSSES: [(u32, &str); 17] = [

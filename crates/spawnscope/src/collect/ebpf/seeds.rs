@@ -7,8 +7,8 @@ use libbpf_rs::{Map, MapCore, MapFlags, Object};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::wire::{TASK_IGNORED, WireHeader, WireTask};
-use super::{ROOT, failed, map};
-use crate::collect::{CollectError, Follow, now, pidfd};
+use super::{failed, map};
+use crate::collect::{CollectError, Follow, ROOT, now, pidfd};
 use crate::event::{Event, EventKind, Pid, TaskId};
 
 /// The number of the recorder's own launch and thread, which nothing else has.
