@@ -119,6 +119,9 @@ pub struct RecordArguments {
     /// Also record where in its code a process launches another: its native call chain
     #[arg(long)]
     pub stacks: bool,
+    /// Also look HZ times a second what each CPU does, and what processes wait for: for `flame --phase`, --on-cpu, --off-cpu
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub sample: Option<u32>,
     /// Kernel buffer in KiB; raise it when events are lost
     #[arg(long, value_name = "KIB", default_value_t = 16 * 1024, value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
     pub buffer: u32,

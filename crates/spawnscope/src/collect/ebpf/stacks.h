@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  * Where in its code a process asks for another one: its registers, a copy of its stack, and which files its code is
- * mapped from. What that means is found out in user space. Only with `settings.stacks`; a buffer of its own, so that many
+ * mapped from. What that means is found out in user space. Only with `settings.stacks`, or for `samples.h`; a buffer of its own, so that many
  * stacks cost no other record. */
 #pragma once
 
@@ -201,8 +201,6 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 	stack->image = creator->told_image;
 	stack->start_stack = BPF_CORE_READ(p, mm, start_stack);
 	stack->pid = visible_tid(p->group_leader);
-	stack->kernel_bytes = 0;
-	stack->reserved = 0;
 	__u64 bytes = copy_stack(scratch->data, stack->registers.sp, stack_bytes(p, stack->registers.sp));
 	stack->user_bytes = bytes;
 	barrier_var(bytes);

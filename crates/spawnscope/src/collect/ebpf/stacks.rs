@@ -3,8 +3,10 @@
 use zerocopy::FromBytes;
 
 use super::decode::path_of_components;
-use super::wire::{KIND_MAPPING, KIND_STACK, WireHeader, WireMapping, WireRegisters, WireStack};
-use crate::collect::stacks::{CopiedStack, FileId, ImageId, MappedFile, Mapping, Registers, Told};
+use super::wire::{
+    KERNEL_FRAMES, KIND_MAPPING, KIND_SAMPLE, KIND_STACK, WireHeader, WireMapping, WireRegisters, WireSample, WireStack,
+};
+use crate::collect::stacks::{CopiedStack, FileId, ImageId, MappedFile, Mapping, Registers, Sample, Told};
 use crate::event::{LaunchId, Nanos, Pid, TaskId};
 
 /// Turns a record into what it tells. `None`: not a record of this format.
@@ -16,7 +18,14 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Told> {
         }
         KIND_STACK => {
             let (stack, rest) = WireStack::read_from_prefix(bytes).ok()?;
-            copied(&stack, rest)
+            Some(Told::Stack(Box::new(copied(&stack, rest)?)))
+        }
+        KIND_SAMPLE => {
+            let (sample, rest) = WireSample::read_from_prefix(bytes).ok()?;
+            Some(Told::Stack(Box::new(CopiedStack {
+                sample: Some(sampled(&sample)?),
+                ..copied(&sample.stack, rest)?
+            })))
         }
         _ => None,
     }
@@ -44,9 +53,8 @@ fn mapped(mapping: &WireMapping, rest: &[u8]) -> Option<Told> {
     })
 }
 
-fn copied(stack: &WireStack, rest: &[u8]) -> Option<Told> {
-    let after_kernel = rest.get(stack.kernel_bytes as usize..)?;
-    Some(Told::Stack(Box::new(CopiedStack {
+fn copied(stack: &WireStack, rest: &[u8]) -> Option<CopiedStack> {
+    Some(CopiedStack {
         at: Nanos(stack.header.at),
         launch: LaunchId(stack.header.launch),
         task: TaskId(stack.header.task),
@@ -54,8 +62,20 @@ fn copied(stack: &WireStack, rest: &[u8]) -> Option<Told> {
         start_stack: stack.start_stack,
         pid: pid(stack.pid),
         registers: registers(&stack.registers),
-        bytes: after_kernel.get(..stack.user_bytes as usize)?.to_vec(),
-    })))
+        bytes: rest.get(..stack.user_bytes as usize)?.to_vec(),
+        sample: None,
+    })
+}
+
+fn sampled(sample: &WireSample) -> Option<Sample> {
+    let frames = sample.kernel_bytes as usize / size_of::<u64>();
+    Some(Sample {
+        span: Nanos(sample.span),
+        is_waiting: sample.is_waiting != 0,
+        kernel: sample.kernel.get(..frames)?.to_vec(),
+        is_kernel_cut: frames == KERNEL_FRAMES,
+        has_user_part: sample.stack.registers.ip != 0,
+    })
 }
 
 /// In the order in which DWARF numbers them.

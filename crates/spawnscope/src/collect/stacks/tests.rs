@@ -40,6 +40,7 @@ fn stack_of_this_thread() -> CopiedStack {
         pid: own_pid(),
         registers: Registers(registers),
         bytes,
+        sample: None,
     }
 }
 

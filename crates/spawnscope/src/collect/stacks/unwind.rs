@@ -25,6 +25,11 @@ impl Registers {
         self.get(X86_64::RSP).unwrap_or(0)
     }
 
+    /// Where it stands.
+    pub(super) fn next_instruction(&self) -> Option<u64> {
+        self.get(X86_64::RA)
+    }
+
     fn get(&self, register: Register) -> Option<u64> {
         *self.0.get(usize::from(register.0))?
     }
@@ -55,6 +60,8 @@ pub(super) enum Code {
     File(Arc<[u8]>),
     /// Made by the process.
     Memory,
+    /// The kernel's.
+    Kernel,
 }
 
 /// What a walk found.

@@ -3,13 +3,14 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::kernel::{self, KernelNames};
 use super::mappings::{Image, ImageId};
 use super::modules::Modules;
 use super::perf_map::PerfMaps;
 use super::recent::Recent;
 use super::unwind::{Code, Memory, Place, Walked, Walker};
 use super::{CopiedStack, Told};
-use crate::event::{Chain, Event, EventKind, Frame, Language};
+use crate::event::{Chain, Event, EventKind, Frame, Language, Sampled};
 
 /// How much is remembered: processes, chains, and names of places.
 const IMAGES: usize = 4096;
@@ -22,7 +23,9 @@ pub(super) struct Worker {
     modules: Modules,
     walker: Walker,
     perf_maps: PerfMaps,
-    chains: Recent<Walked, Arc<Chain>>,
+    /// By what was found, and whether the thread waited.
+    chains: Recent<(Walked, bool), Arc<Chain>>,
+    kernel: KernelNames,
     named: Recent<Place, Rc<[Frame]>>,
 }
 
@@ -34,6 +37,7 @@ impl Default for Worker {
             walker: Walker::default(),
             perf_maps: PerfMaps::default(),
             chains: Recent::new(CHAINS),
+            kernel: KernelNames::default(),
             named: Recent::new(PLACES),
         }
     }
@@ -62,29 +66,34 @@ impl Worker {
                 at: stack.at,
                 launch: stack.launch,
                 task: stack.task,
-                kind: EventKind::Called(self.chain(&stack)?),
+                kind: match &stack.sample {
+                    None => EventKind::Called(self.chain(&stack)?),
+                    Some(sample) => EventKind::Sampled(Sampled {
+                        span: sample.span,
+                        is_waiting: sample.is_waiting,
+                        chain: self.chain(&stack)?,
+                    }),
+                },
             }),
         }
     }
 
     fn chain(&mut self, stack: &CopiedStack) -> Option<Arc<Chain>> {
-        let image = self.image(stack)?;
-        let memory = Memory {
-            pid: stack.pid,
-            image: &image,
-            stack: &stack.bytes,
-            start: stack.registers.stack_pointer(),
-        };
-        let walked = self.walker.walk(stack.registers.clone(), &memory, &mut self.modules);
-        if walked.places.is_empty() {
+        let is_waiting = stack.sample.as_ref().is_some_and(|sample| sample.is_waiting);
+        let known = (self.walk(stack), is_waiting);
+        if known.0.places.is_empty() {
             return None;
         }
-        if let Some(chain) = self.chains.get(&walked) {
+        if let Some(chain) = self.chains.get(&known) {
             return Some(Arc::clone(chain));
         }
+        let walked = &known.0;
         let mut frames = Vec::with_capacity(walked.places.len());
         for place in &walked.places {
             self.add_frames(place, stack, &mut frames);
+        }
+        if is_waiting {
+            kernel::leave_out_switch(&mut frames);
         }
         let chain = Arc::new(Chain {
             frames,
@@ -92,9 +101,54 @@ impl Worker {
         });
         // What a process makes at run time may be something else the next time.
         if walked.places.iter().all(|place| place.code != Code::Memory) {
-            self.chains.insert(walked, Arc::clone(&chain));
+            self.chains.insert(known, Arc::clone(&chain));
         }
         Some(chain)
+    }
+
+    /// The places of a stack, those in the kernel first.
+    fn walk(&mut self, stack: &CopiedStack) -> Walked {
+        let Some(sample) = &stack.sample else {
+            return self.walk_user_part(stack);
+        };
+        let mut walked = Walked {
+            is_truncated: true,
+            ..Walked::default()
+        };
+        if sample.has_user_part && !sample.is_kernel_cut {
+            walked = self.walk_user_part(stack);
+            // Of the kernel's own page, say, which is no file's.
+            if let (true, Some(address)) = (walked.places.is_empty(), stack.registers.next_instruction()) {
+                walked.places.push(Place {
+                    code: Code::Memory,
+                    address,
+                    is_return: false,
+                });
+            }
+        }
+        let in_kernel = sample.kernel.iter().enumerate().map(|(depth, address)| Place {
+            code: Code::Kernel,
+            address: *address,
+            is_return: depth > 0 || sample.is_waiting,
+        });
+        walked.places.splice(0..0, in_kernel);
+        walked
+    }
+
+    fn walk_user_part(&mut self, stack: &CopiedStack) -> Walked {
+        let Some(image) = self.image(stack) else {
+            return Walked {
+                is_truncated: true,
+                ..Walked::default()
+            };
+        };
+        let memory = Memory {
+            pid: stack.pid,
+            image: &image,
+            stack: &stack.bytes,
+            start: stack.registers.stack_pointer(),
+        };
+        self.walker.walk(stack.registers.clone(), &memory, &mut self.modules)
     }
 
     /// What was mapped when the stack was copied.
@@ -126,6 +180,11 @@ impl Worker {
                 module: Some(path.to_vec()),
                 ..plain
             }),
+            Code::Kernel => {
+                let frame = self.kernel.frame(place.address, place.is_return);
+                self.named.insert(place.clone(), [frame.clone()].into());
+                frames.push(frame);
+            }
             Code::Memory => {
                 let called_from = place.address - u64::from(place.is_return);
                 let function = self.perf_maps.name(stack, called_from);
