@@ -23,7 +23,7 @@ struct Part {
     without: Option<&'static str>,
 }
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     Part {
         program: "on_waking",
         fallback: Some("on_waking_anywhere"),
@@ -75,27 +75,32 @@ const PARTS: [Part; 12] = [
         without: Some("what threads do while they have a CPU"),
     },
     Part {
-        program: SAMPLED_WAITS[0],
+        program: AROUND_SAMPLES[0],
         fallback: None,
         without: Some("where threads wait"),
     },
     Part {
-        program: SAMPLED_WAITS[1],
+        program: AROUND_SAMPLES[1],
         fallback: None,
         without: Some("where in their own code threads wait"),
+    },
+    Part {
+        program: AROUND_SAMPLES[2],
+        fallback: None,
+        without: Some("where in their own code threads are that end soon"),
     },
 ];
 
 /// Loaded only when stacks are wanted.
 const STACKS: &str = "on_fork_stack";
 /// Loaded only when samples are wanted.
-const SAMPLED_WAITS: [&str; 2] = ["on_switch_sample", "on_sys_exit_sample"];
+const AROUND_SAMPLES: [&str; 3] = ["on_switch_sample", "on_sys_exit_sample", "on_sys_enter_sample"];
 
 /// Whether the settings ask for what a program does.
 fn is_asked_for(program: &str, settings: &WireSettings) -> bool {
     if program == STACKS {
         settings.stacks != 0
-    } else if program == samples::PROGRAM || SAMPLED_WAITS.contains(&program) {
+    } else if program == samples::PROGRAM || AROUND_SAMPLES.contains(&program) {
         settings.sample_period != 0
     } else {
         true
@@ -201,8 +206,6 @@ fn configure(
     for mut map in open.maps_mut() {
         if map.name() == "events" || (map.name() == "stacks" && (settings.stacks != 0 || has_samples)) {
             map.set_max_entries(buffer_bytes).map_err(|error| unsupported(&error))?;
-        } else if map.name() == "scratches" && has_samples {
-            map.set_max_entries(2).map_err(|error| unsupported(&error))?;
         } else if map.name() == "waits" || map.name() == "sample_scratches" {
             map.set_autocreate(has_samples).map_err(|error| unsupported(&error))?;
         } else if map.name() == "python_scratches" {

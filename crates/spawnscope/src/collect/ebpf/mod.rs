@@ -31,7 +31,7 @@ use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Pid, TaskId};
 pub const ROOT: LaunchId = LaunchId(1);
 
 /// Names of the losses, by kind of record.
-const LOSSES: [(u32, &str); 18] = [
+const LOSSES: [(u32, &str); 19] = [
     (KIND_LAUNCH, "launch"),
     (KIND_THREAD, "thread"),
     (KIND_ADOPTED, "existing process"),
@@ -50,6 +50,7 @@ const LOSSES: [(u32, &str); 18] = [
     (KIND_MAPPING, "mapping of a process"),
     (KIND_STACK, "stack"),
     (KIND_SAMPLE, "sample"),
+    (KIND_IMAGE, "mappings of a sampled process"),
 ];
 
 /// Follows processes through BPF programs.

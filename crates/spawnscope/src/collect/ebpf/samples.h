@@ -42,13 +42,23 @@ static __always_inline bool is_executing(long syscall)
 	return syscall == NR_execve || syscall == NR_execveat;
 }
 
-/* The user's part of the running thread's stack; 0 bytes and no registers where there is none to be had. */
-static __always_inline __u64 add_user_part(struct WireTask *task, struct sample_scratch *scratch, bool *is_urgent)
+/* The number of what is mapped; 0: it will not be told. Mappings can be walked only where interrupts are on: where the thread
+ * next enters or leaves the kernel by a system call, before which it cannot change them, and then under this number. */
+static __always_inline __u64 image_of(struct task_struct *p, struct WireTask *task)
+{
+	if (is_image_told(p, task))
+		return task->told_image;
+	if (!task->wanted_image && can_walk_mappings())
+		task->wanted_image = next_id();
+	return task->wanted_image;
+}
+
+/* Copies the user's part of the running thread's stack, which registers are there of. */
+static __always_inline __u64 add_user_part(struct WireTask *task, struct sample_scratch *scratch)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct WireStack *stack = &scratch->sample.stack;
-	*is_urgent = tell_image(p, task);
-	stack->image = task->told_image;
+	stack->image = image_of(p, task);
 	stack->start_stack = BPF_CORE_READ(p, mm, start_stack);
 	return copy_stack(scratch->data, stack->registers.sp, stack_bytes(p, stack->registers.sp));
 }
@@ -58,7 +68,6 @@ static __always_inline void emit_sample(struct WireTask *task, struct sample_scr
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct WireStack *stack = &scratch->sample.stack;
-	bool is_urgent = false;
 	__u64 bytes = 0;
 	stack->image = stack->start_stack = 0;
 	fill_header(&stack->header, KIND_SAMPLE, at, task);
@@ -66,15 +75,14 @@ static __always_inline void emit_sample(struct WireTask *task, struct sample_scr
 	if (has_user_part && p->mm &&
 	    !bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), (void *)bpf_task_pt_regs(p)) &&
 	    stack->registers.cs == USER_CS)
-		bytes = add_user_part(task, scratch, &is_urgent);
+		bytes = add_user_part(task, scratch);
 	else
 		__builtin_memset(&stack->registers, 0, sizeof(stack->registers));
 	stack->user_bytes = bytes;
 	barrier_var(bytes);
 	if (bytes > STACK_BYTES)
 		return;
-	__u64 flag = is_urgent ? BPF_RB_FORCE_WAKEUP : stacks_wakeup_flag();
-	if (bpf_ringbuf_output(&stacks, &scratch->sample, sizeof(scratch->sample) + bytes, flag))
+	if (bpf_ringbuf_output(&stacks, &scratch->sample, sizeof(scratch->sample) + bytes, stacks_wakeup_flag()))
 		count_lost(KIND_SAMPLE);
 }
 
@@ -82,21 +90,17 @@ static __always_inline void emit_sample(struct WireTask *task, struct sample_scr
 SEC("perf_event")
 int on_sample(void *ctx)
 {
-	__u32 place = 0;
+	__u32 place = SCRATCH_OF_CLOCK;
 	struct WireTask *task = followed(bpf_get_current_task_btf());
-	struct scratch *interrupted = bpf_map_lookup_elem(&scratches, &place);
-	place = SCRATCH_OF_CLOCK;
 	struct sample_scratch *scratch = bpf_map_lookup_elem(&sample_scratches, &place);
-	if (!task || !interrupted || !scratch)
+	if (!task || !scratch)
 		return 0;
 	struct WireSample *sample = &scratch->sample;
 	long bytes = bpf_get_stack(ctx, sample->kernel, sizeof(sample->kernel), 0);
 	sample->kernel_bytes = bytes > 0 ? bytes : 0;
 	sample->span = settings.sample_period;
 	sample->is_waiting = 0;
-	interrupted->is_interrupted = 1;
 	emit_sample(task, scratch, bpf_ktime_get_ns(), !is_executing(task->syscall));
-	interrupted->is_interrupted = 0;
 	return 0;
 }
 
@@ -176,15 +180,39 @@ int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct 
 	return 0;
 }
 
-/* Runs after `on_sys_exit`. */
+/* Tells the mappings that samples asked for since the last system call. */
+static __always_inline void tell_wanted_image(struct WireTask *task)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct WireImage image = {};
+	fill_header(&image.header, KIND_IMAGE, bpf_ktime_get_ns(), task);
+	image.image = task->wanted_image;
+	image.is_whole = tell_mappings(p, task, image.image);
+	task->wanted_image = 0;
+	__u64 flag = sees_other_files(p) ? BPF_RB_FORCE_WAKEUP : stacks_wakeup_flag();
+	if (bpf_ringbuf_output(&stacks, &image, sizeof(image), flag))
+		count_lost(KIND_IMAGE);
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_sys_enter_sample)
+{
+	struct WireTask *task = followed(bpf_get_current_task_btf());
+	if (task && task->wanted_image)
+		tell_wanted_image(task);
+	return 0;
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit_sample)
 {
 	struct WireTask *task = followed(bpf_get_current_task_btf());
-	if (!task || !(task->flags & TASK_WAITED))
+	if (!task)
 		return 0;
 	struct sample_scratch *scratch = sample_scratch_of_tracepoint();
-	if (scratch)
+	if (scratch && task->flags & TASK_WAITED)
 		emit_wait(task, scratch);
+	if (task->wanted_image)
+		tell_wanted_image(task);
 	return 0;
 }

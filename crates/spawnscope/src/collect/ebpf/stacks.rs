@@ -4,7 +4,7 @@ use zerocopy::FromBytes;
 
 use super::decode::path_of_components;
 use super::wire::{
-    KERNEL_FRAMES, KIND_MAPPING, KIND_SAMPLE, KIND_STACK, WireHeader, WireMapping, WireRegisters, WireSample, WireStack,
+    KERNEL_FRAMES, KIND_IMAGE, KIND_MAPPING, KIND_SAMPLE, KIND_STACK, WireHeader, WireImage, WireMapping, WireRegisters, WireSample, WireStack,
 };
 use crate::collect::stacks::{CopiedStack, FileId, ImageId, MappedFile, Mapping, Registers, Sample, Told};
 use crate::event::{LaunchId, Nanos, Pid, TaskId};
@@ -19,6 +19,13 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Told> {
         KIND_STACK => {
             let (stack, rest) = WireStack::read_from_prefix(bytes).ok()?;
             Some(Told::Stack(Box::new(copied(&stack, rest)?)))
+        }
+        KIND_IMAGE => {
+            let (told, _) = WireImage::read_from_prefix(bytes).ok()?;
+            Some(Told::Image {
+                image: ImageId(told.image),
+                is_whole: told.is_whole != 0,
+            })
         }
         KIND_SAMPLE => {
             let (sample, rest) = WireSample::read_from_prefix(bytes).ok()?;

@@ -28,7 +28,7 @@ struct {
 #define SCANNER_DEPTH 16
 
 /* Where records of variable length are put together: tracepoints run with preemption off, so one for each CPU is
- * enough, and a second one for samples, which interrupt them. The extra PATH_BYTES let the verifier see that a string which begins anywhere within the data ends within
+ * enough. The extra PATH_BYTES let the verifier see that a string which begins anywhere within the data ends within
  * the buffer. */
 struct scratch {
 	union {
@@ -52,11 +52,10 @@ struct scratch {
 		__u32 used, complete;
 	} walk;
 	__u32 mappings_told, mappings_lost;
-	__u32 is_interrupted; /* by a sample, which takes the second one */
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1); /* set to 2 before loading where there are samples */
+	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct scratch);
 } scratches SEC(".maps");
@@ -72,12 +71,8 @@ volatile __u32 recording SEC(".data.recording") = 0;
 
 static __always_inline struct scratch *scratch_of_this_cpu(void)
 {
-	__u32 place = 0;
-	struct scratch *scratch = bpf_map_lookup_elem(&scratches, &place);
-	if (!settings.sample_period || !scratch || !scratch->is_interrupted)
-		return scratch;
-	place = 1;
-	return bpf_map_lookup_elem(&scratches, &place);
+	__u32 first = 0;
+	return bpf_map_lookup_elem(&scratches, &first);
 }
 
 static __always_inline void count_lost(__u32 kind)

@@ -49,8 +49,10 @@ pub const KIND_MAPPING: u32 = 30;
 pub const KIND_STACK: u32 = 31;
 /// `kind` of `WireSample`.
 pub const KIND_SAMPLE: u32 = 32;
+/// `kind` of `WireImage`.
+pub const KIND_IMAGE: u32 = 33;
 /// More than the last kind: the size of the table of losses.
-pub const KIND_END: u32 = 33;
+pub const KIND_END: u32 = 34;
 
 /// More than this between two errands of a thread is work of its own.
 pub const ERRAND_GAP_NS: u64 = 30_000;
@@ -438,6 +440,8 @@ pub struct WireTask {
     pub told_changes: u32,
     pub told_image: u64,
     pub told_pages: u64,
+    /// The number under which its mappings are to be told, since samples have named it; 0: none.
+    pub wanted_image: u64,
     /// Time of its waits since the last one that was taken as a sample.
     pub waited: u64,
 }

@@ -32,10 +32,12 @@ use crate::event::{Event, LaunchId, Nanos, Pid, TaskId};
 /// What a collector tells.
 #[derive(Debug)]
 pub(super) enum Told {
-    /// One of an image's executable mappings; all come before the stacks that need them.
+    /// One of an image's executable mappings; all come before the stacks that need them, or before `Image`.
     Mapping { image: ImageId, pid: Pid, mapping: Mapping },
-    /// A stack.
+    /// A stack. A sample's may come before its image.
     Stack(Box<CopiedStack>),
+    /// Of an image that samples named before, all mappings were told, or could not be.
+    Image { image: ImageId, is_whole: bool },
     /// Not by the collector: the file of a mapping that comes next.
     File { id: FileId, file: File },
     /// Likewise: the names of the code that a process made.
@@ -222,13 +224,12 @@ fn unwind(told: Receiver<Told>, events: &Sender<Event>, waiting: &Waiting) {
     let mut worker = Worker::default();
     for told in told {
         let (bytes, files) = (told.bytes(), told.files());
-        if let Some(event) = worker.take(told) {
-            // As above.
-            let _ = events.send(event);
-        }
+        // As above.
+        worker.take(told).into_iter().for_each(|event| drop(events.send(event)));
         waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
         waiting.files.fetch_sub(files, Ordering::Relaxed);
     }
+    worker.finish().into_iter().for_each(|event| drop(events.send(event)));
 }
 
 impl Drop for Unwinder {

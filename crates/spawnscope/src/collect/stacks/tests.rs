@@ -49,7 +49,7 @@ fn own_pid() -> Pid {
 }
 
 fn chain(worker: &mut Worker, stack: CopiedStack) -> Arc<Chain> {
-    match worker.take(Told::Stack(Box::new(stack))).unwrap().kind {
+    match worker.take(Told::Stack(Box::new(stack))).pop().unwrap().kind {
         EventKind::Called(chain) => chain,
         other => panic!("{other:?}"),
     }
@@ -139,7 +139,7 @@ fn time_of_unwinding() {
     println!("the first stack: {:?}", start.elapsed());
     let start = Instant::now();
     for _ in 0..STACKS {
-        worker.take(Told::Stack(Box::new(told.clone()))).unwrap();
+        worker.take(Told::Stack(Box::new(told.clone()))).pop().unwrap();
     }
     println!("{STACKS} more: {:?} each, of {frames} frames", start.elapsed() / STACKS);
 }

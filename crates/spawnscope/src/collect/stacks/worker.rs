@@ -1,5 +1,6 @@
 //! What the unwinding thread knows: the images of processes, their files, and the chains it made before.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ use crate::event::{Chain, Event, EventKind, Frame, Language, Sampled};
 const IMAGES: usize = 4096;
 const CHAINS: usize = 16_384;
 const PLACES: usize = 16_384;
+/// Samples that wait for their images: some 16 MiB at most.
+const MOST_EARLY: usize = 1024;
 
 /// Makes chains of stacks.
 pub(super) struct Worker {
@@ -26,6 +29,8 @@ pub(super) struct Worker {
     /// By what was found, and whether the thread waited.
     chains: Recent<(Walked, bool), Arc<Chain>>,
     kernel: KernelNames,
+    /// Samples whose images are not told yet, the oldest first.
+    early: VecDeque<(ImageId, Box<CopiedStack>)>,
     named: Recent<Place, Rc<[Frame]>>,
 }
 
@@ -38,44 +43,77 @@ impl Default for Worker {
             perf_maps: PerfMaps::default(),
             chains: Recent::new(CHAINS),
             kernel: KernelNames::default(),
+            early: VecDeque::new(),
             named: Recent::new(PLACES),
         }
     }
 }
 
 impl Worker {
-    /// Takes in what was told; the chain, if it was a stack and anything of it is known.
-    pub(super) fn take(&mut self, told: Told) -> Option<Event> {
+    /// Takes in what was told; the chains of the stacks that can be walked now, as far as anything of them is known.
+    pub(super) fn take(&mut self, told: Told) -> Vec<Event> {
         match told {
-            Told::File { id, file } => {
-                self.modules.add(id, file);
-                None
-            }
-            Told::PerfMap { image, file } => {
-                self.perf_maps.add(image, file);
-                None
-            }
-            Told::Mapping { image, mapping, .. } => {
-                match self.images.get(&image) {
-                    Some(known) => Rc::make_mut(known).add(mapping),
-                    None => self.images.insert(image, Rc::new(Image::of(mapping))),
+            Told::File { id, file } => self.modules.add(id, file),
+            Told::PerfMap { image, file } => self.perf_maps.add(image, file),
+            Told::Mapping { image, mapping, .. } => match self.images.get(&image) {
+                Some(known) => Rc::make_mut(known).add(mapping),
+                None => self.images.insert(image, Rc::new(Image::of(mapping))),
+            },
+            Told::Stack(stack) => return self.take_stack(stack).into_iter().collect(),
+            Told::Image { image, is_whole } => {
+                if !is_whole {
+                    self.images.remove(&image);
                 }
-                None
+                let (told, early) = self.early.drain(..).partition(|(of, _)| *of == image);
+                self.early = early;
+                return self.walk_early(told);
             }
-            Told::Stack(stack) => Some(Event {
-                at: stack.at,
-                launch: stack.launch,
-                task: stack.task,
-                kind: match &stack.sample {
-                    None => EventKind::Called(self.chain(&stack)?),
-                    Some(sample) => EventKind::Sampled(Sampled {
-                        span: sample.span,
-                        is_waiting: sample.is_waiting,
-                        chain: self.chain(&stack)?,
-                    }),
-                },
-            }),
         }
+        Vec::new()
+    }
+
+    /// The chains of samples whose images were never told.
+    pub(super) fn finish(&mut self) -> Vec<Event> {
+        let early = std::mem::take(&mut self.early);
+        self.walk_early(early)
+    }
+
+    fn walk_early(&mut self, early: VecDeque<(ImageId, Box<CopiedStack>)>) -> Vec<Event> {
+        early.into_iter().filter_map(|(_, stack)| self.event(&stack)).collect()
+    }
+
+    /// A sample whose image is not told yet waits for it; but not for ever, since what makes no system call goes on.
+    fn take_stack(&mut self, stack: Box<CopiedStack>) -> Option<Event> {
+        let is_early = |image: &ImageId| stack.sample.is_some() && self.images.get(image).is_none();
+        let Some(image) = stack.image.filter(is_early) else {
+            return self.event(&stack);
+        };
+        self.early.push_back((image, stack));
+        if self.early.len() <= MOST_EARLY {
+            return None;
+        }
+        let (image, oldest) = self.early.pop_front()?;
+        if let Some(read) = Image::read(oldest.pid, oldest.start_stack) {
+            self.images.insert(image, Rc::new(read));
+        }
+        self.event(&oldest)
+    }
+
+    fn event(&mut self, stack: &CopiedStack) -> Option<Event> {
+        let chain = self.chain(stack)?;
+        Some(Event {
+            at: stack.at,
+            launch: stack.launch,
+            task: stack.task,
+            kind: match &stack.sample {
+                None => EventKind::Called(chain),
+                Some(sample) => EventKind::Sampled(Sampled {
+                    span: sample.span,
+                    is_waiting: sample.is_waiting,
+                    chain,
+                }),
+            },
+        })
     }
 
     fn chain(&mut self, stack: &CopiedStack) -> Option<Arc<Chain>> {

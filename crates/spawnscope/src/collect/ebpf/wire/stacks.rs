@@ -70,6 +70,16 @@ pub struct WireStack {
     pub user_bytes: u32,
 }
 
+/// All mappings of an image that samples named before were told.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireImage {
+    pub header: WireHeader,
+    pub image: u64,
+    /// 0: not all of them.
+    pub is_whole: u64,
+}
+
 /// Most frames of the kernel's part of a stack.
 pub const KERNEL_FRAMES: usize = 64;
 
