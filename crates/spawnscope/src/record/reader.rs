@@ -14,13 +14,14 @@ use super::error::{self, RecordError};
 use super::fields::{BadValue, Fields, FromColumn, Ids, Index, ObjectIndex};
 use super::store::{self, LOCK_PATIENCE};
 use super::tables::{
-    CALIBRATION, EXEC, FAILED_EXEC, FRAME, LAUNCH, LOST, MISSING, OBJECT, RECORDING, SAMPLE, SLICE, STACK, TEXT, THREAD, Table,
+    CALIBRATION, EXEC, FAILED_EXEC, FRAME, LAUNCH, LOST, MISSING, OBJECT, RECORDING, SAMPLE, SLICE, STACK, TEXT,
+    THREAD, Table,
 };
 use super::version::{self, Identity};
 
 pub use super::rows::{
-    ExecRow, FailedExecRow, FrameId, FrameRow, Info, LaunchRow, ObjectRef, ObjectRow, Origin, Recording, Scope,
-    SampleRow, SliceRow, StackId, StackRow, TextId, Texts, ThreadRow, WakerRow,
+    ExecRow, FailedExecRow, FrameId, FrameRow, Info, LaunchRow, ObjectRef, ObjectRow, Origin, Recording, SampleRow,
+    Scope, SliceRow, StackId, StackRow, TextId, Texts, ThreadRow, WakerRow,
 };
 
 /// A recording that is open for reading. It may still be growing: each read gives what is complete by then.

@@ -15,8 +15,8 @@ use super::error::RecordError;
 use super::intern::{NewObject, NewText};
 use super::redact::Redaction;
 use super::rows::{
-    Ending, FailedExecRow, FrameId, Header, LaunchRow, ObjectRef, Origin, SampleRow, SliceRow, StackId, TextId, ThreadRow,
-    WakerRow,
+    Ending, FailedExecRow, FrameId, Header, LaunchRow, ObjectRef, Origin, SampleRow, SliceRow, StackId, TextId,
+    ThreadRow, WakerRow,
 };
 use super::stacks::NewStacks;
 use super::tables::{CALIBRATION, EXEC, FAILED_EXEC, FRAME, LAUNCH, OBJECT, SAMPLE, SLICE, STACK, TEXT, THREAD};

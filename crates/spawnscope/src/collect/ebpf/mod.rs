@@ -300,7 +300,9 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         mount_namespace: namespace("/proc/self/ns/mnt")?,
         script_lines: u32::from(settings.script_lines),
         wakeup_bytes: u64::from(buffer_bytes / 4),
-        sample_period: settings.sample.map_or(0, |frequency| 1_000_000_000 / u64::from(frequency.max(1))),
+        sample_period: settings
+            .sample
+            .map_or(0, |frequency| 1_000_000_000 / u64::from(frequency.max(1))),
     })
 }
 

@@ -4,7 +4,8 @@ use zerocopy::FromBytes;
 
 use super::decode::path_of_components;
 use super::wire::{
-    KERNEL_FRAMES, KIND_IMAGE, KIND_MAPPING, KIND_SAMPLE, KIND_STACK, WireHeader, WireImage, WireMapping, WireRegisters, WireSample, WireStack,
+    KERNEL_FRAMES, KIND_IMAGE, KIND_MAPPING, KIND_SAMPLE, KIND_STACK, WireHeader, WireImage, WireMapping,
+    WireRegisters, WireSample, WireStack,
 };
 use crate::collect::stacks::{CopiedStack, FileId, ImageId, MappedFile, Mapping, Registers, Sample, Told};
 use crate::event::{LaunchId, Nanos, Pid, TaskId};
