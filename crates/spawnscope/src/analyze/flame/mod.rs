@@ -204,7 +204,7 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], wanted: Wanted) -> R
             at = Some(stacks.above(at, sample.phase.map_or(Label::UnknownPhase, Label::Phase)));
         }
         for label in labels(forest.frames(Some(sample.stack))) {
-            at = Some(stacks.above(at, label));
+            at = Some(stacks.above(at, whole_function(label)));
         }
         if let Some(at) = at {
             stacks.add(at, sample.span.0);
@@ -282,6 +282,14 @@ fn labels(mut frames: Frames<'_>) -> Vec<Label<'_>> {
     }
     labels.reverse();
     labels
+}
+
+/// What a thread does is told by function: each sample of a loop may be at another of its lines.
+fn whole_function(label: Label<'_>) -> Label<'_> {
+    match label {
+        Label::Place(frame) if frame.function.is_some() => Label::Place(Frame { line: None, ..frame }),
+        label => label,
+    }
 }
 
 /// A frame without what would only tell apart calls of one function: every call has an address of its own.

@@ -185,6 +185,7 @@ impl Worker {
             image: &image,
             stack: &stack.bytes,
             start: stack.registers.stack_pointer(),
+            start_stack: stack.start_stack,
         };
         self.walker.walk(stack.registers.clone(), &memory, &mut self.modules)
     }
