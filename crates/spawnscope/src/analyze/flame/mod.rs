@@ -192,7 +192,7 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], wanted: Wanted) -> R
     // By launch: its own box.
     let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
     stack_launches(&mut stacks, forest, wanted.stacking, |_, own, index| {
-        boxes[index] = Some(own)
+        boxes[index] = Some(own);
     });
     let is_waiting = wanted.weight == Weight::OffCpu;
     let is_wanted = |sample: &&Sample| {
