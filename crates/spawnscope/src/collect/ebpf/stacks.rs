@@ -98,3 +98,50 @@ fn registers(wire: &WireRegisters) -> Registers {
 fn pid(number: u32) -> Pid {
     Pid(i32::try_from(number).unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::{FromZeros, IntoBytes};
+
+    use super::*;
+
+    /// A wait of thread 3 in two functions of the kernel, with four bytes of stack.
+    fn wait() -> WireSample {
+        let mut sample = WireSample::new_zeroed();
+        sample.stack.header.kind = KIND_SAMPLE;
+        (sample.stack.header.at, sample.stack.header.task) = (500, 3);
+        (sample.stack.registers.ip, sample.stack.user_bytes) = (0x40, 4);
+        (sample.span, sample.is_waiting, sample.kernel_bytes) = (70, 1, 16);
+        sample.kernel[..2].copy_from_slice(&[0x10, 0x20]);
+        sample
+    }
+
+    fn decoded(sample: &WireSample, stack: &[u8]) -> Option<CopiedStack> {
+        match decode(&[sample.as_bytes(), stack].concat())? {
+            Told::Stack(stack) => Some(*stack),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_sample_is_a_stack_with_the_kernels_part() {
+        let stack = decoded(&wait(), b"user").unwrap();
+        assert_eq!((stack.at, stack.task, stack.image), (Nanos(500), TaskId(3), None));
+        assert_eq!(stack.bytes, b"user");
+        let sample = stack.sample.unwrap();
+        assert_eq!((sample.span, sample.is_waiting), (Nanos(70), true));
+        assert_eq!(sample.kernel, [0x10, 0x20]);
+        assert!(sample.has_user_part && !sample.is_kernel_cut);
+    }
+
+    #[test]
+    fn a_full_kernel_part_may_go_on_and_one_beyond_is_malformed() {
+        let mut sample = wait();
+        sample.kernel_bytes = (KERNEL_FRAMES * 8) as u32;
+        let full = decoded(&sample, b"user").and_then(|stack| stack.sample).unwrap();
+        assert!(full.is_kernel_cut);
+        sample.kernel_bytes += 8;
+        assert!(decoded(&sample, b"user").is_none());
+        assert!(decoded(&wait(), b"us").is_none(), "less than it says");
+    }
+}
