@@ -138,28 +138,34 @@ static __always_inline void end_wait(struct WireTask *task)
 	task->waited = 0;
 }
 
-/* Tells the wait that is over. Within its system call the user's part of the stack is still what it was. */
-static __always_inline void emit_wait(struct WireTask *task, struct sample_scratch *scratch)
+static __always_inline struct sample_scratch *sample_scratch_of_tracepoint(void)
 {
+	__u32 place = SCRATCH_OF_TRACEPOINT;
+	return bpf_map_lookup_elem(&sample_scratches, &place);
+}
+
+/* Tells the wait of the running thread that is over. Within its system call the user's part of the stack is still what it
+ * was. Not static, as `step_up`. */
+__noinline int tell_wait(void)
+{
+	struct WireTask *task = followed(bpf_get_current_task_btf());
+	struct sample_scratch *scratch = sample_scratch_of_tracepoint();
+	if (!task || !scratch)
+		return 0;
 	__u64 key = task->task;
 	struct WireSample *sample = &scratch->sample;
 	struct wait *wait = bpf_map_lookup_elem(&waits, &key);
 	task->flags &= ~TASK_WAITED;
 	if (!wait || !wait->span) {
 		count_lost(KIND_SAMPLE);
-		return;
+		return 0;
 	}
 	__builtin_memcpy(sample->kernel, wait->kernel, sizeof(sample->kernel));
 	sample->kernel_bytes = wait->kernel_bytes;
 	sample->span = wait->span;
 	sample->is_waiting = 1;
 	emit_sample(task, scratch, wait->off, wait->syscall >= 0 && !is_executing(wait->syscall));
-}
-
-static __always_inline struct sample_scratch *sample_scratch_of_tracepoint(void)
-{
-	__u32 place = SCRATCH_OF_TRACEPOINT;
-	return bpf_map_lookup_elem(&sample_scratches, &place);
+	return 0;
 }
 
 /* Runs after `on_switch`, which comes first in the object and is attached first: `on`, `off` and `left` are there. */
@@ -167,24 +173,25 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
 	struct WireTask *leaving = followed(prev), *coming = followed(next);
+	if (leaving && leaving->flags & TASK_WAITED)
+		tell_wait();
 	struct sample_scratch *scratch = sample_scratch_of_tracepoint();
-	if (leaving && scratch) {
-		if (leaving->flags & TASK_WAITED)
-			emit_wait(leaving, scratch);
-		if (prev->exit_state == 0 &&
-		    (leaving->left == LEFT_INTERRUPTIBLE || leaving->left == LEFT_UNINTERRUPTIBLE))
-			begin_wait(ctx, leaving, scratch);
-	}
+	if (leaving && scratch && prev->exit_state == 0 &&
+	    (leaving->left == LEFT_INTERRUPTIBLE || leaving->left == LEFT_UNINTERRUPTIBLE))
+		begin_wait(ctx, leaving, scratch);
 	if (coming)
 		end_wait(coming);
 	return 0;
 }
 
-/* Tells the mappings that samples asked for since the last system call. */
-static __always_inline void tell_wanted_image(struct WireTask *task)
+/* Tells the mappings that samples of the running thread asked for since its last system call. Not static, likewise. */
+__noinline int tell_wanted_image(void)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
+	struct WireTask *task = followed(p);
 	struct WireImage image = {};
+	if (!task)
+		return 0;
 	fill_header(&image.header, KIND_IMAGE, bpf_ktime_get_ns(), task);
 	image.image = task->wanted_image;
 	image.is_whole = tell_mappings(p, task, image.image);
@@ -192,6 +199,7 @@ static __always_inline void tell_wanted_image(struct WireTask *task)
 	__u64 flag = sees_other_files(p) ? BPF_RB_FORCE_WAKEUP : stacks_wakeup_flag();
 	if (bpf_ringbuf_output(&stacks, &image, sizeof(image), flag))
 		count_lost(KIND_IMAGE);
+	return 0;
 }
 
 SEC("tp_btf/sys_enter")
@@ -199,7 +207,7 @@ int BPF_PROG(on_sys_enter_sample)
 {
 	struct WireTask *task = followed(bpf_get_current_task_btf());
 	if (task && task->wanted_image)
-		tell_wanted_image(task);
+		tell_wanted_image();
 	return 0;
 }
 
@@ -209,10 +217,9 @@ int BPF_PROG(on_sys_exit_sample)
 	struct WireTask *task = followed(bpf_get_current_task_btf());
 	if (!task)
 		return 0;
-	struct sample_scratch *scratch = sample_scratch_of_tracepoint();
-	if (scratch && task->flags & TASK_WAITED)
-		emit_wait(task, scratch);
+	if (task->flags & TASK_WAITED)
+		tell_wait();
 	if (task->wanted_image)
-		tell_wanted_image(task);
+		tell_wanted_image();
 	return 0;
 }
