@@ -20,6 +20,11 @@ pub fn tests() -> Vec<LiveTest> {
         test("samples_name_it_without_mappings_from_the_kernel", from_proc),
         test("samples_of_the_loader_show_what_it_searches", searching),
         test("a_wait_is_of_the_function_that_waits_and_as_long", waiting),
+        LiveTest {
+            name: "a_wait_inside_execve_has_the_kernels_part",
+            needs: &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],
+            run: scanned,
+        },
         test("samples_that_do_not_fit_are_counted", overflow),
     ]
 }
@@ -134,6 +139,24 @@ fn waiting() {
     assert!(parent + child + 50_000 >= all, "{waits:#?}");
     let switch = waits.iter().find(|(stack, _)| stack.contains("__schedule"));
     assert_eq!(switch, None, "how a thread leaves its CPU is left out");
+}
+
+/// Each of seven children waits 20 ms for a permission scanner.
+fn scanned() {
+    let mount_point = tempfile::tempdir().expect("a temporary directory");
+    let record = Record::new().flags(&["--sample", "999"]);
+    let (program, tiny) = (path("long_exec"), path("tiny"));
+    let words = [
+        program.as_os_str(),
+        "long".as_ref(),
+        tiny.as_os_str(),
+        mount_point.path().as_os_str(),
+    ];
+    record.run(words).expect_code(0);
+    let waits = stacks(&record, &["--off-cpu", "--phase", "exec"]);
+    let (scanned, all) = weights(&waits, &["long_exec", "exec", "fanotify_handle_event_[k]"]);
+    assert!(scanned >= 7 * 20_000, "{waits:#?}");
+    assert!(scanned * 10 >= all * 9, "{waits:#?}");
 }
 
 fn overflow() {
