@@ -77,7 +77,10 @@ fn attach_and_calibrate(
     let collector = attach(arguments, held, terminal)?;
     let meanwhile = calibrator.map(Calibrator::finish);
     let mut calibration = before.or(meanwhile).unwrap_or_default();
-    calibration.extend(unrecorded.compare());
+    let mut cost = None;
+    // Where that fails, the cost is unknown, and the recording no worse for the rest.
+    let _ = collector.as_followed(&mut || cost = unrecorded.compare());
+    calibration.extend(cost);
     Ok((collector, calibration))
 }
 

@@ -15,6 +15,8 @@ mod callers;
 pub mod ebpf;
 pub mod held;
 #[cfg(feature = "ebpf")]
+mod inode;
+#[cfg(feature = "ebpf")]
 mod stacks;
 
 /// What to follow.
@@ -65,6 +67,12 @@ pub trait Collector {
     fn losses(&self) -> Result<Vec<Loss>, CollectError>;
     /// Whether a followed process has used the terminal of the settings.
     fn terminal_used(&self) -> bool;
+    /// Runs `act` while the recorder's first thread, which has to be the caller, costs what a followed one does. Nothing of it is
+    /// recorded.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn as_followed(&self, act: &mut dyn FnMut()) -> Result<(), CollectError>;
     /// Stops following; what is in the buffer can still be drained.
     fn detach(&mut self);
 }

@@ -7,6 +7,7 @@ pub mod constants;
 pub mod edits;
 mod interval;
 pub mod outlook;
+pub mod refill;
 
 use super::critical_path::CriticalPath;
 use super::replay::{Replay, critical_path_of, simulate};
@@ -75,7 +76,7 @@ impl WhatIf<'_, '_> {
     #[must_use]
     pub fn predict(&self, fixes: &[Fix]) -> Prediction {
         let (edits, changed) = self.edits(fixes);
-        let programs = apply::apply(&self.replay.programs, &edits);
+        let (programs, uncertain) = apply::apply(&self.replay.programs, &edits);
         let cpus = edits.cpus.unwrap_or(self.replay.cpus);
         // Whoever runs the command with the changes does not record it.
         let played = simulate::simulate(&programs, &Machine::with_cpus(cpus).unrecorded());
@@ -84,7 +85,7 @@ impl WhatIf<'_, '_> {
         let (predicted, wall) = (measured * played.0 as f64, measured * self.replay.unrecorded.0 as f64);
         let error = self.replay.error();
         let savings = edits.savings(self.forest);
-        let constants = edits.uncertain / savings.iter().sum::<f64>().max(1.0);
+        let constants = uncertain / savings.iter().sum::<f64>().max(1.0);
         let spread = constants.hypot(edits.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
         let (low, high) = interval::interval(predicted, wall - predicted, &savings, spread, error);
         Prediction {
@@ -102,7 +103,7 @@ impl WhatIf<'_, '_> {
     #[must_use]
     pub fn critical_path(&self, fixes: &[Fix]) -> CriticalPath {
         let (edits, _) = self.edits(fixes);
-        let programs = apply::apply(&self.replay.programs, &edits);
+        let (programs, _) = apply::apply(&self.replay.programs, &edits);
         let cpus = edits.cpus.unwrap_or(self.replay.cpus);
         let machine = Machine::with_cpus(cpus).unrecorded();
         critical_path_of(&programs, &machine, self.forest.launches.len())
@@ -115,6 +116,7 @@ impl WhatIf<'_, '_> {
             constants: self.constants,
         };
         let mut edits = Edits::none(self.forest);
+        edits.refill = self.constants.refill;
         let edit = |fix: &Fix| fix.change.edit(context, &fix.launches, &mut edits);
         let changed = fixes.iter().map(edit).collect();
         (edits, changed)

@@ -82,7 +82,7 @@ static __always_inline void emit_sample(struct WireTask *task, struct sample_scr
 	barrier_var(bytes);
 	if (bytes > STACK_BYTES)
 		return;
-	if (bpf_ringbuf_output(&stacks, &scratch->sample, sizeof(scratch->sample) + bytes, stacks_wakeup_flag()))
+	if (bpf_ringbuf_output(&stacks, &scratch->sample, sizeof(scratch->sample) + bytes, wakeup_flag_of(&stacks)))
 		count_lost(KIND_SAMPLE);
 }
 
@@ -196,7 +196,7 @@ __noinline int tell_wanted_image(void)
 	image.image = task->wanted_image;
 	image.is_whole = tell_mappings(p, task, image.image);
 	task->wanted_image = 0;
-	__u64 flag = sees_other_files(p) ? BPF_RB_FORCE_WAKEUP : stacks_wakeup_flag();
+	__u64 flag = sees_other_files(p) ? BPF_RB_FORCE_WAKEUP : wakeup_flag_of(&stacks);
 	if (bpf_ringbuf_output(&stacks, &image, sizeof(image), flag))
 		count_lost(KIND_IMAGE);
 	return 0;
