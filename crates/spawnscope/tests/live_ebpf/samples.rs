@@ -1,5 +1,7 @@
 //! Samples: they name the function that works, what the loader does, and where threads wait; none without being asked.
 
+use spawnscope::record::reader::RecordingFile;
+
 use crate::support::LiveTest;
 use crate::support::needs::Need;
 use crate::support::recording::report;
@@ -95,6 +97,9 @@ fn working() {
         assert_eq!(report(&record.file())["lost_events"], 0);
         let (spinning, all) = working_weights(&record);
         assert!(spinning * 10 >= all * 8, "{spinning} of {all}");
+        let file = RecordingFile::open(&record.file()).expect("the recording");
+        file.samples(&mut |row| assert_ne!(row.task.0, 0, "none is of the recorder"))
+            .expect("its samples");
     }
 }
 

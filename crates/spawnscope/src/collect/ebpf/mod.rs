@@ -349,6 +349,9 @@ fn ring_buffer(
         let (unwinder, drained) = (Rc::clone(unwinder), Rc::clone(malformed_at));
         builder
             .add(&stacks, move |record: &[u8]| {
+                if seeds::is_of_recorder(record) {
+                    return 0;
+                }
                 match stacks::decode(record) {
                     Some(told) => unwinder.borrow_mut().take(told),
                     None => drained.borrow_mut().malformed += 1,
