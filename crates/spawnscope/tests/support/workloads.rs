@@ -42,6 +42,7 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("ways_to_reap", "ways_to_reap.c", &[]),
     ("scanned", "scanned.c", &[]),
     ("wait_on_pipe", "wait_on_pipe.c", &[]),
+    ("sampled", "sampled.c", &["-O2", "-fomit-frame-pointer"]),
     // Each kind of executable, none with frame pointers.
     ("callers", "callers.c", &["-O2", "-fomit-frame-pointer"]),
     (
