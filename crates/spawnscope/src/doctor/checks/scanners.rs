@@ -1,0 +1,184 @@
+//! On-access scanners: programs that hold up an open or an exec until they have looked at the file. By what the kernel shows of
+//! them (fanotify permission marks), by name, and by their effect: the first launch of a fresh file against the second.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use super::Check;
+use crate::doctor::measure::Scan;
+use crate::doctor::processes::{self, Process};
+use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
+use crate::event::Nanos;
+use crate::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "scanners",
+    looks_at: "fanotify permission marks, known daemons, first launches of fresh files",
+    run,
+};
+
+/// Names of processes (their first 15 bytes), and the products that they are of.
+const KNOWN: [(&str, &str); 18] = [
+    ("fapolicyd", "fapolicyd"),
+    ("clamonacc", "ClamAV on-access"),
+    ("wdavdaemon", "Microsoft Defender"),
+    ("mdatp", "Microsoft Defender"),
+    ("falcon-sensor", "CrowdStrike Falcon"),
+    ("falcond", "CrowdStrike Falcon"),
+    ("savd", "Sophos"),
+    ("savscand", "Sophos"),
+    ("sophos_threat_d", "Sophos"),
+    ("sentinelone-age", "SentinelOne"),
+    ("s1-agent", "SentinelOne"),
+    ("cbagentd", "Carbon Black"),
+    ("cbdaemon", "Carbon Black"),
+    ("ds_agent", "Trend Micro Deep Security"),
+    ("ds_am", "Trend Micro Deep Security"),
+    ("kesl", "Kaspersky Endpoint Security"),
+    ("mfetpd", "Trellix"),
+    ("esets_daemon", "ESET"),
+];
+/// FAN_OPEN_PERM, FAN_ACCESS_PERM, FAN_OPEN_EXEC_PERM, FAN_PRE_ACCESS.
+const PERMISSION_EVENTS: u64 = 0x17_0000;
+/// How long descriptors are looked through: a machine may have hundreds of thousands.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Files that wait one behind the other, of those launched at once, that make a queue.
+const QUEUE: f64 = 3.0;
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let processes = processes::all(examination.machine);
+    let marks = Marks::find(examination.machine, &processes);
+    if let Some(why) = marks.incomplete {
+        findings.unseen(why);
+    }
+    if examination.measured.scan.is_none() {
+        findings.unseen("first launches of fresh files could not be timed");
+    }
+    let by_name: Vec<&Process> = processes.iter().filter(|process| product(&process.name).is_some()).collect();
+    let scan = examination.measured.scan.as_ref();
+    let delay = scan.and_then(Scan::delay);
+    let mut names: Vec<String> = marks.holders.iter().map(|process| process.name.clone()).collect();
+    if names.is_empty() {
+        names.extend(by_name.iter().map(|process| process.name.clone()));
+    }
+    names.sort();
+    names.dedup();
+    if names.is_empty() && delay.is_none() {
+        return;
+    }
+    // A daemon that is only there by name, and that holds nothing up, is no scanner of what is launched here.
+    let matters = !marks.holders.is_empty() || delay.is_some();
+    let mut finding = Finding::problem_if(matters, title(&names, delay)).effect(
+        delay.map(|delay| Effect::measured(delay, "the first launch of each file")),
+    );
+    for process in &marks.holders {
+        finding = finding.evidence(format!(
+            "{} (process {}{}) holds fanotify marks by which opens or execs wait for its answer",
+            process.name,
+            process.pid,
+            product(&process.name).map_or(String::new(), |product| format!(", {product}")),
+        ));
+    }
+    if marks.holders.is_empty() {
+        for process in by_name {
+            let product = product(&process.name).unwrap_or_default();
+            finding = finding.evidence(format!("{} (process {}) is of {product}", process.name, process.pid));
+        }
+    }
+    if let Some(scan) = scan {
+        finding = finding.evidence(times(scan)).evidence_if(queue(scan));
+    }
+    findings.add(with_fix(finding));
+}
+
+fn title(names: &[String], delay: Option<Nanos>) -> String {
+    match (names.is_empty(), delay) {
+        (true, Some(delay)) => format!("the first launch of a file takes {} longer: something scans it", units::time(delay)),
+        (false, Some(delay)) => format!("{} holds up first launches for {}", names.join(", "), units::time(delay)),
+        (_, None) => format!("{} scans files when they are opened or executed", names.join(", ")),
+    }
+}
+
+fn times(scan: &Scan) -> String {
+    let range = |times: &[Nanos]| {
+        let (least, most) = (times.iter().min().copied(), times.iter().max().copied());
+        format!("{} to {}", units::time(least), units::time(most))
+    };
+    format!(
+        "fresh copies of a tiny program: first launches {}, second ones {}",
+        range(&scan.first),
+        range(&scan.later)
+    )
+}
+
+fn queue(scan: &Scan) -> Option<String> {
+    let files = scan.at_once.len();
+    let last = scan.at_once.iter().max()?;
+    let queue = scan.queue()?;
+    let verdict = if queue >= QUEUE.min(files as f64 * 0.7) {
+        "they queue, as behind a scanner with one thread: launches that are parallel are not"
+    } else {
+        "they do not queue behind each other"
+    };
+    Some(format!("{files} at once took {}: {verdict}", units::time(*last)))
+}
+
+fn with_fix(finding: Finding) -> Finding {
+    finding
+        .fix("leave protection on; launch less, above all fewer fresh files (build outputs, generated scripts, test programs)")
+        .fix("whether anything is excluded is for the owner of this machine's security to decide: show them these figures")
+        .fix("products document narrow exclusions, such as one build tree for the user who builds; /usr, /tmp and homes are not narrow")
+        .fix_cost("what is excluded is not looked at when it is executed; it can be scanned at another time")
+}
+
+fn product(name: &str) -> Option<&'static str> {
+    let known = KNOWN.iter().find(|(known, _)| name == *known);
+    known.map(|(_, product)| *product)
+}
+
+/// Who holds permission marks.
+struct Marks<'p> {
+    holders: Vec<&'p Process>,
+    incomplete: Option<String>,
+}
+
+impl Marks<'_> {
+    fn find<'p>(machine: &Machine, processes: &'p [Process]) -> Marks<'p> {
+        let until = Instant::now() + PATIENCE;
+        let mut marks = Marks {
+            holders: Vec::new(),
+            incomplete: None,
+        };
+        let (mut hidden, mut late) = (0, 0);
+        for process in processes {
+            match () {
+                () if Instant::now() >= until => late += 1,
+                () if fs::read_dir(machine.path(process.file("fd"))).is_err() => hidden += 1,
+                () if holds_permission_mark(machine, process) => marks.holders.push(process),
+                () => {}
+            }
+        }
+        if late > 0 {
+            let count = units::counted(late, "process", "processes");
+            marks.incomplete = Some(format!("the descriptors of {count}: there are too many"));
+        } else if hidden > 0 {
+            let count = units::counted(hidden, "other process", "other processes");
+            marks.incomplete = Some(format!("who holds fanotify marks among {count}: only root sees their descriptors"));
+        }
+        marks
+    }
+}
+
+fn holds_permission_mark(machine: &Machine, process: &Process) -> bool {
+    let descriptors = fs::read_dir(machine.path(process.file("fd"))).into_iter().flatten().flatten();
+    descriptors
+        .filter(|entry| fs::read_link(entry.path()).is_ok_and(|target| target.as_os_str() == "anon_inode:[fanotify]"))
+        .filter_map(|entry| machine.text(process.file(&format!("fdinfo/{}", entry.file_name().to_string_lossy()))))
+        .any(|marks| marks.lines().filter_map(mask).any(|mask| mask & PERMISSION_EVENTS != 0))
+}
+
+/// `fanotify mnt_id:12 mflags:40 mask:3b ignored_mask:40000000`
+fn mask(line: &str) -> Option<u64> {
+    let word = line.strip_prefix("fanotify ")?.split(' ').find_map(|word| word.strip_prefix("mask:"))?;
+    u64::from_str_radix(word, 16).ok()
+}

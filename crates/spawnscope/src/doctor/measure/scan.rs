@@ -1,0 +1,108 @@
+//! Whether something looks at a file before it is first launched: fresh copies of a program, each launched twice, and then others
+//! all at once, which shows whether they queue.
+
+use std::time::Duration;
+
+use super::folder::Folder;
+use super::image::{Image, write_static};
+use super::median;
+use super::small;
+use crate::event::Nanos;
+
+/// Copies that are launched one after the other.
+const ONE_BY_ONE: usize = 7;
+/// Copies that are launched at once.
+const AT_ONCE: usize = 8;
+const LIMIT: Duration = Duration::from_millis(1500);
+/// What a first launch must take longer to be called scanned: more than fresh files take to be read.
+const LEAST_DELAY: Nanos = Nanos(1_000_000);
+
+/// First and later launches of files that nobody has executed before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// The first launch of each file.
+    pub first: Vec<Nanos>,
+    /// The second one.
+    pub later: Vec<Nanos>,
+    /// Files launched at once for the first time: from then to the end of each, in the order of their ends.
+    pub at_once: Vec<Nanos>,
+}
+
+impl Scan {
+    /// By how much a first launch takes longer; `None` when that is no more than chance.
+    #[must_use]
+    pub fn delay(&self) -> Option<Nanos> {
+        let delay = median(self.first.clone())?.since(median(self.later.clone())?);
+        let mut first = self.first.clone();
+        first.sort_unstable();
+        let mut later = self.later.clone();
+        later.sort_unstable();
+        // Three quarters of the first launches must be slower than three quarters of the later ones.
+        let is_apart = first.get(first.len() / 4)? > later.get(later.len() * 3 / 4)?;
+        (is_apart && delay >= LEAST_DELAY).then_some(delay)
+    }
+
+    /// How many of the files that were launched at once wait behind each other: the time of all in first launches of one.
+    #[must_use]
+    pub fn queue(&self) -> Option<f64> {
+        let delay = self.delay()?;
+        let last = self.at_once.iter().max()?;
+        Some(last.0 as f64 / delay.0 as f64)
+    }
+}
+
+pub(super) fn measure(folder: &Folder) -> Option<Scan> {
+    let copies: Vec<Image> = (0..ONE_BY_ONE + AT_ONCE)
+        .map(|number| {
+            let path = folder.path().join(format!("copy-{number}"));
+            let is_written = write_static(&path).ok()?;
+            is_written.then(|| Image::new(&path, std::iter::empty()))?
+        })
+        .collect::<Option<_>>()?;
+    let (one_by_one, at_once) = copies.split_at(ONE_BY_ONE);
+    let at_once: &[Image; AT_ONCE] = at_once.try_into().ok()?;
+    let board = small::measure(LIMIT, |board| {
+        let [first, later, together] = &board.series;
+        for copy in one_by_one {
+            first.add(small::launch(Some(copy))?);
+            later.add(small::launch(Some(copy))?);
+        }
+        small::launch_together(at_once, together)
+    });
+    let board = board.ok()?;
+    let [first, later, together] = &board.series;
+    Some(Scan {
+        first: first.times(),
+        later: later.times(),
+        at_once: together.times(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn scan(first: &[u64], later: &[u64], at_once: &[u64]) -> Scan {
+        let times = |ms: &[u64]| ms.iter().map(|ms| Nanos(ms * MS)).collect();
+        Scan {
+            first: times(first),
+            later: times(later),
+            at_once: times(at_once),
+        }
+    }
+
+    #[test]
+    fn what_is_slower_at_first_is_scanned_and_all_behind_each_other_are_a_queue() {
+        let scan = scan(&[21, 22, 21, 21], &[1, 1, 2, 1], &[20, 40, 60, 80]);
+        assert_eq!(scan.delay(), Some(Nanos(20 * MS)));
+        assert!((3.9..4.1).contains(&scan.queue().unwrap()));
+    }
+
+    #[test]
+    fn chance_is_no_scanner() {
+        assert_eq!(scan(&[1, 9, 1, 9], &[1, 2, 1, 9], &[3]).delay(), None);
+        assert_eq!(scan(&[], &[], &[]).delay(), None);
+    }
+}
