@@ -20,7 +20,8 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         print(&doctor::list(&checks::ALL, width))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let is_wanted = |check: &&Check| arguments.checks.is_empty() || arguments.checks.iter().any(|one| one.id == check.id);
+    let is_wanted =
+        |check: &&Check| arguments.checks.is_empty() || arguments.checks.iter().any(|one| one.id == check.id);
     let wanted: Vec<&Check> = checks::ALL.into_iter().filter(is_wanted).collect();
     let machine = Machine::here().context("failed to find the working directory")?;
     let diagnosis = examine(&machine, &Measured::take(&machine), &wanted);

@@ -112,6 +112,12 @@ impl Machine {
         self.text(absolute)?.parse().ok()
     }
 
+    /// What a symbolic link says.
+    #[must_use]
+    pub fn link(&self, absolute: impl AsRef<Path>) -> Option<PathBuf> {
+        fs::read_link(self.path(absolute)).ok()
+    }
+
     /// The names in a directory, sorted; none when it cannot be read.
     #[must_use]
     pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
@@ -157,8 +163,13 @@ impl Machine {
     /// The file that a name means along PATH.
     #[must_use]
     pub fn program(&self, name: &str) -> Option<PathBuf> {
-        let candidates = self.search_path().into_iter().filter(|directory| directory.is_absolute());
-        candidates.map(|directory| directory.join(name)).find(|file| self.is_executable(file))
+        let candidates = self
+            .search_path()
+            .into_iter()
+            .filter(|directory| directory.is_absolute());
+        candidates
+            .map(|directory| directory.join(name))
+            .find(|file| self.is_executable(file))
     }
 
     /// Whether it is a file that may be executed.
@@ -172,17 +183,15 @@ impl Machine {
     #[must_use]
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(self.path(program));
-        command
-            .env_clear()
-            .envs(&self.environment)
-            .current_dir(&self.directory);
+        command.env_clear().envs(&self.environment).current_dir(&self.directory);
         command
     }
 
     /// Where temporary files are made.
     #[must_use]
     pub fn temporary_directory(&self) -> PathBuf {
-        self.variable("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+        self.variable("TMPDIR")
+            .map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
     }
 
     /// The environment, for programs that are launched without `command`.

@@ -16,8 +16,8 @@ use std::cmp::Reverse;
 pub use self::checks::Check;
 pub use self::findings::{Basis, Effect, Finding, Findings, Severity, Unseen};
 pub use self::machine::Machine;
-pub use self::measure::Measured;
 use self::measure::LaunchCost;
+pub use self::measure::Measured;
 use self::surroundings::Surroundings;
 
 /// What checks look at.

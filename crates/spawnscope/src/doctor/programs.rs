@@ -82,7 +82,8 @@ pub(super) fn count_launches(mut command: Command) -> Option<u64> {
 
 /// Lets the traced process go on until it has ended, and counts what it and its descendants make.
 fn follow(root: i32) -> Option<u64> {
-    let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE;
+    let options =
+        libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE;
     let until = Instant::now() + PATIENCE;
     let (mut launches, mut is_prepared) = (0, false);
     while Instant::now() < until {
@@ -130,9 +131,8 @@ fn is_new_process(pid: i32, event: i32) -> bool {
             let told = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, pid, 0usize, &raw mut new) };
             // Only leaders of thread groups are listed there.
             told == 0
-                && std::fs::read_to_string(format!("/proc/{new}/status")).is_ok_and(|status| {
-                    super::processes::field(&status, "Tgid") == Some(new.to_string().as_str())
-                })
+                && std::fs::read_to_string(format!("/proc/{new}/status"))
+                    .is_ok_and(|status| super::processes::field(&status, "Tgid") == Some(new.to_string().as_str()))
         }
         _ => false,
     }

@@ -60,7 +60,26 @@ fn wsl(machine: &Machine) -> Option<u8> {
     }
 }
 
+/// The numbers of the first pid, uts and ipc namespaces, which no container has all of.
+const FIRST_NAMESPACES: [(&str, &str); 3] = [
+    ("pid", "pid:[4026531836]"),
+    ("uts", "uts:[4026531838]"),
+    ("ipc", "ipc:[4026531839]"),
+];
+
+/// Whether marks of a container are left overs: the image of a virtual machine may be made of a container's.
+fn is_in_first_namespaces(machine: &Machine) -> bool {
+    FIRST_NAMESPACES.iter().all(|(kind, first)| {
+        machine
+            .link(format!("/proc/self/ns/{kind}"))
+            .is_some_and(|link| link.as_os_str() == *first)
+    })
+}
+
 fn container(machine: &Machine) -> Option<String> {
+    if is_in_first_namespaces(machine) {
+        return None;
+    }
     // What runs the container says so to its first process; only that one's user can read it.
     let said = machine.text("/proc/1/environ").and_then(|environment| {
         let mut variables = environment.split('\0');
@@ -96,5 +115,9 @@ fn hypervisor(machine: &Machine) -> Option<String> {
         .collect::<Vec<_>>()
         .join(" ");
     let product = Some(product).filter(|product| !product.is_empty());
-    Some(product.or_else(|| machine.text("/sys/hypervisor/type")).unwrap_or_else(|| "of unknown name".to_owned()))
+    Some(
+        product
+            .or_else(|| machine.text("/sys/hypervisor/type"))
+            .unwrap_or_else(|| "of unknown name".to_owned()),
+    )
 }

@@ -19,7 +19,12 @@ const ID_WIDTH: usize = 20;
 #[must_use]
 pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
     let mut page = Page::of_width(width);
-    let of = |severity| diagnosis.findings.iter().filter(move |finding| finding.severity == severity);
+    let of = |severity| {
+        diagnosis
+            .findings
+            .iter()
+            .filter(move |finding| finding.severity == severity)
+    };
     let notes = of(Severity::Note).count() as u64;
     summary(&mut page, diagnosis);
     for (number, finding) in (1..).zip(of(Severity::Problem)) {
@@ -71,15 +76,25 @@ fn rest(notes: u64, unseen: u64) -> String {
     let notes = units::counted(notes, "note", "notes");
     let unseen = match unseen {
         0 => String::new(),
-        _ => format!(", and {} that could not be seen", units::counted(unseen, "thing", "things")),
+        _ => format!(
+            ", and {} that could not be seen",
+            units::counted(unseen, "thing", "things")
+        ),
     };
     format!("{notes}{unseen}: `spawnscope doctor --all` tells")
 }
 
 fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
     let title = text::escape(finding.title.as_bytes());
-    for (index, line) in text::wrap(&title, page.width().saturating_sub(INDENT)).into_iter().enumerate() {
-        let mark = if index == 0 { mark.to_owned() } else { " ".repeat(INDENT) };
+    for (index, line) in text::wrap(&title, page.width().saturating_sub(INDENT))
+        .into_iter()
+        .enumerate()
+    {
+        let mark = if index == 0 {
+            mark.to_owned()
+        } else {
+            " ".repeat(INDENT)
+        };
         page.line([plain(mark), styled(TITLE, line)]);
     }
     if let Some(effect) = finding.effect {
@@ -97,8 +112,16 @@ fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
             page.sentence(INDENT, PLAIN, &format!("-> {line}"));
         }
     }
-    page.sentence(INDENT, QUIET, &format!("costs: {}", text::escape(finding.fix_cost.as_bytes())));
-    page.sentence(INDENT, QUIET, &format!("looked at ({}): {}", finding.check, finding.looked_at));
+    page.sentence(
+        INDENT,
+        QUIET,
+        &format!("costs: {}", text::escape(finding.fix_cost.as_bytes())),
+    );
+    page.sentence(
+        INDENT,
+        QUIET,
+        &format!("looked at ({}): {}", finding.check, finding.looked_at),
+    );
 }
 
 fn cost(effect: Effect) -> String {
@@ -106,12 +129,16 @@ fn cost(effect: Effect) -> String {
     format!("{span} more for {} ({})", effect.of, effect.basis.name())
 }
 
-/// The checks, a line each.
+/// The checks, each with what it looks at.
 #[must_use]
 pub fn list(checks: &[&Check], width: usize) -> String {
     let mut page = Page::of_width(width);
     for check in checks {
-        page.line([styled(TITLE, text::pad_right(check.id, ID_WIDTH)), plain(check.looks_at)]);
+        let id = std::iter::once(check.id).chain(std::iter::repeat(""));
+        let lines = text::wrap(check.looks_at, width.saturating_sub(ID_WIDTH));
+        for (id, line) in id.zip(lines) {
+            page.line([styled(TITLE, text::pad_right(id, ID_WIDTH)), plain(line)]);
+        }
     }
     page.finish()
 }

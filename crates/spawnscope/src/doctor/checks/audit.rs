@@ -21,7 +21,11 @@ const CALLS_OF_A_LAUNCH: u64 = 150;
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let loaded = loaded(machine);
-    let source = if loaded.is_some() { "loaded now" } else { "in /etc/audit" };
+    let source = if loaded.is_some() {
+        "loaded now"
+    } else {
+        "in /etc/audit"
+    };
     let rules = loaded.unwrap_or_else(|| kept(machine, findings));
     let of_calls: Vec<&str> = rules.lines().map(str::trim).filter(|rule| is_on_calls(rule)).collect();
     if of_calls.is_empty() {
@@ -51,11 +55,16 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     } else if every.is_empty() {
         let count = units::counted(of_calls.len() as u64, "audit rule is", "audit rules are");
         findings.add(
-            Finding::note(format!("{count} about system calls: each call of each program is compared with them"))
-                .evidence(format!("{source}: {}", of_calls[0]))
-                .evidence(format!("a system call that does nothing takes {} here", units::time(call)))
-                .fix("one rule that names several system calls costs less than several rules")
-                .fix_cost("an edit of the rules"),
+            Finding::note(format!(
+                "{count} about system calls: each call of each program is compared with them"
+            ))
+            .evidence(format!("{source}: {}", of_calls[0]))
+            .evidence(format!(
+                "a system call that does nothing takes {} here",
+                units::time(call)
+            ))
+            .fix("one rule that names several system calls costs less than several rules")
+            .fix_cost("an edit of the rules"),
         );
     }
 }
@@ -76,8 +85,13 @@ fn kept(machine: &Machine, findings: &mut Findings) -> String {
     if let Some(rules) = machine.text(RULES) {
         return rules;
     }
-    let fragments = machine.names(FRAGMENTS).into_iter().filter(|name| name.ends_with(".rules"));
-    let texts: Vec<Option<String>> = fragments.map(|name| machine.text(format!("{FRAGMENTS}/{name}"))).collect();
+    let fragments = machine
+        .names(FRAGMENTS)
+        .into_iter()
+        .filter(|name| name.ends_with(".rules"));
+    let texts: Vec<Option<String>> = fragments
+        .map(|name| machine.text(format!("{FRAGMENTS}/{name}")))
+        .collect();
     if texts.is_empty() || texts.contains(&None) {
         findings.unseen("the rules of auditd: only root may read them");
     }

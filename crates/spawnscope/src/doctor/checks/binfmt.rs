@@ -11,11 +11,18 @@ pub(super) const CHECK: Check = Check {
 
 const FOLDER: &str = "/proc/sys/fs/binfmt_misc";
 /// Bytes 18 and 19 of ELF files of this machine.
-const OWN_MACHINE: [u8; 2] = if cfg!(target_arch = "aarch64") { [0xb7, 0] } else { [0x3e, 0] };
+const OWN_MACHINE: [u8; 2] = if cfg!(target_arch = "aarch64") {
+    [0xb7, 0]
+} else {
+    [0x3e, 0]
+};
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
-    let names = machine.names(FOLDER).into_iter().filter(|name| name != "register" && name != "status");
+    let names = machine
+        .names(FOLDER)
+        .into_iter()
+        .filter(|name| name != "register" && name != "status");
     let entries: Vec<Entry> = names.filter_map(|name| Entry::read(machine, name)).collect();
     for entry in &entries {
         // With the flag F, the kernel keeps the interpreter open.
@@ -23,7 +30,9 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             findings.add(
                 Finding::problem(format!("the interpreter of {} is not there", entry.name))
                     .evidence(format!("{FOLDER}/{} names {}", entry.name, entry.interpreter))
-                    .evidence("files of that kind fail to execute: \"No such file or directory\", although the file is there")
+                    .evidence(
+                        "files of that kind fail to execute: \"No such file or directory\", although the file is there",
+                    )
                     .fix("install the interpreter, or remove what registers it (/etc/binfmt.d, /usr/lib/binfmt.d)")
                     .fix_cost("an edit as root"),
             );
@@ -31,13 +40,20 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         if entry.takes_own_programs() {
             findings.add(
                 Finding::problem(format!("{} takes over this machine's own programs", entry.name))
-                    .evidence(format!("{FOLDER}/{}: files of this processor's kind are given to {}", entry.name, entry.interpreter))
+                    .evidence(format!(
+                        "{FOLDER}/{}: files of this processor's kind are given to {}",
+                        entry.name, entry.interpreter
+                    ))
                     .fix("remove what registers it (/etc/binfmt.d, /usr/lib/binfmt.d), unless it is there on purpose")
                     .fix_cost("an edit as root"),
             );
         }
     }
-    let emulators: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).filter(|name| name.starts_with("qemu-")).collect();
+    let emulators: Vec<&str> = entries
+        .iter()
+        .map(|entry| entry.name.as_str())
+        .filter(|name| name.starts_with("qemu-"))
+        .collect();
     if !emulators.is_empty() {
         findings.add(
             Finding::note(format!("programs of {} other processors are emulated", emulators.len()))
@@ -66,12 +82,18 @@ impl Entry {
         if lines.next()? != "enabled" {
             return None;
         }
-        let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim().to_owned());
+        let value = |key: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(key))
+                .map(|value| value.trim().to_owned())
+        };
         Some(Entry {
             name,
             interpreter: value("interpreter ")?,
             flags: value("flags:").unwrap_or_default(),
-            offset: value("offset ").and_then(|offset| offset.parse().ok()).unwrap_or_default(),
+            offset: value("offset ")
+                .and_then(|offset| offset.parse().ok())
+                .unwrap_or_default(),
             magic: value("magic ").map_or(Vec::new(), |digits| bytes(&digits)),
             mask: value("mask ").map_or(Vec::new(), |digits| bytes(&digits)),
         })
@@ -85,7 +107,9 @@ impl Entry {
         header[18..].copy_from_slice(&OWN_MACHINE);
         let fits = |(place, byte): (usize, &u8)| {
             let mask = self.mask.get(place).copied().unwrap_or(0xff);
-            header.get(self.offset + place).is_some_and(|own| own & mask == byte & mask)
+            header
+                .get(self.offset + place)
+                .is_some_and(|own| own & mask == byte & mask)
         };
         !self.magic.is_empty() && self.magic.iter().enumerate().all(fits)
     }

@@ -34,7 +34,9 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.add(
             Finding::problem("posix_spawn, system and popen of this C library fork")
                 .evidence(evidence)
-                .evidence("each then copies the page tables of the parent; from 2.24 on they share its memory until the exec")
+                .evidence(
+                    "each then copies the page tables of the parent; from 2.24 on they share its memory until the exec",
+                )
                 .fix("a newer C library, or vfork and exec")
                 .fix_cost("a newer system"),
         );
@@ -54,7 +56,6 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.add(
             Finding::note("popen in one thread and fork in another can block each other for ever")
                 .evidence(format!("{evidence}; seen with 2.36, mended in 2.42"))
-                .evidence("each takes a lock of the list of streams and one of its own, in different order")
                 .fix("in programs with threads, call one of them under a lock of your own, or launch by posix_spawn")
                 .fix_cost("a change of programs that do both; others need none"),
         );
@@ -66,7 +67,9 @@ fn version(machine: &Machine) -> Option<(&'static str, u32)> {
     let file = FILES.into_iter().find(|file| machine.exists(file))?;
     let bytes = machine.bytes(file).ok()?;
     let banner = bytes.windows(BANNER.len()).position(|part| part == BANNER)?;
-    let digits = bytes[banner + BANNER.len()..].iter().take_while(|byte| byte.is_ascii_digit());
+    let digits = bytes[banner + BANNER.len()..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit());
     let digits: String = digits.map(|byte| char::from(*byte)).collect();
     Some((file, digits.parse().ok()?))
 }

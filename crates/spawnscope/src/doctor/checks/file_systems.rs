@@ -58,7 +58,9 @@ fn look(what: &str, place: &str, mount: &Mount, findings: &mut Findings) {
     if mount.kind == "overlay" && layers >= MANY_LAYERS {
         findings.add(
             Finding::note(format!("{what} is on an overlay of {layers} layers"))
-                .evidence(format!("{where_it_is}; a name that is in none is looked up in all of them, until the kernel remembers"))
+                .evidence(format!(
+                    "{where_it_is}; a name that is in none is looked up in all of them, until the kernel remembers"
+                ))
                 .fix("build the image in fewer layers, or work in a volume")
                 .fix_cost("layers are no longer shared between images"),
         );
@@ -66,6 +68,9 @@ fn look(what: &str, place: &str, mount: &Mount, findings: &mut Findings) {
 }
 
 fn layers(mount: &Mount) -> usize {
-    let lower = mount.options.split(',').find_map(|option| option.strip_prefix("lowerdir="));
+    let lower = mount
+        .options
+        .split(',')
+        .find_map(|option| option.strip_prefix("lowerdir="));
     lower.map_or(0, |layers| layers.split(':').filter(|layer| !layer.is_empty()).count())
 }

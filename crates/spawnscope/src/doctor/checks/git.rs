@@ -51,7 +51,9 @@ impl Repository<'_> {
 
     fn hooks(&self, folder: &Path, findings: &mut Findings) {
         let names = self.machine.names(folder);
-        let active = names.iter().filter(|name| !name.ends_with(".sample") && !name.contains('.'));
+        let active = names
+            .iter()
+            .filter(|name| !name.ends_with(".sample") && !name.contains('.'));
         let active: Vec<&str> = active
             .filter(|name| self.machine.is_executable(folder.join(name.as_str())))
             .map(String::as_str)
@@ -78,12 +80,18 @@ impl Repository<'_> {
         let Some(program) = self.ask(&["config", "--get", "core.fsmonitor"]) else {
             return;
         };
-        if matches!(program.as_str(), "true" | "false" | "yes" | "no" | "on" | "off" | "0" | "1") {
+        if matches!(
+            program.as_str(),
+            "true" | "false" | "yes" | "no" | "on" | "off" | "0" | "1"
+        ) {
             return;
         }
         let status = |options: &[&str]| {
             let mut command = self.machine.command(&self.git);
-            command.env("GIT_OPTIONAL_LOCKS", "0").args(options).args(["status", "--porcelain"]);
+            command
+                .env("GIT_OPTIONAL_LOCKS", "0")
+                .args(options)
+                .args(["status", "--porcelain"]);
             command
         };
         let with = programs::shortest(RUNS, || status(&[]));
@@ -104,7 +112,11 @@ impl Repository<'_> {
             return;
         };
         let keys: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
-        let name = |key: &str| key.strip_prefix("filter.").and_then(|key| key.rsplit_once('.')).map(|(name, _)| name.to_owned());
+        let name = |key: &str| {
+            key.strip_prefix("filter.")
+                .and_then(|key| key.rsplit_once('.'))
+                .map(|(name, _)| name.to_owned())
+        };
         let mut single: Vec<String> = keys
             .iter()
             .filter_map(|key| name(key))
@@ -115,10 +127,13 @@ impl Repository<'_> {
             return;
         }
         findings.add(
-            Finding::note(format!("git launches a program for each file of the filter {}", single.join(", ")))
-                .evidence("it has `clean` or `smudge`, and no `process`, which one program serves all files by")
-                .fix("give the filter a `process` command (`git lfs install` does); `git help attributes` has the protocol")
-                .fix_cost("the program must speak git's protocol"),
+            Finding::note(format!(
+                "git launches a program for each file of the filter {}",
+                single.join(", ")
+            ))
+            .evidence("it has `clean` or `smudge`, and no `process`, which one program serves all files by")
+            .fix("give the filter a `process` command (`git lfs install` does); `git help attributes` has the protocol")
+            .fix_cost("the program must speak git's protocol"),
         );
     }
 }

@@ -22,7 +22,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         return;
     };
     // With these drivers, `powersave` is a governor that raises the frequency when there is work.
-    let is_automatic = driver.starts_with("intel_pstate") || driver.starts_with("amd-pstate-epp") || driver == "amd_pstate_epp";
+    let is_automatic =
+        driver.starts_with("intel_pstate") || driver.starts_with("amd-pstate-epp") || driver == "amd_pstate_epp";
     let is_slowest = governor == "powersave" && !is_automatic;
     let is_late = matches!(governor.as_str(), "ondemand" | "conservative");
     if !is_slowest && !is_late {

@@ -1,6 +1,7 @@
 //! What interpreters do before the first line of a program: Python's site-packages, and options in the environment that load
 //! something into each start.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Check;
@@ -35,26 +36,43 @@ const LOADING: [&str; 7] = ["--require", "-r", "--import", "--loader", "-M", "-j
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     if let Some(program) = machine.program("python3") {
-        python(machine, || machine.command(&program), findings);
+        python(machine, &program, findings);
     }
     for (name, interpreter) in OPTIONS {
         let Some(value) = machine.variable_text(name) else {
             continue;
         };
-        let loads = value.split_whitespace().any(|word| LOADING.iter().any(|option| word.starts_with(option)));
+        let loads = value
+            .split_whitespace()
+            .any(|word| LOADING.iter().any(|option| word.starts_with(option)));
         findings.add(
             Finding::problem_if(loads, format!("{name} changes each start of {interpreter}"))
                 .evidence(format!("{name}={value}"))
                 .evidence_if(loads.then(|| "it loads code into each process, also into small helpers".to_owned()))
-                .fix(format!("set it for the one program that wants it: `{name}=... program`"))
+                .fix(format!(
+                    "set it for the one program that wants it: `{name}=... program`"
+                ))
                 .fix_cost("what it loads, such as a debugger or an agent, is missing elsewhere"),
         );
     }
 }
 
-fn python(machine: &Machine, python: impl Fn() -> Command, findings: &mut Findings) {
+fn python(machine: &Machine, program: &Path, findings: &mut Findings) {
+    // What stands in PATH may be a shim, whose time is not Python's.
+    let asked = programs::run(
+        machine
+            .command(program)
+            .args(["-c", "import sys; print(sys.executable)"]),
+    );
+    let Some(python) = asked
+        .filter(|ran| ran.succeeded)
+        .map(|ran| PathBuf::from(ran.output.trim()))
+    else {
+        findings.unseen("Python failed to start, or took too long");
+        return;
+    };
     let with = |options: &[&str]| {
-        let mut command = python();
+        let mut command: Command = machine.command(&python);
         command.args(options).args(["-c", "pass"]);
         command
     };
@@ -72,7 +90,12 @@ fn python(machine: &Machine, python: impl Fn() -> Command, findings: &mut Findin
     let path = machine.variable_text("PYTHONPATH");
     findings.add(
         Finding::problem(format!("Python's start takes {} for site-packages", units::time(more)))
-            .evidence(format!("`python3 -c pass` takes {}, with -I -S {}", units::time(full), units::time(bare)))
+            .evidence(format!(
+                "`{} -c pass` takes {}, with -I -S {}",
+                python.display(),
+                units::time(full),
+                units::time(bare)
+            ))
             .evidence_if(dearest(&table))
             .evidence_if(path.map(|path| format!("PYTHONPATH={path}")))
             .effect(Effect::measured(more, "each start of Python"))
@@ -114,6 +137,9 @@ import time:      9000 |      12000 | slow_plugin
 import time:       200 |      99000 | site
 warning: something";
         let dearest = dearest(table).unwrap();
-        assert_eq!(dearest, "the dearest modules: slow_plugin 9.00 ms, site 200 us, zipimport 100 us");
+        assert_eq!(
+            dearest,
+            "the dearest modules: slow_plugin 9.00 ms, site 200 us, zipimport 100 us"
+        );
     }
 }

@@ -29,7 +29,10 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             findings.unseen(format!("{what} could not be timed, or took too long"));
         }
     }
-    let most = [cost.fork, cost.exec_static, cost.exec_dynamic].into_iter().flatten().max();
+    let most = [cost.fork, cost.exec_static, cost.exec_dynamic]
+        .into_iter()
+        .flatten()
+        .max();
     let Some(most) = most.filter(|most| *most > DEAR) else {
         return;
     };
@@ -39,7 +42,10 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     };
     let finding = Finding::problem(format!("one launch takes {}, most of it in {name}", units::time(most)))
         .evidence(sentence(&parts))
-        .evidence(format!("more than {} means that something is wrong with a machine", units::time(DEAR)))
+        .evidence(format!(
+            "more than {} means that something is wrong with a machine",
+            units::time(DEAR)
+        ))
         .effect(Effect::measured(most, "each launch"))
         .fix(*cause)
         .fix("`spawnscope record -- CMD` shows the phases of each launch of a command")

@@ -64,10 +64,12 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 }
 
 fn broken(how: &str) -> Finding {
-    Finding::problem(format!("{CACHE} {how}: each start of a program searches directories for its libraries"))
-        .evidence("the loader then tries each directory it knows, and the subdirectories for kinds of processors")
-        .fix("  sudo ldconfig && sudo chmod 644 /etc/ld.so.cache")
-        .fix_cost("a second; in an image of a container a layer of some 10 to 100 kB")
+    Finding::problem(format!(
+        "{CACHE} {how}: each start of a program searches directories for its libraries"
+    ))
+    .evidence("the loader then tries each directory it knows, and the subdirectories for kinds of processors")
+    .fix("  sudo ldconfig && sudo chmod 644 /etc/ld.so.cache")
+    .fix_cost("a second; in an image of a container a layer of some 10 to 100 kB")
 }
 
 /// Libraries in directories of the cache that came after it, and that it does not name.
@@ -81,7 +83,10 @@ fn newer_libraries(machine: &Machine, cache: &[u8], made: i64) -> Vec<String> {
         if is_link || !is_newer(&directory) {
             continue;
         }
-        let names = machine.names(&directory).into_iter().filter(|name| name.starts_with("lib") && name.contains(".so."));
+        let names = machine
+            .names(&directory)
+            .into_iter()
+            .filter(|name| name.starts_with("lib") && name.contains(".so."));
         let unknown = names.filter(|name| is_newer(&format!("{directory}/{name}")) && !is_known(cache, name));
         newer.extend(unknown.map(|name| format!("{directory}/{name}")));
     }

@@ -50,13 +50,19 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let with = examination.measured.launch.exec_dynamic;
     let without = examination.measured.without_loader_variables;
     let more = with.zip(without).map(|(with, without)| with.since(without));
-    let missing: Vec<String> = set.iter().flat_map(|(name, value)| missing(machine, name, value)).collect();
+    let missing: Vec<String> = set
+        .iter()
+        .flat_map(|(name, value)| missing(machine, name, value))
+        .collect();
     let matters = !missing.is_empty() || more.is_some_and(|more| more >= MATTERS);
     let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();
     let mut finding = Finding::problem_if(matters, format!("{} changes each start of a program", names.join(", ")))
         .effect(more.map(|more| Effect::measured(more, "each launch of a dynamic program")));
     for (name, value) in &set {
-        let meaning = VARIABLES.iter().find(|(variable, _)| variable == name).map_or("", |(_, meaning)| *meaning);
+        let meaning = VARIABLES
+            .iter()
+            .find(|(variable, _)| variable == name)
+            .map_or("", |(_, meaning)| *meaning);
         finding = finding.evidence(format!("{name}={value}: {meaning}"));
     }
     if !missing.is_empty() {
@@ -75,12 +81,18 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 }
 
 fn everywhere(machine: &Machine, libraries: &str, findings: &mut Findings) {
-    let named: Vec<&str> = libraries.split([' ', ':', '\n']).filter(|name| !name.is_empty()).collect();
+    let named: Vec<&str> = libraries
+        .split([' ', ':', '\n'])
+        .filter(|name| !name.is_empty())
+        .collect();
     let is_missing = |library: &&str| library.starts_with('/') && !machine.exists(library);
     let missing: Vec<&str> = named.iter().copied().filter(|library| is_missing(library)).collect();
     let finding = Finding::problem(format!("{EVERYWHERE} adds a library to each program of this machine"))
         .evidence(format!("it names {}", named.join(", ")))
-        .evidence_if((!missing.is_empty()).then(|| format!("not there: {}; each start looks for it in vain", missing.join(", "))))
+        .evidence_if(
+            (!missing.is_empty())
+                .then(|| format!("not there: {}; each start looks for it in vain", missing.join(", "))),
+        )
         .fix("ask whose it is before it is changed: monitoring and security products are installed so, and rootkits")
         .fix_cost("without the library, what it does is gone");
     findings.add(finding);

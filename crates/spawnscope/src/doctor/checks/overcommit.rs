@@ -19,7 +19,10 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if examination.surroundings.is_gvisor {
         return;
     }
-    let (Some(mode), Some(memory)) = (machine.number("/proc/sys/vm/overcommit_memory"), machine.text("/proc/meminfo")) else {
+    let (Some(mode), Some(memory)) = (
+        machine.number("/proc/sys/vm/overcommit_memory"),
+        machine.text("/proc/meminfo"),
+    ) else {
         findings.unseen("/proc/sys/vm/overcommit_memory and /proc/meminfo");
         return;
     };
@@ -33,8 +36,12 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     };
     // Mode 0 refuses only what the whole machine could not hold; mode 2 keeps to what is promised.
     let limit = match mode {
-        0 => bytes("MemTotal").zip(bytes("SwapTotal")).map(|(memory, swap)| memory + swap),
-        2 => bytes("CommitLimit").zip(bytes("Committed_AS")).map(|(limit, promised)| limit.saturating_sub(promised)),
+        0 => bytes("MemTotal")
+            .zip(bytes("SwapTotal"))
+            .map(|(memory, swap)| memory + swap),
+        2 => bytes("CommitLimit")
+            .zip(bytes("Committed_AS"))
+            .map(|(limit, promised)| limit.saturating_sub(promised)),
         _ => return,
     };
     let Some(limit) = limit else {
@@ -44,11 +51,21 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if largest.data_bytes < LARGE || largest.data_bytes <= limit {
         return;
     }
-    let finding = Finding::problem(format!("a fork of {} (process {}) fails: not enough memory may be promised", largest.name, largest.pid))
-        .evidence(format!("vm.overcommit_memory is {mode}; a copy needs {}, and {} may be promised", units::bytes(largest.data_bytes), units::bytes(limit)))
-        .evidence("fork then fails with ENOMEM, although the child would execute another program at once")
-        .fix("launch by posix_spawn or vfork, which promise nothing")
-        .fix(format!("or more swap, or another mode of vm.overcommit_memory, {}", examination.surroundings.where_settings_are_made()))
-        .fix_cost("with a looser mode, memory that is really used up ends in the out-of-memory killer");
+    let finding = Finding::problem(format!(
+        "a fork of {} (process {}) fails: not enough memory may be promised",
+        largest.name, largest.pid
+    ))
+    .evidence(format!(
+        "vm.overcommit_memory is {mode}; a copy needs {}, and {} may be promised",
+        units::bytes(largest.data_bytes),
+        units::bytes(limit)
+    ))
+    .evidence("fork then fails with ENOMEM, although the child would execute another program at once")
+    .fix("launch by posix_spawn or vfork, which promise nothing")
+    .fix(format!(
+        "or more swap, or another mode of vm.overcommit_memory, {}",
+        examination.surroundings.where_settings_are_made()
+    ))
+    .fix_cost("with a looser mode, memory that is really used up ends in the out-of-memory killer");
     findings.add(finding);
 }

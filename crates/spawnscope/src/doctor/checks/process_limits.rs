@@ -33,11 +33,15 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             continue;
         }
         findings.add(
-            Finding::problem(format!("{name} is nearly reached: {} of {}", units::count(used), units::count(limit)))
-                .evidence("processes and threads count; beyond the limit, forks fail: \"Resource temporarily unavailable\"")
-                .fix("look who has so many: `ps -eLf | awk '{print $1, $10}' | sort | uniq -c | sort -n | tail`")
-                .fix("children that ended and were never waited for (state Z) count as well: mend their parent")
-                .fix_cost("a higher limit takes some kilobytes of kernel memory for each task"),
+            Finding::problem(format!(
+                "{name} is nearly reached: {} of {}",
+                units::count(used),
+                units::count(limit)
+            ))
+            .evidence("processes and threads count; beyond the limit, forks fail: \"Resource temporarily unavailable\"")
+            .fix("look who has so many: `ps -eLf | awk '{print $1, $10}' | sort | uniq -c | sort -n | tail`")
+            .fix("children that ended and were never waited for (state Z) count as well: mend their parent")
+            .fix_cost("a higher limit takes some kilobytes of kernel memory for each task"),
         );
     }
 }
@@ -55,7 +59,9 @@ fn of_groups(machine: &Machine) -> Vec<(String, u64, u64)> {
     for line in groups.lines() {
         let (root, group) = match line.split(':').collect::<Vec<_>>()[..] {
             [_, "", group] => ("/sys/fs/cgroup", group),
-            [_, controllers, group] if controllers.split(',').any(|name| name == "pids") => ("/sys/fs/cgroup/pids", group),
+            [_, controllers, group] if controllers.split(',').any(|name| name == "pids") => {
+                ("/sys/fs/cgroup/pids", group)
+            }
             _ => continue,
         };
         let mut group = group.trim_matches('/');
@@ -84,15 +90,24 @@ fn of_user(machine: &Machine) -> Option<(String, u64, u64)> {
     let limits = machine.text("/proc/self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max processes"))?;
     let limit = line.split_whitespace().next()?.parse().ok()?;
-    let pids = machine.names("/proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let pids = machine
+        .names("/proc")
+        .into_iter()
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     let tasks = pids.filter_map(|pid| {
         let status = machine.text(format!("/proc/{pid}/status"))?;
-        let threads = crate::doctor::processes::field(&status, "Threads")?.parse::<u64>().ok()?;
+        let threads = crate::doctor::processes::field(&status, "Threads")?
+            .parse::<u64>()
+            .ok()?;
         (owner(&status)? == user).then_some(threads)
     });
     Some((format!("RLIMIT_NPROC of user {user}"), tasks.sum(), limit))
 }
 
 fn owner(status: &str) -> Option<u64> {
-    crate::doctor::processes::field(status, "Uid")?.split_whitespace().next()?.parse().ok()
+    crate::doctor::processes::field(status, "Uid")?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }

@@ -54,7 +54,10 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if examination.measured.scan.is_none() {
         findings.unseen("first launches of fresh files could not be timed");
     }
-    let by_name: Vec<&Process> = processes.iter().filter(|process| product(&process.name).is_some()).collect();
+    let by_name: Vec<&Process> = processes
+        .iter()
+        .filter(|process| product(&process.name).is_some())
+        .collect();
     let scan = examination.measured.scan.as_ref();
     let delay = scan.and_then(Scan::delay);
     let mut names: Vec<String> = marks.holders.iter().map(|process| process.name.clone()).collect();
@@ -68,15 +71,15 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
     // A daemon that is only there by name, and that holds nothing up, is no scanner of what is launched here.
     let matters = !marks.holders.is_empty() || delay.is_some();
-    let mut finding = Finding::problem_if(matters, title(&names, delay)).effect(
-        delay.map(|delay| Effect::measured(delay, "the first launch of each file")),
-    );
+    let mut finding = Finding::problem_if(matters, title(&names, delay))
+        .effect(delay.map(|delay| Effect::measured(delay, "the first launch of each file")));
     for process in &marks.holders {
+        let of = product(&process.name).filter(|product| *product != process.name);
         finding = finding.evidence(format!(
             "{} (process {}{}) holds fanotify marks by which opens or execs wait for its answer",
             process.name,
             process.pid,
-            product(&process.name).map_or(String::new(), |product| format!(", {product}")),
+            of.map_or(String::new(), |product| format!(", {product}")),
         ));
     }
     if marks.holders.is_empty() {
@@ -93,8 +96,15 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 
 fn title(names: &[String], delay: Option<Nanos>) -> String {
     match (names.is_empty(), delay) {
-        (true, Some(delay)) => format!("the first launch of a file takes {} longer: something scans it", units::time(delay)),
-        (false, Some(delay)) => format!("{} holds up first launches for {}", names.join(", "), units::time(delay)),
+        (true, Some(delay)) => format!(
+            "the first launch of a file takes {} longer: something scans it",
+            units::time(delay)
+        ),
+        (false, Some(delay)) => format!(
+            "{} holds up first launches for {}",
+            names.join(", "),
+            units::time(delay)
+        ),
         (_, None) => format!("{} scans files when they are opened or executed", names.join(", ")),
     }
 }
@@ -163,14 +173,19 @@ impl Marks<'_> {
             marks.incomplete = Some(format!("the descriptors of {count}: there are too many"));
         } else if hidden > 0 {
             let count = units::counted(hidden, "other process", "other processes");
-            marks.incomplete = Some(format!("who holds fanotify marks among {count}: only root sees their descriptors"));
+            marks.incomplete = Some(format!(
+                "who holds fanotify marks among {count}: only root sees their descriptors"
+            ));
         }
         marks
     }
 }
 
 fn holds_permission_mark(machine: &Machine, process: &Process) -> bool {
-    let descriptors = fs::read_dir(machine.path(process.file("fd"))).into_iter().flatten().flatten();
+    let descriptors = fs::read_dir(machine.path(process.file("fd")))
+        .into_iter()
+        .flatten()
+        .flatten();
     descriptors
         .filter(|entry| fs::read_link(entry.path()).is_ok_and(|target| target.as_os_str() == "anon_inode:[fanotify]"))
         .filter_map(|entry| machine.text(process.file(&format!("fdinfo/{}", entry.file_name().to_string_lossy()))))
@@ -179,6 +194,9 @@ fn holds_permission_mark(machine: &Machine, process: &Process) -> bool {
 
 /// `fanotify mnt_id:12 mflags:40 mask:3b ignored_mask:40000000`
 fn mask(line: &str) -> Option<u64> {
-    let word = line.strip_prefix("fanotify ")?.split(' ').find_map(|word| word.strip_prefix("mask:"))?;
+    let word = line
+        .strip_prefix("fanotify ")?
+        .split(' ')
+        .find_map(|word| word.strip_prefix("mask:"))?;
     u64::from_str_radix(word, 16).ok()
 }

@@ -38,12 +38,15 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             (!directories.is_empty()).then(|| format!("{what}: {}", names(directories)))
         };
         findings.add(
-            Finding::problem_if(useless >= MANY, format!("PATH has {count} of {} in which nothing is found", path.len()))
-                .evidence_if(listed("not there", &dead))
-                .evidence_if(listed("named before", &repeated))
-                .evidence("each is tried by an exec of its own, about 1 us, for programs that stand behind it")
-                .fix("remove them where PATH is set: shell start-up files, /etc/environment, /etc/profile.d")
-                .fix_cost("an edit; where several files add to PATH, let each first look whether it is there"),
+            Finding::problem_if(
+                useless >= MANY,
+                format!("PATH has {count} of {} in which nothing is found", path.len()),
+            )
+            .evidence_if(listed("not there", &dead))
+            .evidence_if(listed("named before", &repeated))
+            .evidence("each is tried by an exec of its own, about 1 us, for programs that stand behind it")
+            .fix("remove them where PATH is set: shell start-up files, /etc/environment, /etc/profile.d")
+            .fix_cost("an edit; where several files add to PATH, let each first look whether it is there"),
         );
     }
     let relative: Vec<&PathBuf> = path.iter().filter(|directory| !directory.is_absolute()).collect();
@@ -73,7 +76,10 @@ fn slow(examination: &Examination<'_>, findings: &mut Findings) {
         lost = Nanos(lost.0 + time.map_or(0, |time| time.0));
         let time = time.map_or("no answer within 0.5 s".to_owned(), |time| units::time(time));
         let remote = remote.map_or(String::new(), |remote| format!(", {remote}"));
-        evidence.push(format!("{}: {time} for a name that is not there{remote}", directory.display()));
+        evidence.push(format!(
+            "{}: {time} for a name that is not there{remote}",
+            directory.display()
+        ));
     }
     if evidence.is_empty() {
         return;

@@ -52,5 +52,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 
 fn is_on_execs(rule: &str) -> bool {
     let is_active = rule.starts_with("measure ") || rule.starts_with("appraise ");
-    is_active && rule.split(' ').any(|word| matches!(word, "func=BPRM_CHECK" | "func=FILE_MMAP" | "func=MMAP_CHECK"))
+    is_active
+        && rule
+            .split(' ')
+            .any(|word| matches!(word, "func=BPRM_CHECK" | "func=FILE_MMAP" | "func=MMAP_CHECK"))
 }

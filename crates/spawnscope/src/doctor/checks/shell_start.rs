@@ -82,9 +82,11 @@ fn start(with: impl Fn() -> Command, without: impl Fn() -> Command) -> Option<St
 }
 
 fn launched(start: &Start) -> String {
-    start.launches.map_or("what they launch could not be counted".to_owned(), |launches| {
-        format!("they launch {}", units::counted(launches, "process", "processes"))
-    })
+    start
+        .launches
+        .map_or("what they launch could not be counted".to_owned(), |launches| {
+            format!("they launch {}", units::counted(launches, "process", "processes"))
+        })
 }
 
 fn interactive(machine: &Machine, shell: &Shell, program: &Path, findings: &mut Findings) {
@@ -96,7 +98,10 @@ fn interactive(machine: &Machine, shell: &Shell, program: &Path, findings: &mut 
     let name = shell.name;
     let Some(start) = start(|| command(shell.with), || command(shell.without)) else {
         let limit = programs::PATIENCE.as_millis();
-        findings.unseen(format!("`{name} {}` failed, or took more than {limit} ms", shell.with.join(" ")));
+        findings.unseen(format!(
+            "`{name} {}` failed, or took more than {limit} ms",
+            shell.with.join(" ")
+        ));
         return;
     };
     let is_slow = start.more >= SLOW;
@@ -104,12 +109,23 @@ fn interactive(machine: &Machine, shell: &Shell, program: &Path, findings: &mut 
         return;
     }
     findings.add(
-        Finding::problem_if(is_slow, format!("{name}'s start-up files take {}", units::time(start.more)))
-            .evidence(format!("`{name} {}` with {}, against without; {}", shell.with.join(" "), shell.files, launched(&start)))
-            .effect(Effect::measured(start.more, "each interactive shell"))
-            .fix(format!("see which lines launch: `spawnscope record -- {name} {}; spawnscope report --by line`", shell.with.join(" ")))
-            .fix("load version managers and completions when they are first used; keep the output of `tool init` in a file")
-            .fix_cost("edits of your own start-up files"),
+        Finding::problem_if(
+            is_slow,
+            format!("{name}'s start-up files take {}", units::time(start.more)),
+        )
+        .evidence(format!(
+            "`{name} {}` with {}, against without; {}",
+            shell.with.join(" "),
+            shell.files,
+            launched(&start)
+        ))
+        .effect(Effect::measured(start.more, "each interactive shell"))
+        .fix(format!(
+            "see which lines launch: `spawnscope record -- {name} {}; spawnscope report --by line`",
+            shell.with.join(" ")
+        ))
+        .fix("load version managers and completions when they are first used; keep the output of `tool init` in a file")
+        .fix_cost("edits of your own start-up files"),
     );
 }
 
@@ -129,10 +145,16 @@ fn scripts(machine: &Machine, file: &str, findings: &mut Findings) {
     };
     let matters = start.more >= SLOW_SCRIPT || start.launches.is_some_and(|launches| launches > 0);
     findings.add(
-        Finding::problem_if(matters, format!("every bash script first reads BASH_ENV, for {}", units::time(start.more)))
-            .evidence(format!("BASH_ENV={file}; {}", launched(&start)))
-            .effect(Effect::measured(start.more, "each bash script, and each bash -c"))
-            .fix("have it return at once where it is not wanted, or unset BASH_ENV for builds: `env -u BASH_ENV make`")
-            .fix_cost("functions that it defines, such as `module`, are missing in scripts then"),
+        Finding::problem_if(
+            matters,
+            format!(
+                "every bash script first reads BASH_ENV, for {}",
+                units::time(start.more)
+            ),
+        )
+        .evidence(format!("BASH_ENV={file}; {}", launched(&start)))
+        .effect(Effect::measured(start.more, "each bash script, and each bash -c"))
+        .fix("have it return at once where it is not wanted, or unset BASH_ENV for builds: `env -u BASH_ENV make`")
+        .fix_cost("functions that it defines, such as `module`, are missing in scripts then"),
     );
 }

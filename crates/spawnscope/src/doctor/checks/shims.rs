@@ -57,13 +57,19 @@ struct Shim {
 impl Shim {
     fn find(machine: &Machine, directory: &Path, manager: &'static str) -> Option<Shim> {
         let above = directory.parent()?;
-        let places = [above.join("bin").join(manager), above.join("libexec").join(manager), directory.join(manager)];
+        let places = [
+            above.join("bin").join(manager),
+            above.join("libexec").join(manager),
+            directory.join(manager),
+        ];
         let chooser = machine
             .program(manager)
             .or_else(|| places.into_iter().find(|file| machine.is_executable(file)))?;
         PROGRAMS.into_iter().find_map(|program| {
             // What stands before it in PATH is what is launched.
-            let file = machine.program(program).filter(|file| file.parent() == Some(directory))?;
+            let file = machine
+                .program(program)
+                .filter(|file| file.parent() == Some(directory))?;
             let told = programs::run(machine.command(&chooser).args(["which", program]))?;
             let real = PathBuf::from(told.output.lines().last()?.trim());
             let is_other = told.succeeded && machine.is_executable(&real) && real != file;
@@ -92,13 +98,23 @@ impl Shim {
         let (program, manager) = (self.program, self.manager);
         let folder = self.real.parent().unwrap_or(&self.real).display();
         findings.add(
-            Finding::problem_if(more >= MATTERS, format!("{program} is a shim of {manager}: {} more at each start", units::time(more)))
-                .evidence(format!("`{program} --version` takes {} by {}", units::time(shim), self.file.display()))
-                .evidence(format!("and {} by {}", units::time(real), self.real.display()))
-                .effect(Effect::measured(more, "each launch through the shim"))
-                .fix("for a build or a script that launches it often, put the real directory in front:")
-                .fix(format!("  PATH={folder}:$PATH ./build"))
-                .fix_cost("the version is fixed then, and files that choose one for a directory are not asked"),
+            Finding::problem_if(
+                more >= MATTERS,
+                format!(
+                    "{program} is a shim of {manager}: {} more at each start",
+                    units::time(more)
+                ),
+            )
+            .evidence(format!(
+                "`{program} --version` takes {} by {}",
+                units::time(shim),
+                self.file.display()
+            ))
+            .evidence(format!("and {} by {}", units::time(real), self.real.display()))
+            .effect(Effect::measured(more, "each launch through the shim"))
+            .fix("for a build or a script that launches it often, put the real directory in front:")
+            .fix(format!("  PATH={folder}:$PATH ./build"))
+            .fix_cost("the version is fixed then, and files that choose one for a directory are not asked"),
         );
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::folder::Folder;
 use super::image::{Image, write_static};
-use super::small::{self, MOST_TIMES};
 use super::median;
+use super::small::{self, MOST_TIMES};
 use crate::collect::now;
 use crate::doctor::checks::loader_environment;
 use crate::doctor::machine::Machine;

@@ -1,0 +1,49 @@
+//! Scanners that hold up real launches, on private mounts: one of our own.
+
+use std::ffi::OsStr;
+
+use crate::examined::examine;
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::workloads::path;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "a_scanner_with_one_thread_is_named_with_its_delay_and_its_queue",
+            needs: &[Need::Fanotify],
+            run: own_scanner,
+        },
+        LiveTest {
+            name: "without_a_scanner_fresh_files_are_launched_as_quickly_as_others",
+            needs: &[Need::MountNs],
+            run: no_scanner,
+        },
+    ]
+}
+
+fn own_scanner() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let program = path("scans_new_files");
+    let examined = examine(&[program.as_os_str(), folder.path().as_os_str()], "scanners");
+    let words = [
+        "test-scanner",
+        "holds up first launches",
+        "they queue",
+        "leave protection on",
+    ];
+    let finding = examined.expect("problem", &words);
+    let delay = finding["effect_ns"].as_u64().expect("the delay was measured");
+    // It sleeps so long; a busy machine only adds to that.
+    assert!(delay >= 15_000_000, "{finding:#}");
+    assert_eq!(finding["effect_basis"], "measured");
+}
+
+fn no_scanner() {
+    let script = "mount -t tmpfs none \"$1\" && export TMPDIR=\"$1\" && shift && exec \"$@\"";
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let words = ["unshare", "--mount", "sh", "-c", script, "sh"].map(OsStr::new);
+    let examined = examine(&[&words[..], &[folder.path().as_os_str()]].concat(), "scanners");
+    examined.expect_silence();
+    assert_eq!(examined.unseen(), "[]");
+}
