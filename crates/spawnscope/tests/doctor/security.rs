@@ -31,7 +31,7 @@ fn who_holds_permission_marks_is_named_with_what_that_costs_and_the_queue() {
     let finding = only("scanners", &tree.machine(), &scanned(), Severity::Problem, &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(20_000_000));
     assert!(
-        finding.title.contains("guard holds up first launches"),
+        finding.title.contains("guard holds up the first launch"),
         "{}",
         finding.title
     );
@@ -54,6 +54,23 @@ fn a_scanner_with_many_threads_is_no_queue() {
         Severity::Problem,
         &["ClamAV", "do not queue"],
     );
+}
+
+#[test]
+fn a_scanner_that_remembers_nothing_is_told_by_launches_from_memory() {
+    let measured = Measured {
+        scan: Some(scan(21, 21, &[20, 40, 60, 80, 100, 120])),
+        ..usual()
+    };
+    let tree = scanner("guard", "10000");
+    let finding = only(
+        "scanners",
+        &tree.machine(),
+        &measured,
+        Severity::Problem,
+        &["holds up each launch", "they queue"],
+    );
+    assert_eq!(finding.effect.unwrap().span, Nanos(20_000_000));
 }
 
 #[test]

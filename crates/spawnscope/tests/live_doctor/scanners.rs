@@ -28,7 +28,7 @@ fn own_scanner() {
     let examined = examine(&[program.as_os_str(), folder.path().as_os_str()], "scanners");
     let words = [
         "test-scanner",
-        "holds up first launches",
+        "holds up the first launch of each file",
         "they queue",
         "leave protection on",
     ];

@@ -59,7 +59,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         .filter(|process| product(&process.name).is_some())
         .collect();
     let scan = examination.measured.scan.as_ref();
-    let delay = scan.and_then(Scan::delay);
+    let delay = scan.and_then(Delay::of);
     let mut names: Vec<String> = marks.holders.iter().map(|process| process.name.clone()).collect();
     if names.is_empty() {
         names.extend(by_name.iter().map(|process| process.name.clone()));
@@ -71,8 +71,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
     // A daemon that is only there by name, and that holds nothing up, is no scanner of what is launched here.
     let matters = !marks.holders.is_empty() || delay.is_some();
-    let mut finding = Finding::problem_if(matters, title(&names, delay))
-        .effect(delay.map(|delay| Effect::measured(delay, "the first launch of each file")));
+    let mut finding = Finding::problem_if(matters, title(&names, delay.as_ref()))
+        .effect(delay.map(|delay| Effect::measured(delay.span, delay.of)));
     for process in &marks.holders {
         let of = product(&process.name).filter(|product| *product != process.name);
         finding = finding.evidence(format!(
@@ -94,18 +94,37 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     findings.add(with_fix(finding));
 }
 
-fn title(names: &[String], delay: Option<Nanos>) -> String {
-    match (names.is_empty(), delay) {
-        (true, Some(delay)) => format!(
-            "the first launch of a file takes {} longer: something scans it",
-            units::time(delay)
-        ),
-        (false, Some(delay)) => format!(
-            "{} holds up first launches for {}",
-            names.join(", "),
-            units::time(delay)
-        ),
-        (_, None) => format!("{} scans files when they are opened or executed", names.join(", ")),
+/// How long launches are held up, and which.
+#[derive(Clone, Copy)]
+struct Delay {
+    span: Nanos,
+    of: &'static str,
+}
+
+impl Delay {
+    fn of(scan: &Scan) -> Option<Delay> {
+        let first = scan.first_delay().map(|span| Delay {
+            span,
+            of: "the first launch of each file",
+        });
+        // A scanner that remembers no verdict is asked each time.
+        first.or_else(|| {
+            scan.later_delay().map(|span| Delay {
+                span,
+                of: "each launch",
+            })
+        })
+    }
+}
+
+fn title(names: &[String], delay: Option<&Delay>) -> String {
+    let names = names.join(", ");
+    match delay {
+        None => format!("{names} scans files when they are opened or executed"),
+        Some(Delay { span, of }) if names.is_empty() => {
+            format!("{of} takes {} longer: something scans it", units::time(*span))
+        }
+        Some(Delay { span, of }) => format!("{names} holds up {of} for {}", units::time(*span)),
     }
 }
 
@@ -115,9 +134,10 @@ fn times(scan: &Scan) -> String {
         format!("{} to {}", units::time(least), units::time(most))
     };
     format!(
-        "fresh copies of a tiny program: first launches {}, second ones {}",
+        "fresh copies of a tiny program: first launches {}, second ones {}, from memory {}",
         range(&scan.first),
-        range(&scan.later)
+        range(&scan.later),
+        range(&scan.unscanned)
     )
 }
 

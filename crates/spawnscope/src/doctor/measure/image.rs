@@ -1,7 +1,7 @@
 //! Programs to launch: prepared before the fork, so that nothing has to be allocated after it; and the smallest static one,
 //! written here, since not every machine has a static program or a compiler.
 
-use std::ffi::{CString, OsStr, c_char};
+use std::ffi::{CString, OsStr, c_char, c_int};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -46,18 +46,48 @@ impl Image {
     }
 }
 
-/// Writes a static program that only exits, with status 0; `false` where its machine language is not known here.
-pub(super) fn write_static(path: &Path) -> io::Result<bool> {
-    if !cfg!(target_arch = "x86_64") {
-        return Ok(false);
+/// A file without a name, with that program in it: no scanner of a file system or mount sees it. Makes system calls only.
+pub(super) fn in_memory(program: &[u8]) -> Option<c_int> {
+    // SAFETY: the name ends with NUL, and the bytes are those of a slice.
+    unsafe {
+        let file = libc::memfd_create(c"spawnscope".as_ptr(), libc::MFD_CLOEXEC);
+        let written = libc::write(file, program.as_ptr().cast(), program.len());
+        (file >= 0 && written == program.len() as isize).then_some(file)
     }
+}
+
+/// Becomes the program in a file without a name, or ends with status 127.
+pub(super) fn execute_in_memory(file: c_int) -> ! {
+    let none: [*const c_char; 1] = [ptr::null()];
+    // SAFETY: the path is empty, so that the descriptor itself is meant, and both lists end with NULL.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            file,
+            c"".as_ptr(),
+            none.as_ptr(),
+            none.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        );
+        libc::_exit(127)
+    }
+}
+
+/// Writes the static program; `false` where its machine language is not known here.
+pub(super) fn write_static(path: &Path) -> io::Result<bool> {
+    let Some(program) = static_program() else {
+        return Ok(false);
+    };
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(path)?;
-    file.write_all(&static_program())?;
+    file.write_all(&program)?;
     Ok(true)
 }
 
-/// An ELF header, one program header that maps the whole file at 4 MiB, and `xor edi, edi; mov eax, 60; syscall`.
-fn static_program() -> Vec<u8> {
+/// A static program that only exits, with status 0: an ELF header, one program header that maps the whole file at 4 MiB, and `xor edi, edi; mov eax, 60; syscall`.
+pub(super) fn static_program() -> Option<Vec<u8>> {
+    if !cfg!(target_arch = "x86_64") {
+        return None;
+    }
     const CODE: [u8; 9] = [0x31, 0xff, 0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05];
     const BASE: u64 = 0x40_0000;
     const HEADERS: u64 = 64 + 56;
@@ -77,5 +107,5 @@ fn static_program() -> Vec<u8> {
     let mut words = |words: &[u64]| file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
     words(&[0, BASE, BASE, bytes, bytes, 0x1000]);
     file.extend(CODE);
-    file
+    Some(file)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::folder::Folder;
 use super::image::{Image, write_static};
 use super::median;
-use super::small::{self, MOST_TIMES};
+use super::small::{self, MOST_TIMES, Work};
 use crate::collect::now;
 use crate::doctor::checks::loader_environment;
 use crate::doctor::machine::Machine;
@@ -35,14 +35,14 @@ pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> LaunchCost 
     let tiny = tiny.and_then(|path| Image::new(&path, machine.environment()));
     let dynamic = dynamic_program(machine);
     let measured = small::measure(LIMIT, |board| {
-        let [fork, exec_static, exec_dynamic] = &board.series;
+        let [fork, exec_static, exec_dynamic, _] = &board.series;
         let until = now().0.saturating_add(LAST_ROUND.as_nanos() as u64);
         for _ in (0..MOST_TIMES).take_while(|_| now().0 < until) {
-            fork.add(small::launch(None)?);
-            if let Some(time) = tiny.as_ref().and_then(|image| small::launch(Some(image))) {
+            fork.add(small::launch(Work::Exit)?);
+            if let Some(time) = tiny.as_ref().and_then(|image| small::launch(Work::Execute(image))) {
                 exec_static.add(time);
             }
-            if let Some(time) = dynamic.as_ref().and_then(|image| small::launch(Some(image))) {
+            if let Some(time) = dynamic.as_ref().and_then(|image| small::launch(Work::Execute(image))) {
                 exec_dynamic.add(time);
             }
         }
@@ -51,7 +51,7 @@ pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> LaunchCost 
     let Ok(board) = measured else {
         return LaunchCost::default();
     };
-    let [fork, exec_static, exec_dynamic] = &board.series;
+    let [fork, exec_static, exec_dynamic, _] = &board.series;
     LaunchCost {
         fork: median(fork.times()),
         exec_static: median(exec_static.times()),
@@ -66,7 +66,7 @@ pub(super) fn without_loader_variables(machine: &Machine) -> Option<Nanos> {
     let board = small::measure(LIMIT, |board| {
         let until = now().0.saturating_add(LAST_ROUND.as_nanos() as u64 / 2);
         for _ in (0..MOST_TIMES).take_while(|_| now().0 < until) {
-            board.series[0].add(small::launch(Some(&image))?);
+            board.series[0].add(small::launch(Work::Execute(&image))?);
         }
         Some(())
     });

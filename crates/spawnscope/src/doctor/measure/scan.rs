@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use super::folder::Folder;
-use super::image::{Image, write_static};
+use super::image::{self, Image};
 use super::median;
-use super::small;
+use super::small::{self, Work};
 use crate::event::Nanos;
 
 /// Copies that are launched one after the other.
@@ -24,56 +24,76 @@ pub struct Scan {
     pub first: Vec<Nanos>,
     /// The second one.
     pub later: Vec<Nanos>,
+    /// Launches of the same program from memory, where no scanner sees it; none where the kernel forbids that.
+    pub unscanned: Vec<Nanos>,
     /// Files launched at once for the first time: from then to the end of each, in the order of their ends.
     pub at_once: Vec<Nanos>,
 }
 
 impl Scan {
-    /// By how much a first launch takes longer; `None` when that is no more than chance.
+    /// By how much a first launch takes longer than a later one; `None` when that is no more than chance.
     #[must_use]
-    pub fn delay(&self) -> Option<Nanos> {
-        let delay = median(self.first.clone())?.since(median(self.later.clone())?);
-        let mut first = self.first.clone();
-        first.sort_unstable();
-        let mut later = self.later.clone();
-        later.sort_unstable();
-        // Three quarters of the first launches must be slower than three quarters of the later ones.
-        let is_apart = first.get(first.len() / 4)? > later.get(later.len() * 3 / 4)?;
-        (is_apart && delay >= LEAST_DELAY).then_some(delay)
+    pub fn first_delay(&self) -> Option<Nanos> {
+        delay(&self.first, &self.later)
     }
 
-    /// How many of the files that were launched at once wait behind each other: the time of all in first launches of one.
+    /// By how much even a later launch takes longer than one from memory, likewise.
+    #[must_use]
+    pub fn later_delay(&self) -> Option<Nanos> {
+        delay(&self.later, &self.unscanned)
+    }
+
+    /// How many of the files that were launched at once wait behind each other: the time of all in delays of one.
     #[must_use]
     pub fn queue(&self) -> Option<f64> {
-        let delay = self.delay()?;
+        let delay = self.first_delay().or_else(|| self.later_delay())?;
         let last = self.at_once.iter().max()?;
         Some(last.0 as f64 / delay.0 as f64)
     }
+}
+
+/// The difference of the medians, where three quarters of the slow ones are slower than three quarters of the quick ones.
+fn delay(slow: &[Nanos], quick: &[Nanos]) -> Option<Nanos> {
+    let sorted = |times: &[Nanos]| {
+        let mut times = times.to_vec();
+        times.sort_unstable();
+        times
+    };
+    let (slow, quick) = (sorted(slow), sorted(quick));
+    let is_apart = slow.get(slow.len() / 4)? > quick.get(quick.len() * 3 / 4)?;
+    let delay = median(slow)?.since(median(quick)?);
+    (is_apart && delay >= LEAST_DELAY).then_some(delay)
 }
 
 pub(super) fn measure(folder: &Folder) -> Option<Scan> {
     let copies: Vec<Image> = (0..ONE_BY_ONE + AT_ONCE)
         .map(|number| {
             let path = folder.path().join(format!("copy-{number}"));
-            let is_written = write_static(&path).ok()?;
+            let is_written = image::write_static(&path).ok()?;
             is_written.then(|| Image::new(&path, std::iter::empty()))?
         })
         .collect::<Option<_>>()?;
+    let program = image::static_program()?;
     let (one_by_one, at_once) = copies.split_at(ONE_BY_ONE);
     let at_once: &[Image; AT_ONCE] = at_once.try_into().ok()?;
     let board = small::measure(LIMIT, |board| {
-        let [first, later, together] = &board.series;
+        let [first, later, together, unscanned] = &board.series;
+        let memory = image::in_memory(&program);
         for copy in one_by_one {
-            first.add(small::launch(Some(copy))?);
-            later.add(small::launch(Some(copy))?);
+            first.add(small::launch(Work::Execute(copy))?);
+            later.add(small::launch(Work::Execute(copy))?);
+            if let Some(time) = memory.and_then(|file| small::launch(Work::ExecuteInMemory(file))) {
+                unscanned.add(time);
+            }
         }
         small::launch_together(at_once, together)
     });
     let board = board.ok()?;
-    let [first, later, together] = &board.series;
+    let [first, later, together, unscanned] = &board.series;
     Some(Scan {
         first: first.times(),
         later: later.times(),
+        unscanned: unscanned.times(),
         at_once: together.times(),
     })
 }
@@ -84,25 +104,35 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn scan(first: &[u64], later: &[u64], at_once: &[u64]) -> Scan {
+    fn scan(first: &[u64], later: &[u64], unscanned: &[u64], at_once: &[u64]) -> Scan {
         let times = |ms: &[u64]| ms.iter().map(|ms| Nanos(ms * MS)).collect();
         Scan {
             first: times(first),
             later: times(later),
+            unscanned: times(unscanned),
             at_once: times(at_once),
         }
     }
 
     #[test]
     fn what_is_slower_at_first_is_scanned_and_all_behind_each_other_are_a_queue() {
-        let scan = scan(&[21, 22, 21, 21], &[1, 1, 2, 1], &[20, 40, 60, 80]);
-        assert_eq!(scan.delay(), Some(Nanos(20 * MS)));
+        let scan = scan(&[21, 22, 21, 21], &[1, 1, 2, 1], &[1, 1, 1, 1], &[20, 40, 60, 80]);
+        assert_eq!([scan.first_delay(), scan.later_delay()], [Some(Nanos(20 * MS)), None]);
         assert!((3.9..4.1).contains(&scan.queue().unwrap()));
     }
 
     #[test]
+    fn what_is_always_slower_than_from_memory_is_scanned_each_time() {
+        let scan = scan(&[21, 22, 21, 21], &[21, 21, 22, 21], &[1, 1, 2, 1], &[20, 40]);
+        assert_eq!([scan.first_delay(), scan.later_delay()], [None, Some(Nanos(20 * MS))]);
+    }
+
+    #[test]
     fn chance_is_no_scanner() {
-        assert_eq!(scan(&[1, 9, 1, 9], &[1, 2, 1, 9], &[3]).delay(), None);
-        assert_eq!(scan(&[], &[], &[]).delay(), None);
+        let scan = [scan(&[1, 9, 1, 9], &[1, 2, 1, 9], &[], &[3]), scan(&[], &[], &[], &[])];
+        assert!(
+            scan.iter()
+                .all(|scan| scan.first_delay().is_none() && scan.later_delay().is_none())
+        );
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nix::unistd::{ForkResult, fork};
 
-use super::image::Image;
+use super::image::{Image, execute_in_memory};
 use crate::collect::{now, pidfd};
 use crate::doctor::programs::is_readable_within;
 use crate::event::{Nanos, Pid};
@@ -18,7 +18,7 @@ use crate::event::{Nanos, Pid};
 /// Most times of one kind.
 pub(super) const MOST_TIMES: usize = 48;
 /// Kinds of launches that are timed together.
-const SERIES: usize = 3;
+const SERIES: usize = 4;
 
 /// Times that the small process leaves where the doctor can read them. All zeroes is empty.
 #[repr(C)]
@@ -101,10 +101,21 @@ pub(super) fn measure(limit: Duration, work: impl FnOnce(&Board) -> Option<()>) 
     Ok(board)
 }
 
-/// Launches a program, or a process that only exits, and waits for it; `None` unless it proves by its status that it ran.
-pub(super) fn launch(image: Option<&Image>) -> Option<Nanos> {
+/// What a child does.
+#[derive(Clone, Copy)]
+pub(super) enum Work<'a> {
+    /// It only exits.
+    Exit,
+    /// It executes a file.
+    Execute(&'a Image),
+    /// It executes a file without a name.
+    ExecuteInMemory(c_int),
+}
+
+/// Launches a child and waits for it; `None` unless it proves by its status that it ran.
+pub(super) fn launch(work: Work<'_>) -> Option<Nanos> {
     let began = now();
-    let child = start(image)?;
+    let child = start(work)?;
     let (reaped, succeeded) = reap(child)?;
     (reaped == child && succeeded).then(|| now().since(began))
 }
@@ -113,7 +124,7 @@ pub(super) fn launch(image: Option<&Image>) -> Option<Nanos> {
 pub(super) fn launch_together<const N: usize>(images: &[Image; N], ends: &Series) -> Option<()> {
     let began = now();
     for image in images {
-        start(Some(image))?;
+        start(Work::Execute(image))?;
     }
     for _ in images {
         let (_, succeeded) = reap(-1)?;
@@ -125,7 +136,7 @@ pub(super) fn launch_together<const N: usize>(images: &[Image; N], ends: &Series
     Some(())
 }
 
-fn start(image: Option<&Image>) -> Option<c_int> {
+fn start(work: Work<'_>) -> Option<c_int> {
     // The bare call: that of the C library would run the handlers of a process with threads.
     // SAFETY: as fork; the child only makes system calls.
     let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
@@ -133,10 +144,11 @@ fn start(image: Option<&Image>) -> Option<c_int> {
         return (pid > 0).then_some(pid as c_int);
     }
     die_with_parent();
-    match image {
-        Some(image) => image.execute(),
+    match work {
+        Work::Execute(image) => image.execute(),
+        Work::ExecuteInMemory(file) => execute_in_memory(file),
         // SAFETY: leaves at once.
-        None => unsafe { libc::_exit(0) },
+        Work::Exit => unsafe { libc::_exit(0) },
     }
 }
 
