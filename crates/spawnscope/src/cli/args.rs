@@ -1,13 +1,15 @@
 //! What can be typed: the one definition behind parsing, `--help`, the man pages and the completions.
 
+mod doctor;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+pub use self::doctor::DoctorArguments;
 use crate::analyze::phases::Phase;
-use crate::doctor::{Check, checks};
 use crate::present::table::DEFAULT_TOP;
 
 /// File that holds a recording unless another is named.
@@ -35,7 +37,7 @@ Examples:
   spawnscope flame -o build.svg ci.db       the same as a flame graph
   spawnscope export --format perfetto -o t.pftrace   for https://ui.perfetto.dev
   spawnscope hold --match cc1 -- make       stop cc1 at its start, for gdb or perf
-  spawnscope doctor                         what makes launches dear on this machine
+  spawnscope doctor                         what makes launches dear here
 
 Exit status: the command's own (128+n on signal n); 125 when spawnscope itself
 fails, 126 when the command cannot be executed, 127 when it is not found.";
@@ -91,7 +93,7 @@ pub enum Verb {
     ///
     /// Measures what a launch costs here, looks for scanners, shims, slow directories, start-up files and the like, and says of
     /// each what it costs here, where that can be measured, what can be done, and what that costs. Nothing is changed.
-    #[command(after_help = DOCTOR_EXAMPLES)]
+    #[command(after_help = doctor::EXAMPLES)]
     Doctor(DoctorArguments),
     /// Print a completion script for a shell
     Completions {
@@ -425,38 +427,6 @@ pub struct HoldArguments {
     pub command: Vec<OsString>,
 }
 
-const DOCTOR_EXAMPLES: &str = "\
-Examples:
-  spawnscope doctor
-  spawnscope doctor --all                            notes in full as well
-  spawnscope doctor --check scanners search-path     only these
-  spawnscope doctor --json | jq '.findings[].title'
-
-Takes some seconds at most. Needs no privilege; root also sees who holds up
-files (fanotify), audit rules that are loaded, and other users' processes.
-It starts shells, git and Python as you would, so that start-up files are run,
-without a terminal and for 0.9 s each at most.
-
-Exit status: 0 when there is no problem (notes are none), 1 when there is one,
-125 when spawnscope itself fails.";
-
-/// Arguments of `doctor`.
-#[derive(Debug, Args)]
-pub struct DoctorArguments {
-    /// Run these checks only; --list names them
-    #[arg(long = "check", value_name = "ID", num_args = 1.., value_parser = check)]
-    pub checks: Vec<&'static Check>,
-    /// Name the checks, and what each looks at
-    #[arg(long, conflicts_with_all = ["checks", "json", "all"])]
-    pub list: bool,
-    /// Print notes in full too
-    #[arg(long)]
-    pub all: bool,
-    /// Print JSON (schema_version 1)
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// The recording to read.
 #[derive(Debug, Args)]
 pub struct RecordingArgument {
@@ -471,10 +441,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
         Ok(duration) if !duration.is_zero() => Ok(duration),
         _ => Err("must be more than 0 seconds".to_owned()),
     }
-}
-
-fn check(id: &str) -> Result<&'static Check, String> {
-    checks::named(id).ok_or_else(|| "no check has that name: `spawnscope doctor --list` tells them".to_owned())
 }
 
 fn phase(text: &str) -> Result<Phase, String> {

@@ -137,7 +137,7 @@ fn unprivileged() {
         .args(["doctor", "--json", "--check", "scanners"])
         .current_dir("/")
         .env_remove("TMPDIR");
-    let examined = Examined::of(run(&mut command));
+    let examined = Examined::of(&run(&mut command));
     assert!(examined.unseen().contains("only root sees"), "{}", examined.unseen());
 }
 

@@ -20,11 +20,11 @@ pub fn examine(launcher: &[&OsStr], check: &str) -> Examined {
     let mut command = Command::new(&words[0]);
     // Cargo's own search path would be a finding.
     command.args(&words[1..]).env_remove("LD_LIBRARY_PATH");
-    Examined::of(run(&mut command))
+    Examined::of(&run(&mut command))
 }
 
 impl Examined {
-    pub fn of(finished: Finished) -> Examined {
+    pub fn of(finished: &Finished) -> Examined {
         let code = finished.code();
         let json = serde_json::from_slice(&finished.stdout)
             .unwrap_or_else(|error| panic!("{error}; status {code}: {}", finished.errors()));

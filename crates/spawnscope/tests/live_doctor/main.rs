@@ -7,9 +7,10 @@ mod support;
 
 mod conditions;
 mod examined;
+mod packaged;
 mod scanners;
 
 fn main() -> std::process::ExitCode {
-    let subjects = [conditions::tests(), scanners::tests()];
+    let subjects = [conditions::tests(), scanners::tests(), packaged::tests()];
     support::main(subjects.into_iter().flatten().collect())
 }

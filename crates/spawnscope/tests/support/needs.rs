@@ -49,10 +49,12 @@ pub enum Need {
     Strace,
     /// `perf`, which can record.
     Perf,
+    /// Debian's packages, to be unpacked, and overlay mounts to put them on.
+    Packages,
 }
 
 impl Need {
-    const ALL: [Need; 14] = [
+    const ALL: [Need; 15] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
@@ -67,6 +69,7 @@ impl Need {
         Need::Gdb,
         Need::Strace,
         Need::Perf,
+        Need::Packages,
     ];
 
     /// The name in `SPAWNSCOPE_TEST_REQUIRE`.
@@ -86,6 +89,7 @@ impl Need {
             Need::Gdb => "gdb",
             Need::Strace => "strace",
             Need::Perf => "perf",
+            Need::Packages => "packages",
         }
     }
 
@@ -124,6 +128,7 @@ impl Need {
             Need::Gdb => succeeds(Command::new("gdb").arg("--version")),
             Need::Strace => succeeds(Command::new("strace").args(["-o", "/dev/null", "true"])),
             Need::Perf => succeeds(Command::new("perf").args(["record", "-o", "/dev/null", "true"])),
+            Need::Packages => packages(),
         }
     }
 }
@@ -224,6 +229,21 @@ fn fanotify() -> Result<(), String> {
             .arg("base")
             .arg(workloads::path("tiny"))
             .arg(mount_point.path()),
+    )
+}
+
+/// Lets the package manager say whether it knows one, and a script mount an overlay.
+fn packages() -> Result<(), String> {
+    Need::PidNs.check()?;
+    Need::Fanotify.check()?;
+    succeeds(Command::new("apt-cache").args(["show", "--no-all-versions", "fapolicyd"]))?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mount = "mount -t tmpfs none \"$1\" && cd \"$1\" && mkdir upper work root && \
+                 mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work overlay root";
+    succeeds(
+        Command::new("unshare")
+            .args(["--mount", "sh", "-c", mount, "sh"])
+            .arg(folder.path()),
     )
 }
 

@@ -14,8 +14,8 @@ const ONE_BY_ONE: usize = 7;
 /// Copies that are launched at once.
 const AT_ONCE: usize = 8;
 const LIMIT: Duration = Duration::from_millis(1500);
-/// What a first launch must take longer to be called scanned: more than fresh files take to be read.
-const LEAST_DELAY: Nanos = Nanos(1_000_000);
+/// What a launch must take longer to be called scanned: more than a fresh file takes to be read.
+const LEAST_DELAY: Nanos = Nanos(400_000);
 
 /// First and later launches of files that nobody has executed before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
