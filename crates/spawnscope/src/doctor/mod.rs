@@ -18,6 +18,7 @@ pub use self::findings::{Basis, Effect, Finding, Findings, Severity, Unseen};
 pub use self::machine::Machine;
 use self::measure::LaunchCost;
 pub use self::measure::Measured;
+pub use self::programs::Programs;
 use self::surroundings::Surroundings;
 
 /// What checks look at.
@@ -28,6 +29,8 @@ pub struct Examination<'a> {
     pub measured: &'a Measured,
     /// What it runs in: a container, a virtual machine.
     pub surroundings: Surroundings,
+    /// Starts programs.
+    pub programs: Programs,
 }
 
 /// What came of the checks.
@@ -58,6 +61,7 @@ pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Dia
         machine,
         measured,
         surroundings: Surroundings::of(machine),
+        programs: Programs::from_now(),
     };
     let mut diagnosis = Diagnosis {
         launch: measured.launch,

@@ -13,8 +13,10 @@ use rustix::fs::MemfdFlags;
 use crate::collect::pidfd;
 use crate::event::{Nanos, Pid};
 
-/// How long a program may take. The doctor as a whole is to take no more than 5 s.
+/// How long a program may take.
 pub(super) const PATIENCE: Duration = Duration::from_millis(900);
+/// How long all of them together may take, so that the doctor as a whole takes no more than 5 s.
+const PATIENCE_WITH_ALL: Duration = Duration::from_millis(2200);
 /// Between looks at a traced program.
 const TRACE_PAUSE: Duration = Duration::from_micros(100);
 
@@ -26,8 +28,48 @@ pub(super) struct Ran {
     pub(super) output: String,
 }
 
-/// Runs a program to its end; `None` when it cannot be started, or takes too long: it is killed then.
-pub(super) fn run(command: &mut Command) -> Option<Ran> {
+/// Starts programs, until the time for all of them is up.
+pub struct Programs {
+    until: Instant,
+}
+
+impl Programs {
+    pub(super) fn from_now() -> Programs {
+        Programs {
+            until: Instant::now() + PATIENCE_WITH_ALL,
+        }
+    }
+
+    /// Runs a program to its end; `None` when it cannot be started, or takes too long: it is killed then.
+    pub(super) fn run(&self, command: &mut Command) -> Option<Ran> {
+        run(command, self.left()?)
+    }
+
+    /// The shortest of some runs that all succeeded: what else the machine does only makes them longer.
+    pub(super) fn shortest(&self, runs: usize, mut command: impl FnMut() -> Command) -> Option<Nanos> {
+        let times: Option<Vec<Nanos>> = (0..runs)
+            .map(|_| self.run(&mut command()).filter(|ran| ran.succeeded).map(|ran| ran.took))
+            .collect();
+        times?.into_iter().min()
+    }
+
+    /// How many processes a program and its descendants make; `None` when it cannot be traced, or takes too long.
+    pub(super) fn count_launches(&self, command: Command) -> Option<u64> {
+        let patience = self.left()?;
+        // Whoever traces is a thread, and gets the news of its own children only: another's are left alone.
+        std::thread::spawn(move || count_launches(command, patience))
+            .join()
+            .ok()?
+    }
+
+    /// How long the next one may take; `None` when there is no time left.
+    fn left(&self) -> Option<Duration> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then(|| left.min(PATIENCE))
+    }
+}
+
+fn run(command: &mut Command, patience: Duration) -> Option<Ran> {
     let mut output = std::fs::File::from(rustix::fs::memfd_create("output", MemfdFlags::CLOEXEC).ok()?);
     command
         .stdin(Stdio::null())
@@ -37,7 +79,7 @@ pub(super) fn run(command: &mut Command) -> Option<Ran> {
     let started = Instant::now();
     let mut child = Killed(command.spawn().ok()?);
     let ended = pidfd(Pid(child.0.id().cast_signed())).ok()?;
-    if !is_readable_within(&ended, PATIENCE) {
+    if !is_readable_within(&ended, patience) {
         return None;
     }
     let took = Nanos(u64::try_from(started.elapsed().as_nanos()).ok()?);
@@ -52,39 +94,25 @@ pub(super) fn run(command: &mut Command) -> Option<Ran> {
     })
 }
 
-/// The shortest of some runs that all succeeded: what else the machine does only makes them longer.
-pub(super) fn shortest(runs: usize, mut command: impl FnMut() -> Command) -> Option<Nanos> {
-    let times: Option<Vec<Nanos>> = (0..runs)
-        .map(|_| run(&mut command()).filter(|ran| ran.succeeded).map(|ran| ran.took))
-        .collect();
-    times?.into_iter().min()
-}
-
-/// How many processes a program and its descendants make; `None` when it cannot be traced, or takes too long.
-pub(super) fn count_launches(mut command: Command) -> Option<u64> {
-    // Whoever traces is a thread, and gets the news of its own children only: another's are left alone.
-    std::thread::spawn(move || {
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        detach(&mut command);
-        // SAFETY: a plain system call between fork and exec. The program stops at its exec for us.
-        unsafe {
-            command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
-                0 => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
-            });
-        }
-        let child = Killed(command.spawn().ok()?);
-        follow(child.0.id().cast_signed())
-    })
-    .join()
-    .ok()?
+fn count_launches(mut command: Command, patience: Duration) -> Option<u64> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    detach(&mut command);
+    // SAFETY: a plain system call between fork and exec. The program stops at its exec for us.
+    unsafe {
+        command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        });
+    }
+    let child = Killed(command.spawn().ok()?);
+    follow(child.0.id().cast_signed(), patience)
 }
 
 /// Lets the traced process go on until it has ended, and counts what it and its descendants make.
-fn follow(root: i32) -> Option<u64> {
+fn follow(root: i32, patience: Duration) -> Option<u64> {
     let options =
         libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience;
     let (mut launches, mut is_prepared) = (0, false);
     while Instant::now() < until {
         let mut status = 0;
@@ -175,5 +203,36 @@ pub(super) fn is_readable_within(fd: &OwnedFd, limit: Duration) -> bool {
             Err(rustix::io::Errno::INTR) if !left.is_zero() => {}
             ready => return ready.is_ok_and(|count| count > 0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_program_is_started_when_the_time_for_all_is_up() {
+        let late = Programs { until: Instant::now() };
+        assert!(late.run(&mut Command::new("true")).is_none());
+        assert!(late.count_launches(Command::new("true")).is_none());
+        let early = Programs::from_now();
+        assert!(early.run(&mut Command::new("true")).is_some_and(|ran| ran.succeeded));
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_killed_with_what_it_has_launched() {
+        let hanging = run(
+            Command::new("sh").args(["-c", "sleep 60 & wait"]),
+            Duration::from_millis(100),
+        );
+        assert!(hanging.is_none());
+    }
+
+    #[test]
+    fn processes_are_counted_and_threads_are_not() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "(:); (: | :); true"]);
+        // A subshell, another one, and two in its pipe.
+        assert_eq!(Programs::from_now().count_launches(shell), Some(4));
     }
 }

@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use crate::examined::examine;
 use crate::support::LiveTest;
 use crate::support::needs::Need;
+use crate::support::recording::launches;
+use crate::support::run::Record;
 use crate::support::workloads::path;
 
 pub fn tests() -> Vec<LiveTest> {
@@ -13,6 +15,11 @@ pub fn tests() -> Vec<LiveTest> {
             name: "a_scanner_with_one_thread_is_named_with_its_delay_and_its_queue",
             needs: &[Need::Fanotify],
             run: own_scanner,
+        },
+        LiveTest {
+            name: "a_recording_of_a_build_behind_it_shows_fresh_programs_waiting_in_their_exec",
+            needs: &[Need::Ebpf, Need::Fanotify],
+            run: recorded,
         },
         LiveTest {
             name: "without_a_scanner_fresh_files_are_launched_as_quickly_as_others",
@@ -37,6 +44,27 @@ fn own_scanner() {
     // It sleeps so long; a busy machine only adds to that.
     assert!(delay >= 15_000_000, "{finding:#}");
     assert_eq!(finding["effect_basis"], "measured");
+}
+
+/// What a user would see in a build: each fresh program waits in its exec.
+fn recorded() {
+    const PROGRAMS: i64 = 20;
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let build = format!("for n in $(seq {PROGRAMS}); do cp \"$0\" \"$TMPDIR/fresh$n\"; \"$TMPDIR/fresh$n\"; done");
+    let program = path("scans_new_files");
+    let through = [program.to_str(), folder.path().to_str()].map(|word| word.expect("paths are text"));
+    let record = Record::new().through(&through);
+    let tiny = path("tiny");
+    record
+        .run(["sh", "-c", &build, tiny.to_str().expect("paths are text")])
+        .expect_code(0);
+    let launches = launches(&record.file());
+    let fresh = launches.all(|launch| launch.command().starts_with("fresh"));
+    assert_eq!(fresh.len() as i64, PROGRAMS);
+    for launch in fresh {
+        let exec = launch.phase_ns("exec").expect("the exec was seen");
+        assert!(exec >= 15_000_000, "{:#}", launch.json());
+    }
 }
 
 fn no_scanner() {

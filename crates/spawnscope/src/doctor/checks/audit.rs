@@ -1,8 +1,7 @@
 //! Audit rules that every launch pays for: on execve, and on all system calls.
 
 use super::Check;
-use crate::doctor::programs;
-use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
+use crate::doctor::{Effect, Examination, Finding, Findings, Machine, Programs};
 use crate::event::Nanos;
 use crate::units;
 
@@ -20,7 +19,7 @@ const CALLS_OF_A_LAUNCH: u64 = 150;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
-    let loaded = loaded(machine);
+    let loaded = loaded(machine, &examination.programs);
     let source = if loaded.is_some() {
         "loaded now"
     } else {
@@ -70,11 +69,11 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 }
 
 /// Only root may ask the kernel.
-fn loaded(machine: &Machine) -> Option<String> {
+fn loaded(machine: &Machine, programs: &Programs) -> Option<String> {
     if !machine.is_privileged() {
         return None;
     }
-    let listed = programs::run(machine.command(machine.program("auditctl")?).arg("-l"))?;
+    let listed = programs.run(machine.command(machine.program("auditctl")?).arg("-l"))?;
     listed.succeeded.then_some(listed.output)
 }
 

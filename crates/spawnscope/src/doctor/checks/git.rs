@@ -4,8 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Check;
-use crate::doctor::programs;
-use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
+use crate::doctor::{Effect, Examination, Finding, Findings, Machine, Programs};
 use crate::event::Nanos;
 use crate::units;
 
@@ -26,6 +25,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     };
     let repository = Repository {
         machine: examination.machine,
+        programs: &examination.programs,
         git,
     };
     let Some(hooks) = repository.ask(&["rev-parse", "--git-path", "hooks"]) else {
@@ -38,13 +38,14 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 
 struct Repository<'a> {
     machine: &'a Machine,
+    programs: &'a Programs,
     git: PathBuf,
 }
 
 impl Repository<'_> {
     /// What git answers; `None` where it fails or has nothing to say.
     fn ask(&self, arguments: &[&str]) -> Option<String> {
-        let ran = programs::run(self.machine.command(&self.git).args(arguments))?;
+        let ran = self.programs.run(self.machine.command(&self.git).args(arguments))?;
         let answer = ran.output.trim();
         (ran.succeeded && !answer.is_empty()).then(|| answer.to_owned())
     }
@@ -94,8 +95,8 @@ impl Repository<'_> {
                 .args(["status", "--porcelain"]);
             command
         };
-        let with = programs::shortest(RUNS, || status(&[]));
-        let without = programs::shortest(RUNS, || status(&["-c", "core.fsmonitor=false"]));
+        let with = self.programs.shortest(RUNS, || status(&[]));
+        let without = self.programs.shortest(RUNS, || status(&["-c", "core.fsmonitor=false"]));
         let more = with.zip(without).map(|(with, without)| with.since(without));
         findings.add(
             Finding::problem_if(more.is_some_and(|more| more >= SLOW), "git launches a file-system monitor at each status")

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Check;
-use crate::doctor::programs;
-use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
+use crate::doctor::{Effect, Examination, Finding, Findings};
 use crate::event::Nanos;
 use crate::units;
 
@@ -36,7 +35,7 @@ const LOADING: [&str; 7] = ["--require", "-r", "--import", "--loader", "-M", "-j
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     if let Some(program) = machine.program("python3") {
-        python(machine, &program, findings);
+        python(examination, &program, findings);
     }
     for (name, interpreter) in OPTIONS {
         let Some(value) = machine.variable_text(name) else {
@@ -57,9 +56,10 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
 }
 
-fn python(machine: &Machine, program: &Path, findings: &mut Findings) {
+fn python(examination: &Examination<'_>, program: &Path, findings: &mut Findings) {
+    let (machine, programs) = (examination.machine, &examination.programs);
     // What stands in PATH may be a shim, whose time is not Python's.
-    let asked = programs::run(
+    let asked = programs.run(
         machine
             .command(program)
             .args(["-c", "import sys; print(sys.executable)"]),
@@ -76,8 +76,8 @@ fn python(machine: &Machine, program: &Path, findings: &mut Findings) {
         command.args(options).args(["-c", "pass"]);
         command
     };
-    let full = programs::shortest(RUNS, || with(&[]));
-    let bare = programs::shortest(RUNS, || with(&["-I", "-S"]));
+    let full = programs.shortest(RUNS, || with(&[]));
+    let bare = programs.shortest(RUNS, || with(&["-I", "-S"]));
     let (Some(full), Some(bare)) = (full, bare) else {
         findings.unseen("Python failed to start, or took too long");
         return;
@@ -86,7 +86,9 @@ fn python(machine: &Machine, program: &Path, findings: &mut Findings) {
     if more < SLOW {
         return;
     }
-    let table = programs::run(&mut with(&["-X", "importtime"])).map_or(String::new(), |ran| ran.output);
+    let table = programs
+        .run(&mut with(&["-X", "importtime"]))
+        .map_or(String::new(), |ran| ran.output);
     let path = machine.variable_text("PYTHONPATH");
     findings.add(
         Finding::problem(format!("Python's start takes {} for site-packages", units::time(more)))

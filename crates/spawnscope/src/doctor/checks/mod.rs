@@ -58,10 +58,10 @@ pub const ALL: [&Check; 23] = [
     &c_library::CHECK,
     &binfmt::CHECK,
     &governor::CHECK,
-    &shims::CHECK,
+    &git::CHECK,
     &shell_start::CHECK,
     &interpreters::CHECK,
-    &git::CHECK,
+    &shims::CHECK,
 ];
 
 /// The check of that name.

@@ -41,7 +41,7 @@ const KNOWN: [(&str, &str); 18] = [
 /// FAN_OPEN_PERM, FAN_ACCESS_PERM, FAN_OPEN_EXEC_PERM, FAN_PRE_ACCESS.
 const PERMISSION_EVENTS: u64 = 0x17_0000;
 /// How long descriptors are looked through: a machine may have hundreds of thousands.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_millis(300);
 /// Files that wait one behind the other, of those launched at once, that make a queue.
 const QUEUE: f64 = 3.0;
 

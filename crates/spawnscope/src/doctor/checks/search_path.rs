@@ -74,7 +74,7 @@ fn slow(examination: &Examination<'_>, findings: &mut Findings) {
         }
         is_slow |= slow;
         lost = Nanos(lost.0 + time.map_or(0, |time| time.0));
-        let time = time.map_or("no answer within 0.5 s".to_owned(), units::time);
+        let time = time.map_or("no answer within 0.3 s".to_owned(), units::time);
         let remote = remote.map_or(String::new(), |remote| format!(", {remote}"));
         evidence.push(format!(
             "{}: {time} for a name that is not there{remote}",

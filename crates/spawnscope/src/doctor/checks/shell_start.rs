@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Check;
-use crate::doctor::programs;
-use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
+use crate::doctor::programs::PATIENCE;
+use crate::doctor::{Effect, Examination, Finding, Findings, Machine, Programs};
 use crate::event::Nanos;
 use crate::units;
 
@@ -49,11 +49,11 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     for shell in &INTERACTIVE {
         if let Some(program) = machine.program(shell.name) {
-            interactive(machine, shell, &program, findings);
+            interactive(examination, shell, &program, findings);
         }
     }
     if let Some(file) = machine.variable_text("BASH_ENV") {
-        scripts(machine, &file, findings);
+        scripts(examination, &file, findings);
     }
     if let Some(file) = machine.variable_text("ENV") {
         findings.add(
@@ -71,10 +71,10 @@ struct Start {
     launches: Option<u64>,
 }
 
-fn start(with: impl Fn() -> Command, without: impl Fn() -> Command) -> Option<Start> {
-    let bare = programs::shortest(RUNS, &without)?;
-    let full = programs::shortest(RUNS, &with)?;
-    let launches = programs::count_launches(with()).zip(programs::count_launches(without()));
+fn start(programs: &Programs, with: impl Fn() -> Command, without: impl Fn() -> Command) -> Option<Start> {
+    let bare = programs.shortest(RUNS, &without)?;
+    let full = programs.shortest(RUNS, &with)?;
+    let launches = programs.count_launches(with()).zip(programs.count_launches(without()));
     Some(Start {
         more: full.since(bare),
         launches: launches.map(|(with, without)| with.saturating_sub(without)),
@@ -89,15 +89,16 @@ fn launched(start: &Start) -> String {
         })
 }
 
-fn interactive(machine: &Machine, shell: &Shell, program: &Path, findings: &mut Findings) {
+fn interactive(examination: &Examination<'_>, shell: &Shell, program: &Path, findings: &mut Findings) {
+    let machine = examination.machine;
     let command = |arguments: &[&str]| {
         let mut command = machine.command(program);
         command.args(arguments);
         command
     };
     let name = shell.name;
-    let Some(start) = start(|| command(shell.with), || command(shell.without)) else {
-        let limit = programs::PATIENCE.as_millis();
+    let Some(start) = start(&examination.programs, || command(shell.with), || command(shell.without)) else {
+        let limit = PATIENCE.as_millis();
         findings.unseen(format!(
             "`{name} {}` failed, or took more than {limit} ms",
             shell.with.join(" ")
@@ -129,7 +130,8 @@ fn interactive(machine: &Machine, shell: &Shell, program: &Path, findings: &mut 
     );
 }
 
-fn scripts(machine: &Machine, file: &str, findings: &mut Findings) {
+fn scripts(examination: &Examination<'_>, file: &str, findings: &mut Findings) {
+    let machine = examination.machine;
     let Some(program) = machine.program("bash") else {
         return;
     };
@@ -139,7 +141,7 @@ fn scripts(machine: &Machine, file: &str, findings: &mut Findings) {
         command.args(["-c", "true"]);
         command
     };
-    let Some(start) = start(|| script(machine), || script(&bare)) else {
+    let Some(start) = start(&examination.programs, || script(machine), || script(&bare)) else {
         findings.unseen(format!("bash with BASH_ENV={file} failed, or took too long"));
         return;
     };

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Check;
-use crate::doctor::programs;
-use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
+use crate::doctor::{Effect, Examination, Finding, Findings};
 use crate::event::Nanos;
 use crate::units;
 
@@ -40,8 +39,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             continue;
         };
         seen.push(directory.clone());
-        if let Some(shim) = Shim::find(machine, &directory, manager) {
-            shim.measure(machine, findings);
+        if let Some(shim) = Shim::find(examination, &directory, manager) {
+            shim.measure(examination, findings);
         }
     }
 }
@@ -55,7 +54,8 @@ struct Shim {
 }
 
 impl Shim {
-    fn find(machine: &Machine, directory: &Path, manager: &'static str) -> Option<Shim> {
+    fn find(examination: &Examination<'_>, directory: &Path, manager: &'static str) -> Option<Shim> {
+        let machine = examination.machine;
         let above = directory.parent()?;
         let places = [
             above.join("bin").join(manager),
@@ -70,7 +70,9 @@ impl Shim {
             let file = machine
                 .program(program)
                 .filter(|file| file.parent() == Some(directory))?;
-            let told = programs::run(machine.command(&chooser).args(["which", program]))?;
+            let told = examination
+                .programs
+                .run(machine.command(&chooser).args(["which", program]))?;
             let real = PathBuf::from(told.output.lines().last()?.trim());
             let is_other = told.succeeded && machine.is_executable(&real) && real != file;
             is_other.then_some(Shim {
@@ -82,14 +84,15 @@ impl Shim {
         })
     }
 
-    fn measure(&self, machine: &Machine, findings: &mut Findings) {
+    fn measure(&self, examination: &Examination<'_>, findings: &mut Findings) {
+        let (machine, programs) = (examination.machine, &examination.programs);
         let version = |file: &Path| {
             let mut command = machine.command(file);
             command.arg("--version");
             command
         };
-        let shim = programs::shortest(RUNS, || version(&self.file));
-        let real = programs::shortest(RUNS, || version(&self.real));
+        let shim = programs.shortest(RUNS, || version(&self.file));
+        let real = programs.shortest(RUNS, || version(&self.real));
         let (Some(shim), Some(real)) = (shim, real) else {
             findings.unseen(format!("{} could not be timed, or took too long", self.file.display()));
             return;

@@ -14,7 +14,7 @@ use crate::event::Nanos;
 /// No round begins later than this.
 const LAST_ROUND: Duration = Duration::from_millis(400);
 /// A round that has begun may last so long.
-const LIMIT: Duration = Duration::from_millis(1200);
+const LIMIT: Duration = Duration::from_millis(800);
 /// Programs that do nothing, whichever is there.
 const DYNAMIC: [&str; 3] = ["/bin/true", "/usr/bin/true", "/run/current-system/sw/bin/true"];
 
@@ -63,7 +63,7 @@ pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> LaunchCost 
 pub(super) fn without_loader_variables(machine: &Machine) -> Option<Nanos> {
     loader_environment::variables(machine).next()?;
     let image = dynamic_program(&machine.clone().without_variables(loader_environment::is_loaders))?;
-    let board = small::measure(LIMIT, |board| {
+    let board = small::measure(LIMIT / 2, |board| {
         let until = now().0.saturating_add(LAST_ROUND.as_nanos() as u64 / 2);
         for _ in (0..MOST_TIMES).take_while(|_| now().0 < until) {
             board.series[0].add(small::launch(Work::Execute(&image))?);

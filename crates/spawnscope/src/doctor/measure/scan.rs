@@ -13,7 +13,7 @@ use crate::event::Nanos;
 const ONE_BY_ONE: usize = 7;
 /// Copies that are launched at once.
 const AT_ONCE: usize = 8;
-const LIMIT: Duration = Duration::from_millis(1500);
+const LIMIT: Duration = Duration::from_millis(1000);
 /// What a launch must take longer to be called scanned: more than a fresh file takes to be read.
 const LEAST_DELAY: Nanos = Nanos(400_000);
 

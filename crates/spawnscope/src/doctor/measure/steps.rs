@@ -16,7 +16,7 @@ const ROUNDS: usize = 9;
 /// Names that are looked up in a directory; each only once, since the kernel remembers that it found nothing.
 const NAMES: usize = 5;
 /// How long all directories together may take.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_millis(300);
 const MOVES: usize = 5;
 
 /// What a system call takes that does nothing.
