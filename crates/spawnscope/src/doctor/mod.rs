@@ -18,7 +18,8 @@ pub use self::findings::{Basis, Effect, Finding, Findings, Severity, Unseen};
 pub use self::machine::Machine;
 use self::measure::LaunchCost;
 pub use self::measure::Measured;
-pub use self::programs::Programs;
+use self::processes::Process;
+use self::programs::Programs;
 use self::surroundings::Surroundings;
 
 /// What checks look at.
@@ -29,8 +30,10 @@ pub struct Examination<'a> {
     pub measured: &'a Measured,
     /// What it runs in: a container, a virtual machine.
     pub surroundings: Surroundings,
+    /// The processes that can be seen.
+    processes: Vec<Process>,
     /// Starts programs.
-    pub programs: Programs,
+    programs: Programs,
 }
 
 /// What came of the checks.
@@ -61,6 +64,7 @@ pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Dia
         machine,
         measured,
         surroundings: Surroundings::of(machine),
+        processes: processes::all(machine),
         programs: Programs::from_now(),
     };
     let mut diagnosis = Diagnosis {

@@ -29,7 +29,7 @@ pub(super) struct Ran {
 }
 
 /// Starts programs, until the time for all of them is up.
-pub struct Programs {
+pub(super) struct Programs {
     until: Instant,
 }
 

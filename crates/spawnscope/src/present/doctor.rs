@@ -1,5 +1,6 @@
 //! What the doctor found, as text and as JSON.
 
+use anstyle::Style;
 use serde_json::{Value, json};
 
 use super::page::{Page, plain, styled};
@@ -46,7 +47,7 @@ pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
             let what = format!("{}: {}", unseen.check, text::escape(unseen.what.as_bytes()));
             page.sentence(2, QUIET, &what);
         }
-    } else if diagnosis.has_problems() {
+    } else if diagnosis.has_problems() && notes + diagnosis.unseen.len() as u64 > 0 {
         page.line([]);
         page.sentence(2, QUIET, &rest(notes, diagnosis.unseen.len() as u64));
     }
@@ -85,31 +86,20 @@ fn rest(notes: u64, unseen: u64) -> String {
 }
 
 fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
-    let title = text::escape(finding.title.as_bytes());
-    for (index, line) in text::wrap(&title, page.width().saturating_sub(INDENT))
-        .into_iter()
-        .enumerate()
-    {
-        let mark = if index == 0 {
-            mark.to_owned()
-        } else {
-            " ".repeat(INDENT)
-        };
-        page.line([plain(mark), styled(TITLE, line)]);
-    }
+    hanging(page, mark, TITLE, &finding.title);
     if let Some(effect) = finding.effect {
         page.sentence(INDENT, PLAIN, &cost(effect));
     }
     for sentence in &finding.evidence {
         page.sentence(INDENT, PLAIN, &text::escape(sentence.as_bytes()));
     }
+    let indent = " ".repeat(INDENT);
     for line in &finding.fix {
-        let line = text::escape(line.as_bytes());
         // What is to be typed stands as it is; a sentence may be broken.
         if line.starts_with("  ") {
-            page.line([plain(format!("{}{line}", " ".repeat(INDENT)))]);
+            page.line([plain(format!("{indent}{}", text::escape(line.as_bytes())))]);
         } else {
-            page.sentence(INDENT, PLAIN, &format!("-> {line}"));
+            hanging(page, &format!("{indent}-> "), PLAIN, line);
         }
     }
     page.sentence(
@@ -122,6 +112,20 @@ fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
         QUIET,
         &format!("looked at ({}): {}", finding.check, finding.looked_at),
     );
+}
+
+/// A sentence behind a mark; its further lines begin where the first one does.
+fn hanging(page: &mut Page, mark: &str, style: Style, sentence: &str) {
+    let indent = text::width(mark);
+    let lines = text::wrap(&text::escape(sentence.as_bytes()), page.width().saturating_sub(indent));
+    for (index, line) in lines.into_iter().enumerate() {
+        let before = if index == 0 {
+            mark.to_owned()
+        } else {
+            " ".repeat(indent)
+        };
+        page.line([plain(before), styled(style, line)]);
+    }
 }
 
 fn cost(effect: Effect) -> String {

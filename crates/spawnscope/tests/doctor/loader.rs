@@ -70,6 +70,8 @@ fn libraries_that_came_later_are_noted() {
 #[test]
 fn a_good_cache_and_a_machine_without_glibc_are_silent() {
     silent("loader-cache", &cached(CACHE).machine(), &usual());
+    let nix = Tree::new().file("lib64/ld-linux-x86-64.so.2", "").file("etc/NIXOS", "");
+    silent("loader-cache", &nix.machine(), &usual());
     silent(
         "loader-cache",
         &Tree::new().file("lib/ld-musl-x86_64.so.1", "").machine(),

@@ -106,6 +106,19 @@ fn descriptors_that_cannot_be_read_are_told_as_unseen() {
     );
 }
 
+#[test]
+fn hidden_processes_and_the_host_of_a_container_are_unseen() {
+    let hidden = Tree::new().file(
+        "proc/self/mountinfo",
+        "1 0 0:1 / /proc rw - proc proc rw,hidepid=invisible\n",
+    );
+    let unseen = diagnose("scanners", &hidden.machine(), &usual()).unseen;
+    assert!(unseen[0].what.contains("other users"), "{unseen:?}");
+    let inside = Tree::new().file(".dockerenv", "");
+    let unseen = diagnose("scanners", &inside.machine(), &usual()).unseen;
+    assert!(unseen[0].what.contains("the host"), "{unseen:?}");
+}
+
 fn audited(rules: &str) -> Tree {
     Tree::new().file("etc/audit/audit.rules", rules)
 }
@@ -158,7 +171,7 @@ fn seccomp_filters_are_counted_and_matter_where_calls_are_dear() {
         ..usual()
     };
     let finding = only("seccomp", &tree.machine(), &dear, Severity::Problem, &["leave them on"]);
-    assert_eq!(finding.effect.unwrap().span, Nanos(300_000));
+    assert_eq!(finding.effect.unwrap().span, Nanos(80_000));
     let bare = Tree::new().file("proc/self/status", "Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\n");
     silent("seccomp", &bare.machine(), &dear);
 }

@@ -1,12 +1,15 @@
 //! Scanners that hold up real launches, on private mounts: one of our own.
 
 use std::ffi::OsStr;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
-use crate::examined::examine;
+use crate::examined::{Examined, examine};
 use crate::support::LiveTest;
 use crate::support::needs::Need;
 use crate::support::recording::launches;
-use crate::support::run::Record;
+use crate::support::run::{Record, SPAWNSCOPE, run};
 use crate::support::workloads::path;
 
 pub fn tests() -> Vec<LiveTest> {
@@ -15,6 +18,11 @@ pub fn tests() -> Vec<LiveTest> {
             name: "a_scanner_with_one_thread_is_named_with_its_delay_and_its_queue",
             needs: &[Need::Fanotify],
             run: own_scanner,
+        },
+        LiveTest {
+            name: "without_privilege_a_scanner_is_told_by_the_times",
+            needs: &[Need::Fanotify, Need::Setpriv],
+            run: unprivileged,
         },
         LiveTest {
             name: "a_recording_of_a_build_behind_it_shows_fresh_programs_waiting_in_their_exec",
@@ -44,6 +52,32 @@ fn own_scanner() {
     // It sleeps so long; a busy machine only adds to that.
     assert!(delay >= 15_000_000, "{finding:#}");
     assert_eq!(finding["effect_basis"], "measured");
+}
+
+/// Who may not see the daemon's descriptors is told by the times.
+fn unprivileged() {
+    let folder = tempfile::tempdir_in("/tmp").expect("a temporary directory");
+    let binary = tempfile::tempdir_in("/tmp").expect("a temporary directory");
+    std::fs::set_permissions(binary.path(), Permissions::from_mode(0o755)).expect("chmod");
+    let copied = binary.path().join("spawnscope");
+    std::fs::copy(SPAWNSCOPE, &copied).expect("the binary can be copied");
+    let mut command = Command::new(path("scans_new_files"));
+    command
+        .arg(folder.path())
+        .args([
+            "/usr/bin/setpriv",
+            "--reuid",
+            "65534",
+            "--regid",
+            "65534",
+            "--clear-groups",
+        ])
+        .arg(&copied)
+        .args(["doctor", "--json", "--check", "scanners"])
+        .current_dir("/");
+    let examined = Examined::of(&run(&mut command));
+    examined.expect("problem", &["something scans it", "they queue"]);
+    assert!(examined.unseen().contains("only root sees"), "{}", examined.unseen());
 }
 
 /// What a user would see in a build: each fresh program waits in its exec.

@@ -1,6 +1,6 @@
 //! Audit rules that every launch pays for: on execve, and on all system calls.
 
-use super::Check;
+use super::{CALLS_OF_A_LAUNCH, Check};
 use crate::doctor::{Effect, Examination, Finding, Findings, Machine, Programs};
 use crate::event::Nanos;
 use crate::units;
@@ -14,8 +14,6 @@ pub(super) const CHECK: Check = Check {
 /// Where rules are kept, besides the files of rules.d.
 const RULES: &str = "/etc/audit/audit.rules";
 const FRAGMENTS: &str = "/etc/audit/rules.d";
-/// System calls of a small program from its exec to its exit: what a cost of each call comes to.
-const CALLS_OF_A_LAUNCH: u64 = 150;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
@@ -38,7 +36,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         let finding = Finding::problem(format!("{count} about every system call"))
             .evidence(format!("{source}: {}", every[0]))
             .evidence(format!("a system call that does nothing takes {} here", units::time(call)))
-            .effect(call.map(|call| Effect::modelled(Nanos(call.0 * CALLS_OF_A_LAUNCH), "each launch, at most")))
+            .effect(call.map(|call| Effect::modelled(Nanos(call.0 * CALLS_OF_A_LAUNCH), "each launch of a small program, at most")))
             .fix("let rules name the system calls they are about (`-S openat,execve`), the arch, and the users (`-F auid>=1000`)")
             .fix("what has to be recorded is for the owner of this machine's security to decide: show them these figures")
             .fix_cost("what no rule names any more is not recorded");

@@ -23,15 +23,15 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.unseen("what a fork costs for each megabyte could not be measured");
         return;
     };
-    let mut processes = processes::all(machine);
-    let children = processes::children(&processes);
+    let mut processes: Vec<&Process> = examination.processes.iter().collect();
+    let children = processes::children(&examination.processes);
     processes.sort_by_key(|process| std::cmp::Reverse(process.anonymous_bytes));
     let fork = |process: &Process| {
         let small = process.anonymous_bytes.saturating_sub(huge_bytes(machine, process));
         Nanos(((copy + free) * small as f64 / f64::from(1 << 20)) as u64)
     };
     let large: Vec<(&Process, Nanos)> = processes
-        .iter()
+        .into_iter()
         .take(MOST_TOLD)
         .map(|process| (process, fork(process)))
         .filter(|(_, fork)| *fork >= TOLD_FROM)

@@ -26,6 +26,9 @@ mod surroundings;
 
 use super::{Examination, Findings};
 
+/// System calls of a small dynamic program and of its parent, from fork to wait: what a cost of each call comes to.
+const CALLS_OF_A_LAUNCH: u64 = 40;
+
 /// A check.
 #[derive(Debug)]
 pub struct Check {

@@ -1,7 +1,7 @@
 //! Whether the kernel would refuse a fork of a large process for want of memory that it would never use.
 
 use super::Check;
-use crate::doctor::processes::{self, field};
+use crate::doctor::processes::field;
 use crate::doctor::{Examination, Finding, Findings};
 use crate::units;
 
@@ -26,8 +26,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.unseen("/proc/sys/vm/overcommit_memory and /proc/meminfo");
         return;
     };
-    let processes = processes::all(machine);
-    let Some(largest) = processes.iter().max_by_key(|process| process.data_bytes) else {
+    let Some(largest) = examination.processes.iter().max_by_key(|process| process.data_bytes) else {
         return;
     };
     let bytes = |name: &str| {

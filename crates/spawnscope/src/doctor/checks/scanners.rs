@@ -2,11 +2,13 @@
 //! them (fanotify permission marks), by name, and by their effect: the first launch of a fresh file against the second.
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Check;
 use crate::doctor::measure::Scan;
-use crate::doctor::processes::{self, Process};
+use crate::doctor::mounts;
+use crate::doctor::processes::Process;
 use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
 use crate::event::Nanos;
 use crate::units;
@@ -46,10 +48,16 @@ const PATIENCE: Duration = Duration::from_millis(300);
 const QUEUE: f64 = 3.0;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
-    let processes = processes::all(examination.machine);
-    let marks = Marks::find(examination.machine, &processes);
+    let processes = &examination.processes;
+    let marks = Marks::find(examination.machine, processes);
     if let Some(why) = marks.incomplete {
         findings.unseen(why);
+    }
+    if hides_processes(examination.machine) {
+        findings.unseen("processes of other users: /proc is mounted so that it does not show them");
+    }
+    if examination.surroundings.container.is_some() {
+        findings.unseen("scanners of the host, but for what first launches take: this is a container");
     }
     if examination.measured.scan.is_none() {
         findings.unseen("first launches of fresh files could not be timed");
@@ -159,6 +167,18 @@ fn with_fix(finding: Finding) -> Finding {
         .fix("whether anything is excluded is for the owner of this machine's security to decide: show them these figures")
         .fix("products document narrow exclusions, such as one build tree for the user who builds; /usr, /tmp and homes are not narrow")
         .fix_cost("what is excluded is not looked at when it is executed; it can be scanned at another time")
+}
+
+fn hides_processes(machine: &Machine) -> bool {
+    let mounts = mounts::all(machine);
+    let hides = |option: &str| {
+        matches!(
+            option.strip_prefix("hidepid="),
+            Some("2" | "4" | "invisible" | "ptraceable")
+        )
+    };
+    !machine.is_privileged()
+        && mounts::of(&mounts, Path::new("/proc")).is_some_and(|mount| mount.options.split(',').any(hides))
 }
 
 fn product(name: &str) -> Option<&'static str> {

@@ -1,6 +1,6 @@
 //! Seccomp filters: programs that judge each system call of each process here.
 
-use super::Check;
+use super::{CALLS_OF_A_LAUNCH, Check};
 use crate::doctor::processes::field;
 use crate::doctor::{Effect, Examination, Finding, Findings};
 use crate::event::Nanos;
@@ -14,7 +14,6 @@ pub(super) const CHECK: Check = Check {
 
 /// From here on, system calls are dear: 0.05 to 0.3 us is usual.
 const DEAR_CALL: Nanos = Nanos(1_000);
-const CALLS_OF_A_LAUNCH: u64 = 150;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(status) = examination.machine.text("/proc/self/status") else {
@@ -34,7 +33,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let finding = Finding::problem_if(is_dear, format!("each system call passes {count}"))
         .evidence(format!("a system call that does nothing takes {}", units::time(call)))
         .evidence("every process launched from here inherits them, and may add its own")
-        .effect(all.filter(|_| is_dear).map(|all| Effect::modelled(all, "each launch, at most")))
+        .effect(all.filter(|_| is_dear).map(|all| Effect::modelled(all, "each launch of a small program, at most")))
         .fix("leave them on: they keep what runs here from the kernel; whoever runs this container decides")
         .fix("filters built by libseccomp 2.5 or later can be binary trees (SCMP_FLTATR_CTL_OPTIMIZE), and Linux 5.11 remembers plain permissions")
         .fix_cost("a newer runtime or kernel");
