@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 use super::args::DoctorArguments;
-use super::{exit, output};
+use super::{exit, identity, output};
 use crate::doctor::{Check, Machine, Measured, checks, examine};
 use crate::present::doctor;
 
@@ -23,7 +23,7 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let is_wanted =
         |check: &&Check| arguments.checks.is_empty() || arguments.checks.iter().any(|one| one.id == check.id);
     let wanted: Vec<&Check> = checks::ALL.into_iter().filter(is_wanted).collect();
-    let machine = Machine::here().context("failed to find the working directory")?;
+    let machine = Machine::here(identity::behind_sudo()?).context("failed to find the working directory")?;
     let diagnosis = examine(&machine, &Measured::take(&machine), &wanted);
     let text = if arguments.json {
         doctor::json(&diagnosis)

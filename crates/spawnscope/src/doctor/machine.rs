@@ -7,8 +7,11 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::collect::held::Identity;
 
 /// More of a file is not read: those wanted are smaller, and some of /proc have no end of their own.
 const MOST_BYTES: u64 = 16 << 20;
@@ -20,17 +23,22 @@ pub struct Machine {
     environment: BTreeMap<OsString, OsString>,
     directory: PathBuf,
     is_privileged: bool,
+    /// Whom programs are started as, where that is not the doctor's own user.
+    user: Option<Identity>,
 }
 
 impl Machine {
-    /// This one, as the user sees it.
+    /// This one. Programs are started as the user, in that one's home, where one is given.
     ///
     /// # Errors
     /// When the working directory is gone.
-    pub fn here() -> io::Result<Machine> {
+    pub fn here(user: Option<Identity>) -> io::Result<Machine> {
+        let of_user = user.iter().flat_map(|user| user.environment.iter().cloned());
+        let environment = std::env::vars_os().chain(of_user).collect();
         Ok(Machine {
             root: PathBuf::from("/"),
-            environment: std::env::vars_os().collect(),
+            environment,
+            user,
             directory: std::env::current_dir()?,
             is_privileged: nix::unistd::geteuid().is_root(),
         })
@@ -44,6 +52,7 @@ impl Machine {
             environment: BTreeMap::new(),
             directory: PathBuf::from("/"),
             is_privileged: false,
+            user: None,
         }
     }
 
@@ -179,9 +188,19 @@ impl Machine {
         metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     }
 
-    /// A command in this machine's environment and directory.
+    /// A command as the user would start it, in this machine's environment and directory.
     #[must_use]
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = self.own_command(program);
+        if let Some(user) = &self.user {
+            command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
+        }
+        command
+    }
+
+    /// The same with the doctor's own privilege.
+    #[must_use]
+    pub fn own_command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(self.path(program));
         command.env_clear().envs(&self.environment).current_dir(&self.directory);
         command

@@ -130,7 +130,7 @@ fn hanging(page: &mut Page, mark: &str, style: Style, sentence: &str) {
 
 fn cost(effect: Effect) -> String {
     let span = units::time(effect.span);
-    format!("{span} more for {} ({})", effect.of, effect.basis.name())
+    format!("effect: {span} for {} ({})", effect.of, effect.basis.name())
 }
 
 /// The checks, each with what it looks at.

@@ -203,7 +203,7 @@ fn a_fresh_repository_and_no_repository_are_silent() {
 
 #[test]
 fn what_is_measured_here_is_plausible() {
-    let measured = Measured::take(&Machine::here().unwrap());
+    let measured = Measured::take(&Machine::here(None).unwrap());
     let launch = measured.launch;
     let [fork, dynamic] =
         [launch.fork, launch.exec_dynamic].map(|time| time.expect("forks and /bin/true can be timed"));

@@ -74,6 +74,33 @@ fn a_scanner_that_remembers_nothing_is_told_by_launches_from_memory() {
 }
 
 #[test]
+fn a_first_launch_that_does_not_end_is_a_problem_also_when_nobody_is_seen() {
+    let measured = Measured {
+        scan: Some(spawnscope::doctor::measure::Scan {
+            is_stuck: true,
+            ..Default::default()
+        }),
+        ..usual()
+    };
+    let machine = Tree::new().machine();
+    let finding = only(
+        "scanners",
+        &machine,
+        &measured,
+        Severity::Problem,
+        &["did not end within"],
+    );
+    assert_eq!(finding.effect, None);
+    only(
+        "scanners",
+        &scanner("guard", "10000").machine(),
+        &measured,
+        Severity::Problem,
+        &["guard", "did not end within"],
+    );
+}
+
+#[test]
 fn a_delay_without_a_daemon_is_told_and_a_daemon_without_a_delay_is_a_note() {
     let nobody = Tree::new().process(7, 1, "bash", 1);
     only(

@@ -137,6 +137,7 @@ pub fn scan(first: u64, later: u64, at_once: &[u64]) -> spawnscope::doctor::meas
         first: vec![ms(first); 5],
         later: vec![ms(later); 5],
         unscanned: vec![ms(1); 5],
+        is_stuck: false,
         at_once: at_once.iter().map(|time| ms(*time)).collect(),
     }
 }

@@ -37,6 +37,11 @@ pub fn tests() -> Vec<LiveTest> {
             run: container,
         },
         LiveTest {
+            name: "under_sudo_programs_are_started_as_the_user_who_typed_it",
+            needs: &[Need::Setpriv],
+            run: behind_sudo,
+        },
+        LiveTest {
             name: "without_privilege_the_doctor_says_what_it_could_not_see",
             needs: &[Need::Setpriv, Need::Cc],
             run: unprivileged,
@@ -122,6 +127,23 @@ fn container() {
     let words = ["env", "container=test-box"].map(OsStr::new);
     let named = |finding: &serde_json::Value| finding["title"].to_string().contains("test-box");
     assert!(!examine(&words, "surroundings").all().iter().any(named));
+}
+
+fn behind_sudo() {
+    let folder = tempfile::tempdir_in("/tmp").expect("a temporary directory");
+    let open = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), open).expect("chmod");
+    let script = folder.path().join("script");
+    let users = folder.path().join("users");
+    std::fs::write(&script, format!("echo $UID >>{}\n", users.display())).expect("the script is written");
+    let file = format!("BASH_ENV={}", script.display());
+    let words = ["env", "-C", "/", &file, "SUDO_UID=65534", "SUDO_GID=65534"].map(OsStr::new);
+    examine(&words, "shell-start");
+    let users = std::fs::read_to_string(users).expect("bash was started");
+    assert!(
+        !users.is_empty() && users.lines().all(|user| user == "65534"),
+        "{users}"
+    );
 }
 
 fn unprivileged() {

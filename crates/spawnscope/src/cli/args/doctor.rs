@@ -14,7 +14,8 @@ Examples:
 Takes some seconds at most. Needs no privilege; root also sees who holds up
 files (fanotify), audit rules that are loaded, and other users' processes.
 It starts shells, git and Python as you would, so that start-up files are run,
-without a terminal and for 0.9 s each at most.
+without a terminal and for 0.9 s each at most; under sudo, as the user who
+typed it.
 
 Exit status: 0 when there is no problem (notes are none), 1 when there is one,
 125 when spawnscope itself fails.";

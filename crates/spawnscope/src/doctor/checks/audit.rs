@@ -71,7 +71,7 @@ fn loaded(machine: &Machine, programs: &Programs) -> Option<String> {
     if !machine.is_privileged() {
         return None;
     }
-    let listed = programs.run(machine.command(machine.program("auditctl")?).arg("-l"))?;
+    let listed = programs.run(machine.own_command(machine.program("auditctl")?).arg("-l"))?;
     listed.succeeded.then_some(listed.output)
 }
 

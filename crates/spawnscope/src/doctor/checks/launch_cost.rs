@@ -54,7 +54,11 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 }
 
 fn parts(cost: LaunchCost) -> [Part; 3] {
-    let beyond = |whole: Option<Nanos>, part: Option<Nanos>| Some(whole?.since(part?));
+    let beyond = |whole: Option<Nanos>, part: Option<Nanos>| {
+        let (whole, part) = (whole?, part?);
+        // A part that is longer than the whole is chance, or another file's.
+        (whole >= part).then(|| whole.since(part))
+    };
     [
         (
             "the fork",

@@ -74,11 +74,12 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
     names.sort();
     names.dedup();
-    if names.is_empty() && delay.is_none() {
+    let is_stuck = scan.is_some_and(|scan| scan.is_stuck);
+    if names.is_empty() && delay.is_none() && !is_stuck {
         return;
     }
     // A daemon that is only there by name, and that holds nothing up, is no scanner of what is launched here.
-    let matters = !marks.holders.is_empty() || delay.is_some();
+    let matters = !marks.holders.is_empty() || delay.is_some() || is_stuck;
     let mut finding = Finding::problem_if(matters, title(&names, delay.as_ref()))
         .effect(delay.map(|delay| Effect::measured(delay.span, delay.of)));
     for process in &marks.holders {
@@ -128,6 +129,9 @@ impl Delay {
 fn title(names: &[String], delay: Option<&Delay>) -> String {
     let names = names.join(", ");
     match delay {
+        None if names.is_empty() => {
+            "the first launch of a file does not come to its end: something holds it up".to_owned()
+        }
         None => format!("{names} scans files when they are opened or executed"),
         Some(Delay { span, of }) if names.is_empty() => {
             format!("{of} takes {} longer: something scans it", units::time(*span))
@@ -137,6 +141,10 @@ fn title(names: &[String], delay: Option<&Delay>) -> String {
 }
 
 fn times(scan: &Scan) -> String {
+    if scan.is_stuck {
+        let patience = Scan::PATIENCE.as_millis();
+        return format!("the first launch of a fresh copy of a tiny program did not end within {patience} ms");
+    }
     let range = |times: &[Nanos]| {
         let (least, most) = (times.iter().min().copied(), times.iter().max().copied());
         format!("{} to {}", units::time(least), units::time(most))

@@ -13,7 +13,8 @@ use crate::event::Nanos;
 const ONE_BY_ONE: usize = 7;
 /// Copies that are launched at once.
 const AT_ONCE: usize = 8;
-const LIMIT: Duration = Duration::from_millis(1000);
+/// How long all of it may take.
+const LIMIT: Duration = Duration::from_millis(900);
 /// What a launch must take longer to be called scanned: more than a fresh file takes to be read.
 const LEAST_DELAY: Nanos = Nanos(400_000);
 
@@ -26,11 +27,16 @@ pub struct Scan {
     pub later: Vec<Nanos>,
     /// Launches of the same program from memory, where no scanner sees it; none where the kernel forbids that.
     pub unscanned: Vec<Nanos>,
+    /// Whether the time for all of this was up before a first launch had ended.
+    pub is_stuck: bool,
     /// Files launched at once for the first time: from then to the end of each, in the order of their ends.
     pub at_once: Vec<Nanos>,
 }
 
 impl Scan {
+    /// How long a first launch was waited for.
+    pub const PATIENCE: Duration = LIMIT;
+
     /// By how much a first launch takes longer than a later one; `None` when that is no more than chance.
     #[must_use]
     pub fn first_delay(&self) -> Option<Nanos> {
@@ -76,7 +82,7 @@ pub(super) fn measure(folder: &Folder) -> Option<Scan> {
     let program = image::static_program()?;
     let (one_by_one, at_once) = copies.split_at(ONE_BY_ONE);
     let at_once: &[Image; AT_ONCE] = at_once.try_into().ok()?;
-    let board = small::measure(LIMIT, |board| {
+    let measured = small::measure(LIMIT, |board| {
         let [first, later, together, unscanned] = &board.series;
         let memory = image::in_memory(&program);
         for copy in one_by_one {
@@ -88,12 +94,13 @@ pub(super) fn measure(folder: &Folder) -> Option<Scan> {
         }
         small::launch_together(at_once, together)
     });
-    let board = board.ok()?;
-    let [first, later, together, unscanned] = &board.series;
+    let measured = measured.ok()?;
+    let [first, later, together, unscanned] = &measured.board.series;
     Some(Scan {
         first: first.times(),
         later: later.times(),
         unscanned: unscanned.times(),
+        is_stuck: !measured.is_in_time && first.times().is_empty(),
         at_once: together.times(),
     })
 }
@@ -110,6 +117,7 @@ mod tests {
             first: times(first),
             later: times(later),
             unscanned: times(unscanned),
+            is_stuck: false,
             at_once: times(at_once),
         }
     }

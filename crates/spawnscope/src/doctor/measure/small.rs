@@ -82,8 +82,15 @@ impl Drop for SharedBoard {
     }
 }
 
+/// What a small process has left.
+pub(super) struct Measurement {
+    pub(super) board: SharedBoard,
+    /// Whether it came to its end by itself.
+    pub(super) is_in_time: bool,
+}
+
 /// Has `work` done by a small process, for so long at most. What it put on the board until then counts.
-pub(super) fn measure(limit: Duration, work: impl FnOnce(&Board) -> Option<()>) -> io::Result<SharedBoard> {
+pub(super) fn measure(limit: Duration, work: impl FnOnce(&Board) -> Option<()>) -> io::Result<Measurement> {
     let board = SharedBoard::map()?;
     // SAFETY: the child makes only system calls on memory that was prepared before, and never returns.
     let child = match unsafe { fork() }? {
@@ -96,9 +103,9 @@ pub(super) fn measure(limit: Duration, work: impl FnOnce(&Board) -> Option<()>) 
         ForkResult::Parent { child } => Child(child.as_raw()),
     };
     let ended = pidfd(Pid(child.0))?;
-    is_readable_within(&ended, limit);
+    let is_in_time = is_readable_within(&ended, limit);
     drop(child);
-    Ok(board)
+    Ok(Measurement { board, is_in_time })
 }
 
 /// What a child does.
