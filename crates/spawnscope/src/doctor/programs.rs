@@ -16,7 +16,7 @@ use crate::event::{Nanos, Pid};
 /// How long a program may take.
 pub(super) const PATIENCE: Duration = Duration::from_millis(900);
 /// How long all of them together may take, so that the doctor as a whole takes no more than 5 s.
-const PATIENCE_WITH_ALL: Duration = Duration::from_millis(2200);
+const PATIENCE_WITH_ALL: Duration = Duration::from_millis(1900);
 /// Between looks at a traced program.
 const TRACE_PAUSE: Duration = Duration::from_micros(100);
 

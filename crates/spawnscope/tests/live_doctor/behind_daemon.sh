@@ -27,7 +27,7 @@ mount --bind "$program" root/run/program
 # Waits for a line in a log, for 20 s at most.
 await() {
     tries=0
-    until grep -q "$1" "$2"; do
+    until grep -qs "$1" "$2"; do
         tries=$((tries + 1))
         if [ $tries -gt 200 ]; then
             cat "$2" >&2

@@ -44,6 +44,12 @@ const KNOWN: [(&str, &str); 18] = [
 const PERMISSION_EVENTS: u64 = 0x17_0000;
 /// How long descriptors are looked through: a machine may have hundreds of thousands.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// What a launch must take longer to be called scanned by somebody unseen: more than a fresh file takes to be read.
+const LEAST_OF_UNKNOWN: Nanos = Nanos(400_000);
+/// The same where somebody holds marks.
+const LEAST_OF_KNOWN: Nanos = Nanos(50_000);
+/// What one must take longer to tell a queue from the launches themselves, which share the processors.
+const LEAST_OF_QUEUE: Nanos = Nanos(2_000_000);
 /// Files that wait one behind the other, of those launched at once, that make a queue.
 const QUEUE: f64 = 3.0;
 
@@ -67,20 +73,22 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         .filter(|process| product(&process.name).is_some())
         .collect();
     let scan = examination.measured.scan.as_ref();
-    let delay = scan.and_then(Delay::of);
+    let least = if marks.holders.is_empty() {
+        LEAST_OF_UNKNOWN
+    } else {
+        LEAST_OF_KNOWN
+    };
+    let delay = scan.and_then(|scan| Delay::of(scan, least));
     let mut names: Vec<String> = marks.holders.iter().map(|process| process.name.clone()).collect();
-    if names.is_empty() {
-        names.extend(by_name.iter().map(|process| process.name.clone()));
-    }
     names.sort();
     names.dedup();
     let is_stuck = scan.is_some_and(|scan| scan.is_stuck);
-    if names.is_empty() && delay.is_none() && !is_stuck {
+    if names.is_empty() && by_name.is_empty() && delay.is_none() && !is_stuck {
         return;
     }
     // A daemon that is only there by name, and that holds nothing up, is no scanner of what is launched here.
     let matters = !marks.holders.is_empty() || delay.is_some() || is_stuck;
-    let mut finding = Finding::problem_if(matters, title(&names, delay.as_ref()))
+    let mut finding = Finding::problem_if(matters, title(&names.join(", "), delay.as_ref(), is_stuck))
         .effect(delay.map(|delay| Effect::measured(delay.span, delay.of)));
     for process in &marks.holders {
         let of = product(&process.name).filter(|product| *product != process.name);
@@ -94,11 +102,16 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if marks.holders.is_empty() {
         for process in by_name {
             let product = product(&process.name).unwrap_or_default();
-            finding = finding.evidence(format!("{} (process {}) is of {product}", process.name, process.pid));
+            finding = finding.evidence(format!(
+                "{} (process {}) runs here, which is of {product}",
+                process.name, process.pid
+            ));
         }
     }
     if let Some(scan) = scan {
-        finding = finding.evidence(times(scan)).evidence_if(queue(scan));
+        finding = finding
+            .evidence(times(scan))
+            .evidence_if(delay.and_then(|delay| queue(scan, delay.span)));
     }
     findings.add(with_fix(finding));
 }
@@ -111,14 +124,14 @@ struct Delay {
 }
 
 impl Delay {
-    fn of(scan: &Scan) -> Option<Delay> {
-        let first = scan.first_delay().map(|span| Delay {
+    fn of(scan: &Scan, least: Nanos) -> Option<Delay> {
+        let first = scan.first_delay(least).map(|span| Delay {
             span,
             of: "the first launch of each file",
         });
         // A scanner that remembers no verdict is asked each time.
         first.or_else(|| {
-            scan.later_delay().map(|span| Delay {
+            scan.later_delay(least).map(|span| Delay {
                 span,
                 of: "each launch",
             })
@@ -126,17 +139,16 @@ impl Delay {
     }
 }
 
-fn title(names: &[String], delay: Option<&Delay>) -> String {
-    let names = names.join(", ");
+/// Only who is seen to hold marks is blamed.
+fn title(holders: &str, delay: Option<&Delay>, is_stuck: bool) -> String {
     match delay {
-        None if names.is_empty() => {
-            "the first launch of a file does not come to its end: something holds it up".to_owned()
-        }
-        None => format!("{names} scans files when they are opened or executed"),
-        Some(Delay { span, of }) if names.is_empty() => {
+        Some(Delay { span, of }) if holders.is_empty() => {
             format!("{of} takes {} longer: something scans it", units::time(*span))
         }
-        Some(Delay { span, of }) => format!("{names} holds up {of} for {}", units::time(*span)),
+        Some(Delay { span, of }) => format!("{holders} holds up {of} for {}", units::time(*span)),
+        None if !holders.is_empty() => format!("{holders} scans files when they are opened or executed"),
+        None if is_stuck => "the first launch of a file does not come to its end: something holds it up".to_owned(),
+        None => "a product runs here that can hold up launches; it was not seen to".to_owned(),
     }
 }
 
@@ -157,10 +169,13 @@ fn times(scan: &Scan) -> String {
     )
 }
 
-fn queue(scan: &Scan) -> Option<String> {
+fn queue(scan: &Scan, delay: Nanos) -> Option<String> {
     let files = scan.at_once.len();
     let last = scan.at_once.iter().max()?;
-    let queue = scan.queue()?;
+    if delay < LEAST_OF_QUEUE {
+        return None;
+    }
+    let queue = scan.queue(delay)?;
     let verdict = if queue >= QUEUE.min(files as f64 * 0.7) {
         "they queue, as behind a scanner with one thread: launches that are parallel are not"
     } else {

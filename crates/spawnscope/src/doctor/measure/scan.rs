@@ -15,8 +15,6 @@ const ONE_BY_ONE: usize = 7;
 const AT_ONCE: usize = 8;
 /// How long all of it may take.
 const LIMIT: Duration = Duration::from_millis(900);
-/// What a launch must take longer to be called scanned: more than a fresh file takes to be read.
-const LEAST_DELAY: Nanos = Nanos(400_000);
 
 /// First and later launches of files that nobody has executed before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,29 +35,28 @@ impl Scan {
     /// How long a first launch was waited for.
     pub const PATIENCE: Duration = LIMIT;
 
-    /// By how much a first launch takes longer than a later one; `None` when that is no more than chance.
+    /// By how much a first launch takes longer than a later one; `None` when that is no more than chance, or than this.
     #[must_use]
-    pub fn first_delay(&self) -> Option<Nanos> {
-        delay(&self.first, &self.later)
+    pub fn first_delay(&self, least: Nanos) -> Option<Nanos> {
+        delay(&self.first, &self.later, least)
     }
 
     /// By how much even a later launch takes longer than one from memory, likewise.
     #[must_use]
-    pub fn later_delay(&self) -> Option<Nanos> {
-        delay(&self.later, &self.unscanned)
+    pub fn later_delay(&self, least: Nanos) -> Option<Nanos> {
+        delay(&self.later, &self.unscanned, least)
     }
 
-    /// How many of the files that were launched at once wait behind each other: the time of all in delays of one.
+    /// How long all that were launched at once took, in delays of one: behind one thread, as many as there were.
     #[must_use]
-    pub fn queue(&self) -> Option<f64> {
-        let delay = self.first_delay().or_else(|| self.later_delay())?;
+    pub fn queue(&self, delay: Nanos) -> Option<f64> {
         let last = self.at_once.iter().max()?;
         Some(last.0 as f64 / delay.0 as f64)
     }
 }
 
 /// The difference of the medians, where three quarters of the slow ones are slower than three quarters of the quick ones.
-fn delay(slow: &[Nanos], quick: &[Nanos]) -> Option<Nanos> {
+fn delay(slow: &[Nanos], quick: &[Nanos], least: Nanos) -> Option<Nanos> {
     let sorted = |times: &[Nanos]| {
         let mut times = times.to_vec();
         times.sort_unstable();
@@ -68,7 +65,7 @@ fn delay(slow: &[Nanos], quick: &[Nanos]) -> Option<Nanos> {
     let (slow, quick) = (sorted(slow), sorted(quick));
     let is_apart = slow.get(slow.len() / 4)? > quick.get(quick.len() * 3 / 4)?;
     let delay = median(slow)?.since(median(quick)?);
-    (is_apart && delay >= LEAST_DELAY).then_some(delay)
+    (is_apart && delay >= least).then_some(delay)
 }
 
 pub(super) fn measure(folder: &Folder) -> Option<Scan> {
@@ -122,25 +119,30 @@ mod tests {
         }
     }
 
+    fn delays(scan: &Scan) -> [Option<u64>; 2] {
+        let delays = [scan.first_delay(Nanos(MS)), scan.later_delay(Nanos(MS))];
+        delays.map(|delay| delay.map(|delay| delay.0 / MS))
+    }
+
     #[test]
     fn what_is_slower_at_first_is_scanned_and_all_behind_each_other_are_a_queue() {
         let scan = scan(&[21, 22, 21, 21], &[1, 1, 2, 1], &[1, 1, 1, 1], &[20, 40, 60, 80]);
-        assert_eq!([scan.first_delay(), scan.later_delay()], [Some(Nanos(20 * MS)), None]);
-        assert!((3.9..4.1).contains(&scan.queue().unwrap()));
+        assert_eq!(delays(&scan), [Some(20), None]);
+        assert!((3.9..4.1).contains(&scan.queue(Nanos(20 * MS)).unwrap()));
     }
 
     #[test]
     fn what_is_always_slower_than_from_memory_is_scanned_each_time() {
         let scan = scan(&[21, 22, 21, 21], &[21, 21, 22, 21], &[1, 1, 2, 1], &[20, 40]);
-        assert_eq!([scan.first_delay(), scan.later_delay()], [None, Some(Nanos(20 * MS))]);
+        assert_eq!(delays(&scan), [None, Some(20)]);
     }
 
     #[test]
-    fn chance_is_no_scanner() {
-        let scan = [scan(&[1, 9, 1, 9], &[1, 2, 1, 9], &[], &[3]), scan(&[], &[], &[], &[])];
-        assert!(
-            scan.iter()
-                .all(|scan| scan.first_delay().is_none() && scan.later_delay().is_none())
-        );
+    fn chance_and_what_is_too_little_are_no_scanner() {
+        for scan in [scan(&[1, 9, 1, 9], &[1, 2, 1, 9], &[], &[3]), scan(&[], &[], &[], &[])] {
+            assert_eq!(delays(&scan), [None, None]);
+        }
+        let little = scan(&[7, 7, 7], &[5, 5, 5], &[], &[]);
+        assert_eq!(little.first_delay(Nanos(3 * MS)), None);
     }
 }
