@@ -31,39 +31,42 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let every: Vec<&str> = of_calls.iter().copied().filter(|rule| is_on_every_call(rule)).collect();
     let execs = of_calls.iter().filter(|rule| names_exec(rule)).count() as u64;
     let call = examination.measured.system_call;
+    let call_takes = format!("a system call that does nothing takes {} here", units::time(call));
     if !every.is_empty() {
+        let all = call.map(|call| Nanos(call.0 * CALLS_OF_A_LAUNCH));
         let count = units::counted(every.len() as u64, "audit rule is", "audit rules are");
         let finding = Finding::problem(format!("{count} about every system call"))
             .evidence(format!("{source}: {}", every[0]))
-            .evidence(format!("a system call that does nothing takes {} here", units::time(call)))
-            .effect(call.map(|call| Effect::modelled(Nanos(call.0 * CALLS_OF_A_LAUNCH), "each launch of a small program, at most")))
+            .evidence(call_takes)
+            .effect(all.map(|all| Effect::modelled(all, "each launch of a small program, at most")))
             .fix("let rules name the system calls they are about (`-S openat,execve`), the arch, and the users (`-F auid>=1000`)")
             .fix("what has to be recorded is for the owner of this machine's security to decide: show them these figures")
             .fix_cost("what no rule names any more is not recorded");
         findings.add(finding);
+    } else if execs == 0 {
+        let count = units::counted(of_calls.len() as u64, "audit rule is", "audit rules are");
+        let finding = Finding::note(format!(
+            "{count} about system calls: each call of each program is compared with them"
+        ))
+        .evidence(format!("{source}: {}", of_calls[0]))
+        .evidence(call_takes)
+        .fix("one rule that names several system calls costs less than several rules")
+        .fix_cost("an edit of the rules");
+        findings.add(finding);
     }
     if execs > 0 {
-        let count = units::counted(execs, "audit rule records", "audit rules record");
-        let finding = Finding::note(format!("{count} each exec"))
-            .evidence(format!("{source}; each exec makes several records, which the daemon writes"))
-            .fix("watch whether records are lost or programs wait for them: `auditctl -s` (lost, backlog_wait_time_actual)")
-            .fix_cost("nothing to look");
-        findings.add(finding);
-    } else if every.is_empty() {
-        let count = units::counted(of_calls.len() as u64, "audit rule is", "audit rules are");
-        findings.add(
-            Finding::note(format!(
-                "{count} about system calls: each call of each program is compared with them"
-            ))
-            .evidence(format!("{source}: {}", of_calls[0]))
-            .evidence(format!(
-                "a system call that does nothing takes {} here",
-                units::time(call)
-            ))
-            .fix("one rule that names several system calls costs less than several rules")
-            .fix_cost("an edit of the rules"),
-        );
+        findings.add(of_execs(execs, source));
     }
+}
+
+fn of_execs(rules: u64, source: &str) -> Finding {
+    let count = units::counted(rules, "audit rule records", "audit rules record");
+    Finding::note(format!("{count} each exec"))
+        .evidence(format!(
+            "{source}; each exec makes several records, which the daemon writes"
+        ))
+        .fix("watch whether records are lost or programs wait for them: `auditctl -s` (lost, backlog_wait_time_actual)")
+        .fix_cost("nothing to look")
 }
 
 /// Only root may ask the kernel.

@@ -25,29 +25,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         .filter(|name| name != "register" && name != "status");
     let entries: Vec<Entry> = names.filter_map(|name| Entry::read(machine, name)).collect();
     for entry in &entries {
-        // With the flag F, the kernel keeps the interpreter open.
-        if !entry.flags.contains('F') && !machine.exists(&entry.interpreter) {
-            findings.add(
-                Finding::problem(format!("the interpreter of {} is not there", entry.name))
-                    .evidence(format!("{FOLDER}/{} names {}", entry.name, entry.interpreter))
-                    .evidence(
-                        "files of that kind fail to execute: \"No such file or directory\", although the file is there",
-                    )
-                    .fix("install the interpreter, or remove what registers it (/etc/binfmt.d, /usr/lib/binfmt.d)")
-                    .fix_cost("an edit as root"),
-            );
-        }
-        if entry.takes_own_programs() {
-            findings.add(
-                Finding::problem(format!("{} takes over this machine's own programs", entry.name))
-                    .evidence(format!(
-                        "{FOLDER}/{}: files of this processor's kind are given to {}",
-                        entry.name, entry.interpreter
-                    ))
-                    .fix("remove what registers it (/etc/binfmt.d, /usr/lib/binfmt.d), unless it is there on purpose")
-                    .fix_cost("an edit as root"),
-            );
-        }
+        entry.look(machine, findings);
     }
     let emulators: Vec<&str> = entries
         .iter()
@@ -58,7 +36,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.add(
             Finding::note(format!("programs of {} other processors are emulated", emulators.len()))
                 .evidence(format!("registered: {}", emulators.join(", ")))
-                .evidence("such a program starts an emulator first: a launch takes ten times as long, as does its work")
+                .evidence("each launch of such a program starts an emulator first, and all its work is emulated")
                 .fix("in containers, take images of this machine's own processor; `uname -m` in the container tells")
                 .fix_cost("nothing"),
         );
@@ -97,6 +75,32 @@ impl Entry {
             magic: value("magic ").map_or(Vec::new(), |digits| bytes(&digits)),
             mask: value("mask ").map_or(Vec::new(), |digits| bytes(&digits)),
         })
+    }
+
+    fn look(&self, machine: &Machine, findings: &mut Findings) {
+        // With the flag F, the kernel keeps the interpreter open.
+        if !self.flags.contains('F') && !machine.exists(&self.interpreter) {
+            findings.add(
+                Finding::problem(format!("the interpreter of {} is not there", self.name))
+                    .evidence(format!("{FOLDER}/{} names {}", self.name, self.interpreter))
+                    .evidence(
+                        "files of that kind fail to execute: \"No such file or directory\", although the file is there",
+                    )
+                    .fix("install the interpreter, or remove what registers it (/etc/binfmt.d, /usr/lib/binfmt.d)")
+                    .fix_cost("an edit as root"),
+            );
+        }
+        if self.takes_own_programs() {
+            findings.add(
+                Finding::problem(format!("{} takes over this machine's own programs", self.name))
+                    .evidence(format!(
+                        "{FOLDER}/{}: files of this processor's kind are given to {}",
+                        self.name, self.interpreter
+                    ))
+                    .fix("remove what registers it (/etc/binfmt.d, /usr/lib/binfmt.d), unless it is there on purpose")
+                    .fix_cost("an edit as root"),
+            );
+        }
     }
 
     /// Whether its magic fits an ELF file of this machine as far as it goes.

@@ -58,16 +58,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 
 fn python(examination: &Examination<'_>, program: &Path, findings: &mut Findings) {
     let (machine, programs) = (examination.machine, &examination.programs);
-    // What stands in PATH may be a shim, whose time is not Python's.
-    let asked = programs.run(
-        machine
-            .command(program)
-            .args(["-c", "import sys; print(sys.executable)"]),
-    );
-    let Some(python) = asked
-        .filter(|ran| ran.succeeded)
-        .map(|ran| PathBuf::from(ran.output.trim()))
-    else {
+    let Some(python) = executable(examination, program) else {
         findings.unseen("Python failed to start, or took too long");
         return;
     };
@@ -105,6 +96,15 @@ fn python(examination: &Examination<'_>, program: &Path, findings: &mut Findings
             .fix("scripts that need no packages can begin with `python3 -I -S`, or -E -s")
             .fix_cost("with -S, packages outside the standard library are not found"),
     );
+}
+
+/// What a program in PATH comes to: it may be a shim, whose time is not Python's.
+fn executable(examination: &Examination<'_>, program: &Path) -> Option<PathBuf> {
+    let mut command = examination.machine.command(program);
+    let ran = examination
+        .programs
+        .run(command.args(["-c", "import sys; print(sys.executable)"]))?;
+    ran.succeeded.then(|| PathBuf::from(ran.output.trim()))
 }
 
 /// The modules that took longest by themselves: `import time:  self | cumulative | name`, in microseconds.

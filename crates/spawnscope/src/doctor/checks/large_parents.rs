@@ -23,35 +23,15 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.unseen("what a fork costs for each megabyte could not be measured");
         return;
     };
-    let mut processes: Vec<&Process> = examination.processes.iter().collect();
-    let children = processes::children(&examination.processes);
-    processes.sort_by_key(|process| std::cmp::Reverse(process.anonymous_bytes));
-    let fork = |process: &Process| {
-        let small = process.anonymous_bytes.saturating_sub(huge_bytes(machine, process));
-        Nanos(((copy + free) * small as f64 / f64::from(1 << 20)) as u64)
-    };
-    let large: Vec<(&Process, Nanos)> = processes
-        .into_iter()
-        .take(MOST_TOLD)
-        .map(|process| (process, fork(process)))
-        .filter(|(_, fork)| *fork >= TOLD_FROM)
-        .collect();
-    let Some((_, dearest)) = large.iter().max_by_key(|(_, fork)| *fork) else {
+    let large = largest(examination, copy + free);
+    let Some(dearest) = large.iter().map(|large| large.fork).max() else {
         return;
     };
-    let count = |process: &Process| children.get(&process.pid).copied().unwrap_or_default();
-    let launches = large.iter().any(|(process, _)| count(process) > 0);
+    let launches = large.iter().any(|large| large.children > 0);
     let mut finding = Finding::problem_if(launches, "a fork of the largest processes is dear")
-        .effect(Effect::modelled(*dearest, "each fork of the largest"));
-    for (process, fork) in &large {
-        let children = units::counted(count(process), "child", "children");
-        finding = finding.evidence(format!(
-            "{} (process {}): {} of anonymous memory, {} for a fork; has {children} now",
-            process.name,
-            process.pid,
-            units::bytes(process.anonymous_bytes),
-            units::time(*fork)
-        ));
+        .effect(Effect::modelled(dearest, "each fork of the largest"));
+    for large in &large {
+        finding = finding.evidence(large.sentence());
     }
     let mode = huge_pages(machine);
     findings.add(
@@ -72,10 +52,52 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     );
 }
 
-fn huge_bytes(machine: &Machine, process: &Process) -> u64 {
-    let text = machine.text(process.file("smaps_rollup")).unwrap_or_default();
-    let kibibytes = field(&text, "AnonHugePages").and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok());
-    kibibytes.unwrap_or_default() * 1024
+struct Large<'p> {
+    process: &'p Process,
+    /// What a fork of it costs; at most, if its huge pages cannot be seen.
+    fork: Nanos,
+    are_huge_pages_seen: bool,
+    children: u64,
+}
+
+impl Large<'_> {
+    fn sentence(&self) -> String {
+        let process = self.process;
+        let at_most = if self.are_huge_pages_seen { "" } else { "at most " };
+        format!(
+            "{} (process {}): {} of anonymous memory, {at_most}{} for a fork; has {} now",
+            process.name,
+            process.pid,
+            units::bytes(process.anonymous_bytes),
+            units::time(self.fork),
+            units::counted(self.children, "child", "children")
+        )
+    }
+}
+
+/// The largest processes of which a fork is dear.
+fn largest<'p>(examination: &'p Examination<'_>, ns_of_mebibyte: f64) -> Vec<Large<'p>> {
+    let children = processes::children(&examination.processes);
+    let mut processes: Vec<&Process> = examination.processes.iter().collect();
+    processes.sort_by_key(|process| std::cmp::Reverse(process.anonymous_bytes));
+    let largest = processes.into_iter().take(MOST_TOLD).map(|process| {
+        let huge = huge_bytes(examination.machine, process);
+        let small = process.anonymous_bytes.saturating_sub(huge.unwrap_or_default());
+        Large {
+            process,
+            fork: Nanos((ns_of_mebibyte * small as f64 / f64::from(1 << 20)) as u64),
+            are_huge_pages_seen: huge.is_some(),
+            children: children.get(&process.pid).copied().unwrap_or_default(),
+        }
+    });
+    largest.filter(|large| large.fork >= TOLD_FROM).collect()
+}
+
+/// Only who may trace the process can know.
+fn huge_bytes(machine: &Machine, process: &Process) -> Option<u64> {
+    let text = machine.text(process.file("smaps_rollup"))?;
+    let kibibytes: u64 = field(&text, "AnonHugePages")?.trim_end_matches(" kB").parse().ok()?;
+    Some(kibibytes * 1024)
 }
 
 /// The word in brackets of `always [madvise] never`.

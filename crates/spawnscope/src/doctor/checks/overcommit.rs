@@ -29,23 +29,13 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(largest) = examination.processes.iter().max_by_key(|process| process.data_bytes) else {
         return;
     };
-    let bytes = |name: &str| {
-        let value = field(&memory, name)?.trim_end_matches(" kB");
-        Some(value.parse::<u64>().ok()? * 1024)
-    };
-    // Mode 0 refuses only what the whole machine could not hold; mode 2 keeps to what is promised.
-    let limit = match mode {
-        0 => bytes("MemTotal")
-            .zip(bytes("SwapTotal"))
-            .map(|(memory, swap)| memory + swap),
-        2 => bytes("CommitLimit")
-            .zip(bytes("Committed_AS"))
-            .map(|(limit, promised)| limit.saturating_sub(promised)),
-        _ => return,
-    };
-    let Some(limit) = limit else {
-        findings.unseen("the limits in /proc/meminfo");
-        return;
+    let limit = match limit(mode, &memory) {
+        Limit::Bytes(limit) => limit,
+        Limit::None => return,
+        Limit::Unknown => {
+            findings.unseen("the limits in /proc/meminfo");
+            return;
+        }
     };
     if largest.data_bytes < LARGE || largest.data_bytes <= limit {
         return;
@@ -67,4 +57,29 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     ))
     .fix_cost("with a looser mode, memory that is really used up ends in the out-of-memory killer");
     findings.add(finding);
+}
+
+/// How much memory may still be promised.
+enum Limit {
+    None,
+    Unknown,
+    Bytes(u64),
+}
+
+/// Mode 0 refuses only what the whole machine could not hold; mode 2 keeps to what is promised.
+fn limit(mode: u64, memory: &str) -> Limit {
+    let bytes = |name: &str| {
+        let value = field(memory, name)?.trim_end_matches(" kB");
+        Some(value.parse::<u64>().ok()? * 1024)
+    };
+    let limit = match mode {
+        0 => bytes("MemTotal")
+            .zip(bytes("SwapTotal"))
+            .map(|(memory, swap)| memory + swap),
+        2 => bytes("CommitLimit")
+            .zip(bytes("Committed_AS"))
+            .map(|(limit, promised)| limit.saturating_sub(promised)),
+        _ => return Limit::None,
+    };
+    limit.map_or(Limit::Unknown, Limit::Bytes)
 }

@@ -56,18 +56,7 @@ const QUEUE: f64 = 3.0;
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let processes = &examination.processes;
     let marks = Marks::find(examination.machine, processes);
-    if let Some(why) = marks.incomplete {
-        findings.unseen(why);
-    }
-    if hides_processes(examination.machine) {
-        findings.unseen("processes of other users: /proc is mounted so that it does not show them");
-    }
-    if examination.surroundings.container.is_some() {
-        findings.unseen("scanners of the host, but for what first launches take: this is a container");
-    }
-    if examination.measured.scan.is_none() {
-        findings.unseen("first launches of fresh files could not be timed");
-    }
+    unseen(examination, &marks, findings);
     let by_name: Vec<&Process> = processes
         .iter()
         .filter(|process| product(&process.name).is_some())
@@ -91,21 +80,11 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let mut finding = Finding::problem_if(matters, title(&names.join(", "), delay.as_ref(), is_stuck))
         .effect(delay.map(|delay| Effect::measured(delay.span, delay.of)));
     for process in &marks.holders {
-        let of = product(&process.name).filter(|product| *product != process.name);
-        finding = finding.evidence(format!(
-            "{} (process {}{}) holds fanotify marks by which opens or execs wait for its answer",
-            process.name,
-            process.pid,
-            of.map_or(String::new(), |product| format!(", {product}")),
-        ));
+        finding = finding.evidence(holds(process));
     }
     if marks.holders.is_empty() {
         for process in by_name {
-            let product = product(&process.name).unwrap_or_default();
-            finding = finding.evidence(format!(
-                "{} (process {}) runs here, which is of {product}",
-                process.name, process.pid
-            ));
+            finding = finding.evidence(runs(process));
         }
     }
     if let Some(scan) = scan {
@@ -114,6 +93,34 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             .evidence_if(delay.and_then(|delay| queue(scan, delay.span)));
     }
     findings.add(with_fix(finding));
+}
+
+fn unseen(examination: &Examination<'_>, marks: &Marks<'_>, findings: &mut Findings) {
+    if let Some(why) = &marks.incomplete {
+        findings.unseen(why.as_str());
+    }
+    if hides_processes(examination.machine) {
+        findings.unseen("processes of other users: /proc is mounted so that it does not show them");
+    }
+    if examination.surroundings.container.is_some() {
+        findings.unseen("scanners of the host, but for what first launches take: this is a container");
+    }
+    if examination.measured.scan.is_none() {
+        findings.unseen("first launches of fresh files could not be timed");
+    }
+}
+
+fn holds(process: &Process) -> String {
+    let Process { name, pid, .. } = process;
+    let of = product(name).filter(|product| product != name);
+    let of = of.map_or(String::new(), |product| format!(", {product}"));
+    format!("{name} (process {pid}{of}) holds fanotify marks by which opens or execs wait for its answer")
+}
+
+fn runs(process: &Process) -> String {
+    let Process { name, pid, .. } = process;
+    let product = product(name).unwrap_or_default();
+    format!("{name} (process {pid}) runs here, which is of {product}")
 }
 
 /// How long launches are held up, and which.

@@ -40,29 +40,30 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         );
     }
     if let Some(kind) = &surroundings.container {
-        findings.add(
-            Finding::note(format!("this is a container ({kind})"))
-                .evidence("settings of the kernel, its security modules and its scanners are the host's")
-                .fix("run the doctor on the host as well: from in here, some of it cannot be seen")
-                .fix_cost("a look"),
-        );
+        findings.add(container(kind));
     }
     if let Some(name) = &surroundings.hypervisor {
-        let copy = examination.measured.constant(Constant::PageCopy);
-        let cpuid = examination.measured.constant(Constant::Cpuid);
-        let time = |ns: Option<f64>| units::time(ns.map(|ns| Nanos(ns as u64)));
-        findings.add(
-            Finding::note(format!("this is a virtual machine ({name})"))
-                .evidence(format!(
-                    "page tables of guests are translated twice: a fork copies those of one MiB in {}",
-                    time(copy)
-                ))
-                .evidence(format!(
-                    "an instruction that leaves the guest takes {}; where that is tens of microseconds, one hypervisor runs inside another",
-                    time(cpuid)
-                ))
-                .fix("from inside nothing can be done but to launch less, and by vfork or posix_spawn from large parents")
-                .fix_cost("nothing"),
-        );
+        findings.add(hypervisor(name, examination));
     }
+}
+
+fn container(kind: &str) -> Finding {
+    Finding::note(format!("this is a container ({kind})"))
+        .evidence("settings of the kernel, its security modules and its scanners are the host's")
+        .fix("run the doctor on the host as well: from in here, some of it cannot be seen")
+        .fix_cost("a look")
+}
+
+fn hypervisor(name: &str, examination: &Examination<'_>) -> Finding {
+    let time = |what| units::time(examination.measured.constant(what).map(|ns| Nanos(ns as u64)));
+    let (copy, cpuid) = (time(Constant::PageCopy), time(Constant::Cpuid));
+    Finding::note(format!("this is a virtual machine ({name})"))
+        .evidence(format!(
+            "page tables of guests are translated twice: a fork copies those of one MiB in {copy}"
+        ))
+        .evidence(format!(
+            "an instruction that leaves the guest takes {cpuid}; where that is tens of microseconds, one hypervisor runs inside another"
+        ))
+        .fix("from inside nothing can be done but to launch less, and by vfork or posix_spawn from large parents")
+        .fix_cost("nothing")
 }
