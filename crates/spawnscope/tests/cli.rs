@@ -87,7 +87,16 @@ impl Sample {
 
 #[test]
 fn help_is_as_reviewed() {
-    for verb in ["record", "report", "tree", "flame", "export", "hold", "completions"] {
+    for verb in [
+        "record",
+        "report",
+        "tree",
+        "flame",
+        "export",
+        "hold",
+        "doctor",
+        "completions",
+    ] {
         let help = stdout(&[verb, "--help"]);
         assert_data_eq!(help.as_str(), golden(&format!("help/{verb}.txt")).raw());
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{verb}");
@@ -125,7 +134,16 @@ fn man_pages_are_up_to_date() {
 fn completions_know_every_verb() {
     for shell in ["bash", "zsh", "fish"] {
         let script = stdout(&["completions", shell]);
-        for word in ["record", "report", "tree", "flame", "export", "hold", "no-redact"] {
+        for word in [
+            "record",
+            "report",
+            "tree",
+            "flame",
+            "export",
+            "hold",
+            "doctor",
+            "no-redact",
+        ] {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A stage, and the parts of the crate that it may name. `record` shows the later stages its reader only.
-const MAY_IMPORT: [(&str, &[&str]); 8] = [
+const MAY_IMPORT: [(&str, &[&str]); 9] = [
     ("event.rs", &[]),
     ("units.rs", &["event"]),
     ("signals.rs", &[]),
@@ -16,7 +16,8 @@ const MAY_IMPORT: [(&str, &[&str]); 8] = [
     ("collect", &["event", "collect"]),
     ("record", &["event", "record"]),
     ("analyze", &["event", "units", "analyze", "record::reader"]),
-    ("present", &["event", "units", "analyze", "present"]),
+    ("doctor", &["event", "units", "collect", "doctor"]),
+    ("present", &["event", "units", "analyze", "doctor", "present"]),
 ];
 const MOST_LINES: usize = 500;
 

@@ -1,11 +1,14 @@
 //! What can be typed: the one definition behind parsing, `--help`, the man pages and the completions.
 
+mod doctor;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+pub use self::doctor::DoctorArguments;
 use crate::analyze::phases::Phase;
 use crate::present::table::DEFAULT_TOP;
 
@@ -34,6 +37,7 @@ Examples:
   spawnscope flame -o build.svg ci.db       the same as a flame graph
   spawnscope export --format perfetto -o t.pftrace   for https://ui.perfetto.dev
   spawnscope hold --match cc1 -- make       stop cc1 at its start, for gdb or perf
+  spawnscope doctor                         what makes launches dear here
 
 Exit status: the command's own (128+n on signal n); 125 when spawnscope itself
 fails, 126 when the command cannot be executed, 127 when it is not found.";
@@ -85,6 +89,12 @@ pub enum Verb {
     /// terminal, continues it.
     #[command(after_help = HOLD_EXAMPLES)]
     Hold(HoldArguments),
+    /// Look for what makes launches dear on this machine
+    ///
+    /// Measures what a launch costs here, looks for scanners, shims, slow directories, start-up files and the like, and says of
+    /// each what it costs here, where that can be measured, what can be done, and what that costs. Nothing is changed.
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(DoctorArguments),
     /// Print a completion script for a shell
     Completions {
         /// The shell

@@ -3,6 +3,7 @@
 mod advise;
 mod analysis;
 mod args;
+mod doctor;
 mod exit;
 mod export;
 mod flame;
@@ -61,6 +62,7 @@ fn run(verb: &Verb) -> Result<ExitCode> {
         Verb::Flame(arguments) => done(flame::run(arguments)),
         Verb::Export(arguments) => done(export::run(arguments)),
         Verb::Hold(arguments) => hold::run(arguments),
+        Verb::Doctor(arguments) => doctor::run(arguments),
         Verb::Completions { shell } => {
             manual::print_completions(*shell);
             Ok(ExitCode::SUCCESS)

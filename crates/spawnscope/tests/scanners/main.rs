@@ -6,8 +6,13 @@
 mod support;
 
 mod beside;
+mod examinations;
+#[expect(dead_code, reason = "shared with the doctor's live tests, which use the rest")]
+#[path = "../live_doctor/examined.rs"]
+mod examined;
 mod recordings;
 
 fn main() -> std::process::ExitCode {
-    support::main(recordings::tests())
+    let subjects = [examinations::tests(), recordings::tests()];
+    support::main(subjects.into_iter().flatten().collect())
 }
