@@ -41,7 +41,7 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], edits: &mut Ed
             edits.remove(forest, launch);
             continue;
         }
-        edits.remove_children(forest, launch);
+        edits.remove_within(forest, forest.children(launch as usize));
         for phase in [Phase::Exec, Phase::Load, Phase::Run] {
             edits.scale(launch, phase, 0.0);
         }
