@@ -1,15 +1,17 @@
 //! Spawnscope: a causal profiler for process launches.
 //!
 //! Data goes one way: `collect` (what the kernel says) -> `record` (one SQLite file) -> `analyze` (pure) ->
-//! `present` (pure). `event` is the vocabulary of the first two, `cli` the verbs that join the stages. `hold` stands apart:
-//! it records nothing.
+//! `present` (pure). `event` is the vocabulary of the first two, `cli` the verbs that join the stages. `hold` and `lab` stand apart:
+//! they record nothing.
 
 pub mod analyze;
 pub mod cli;
 pub mod collect;
 pub mod event;
 pub mod hold;
+pub mod lab;
 pub mod present;
 pub mod record;
 pub mod signals;
+mod statistics;
 pub mod units;

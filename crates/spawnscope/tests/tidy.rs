@@ -8,15 +8,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A stage, and the parts of the crate that it may name. `record` shows the later stages its reader only.
-const MAY_IMPORT: [(&str, &[&str]); 8] = [
+const MAY_IMPORT: [(&str, &[&str]); 10] = [
     ("event.rs", &[]),
     ("units.rs", &["event"]),
     ("signals.rs", &[]),
+    ("statistics.rs", &[]),
+    ("lab", &["event", "units", "statistics", "lab"]),
     ("hold", &["event", "signals", "collect::held", "collect::pidfd"]),
     ("collect", &["event", "collect"]),
     ("record", &["event", "record"]),
-    ("analyze", &["event", "units", "analyze", "record::reader"]),
-    ("present", &["event", "units", "analyze", "present"]),
+    (
+        "analyze",
+        &["event", "units", "statistics", "analyze", "record::reader"],
+    ),
+    ("present", &["event", "units", "analyze", "lab", "present"]),
 ];
 const MOST_LINES: usize = 500;
 

@@ -1,11 +1,14 @@
 //! What can be typed: the one definition behind parsing, `--help`, the man pages and the completions.
 
+pub mod bench;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use self::bench::{BENCH_EXAMPLES, BenchArguments};
 use crate::analyze::phases::Phase;
 use crate::present::table::DEFAULT_TOP;
 
@@ -34,6 +37,7 @@ Examples:
   spawnscope flame -o build.svg ci.db       the same as a flame graph
   spawnscope export --format perfetto -o t.pftrace   for https://ui.perfetto.dev
   spawnscope hold --match cc1 -- make       stop cc1 at its start, for gdb or perf
+  spawnscope bench --quick                  what launches cost on this machine
 
 Exit status: the command's own (128+n on signal n); 125 when spawnscope itself
 fails, 126 when the command cannot be executed, 127 when it is not found.";
@@ -85,6 +89,18 @@ pub enum Verb {
     /// terminal, continues it.
     #[command(after_help = HOLD_EXAMPLES)]
     Hold(HoldArguments),
+    /// Measure what a launch costs on this machine, and what makes it dear
+    ///
+    /// Experiments, each with its mechanisms in turns, as many rounds as the noise asks for and the time allows: medians with
+    /// intervals of 95 %. Every child proves that it ran. `--list` names the experiments; without names, all are run.
+    #[command(after_help = BENCH_EXAMPLES)]
+    Bench(BenchArguments),
+    /// Launch for `bench`
+    #[command(hide = true)]
+    LabWorker {
+        /// What the process is to be, as JSON
+        setting: String,
+    },
     /// Print a completion script for a shell
     Completions {
         /// The shell

@@ -3,6 +3,7 @@
 mod advise;
 mod analysis;
 mod args;
+mod bench;
 mod exit;
 mod export;
 mod flame;
@@ -61,6 +62,8 @@ fn run(verb: &Verb) -> Result<ExitCode> {
         Verb::Flame(arguments) => done(flame::run(arguments)),
         Verb::Export(arguments) => done(export::run(arguments)),
         Verb::Hold(arguments) => hold::run(arguments),
+        Verb::Bench(arguments) => bench::run(arguments),
+        Verb::LabWorker { setting } => done(bench::work(setting)),
         Verb::Completions { shell } => {
             manual::print_completions(*shell);
             Ok(ExitCode::SUCCESS)

@@ -4,6 +4,7 @@
 pub mod advice;
 pub mod flame;
 pub mod json;
+pub mod lab;
 pub mod ndjson;
 pub mod perfetto;
 pub mod table;

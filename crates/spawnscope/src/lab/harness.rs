@@ -1,0 +1,256 @@
+//! How often and in what order: rounds in which every case has its turn, so that what the machine does meanwhile hits all
+//! alike; a warm-up; as many rounds as the noise asks for and the time allows; medians with intervals.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::LabError;
+use super::outcome::Value;
+use crate::statistics::median;
+
+/// Fewer rounds have no interval of 95 %.
+const FEWEST_ROUNDS: usize = 6;
+const MOST_ROUNDS: usize = 200;
+
+/// How much is to be done.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Smaller sizes, and a rough answer.
+    pub quick: bool,
+    /// For the rounds of one experiment; the fewest that give an interval are made in any case.
+    pub time: Duration,
+}
+
+impl Effort {
+    /// Half an interval's length, as a share of the median, that is good enough.
+    fn wanted_noise(self) -> f64 {
+        if self.quick { 0.1 } else { 0.01 }
+    }
+
+    /// How long one turn of a case should take.
+    fn turn(self) -> Duration {
+        Duration::from_millis(if self.quick { 2 } else { 10 })
+    }
+
+    fn most_in_a_turn(self) -> f64 {
+        if self.quick { 5.0 } else { 25.0 }
+    }
+}
+
+/// Something to be measured: does it so many times, and gives a value for each column of measurements.
+pub struct Case<'a> {
+    keys: Vec<Value>,
+    run: Box<dyn FnMut(u32) -> Result<Vec<f64>, LabError> + 'a>,
+}
+
+impl<'a> Case<'a> {
+    /// A case named by its keys.
+    pub fn new(
+        keys: impl IntoIterator<Item = Value>,
+        run: impl FnMut(u32) -> Result<Vec<f64>, LabError> + 'a,
+    ) -> Case<'a> {
+        Case {
+            keys: keys.into_iter().collect(),
+            run: Box::new(run),
+        }
+    }
+}
+
+/// What the rounds gave for a case.
+#[derive(Debug)]
+pub struct Measured {
+    /// Which case.
+    pub keys: Vec<Value>,
+    /// The values of each round.
+    pub rounds: Vec<Vec<f64>>,
+    /// Why they are not to be used.
+    pub failure: Option<LabError>,
+}
+
+/// A median and the interval that holds it with at least 95 %.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The median over rounds.
+    pub median: f64,
+    /// Lower end; as far as the smallest where rounds are too few.
+    pub low: f64,
+    /// Upper end, likewise.
+    pub high: f64,
+    /// How many rounds.
+    pub rounds: usize,
+}
+
+impl Estimate {
+    /// Of one value for each round; `None` without rounds.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Estimate> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let below = ranks_outside(sorted.len());
+        Some(Estimate {
+            median: median(sorted.iter().copied())?,
+            low: *sorted.get(below)?,
+            high: *sorted.get(sorted.len() - 1 - below)?,
+            rounds: sorted.len(),
+        })
+    }
+
+    /// Half the interval as a share of the median.
+    #[must_use]
+    pub fn noise(&self) -> f64 {
+        if self.median == 0.0 {
+            0.0
+        } else {
+            (self.high - self.low) / 2.0 / self.median.abs()
+        }
+    }
+}
+
+/// How many order statistics may be left out at either end, so that the rest holds the median with 95 %: the sign test,
+/// whose law is the binomial one.
+fn ranks_outside(count: usize) -> usize {
+    const MISSED_AT_EACH_END: f64 = 0.025;
+    let mut outside = 0;
+    let mut probability = 0.5f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
+    let mut sum = probability;
+    while sum <= MISSED_AT_EACH_END && outside + 1 < count.div_ceil(2) {
+        outside += 1;
+        probability *= (count - outside + 1) as f64 / outside as f64;
+        sum += probability;
+    }
+    // `outside` is the first that was too much.
+    outside.saturating_sub(usize::from(sum > MISSED_AT_EACH_END))
+}
+
+impl Measured {
+    /// One that has failed before its first round.
+    #[must_use]
+    pub fn failed(keys: Vec<Value>, failure: LabError) -> Measured {
+        Measured {
+            keys,
+            rounds: Vec::new(),
+            failure: Some(failure),
+        }
+    }
+
+    /// The keys in words.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let text = self.keys.iter().filter_map(|key| match key {
+            Value::Text(text) if !text.is_empty() => Some(text.clone()),
+            Value::Number(number) if *number >= 1e6 => Some(crate::units::bytes(*number as u64)),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        });
+        text.collect::<Vec<_>>().join(", ")
+    }
+
+    fn values(&self, column: usize) -> Vec<f64> {
+        self.rounds
+            .iter()
+            .filter_map(|round| round.get(column).copied())
+            .collect()
+    }
+
+    /// The estimate of a column.
+    #[must_use]
+    pub fn estimate(&self, column: usize) -> Option<Estimate> {
+        Estimate::of(&self.values(column))
+    }
+
+    /// How many times as much one of its columns is as another, round by round.
+    #[must_use]
+    pub fn ratio_within(&self, column: usize, base: usize) -> Option<Estimate> {
+        Estimate::of(&quotients(&self.values(column), &self.values(base)))
+    }
+
+    /// How many times as much as another case it takes, round by round; `None` where that was nothing.
+    #[must_use]
+    pub fn ratio(&self, base: &Measured, column: usize) -> Option<Estimate> {
+        let ratios = quotients(&self.values(column), &base.values(column));
+        Estimate::of(&ratios).filter(|ratio| ratio.median.is_finite() && ratio.high.is_finite())
+    }
+}
+
+fn quotients(above: &[f64], below: &[f64]) -> Vec<f64> {
+    above.iter().zip(below).map(|(above, below)| above / below).collect()
+}
+
+/// Runs all cases in turns. `goes_on` is asked before each round and told how far things are; when it says no, what there
+/// is comes back.
+pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, goes_on: &dyn Fn(f64) -> bool) -> Vec<Measured> {
+    let mut turns: Vec<Turn<'_>> = cases.into_iter().map(|case| Turn::warmed_up(case, effort)).collect();
+    let mut order: Vec<usize> = (0..turns.len()).collect();
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let began = Instant::now();
+    for round in 0..MOST_ROUNDS {
+        let spent = began.elapsed().as_secs_f64() / effort.time.as_secs_f64().max(1e-9);
+        let enough = round >= FEWEST_ROUNDS && (spent >= 1.0 || is_quiet(&turns, effort));
+        let done = spent.min(round as f64 / FEWEST_ROUNDS as f64).min(1.0);
+        if enough || !goes_on(done) {
+            break;
+        }
+        // What comes after a slow one finds cold caches: nobody always does.
+        random.shuffle(&mut order);
+        for &index in &order {
+            turns[index].take();
+        }
+    }
+    turns.into_iter().map(|turn| turn.measured).collect()
+}
+
+fn is_quiet(turns: &[Turn<'_>], effort: Effort) -> bool {
+    let sound = turns.iter().filter(|turn| turn.measured.failure.is_none());
+    sound
+        .filter_map(|turn| turn.measured.estimate(0))
+        .all(|estimate| estimate.noise() <= effort.wanted_noise())
+}
+
+struct Turn<'a> {
+    run: Box<dyn FnMut(u32) -> Result<Vec<f64>, LabError> + 'a>,
+    count: u32,
+    measured: Measured,
+}
+
+impl Turn<'_> {
+    /// Runs the case for the first time, which says how often it can be done in a turn.
+    fn warmed_up(mut case: Case<'_>, effort: Effort) -> Turn<'_> {
+        let began = Instant::now();
+        let failure = (case.run)(1).err();
+        let count = effort.turn().as_secs_f64() / began.elapsed().as_secs_f64();
+        Turn {
+            run: case.run,
+            count: count.clamp(1.0, effort.most_in_a_turn()) as u32,
+            measured: Measured {
+                keys: case.keys,
+                rounds: Vec::new(),
+                failure,
+            },
+        }
+    }
+
+    fn take(&mut self) {
+        if self.measured.failure.is_some() {
+            return;
+        }
+        match (self.run)(self.count) {
+            Ok(values) => self.measured.rounds.push(values),
+            Err(failure) => self.measured.failure = Some(failure),
+        }
+    }
+}
+
+/// Xorshift: the same orders every time.
+struct Random(u64);
+
+impl Random {
+    fn shuffle(&mut self, order: &mut [usize]) {
+        for last in (1..order.len()).rev() {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            order.swap(last, (self.0 % (last as u64 + 1)) as usize);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The lab's tables on a terminal. An experiment with a chart has a line a series and a column an x; any other a line a case.
+
+use super::values::{noise, sentence, shown};
+use crate::lab::experiments::Experiment;
+use crate::lab::machine::Machine;
+use crate::lab::outcome::{Chart, Outcome, Unit};
+use crate::present::page::{Page, plain, styled};
+use crate::present::palette::{PLAIN, QUIET, TITLE, WARNING};
+use crate::present::text::{pad_left, pad_right, width};
+use crate::units;
+
+/// Columns of an x axis that a reader can take in.
+const MOST_ACROSS: usize = 7;
+const INDENT: &str = "  ";
+/// A median whose interval is wider is marked.
+const NOISY: f64 = 0.1;
+
+/// The experiments there are.
+#[must_use]
+pub fn list(experiments: &[Experiment], width: usize) -> String {
+    let mut page = Page::of_width(width);
+    for experiment in experiments {
+        page.line([plain(format!("{:<15} {}", experiment.name, experiment.about))]);
+    }
+    page.finish()
+}
+
+/// Where it is measured.
+#[must_use]
+pub fn machine(machine: &Machine, width: usize) -> String {
+    let mut page = Page::of_width(width);
+    let kind = if machine.is_virtual {
+        "a virtual machine"
+    } else {
+        "no virtual machine"
+    };
+    let parts = [
+        machine.processor.clone(),
+        Some(units::counted(machine.cpus, "CPU", "CPUs")),
+        machine.memory_bytes.map(units::bytes),
+        Some(kind.to_owned()),
+        Some(format!("Linux {}", machine.kernel)),
+        machine.libc.clone(),
+    ];
+    let text = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    page.sentence(0, QUIET, &text);
+    page.finish()
+}
+
+/// One experiment.
+#[must_use]
+pub fn experiment(outcome: &Outcome, width: usize) -> String {
+    let mut page = Page::of_width(width);
+    page.heading(&outcome.name);
+    page.sentence(INDENT.len(), PLAIN, &outcome.title);
+    match &outcome.chart {
+        _ if outcome.rows.is_empty() => page.sentence(INDENT.len(), WARNING, "no figure that can be trusted"),
+        Some(chart) => across(&mut page, outcome, chart),
+        None => down(&mut page, outcome),
+    }
+    for fit in &outcome.fits {
+        page.sentence(INDENT.len(), PLAIN, &sentence(fit));
+    }
+    for note in &outcome.notes {
+        page.sentence(INDENT.len(), QUIET, note);
+    }
+    page.finish()
+}
+
+/// A line a series, a column an x.
+fn across(page: &mut Page, outcome: &Outcome, chart: &Chart) {
+    let unit_of = |name: &str| {
+        let column = outcome.columns.iter().find(|column| column.name == name);
+        column.map_or((Unit::Text, ""), |column| (column.unit, column.title.as_str()))
+    };
+    let ((x_unit, x_title), (y_unit, y_title)) = (unit_of(&chart.x), unit_of(&chart.y));
+    let series = outcome.series();
+    let mut all: Vec<f64> = series
+        .iter()
+        .flat_map(|(_, points)| points.iter().map(|(x, _)| *x))
+        .collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    let last = all.len().saturating_sub(1);
+    let count = all.len().min(MOST_ACROSS);
+    let mut chosen: Vec<f64> = (0..count).map(|at| all[at * last / (count - 1).max(1)]).collect();
+    chosen.dedup();
+    let mut noisy = false;
+    let mut rows = vec![vec![format!("{y_title} by {x_title}")]];
+    rows[0].extend(chosen.iter().map(|x| super::values::figure(*x, x_unit)));
+    for (name, points) in &series {
+        let mut row = vec![name.clone()];
+        for x in &chosen {
+            let point = points.iter().find(|(other, _)| other == x);
+            row.push(point.map_or("-".to_owned(), |(_, estimate)| {
+                let mark = if estimate.noise() > NOISY { "~" } else { "" };
+                noisy |= !mark.is_empty();
+                format!("{mark}{}", super::values::figure(estimate.median, y_unit))
+            }));
+        }
+        rows.push(row);
+    }
+    table(page, &rows, &[false]);
+    if noisy {
+        page.sentence(INDENT.len(), QUIET, "~ the interval of 95 % is wider than ±10 %");
+    }
+}
+
+/// A line a case: keys, the first measurement with its noise, the others.
+fn down(page: &mut Page, outcome: &Outcome) {
+    let first = outcome.columns.iter().position(|column| !column.is_key);
+    let mut heading = Vec::new();
+    for (position, column) in outcome.columns.iter().enumerate() {
+        heading.push(column.title.clone());
+        if Some(position) == first {
+            heading.push(String::new());
+        }
+    }
+    let mut rows = vec![heading];
+    for row in &outcome.rows {
+        let mut line = Vec::new();
+        for (position, column) in outcome.columns.iter().enumerate() {
+            let value = row.get(&column.name);
+            line.push(shown(value, column.unit));
+            if Some(position) == first {
+                line.push(value.estimate().map(noise).unwrap_or_default());
+            }
+        }
+        rows.push(line);
+    }
+    let figures: Vec<bool> = outcome.columns.iter().map(|column| column.unit != Unit::Text).collect();
+    table(page, &rows, &figures);
+}
+
+/// Lays out rows, the first of which are headings. Columns are figures unless `figures` says otherwise; those that do not
+/// fit, the last ones, go.
+fn table(page: &mut Page, rows: &[Vec<String>], figures: &[bool]) {
+    let columns = rows.first().map_or(0, Vec::len);
+    let mut widths: Vec<usize> = (0..columns)
+        .map(|at| {
+            rows.iter()
+                .filter_map(|row| row.get(at))
+                .map(|text| width(text))
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    while widths.len() > 2 && INDENT.len() + widths.iter().map(|width| width + 2).sum::<usize>() > page.width() + 2 {
+        widths.pop();
+    }
+    let is_figure = |at: usize| figures.get(at).copied().unwrap_or(true);
+    for (number, row) in rows.iter().enumerate() {
+        let mut line = INDENT.to_owned();
+        for (at, (text, width)) in row.iter().zip(&widths).enumerate() {
+            let padded = if is_figure(at) {
+                pad_left(text, *width)
+            } else {
+                pad_right(text, *width)
+            };
+            line.push_str(&padded);
+            line.push_str("  ");
+        }
+        let style = if number == 0 { TITLE } else { PLAIN };
+        page.line([styled(style, line)]);
+    }
+}
