@@ -87,7 +87,16 @@ impl Sample {
 
 #[test]
 fn help_is_as_reviewed() {
-    for verb in ["record", "report", "tree", "flame", "export", "hold", "completions"] {
+    for verb in [
+        "record",
+        "report",
+        "tree",
+        "flame",
+        "export",
+        "hold",
+        "bench",
+        "completions",
+    ] {
         let help = stdout(&[verb, "--help"]);
         assert_data_eq!(help.as_str(), golden(&format!("help/{verb}.txt")).raw());
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{verb}");
@@ -125,7 +134,16 @@ fn man_pages_are_up_to_date() {
 fn completions_know_every_verb() {
     for shell in ["bash", "zsh", "fish"] {
         let script = stdout(&["completions", shell]);
-        for word in ["record", "report", "tree", "flame", "export", "hold", "no-redact"] {
+        for word in [
+            "record",
+            "report",
+            "tree",
+            "flame",
+            "export",
+            "hold",
+            "bench",
+            "no-redact",
+        ] {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
@@ -141,6 +159,8 @@ fn wrong_usage_ends_with_125_and_says_what_is_wrong() {
     assert!(failure(&["record", "-p", "1", "true"]).contains("cannot be used with"));
     assert!(failure(&["hold"]).contains("nothing to hold: name a command"));
     assert!(failure(&["hold", "--nth", "2", "true"]).contains("--match"));
+    assert!(failure(&["bench", "moon"]).contains("there is no experiment `moon`; there are mechanisms, parent-size,"));
+    assert!(failure(&["bench", "--json", "--csv"]).contains("cannot be used with"));
     assert!(failure(&["export"]).contains("--format"));
     assert!(failure(&["report", "--by", "moon"]).contains("command, parent, line, caller"));
     assert!(failure(&["flame", "--phase", "moon"]).contains("create, queue"));

@@ -254,3 +254,145 @@ impl Random {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use proptest::prelude::*;
+
+    use super::super::outcome::{Outcome, Unit, key, measure};
+    use super::*;
+
+    const BRIEF: Effort = Effort {
+        quick: true,
+        time: Duration::ZERO,
+    };
+
+    fn case<'a>(name: &str, run: impl FnMut(u32) -> Result<Vec<f64>, LabError> + 'a) -> Case<'a> {
+        Case::new([Value::from(name)], run)
+    }
+
+    #[test]
+    fn intervals_are_those_of_the_sign_test() {
+        // From tables of the binomial law: so many are left out at either end.
+        for (count, outside) in [(6, 0), (8, 0), (9, 1), (11, 1), (12, 2), (20, 5), (25, 7), (100, 39)] {
+            assert_eq!(ranks_outside(count), outside, "{count}");
+        }
+        let found = Estimate::of(&[9.0, 1.0, 2.0, 8.0, 3.0, 7.0, 4.0, 6.0, 5.0]).unwrap();
+        assert_eq!((found.low, found.median, found.high, found.rounds), (2.0, 5.0, 8.0, 9));
+        assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn every_case_has_its_turn_in_every_round_and_the_fewest_rounds_are_made() {
+        let turns = RefCell::new(Vec::new());
+        let noisy = |name: &'static str| {
+            let turns = &turns;
+            case(name, move |count| {
+                assert!((1..=5).contains(&count));
+                turns.borrow_mut().push(name);
+                Ok(vec![turns.borrow().len() as f64])
+            })
+        };
+        let measured = interleave(BRIEF, vec![noisy("a"), noisy("b"), noisy("c")], &|_| true);
+        assert!(
+            measured
+                .iter()
+                .all(|case| case.rounds.len() == FEWEST_ROUNDS && case.failure.is_none())
+        );
+        let turns = turns.borrow();
+        let rounds: Vec<Vec<&str>> = turns.chunks(3).map(<[_]>::to_vec).collect();
+        assert_eq!(rounds.len(), FEWEST_ROUNDS + 1, "and a warm-up");
+        assert!(
+            rounds
+                .iter()
+                .all(|round| ["a", "b", "c"].iter().all(|name| round.contains(name)))
+        );
+        assert!(rounds.iter().any(|round| round[0] != "a"), "nobody is always the first");
+    }
+
+    #[test]
+    fn quiet_cases_end_early_and_noisy_ones_take_the_time() {
+        let effort = Effort {
+            quick: true,
+            time: Duration::from_secs(3600),
+        };
+        let quiet = interleave(effort, vec![case("quiet", |_| Ok(vec![5.0]))], &|_| true);
+        assert_eq!(quiet[0].rounds.len(), FEWEST_ROUNDS);
+        let number = Cell::new(0.0);
+        let noisy = interleave(
+            effort,
+            vec![case("noisy", |_| Ok(vec![number.replace(number.get() + 1.0)]))],
+            &|_| true,
+        );
+        assert_eq!(noisy[0].rounds.len(), MOST_ROUNDS, "an hour is not over");
+    }
+
+    #[test]
+    fn a_case_that_fails_is_not_run_again_and_gives_no_estimate_to_the_report() {
+        let runs = Cell::new(0);
+        let failing = case("failing", |_| {
+            runs.set(runs.get() + 1);
+            if runs.get() == 3 {
+                return Err(LabError::Untrusted("a child was missing".to_owned()));
+            }
+            Ok(vec![1.0])
+        });
+        let measured = interleave(BRIEF, vec![failing, case("sound", |_| Ok(vec![2.0]))], &|_| true);
+        assert_eq!(runs.get(), 3);
+        let columns = vec![key("case", "case", Unit::Text), measure("wall_ns", "wall", Unit::Nanos)];
+        let mut outcome = Outcome::new("", columns);
+        outcome.add(&measured);
+        assert_eq!(outcome.rows.len(), 1);
+        assert_eq!(outcome.rows[0].get("case"), &Value::from("sound"));
+        assert_eq!(outcome.notes, ["failing: cannot be trusted: a child was missing"]);
+    }
+
+    #[test]
+    fn an_interruption_ends_with_what_there_is() {
+        let asked = Cell::new(0);
+        let goes_on = |_| {
+            asked.set(asked.get() + 1);
+            asked.get() <= 2
+        };
+        let measured = interleave(BRIEF, vec![case("cut", |_| Ok(vec![1.0]))], &goes_on);
+        assert_eq!(measured[0].rounds.len(), 2);
+    }
+
+    #[test]
+    fn ratios_are_of_the_same_round() {
+        // The machine is twice as slow in every second round: of no matter to the ratio.
+        let rounds = |of: f64| (0..8).map(|round| vec![of * f64::from(1 + round % 2)]).collect();
+        let measured = |of| Measured {
+            keys: Vec::new(),
+            rounds: rounds(of),
+            failure: None,
+        };
+        let ratio = measured(30.0).ratio(&measured(10.0), 0).unwrap();
+        assert_eq!((ratio.low, ratio.median, ratio.high), (3.0, 3.0, 3.0));
+        assert_eq!(measured(1.0).ratio(&measured(0.0), 0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_median_lies_in_its_interval(values in prop::collection::vec(-1e9..1e9f64, 1..80)) {
+            let found = Estimate::of(&values).unwrap();
+            prop_assert!(found.low <= found.median && found.median <= found.high);
+        }
+
+        #[test]
+        fn at_least_95_percent_are_held_and_not_many_more(count in 6usize..200) {
+            // Both tails beyond what was left out, added up without the loop under test.
+            let outside = ranks_outside(count);
+            let tail = |most: usize| (0..=most).map(|k| binomial(count, k)).sum::<f64>();
+            prop_assert!(2.0 * tail(outside) <= 0.05 + 1e-9);
+            prop_assert!(2.0 * tail(outside + 1) > 0.05 - 1e-9, "one more would do");
+        }
+    }
+
+    fn binomial(count: usize, k: usize) -> f64 {
+        let ways: f64 = (0..k).map(|i| ((count - i) as f64 / (i + 1) as f64).ln()).sum();
+        (ways - count as f64 * 2f64.ln()).exp()
+    }
+}

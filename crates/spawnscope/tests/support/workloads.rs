@@ -40,6 +40,7 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ),
     ("ways_to_reap", "ways_to_reap.c", &[]),
     ("scanned", "scanned.c", &[]),
+    ("scan_once", "scan_once.c", &[]),
     ("wait_on_pipe", "wait_on_pipe.c", &[]),
     // Each kind of executable, none with frame pointers.
     ("callers", "callers.c", &["-O2", "-fomit-frame-pointer"]),

@@ -55,7 +55,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let measured = ground.interleave(programs.iter().map(case).collect());
     outcome.add(&measured);
     if let Some(base) = measured.first() {
-        outcome.compare("against no library", &measured, base, 0);
+        outcome.compare("ratio", &measured, base, 0);
     }
     Ok(outcome)
 }

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use super::{launches, wall_and_call};
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
-use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
-use crate::lab::worker::protocol::Setting;
+use crate::lab::outcome::{Column, Outcome, Unit, Value, key, measure};
+use crate::lab::worker::protocol::{CPU, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
 const ALL: [Mechanism; 13] = [
@@ -26,8 +26,6 @@ const ALL: [Mechanism; 13] = [
 ];
 /// What CPU time is compared with.
 const BASE: Mechanism = Mechanism::VforkExec;
-/// Position of the CPU time among the measurements.
-const CPU: usize = 2;
 
 /// CPU time against vfork + exec, as popen_noshell's author published it.
 fn published(mechanism: Mechanism) -> Option<f64> {
@@ -69,7 +67,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let measured = ground.interleave(cases);
     outcome.add(&measured);
     if let Some(base) = measured.iter().zip(ALL).find(|(_, mechanism)| *mechanism == BASE) {
-        outcome.compare("cpu against vfork", &measured, base.0, CPU);
+        outcome.compare("cpu ratio", &measured, base.0, CPU);
     }
     outcome
         .columns
@@ -79,6 +77,16 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         let ratio = mechanism.and_then(published).map_or(Value::Unknown, Value::Number);
         row.0.push(("published_ratio".to_owned(), ratio));
     }
+    // The narrower a terminal, the fewer columns it shows.
+    let (last, first) = outcome
+        .columns
+        .drain(..)
+        .partition(|column| ["user_ns", "system_ns"].contains(&column.name.as_str()));
+    outcome.columns = first;
+    outcome.columns.extend::<Vec<Column>>(last);
+    outcome.note("cpu ratio: against vfork + exec. call: time inside the starting call");
+    outcome
+        .note("user and system: where the kernel counts by clock ticks, it takes all of a short process for user time");
     outcome.note("published: popen_noshell's table of CPU time, whose own row, with pipes, is 1.08; the machine and the parent's memory differ");
     outcome.note("fork's cost is that of a small parent here: parent-size has large ones");
     Ok(outcome)

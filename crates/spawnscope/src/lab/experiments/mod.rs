@@ -79,7 +79,7 @@ experiments! {
 fn wall_and_call() -> [Column; 2] {
     [
         measure("wall_ns", "wall", Unit::Nanos),
-        measure("call_ns", "in the call", Unit::Nanos),
+        measure("call_ns", "call", Unit::Nanos),
     ]
 }
 

@@ -17,12 +17,12 @@ const MB: u64 = 1_000_000;
 const SIZES_MB: [u64; 9] = [0, 1, 10, 100, 250, 500, 1000, 2000, 4000];
 /// The smallest that shows that fork depends on it.
 const QUICK_SIZES_MB: [u64; 3] = [0, 16, 64];
-/// Transparent huge pages are of 2 MiB: less memory has none.
-const FEWEST_MB_OF_HUGE_PAGES: u64 = 10;
-const MOST_MB_OF_FILE: u64 = 1000;
+/// Sizes at which other kinds of memory are tried too; transparent huge pages are of 2 MiB, so that less memory has none.
+const HUGE_MB: [u64; 4] = [16, 100, 1000, 4000];
+const FILE_MB: [u64; 3] = [16, 100, 1000];
 const MOST_MB_OF_BASH: u64 = 1000;
 /// Of the memory that is available, so much is taken at most: all parents live at the same time.
-const SHARE_OF_MEMORY: f64 = 0.6;
+const SHARE_OF_MEMORY: f64 = 0.7;
 
 const BY_MECHANISM: [Mechanism; 10] = [
     Mechanism::ForkExit,
@@ -100,10 +100,17 @@ fn sizes(ground: &Ground<'_>, outcome: &mut Outcome) -> Vec<u64> {
         sizes.push(largest);
     }
     let affordable = available_memory().map_or(u64::MAX, |bytes| (SHARE_OF_MEMORY * bytes as f64) as u64);
-    // Small pages, huge pages, a file's and bash's.
     let taken = |sizes: &[u64]| {
-        let taken = |size: &u64| 2 * size + (*size).min(MOST_MB_OF_FILE) + (*size).min(MOST_MB_OF_BASH);
-        sizes.iter().map(taken).sum::<u64>() * MB
+        let parents = |size: &u64| {
+            let wanted = [
+                true,
+                HUGE_MB.contains(size),
+                FILE_MB.contains(size),
+                *size <= MOST_MB_OF_BASH,
+            ];
+            wanted.into_iter().filter(|wanted| *wanted).count() as u64
+        };
+        sizes.iter().map(|size| size * parents(size)).sum::<u64>() * MB
     };
     while sizes.len() > 1 && taken(&sizes) > affordable {
         if let Some(size) = sizes.pop() {
@@ -119,13 +126,8 @@ fn sizes(ground: &Ground<'_>, outcome: &mut Outcome) -> Vec<u64> {
 fn add_parents(ground: &Ground<'_>, size_mb: u64, cases: &mut Vec<Case<'_>>, measured: &mut Vec<Measured>) {
     let kinds: [(&str, Pages, &[Mechanism], bool); 3] = [
         ("", Pages::Small, &BY_MECHANISM, true),
-        ("huge pages", Pages::Huge, &BY_PAGES, size_mb >= FEWEST_MB_OF_HUGE_PAGES),
-        (
-            "a file's",
-            Pages::File,
-            &BY_PAGES,
-            (1..=MOST_MB_OF_FILE).contains(&size_mb),
-        ),
+        ("huge pages", Pages::Huge, &BY_PAGES, HUGE_MB.contains(&size_mb)),
+        ("a file's", Pages::File, &BY_PAGES, FILE_MB.contains(&size_mb)),
     ];
     for (kind, pages, mechanisms, _) in kinds.into_iter().filter(|(.., wanted)| *wanted) {
         if !ground.goes_on(&format!("filling {size_mb} MB"), 0.0) {

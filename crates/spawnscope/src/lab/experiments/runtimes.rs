@@ -4,40 +4,42 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 
-use super::launches;
 use crate::lab::LabError;
 use crate::lab::compiler::Compiler;
 use crate::lab::ground::Ground;
+use crate::lab::harness::Case;
 use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
 use crate::lab::shell::find;
-use crate::lab::worker::protocol::{Program, Setting};
+use crate::lab::worker::protocol::{CPU, Program, Request, Setting, WALL};
 use crate::lab::worker::{Mechanism, Worker};
 
-/// Programs with arguments that have them do nothing.
-const COMMANDS: [(&str, &[&str]); 22] = [
-    ("dash", &["-c", ":"]),
-    ("bash", &["-c", ":"]),
-    ("mksh", &["-c", ":"]),
-    ("zsh", &["-f", "-c", ":"]),
-    ("fish", &["--no-config", "-c", "true"]),
-    ("perl", &["-e", "1"]),
-    ("python3", &["-c", "pass"]),
-    ("python3", &["-I", "-c", "pass"]),
-    ("python3", &["-S", "-c", "pass"]),
-    ("python3", &["-I", "-S", "-c", "pass"]),
-    ("node", &["-e", "0"]),
-    ("deno", &["eval", "0"]),
-    ("bun", &["-e", "0"]),
-    ("ruby", &["-e", "0"]),
-    ("ruby", &["--disable-gems", "-e", "0"]),
-    ("java", &["-version"]),
-    ("java", &["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-version"]),
-    ("lua", &["-e", ""]),
-    ("php", &["-n", "-r", ""]),
-    ("Rscript", &["-e", ""]),
-    ("guile", &["-c", "0"]),
-    ("gawk", &["BEGIN { exit }"]),
+/// Programs with arguments that have them do nothing, and those of the arguments that are worth telling.
+const COMMANDS: [(&str, &[&str], &[&str]); 22] = [
+    ("dash", &[], &["-c", ":"]),
+    ("bash", &[], &["-c", ":"]),
+    ("mksh", &[], &["-c", ":"]),
+    ("zsh", &["-f"], &["-c", ":"]),
+    ("fish", &["--no-config"], &["-c", "true"]),
+    ("perl", &[], &["-e", "1"]),
+    ("python3", &[], &["-c", "pass"]),
+    ("python3", &["-I"], &["-c", "pass"]),
+    ("python3", &["-S"], &["-c", "pass"]),
+    ("python3", &["-I", "-S"], &["-c", "pass"]),
+    ("node", &[], &["-e", "0"]),
+    ("deno", &[], &["eval", "0"]),
+    ("bun", &[], &["-e", "0"]),
+    ("ruby", &[], &["-e", "0"]),
+    ("ruby", &["--disable-gems"], &["-e", "0"]),
+    ("java", &["-version"], &[]),
+    ("lua", &[], &["-e", ""]),
+    ("php", &["-n"], &["-r", ""]),
+    ("Rscript", &[], &["-e", ""]),
+    ("guile", &[], &["-c", "0"]),
+    ("tclsh", &["/dev/null"], &[]),
+    ("gawk", &[], &["BEGIN { exit }"]),
 ];
+/// Marks a script in front of a program.
+const SHIM: &str = "(shim)";
 /// Positions among the columns of what the collector says.
 const PHASES: [(&str, &str); 3] = [("exec_ns", "exec"), ("load_ns", "load"), ("run_ns", "run")];
 
@@ -45,34 +47,45 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
         key("runtime", "runtime", Unit::Text),
         measure("wall_ns", "wall", Unit::Nanos),
-        measure("call_ns", "in the call", Unit::Nanos),
         measure("cpu_ns", "cpu", Unit::Nanos),
     ];
     let mut outcome = Outcome::new("Start-up of runtimes that do nothing", columns);
     let mut found: Vec<(String, Program)> = Vec::new();
     let mut absent: Vec<&str> = Vec::new();
-    for (name, arguments) in COMMANDS {
+    for (name, told, untold) in COMMANDS {
         let Some(path) = find(name) else {
             if !absent.contains(&name) {
                 absent.push(name);
             }
             continue;
         };
-        let shown = format!("{name} {}", arguments.join(" "));
+        let shown = format!("{name} {}", told.join(" "));
+        let arguments = [told, untold].concat();
         for (mark, path) in behind_shims(name, path) {
             let argv = [super::text(&path)]
                 .into_iter()
                 .chain(arguments.iter().map(|&one| one.to_owned()));
-            found.push((format!("{shown}{mark}").trim().to_owned(), Program::new(argv)));
+            found.push((format!("{} {mark}", shown.trim()).trim().to_owned(), Program::new(argv)));
         }
     }
     found.extend(compiled(ground, &mut outcome));
     let worker = Rc::new(Worker::start(&Setting::default())?);
     let case = |(name, program): &(String, Program)| {
-        launches([Value::from(name.as_str())], &worker, Mechanism::VforkExec, program)
+        let (worker, program) = (Rc::clone(&worker), program.clone());
+        Case::new([Value::from(name.as_str())], move |count| {
+            let request = Request::Launch {
+                mechanism: Mechanism::VforkExec,
+                program: program.clone(),
+                count,
+            };
+            worker.ask(&request).map(|values| vec![values[WALL], values[CPU]])
+        })
     };
     let measured = ground.interleave(found.iter().map(case).collect());
     outcome.add(&measured);
+    if found.iter().any(|(name, _)| name.ends_with(SHIM)) {
+        outcome.note("(shim): what PATH has is a script that looks for the program");
+    }
     add_phases(ground, &mut outcome, &found);
     if !absent.is_empty() {
         outcome.note(format!("not here: {}", absent.join(", ")));
@@ -88,8 +101,8 @@ fn behind_shims(name: &str, path: PathBuf) -> Vec<(&'static str, PathBuf)> {
         .map(|folder| folder.join(name))
         .find(|other| std::fs::read(other).is_ok_and(|content| content.starts_with(b"\x7fELF")));
     match real {
-        Some(real) if is_script => vec![(", behind a shim", path), ("", real)],
-        _ if is_script => vec![(", behind a shim", path)],
+        Some(real) if is_script => vec![(SHIM, path), ("", real)],
+        _ if is_script => vec![(SHIM, path)],
         _ => vec![("", path)],
     }
 }

@@ -61,7 +61,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let measured = ground.interleave(cases);
     outcome.add(&measured);
     if let Some(base) = measured.first() {
-        outcome.compare("against none", &measured, base, 0);
+        outcome.compare("ratio", &measured, base, 0);
     }
     if !absent.is_empty() {
         outcome.note(format!("not here: {}", absent.join(", ")));

@@ -74,7 +74,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let measured = ground.interleave(chains.iter().map(case).collect());
     outcome.add(&measured);
     if let Some(base) = measured.first() {
-        outcome.compare("against none", &measured, base, 0);
+        outcome.compare("ratio", &measured, base, 0);
     }
     outcome.note("version manager: a chain of scripts as pyenv's, shortened: 9 processes and 5 execs of bash; proxy: reads its settings and executes, as rustup's");
     Ok(outcome)

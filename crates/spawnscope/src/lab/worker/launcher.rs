@@ -134,6 +134,7 @@ impl<'p> Launcher<'p> {
     fn fork(&self, exec: bool) -> io::Result<i32> {
         // SAFETY: the child makes system calls only, and leaves.
         match unsafe { libc::fork() } {
+            // SAFETY: as above.
             0 => unsafe {
                 if exec {
                     libc::execv(self.path.as_ptr(), self.argv.as_ptr());

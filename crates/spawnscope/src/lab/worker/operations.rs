@@ -94,7 +94,7 @@ fn cpu_time() -> (Duration, Duration) {
 /// Another thread maps, touches and unmaps a page without end, which needs the lock that fork takes.
 fn stall(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64>, LabError> {
     let mut launcher = Launcher::new(mechanism, program)?;
-    let (ended, longest) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (ended, longest, turns) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
         let neighbour = scope.spawn(|| {
             let mut last = Instant::now();
@@ -102,6 +102,7 @@ fn stall(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64>
                 map_and_unmap();
                 let now = Instant::now();
                 longest.fetch_max((now - last).as_nanos() as u64, Ordering::Relaxed);
+                turns.fetch_add(1, Ordering::Relaxed);
                 last = now;
             }
         });
@@ -113,6 +114,11 @@ fn stall(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64>
                 let running = launcher.start(mechanism)?;
                 launcher.finish(mechanism, running)?;
                 walls.push(nanos(began.elapsed()));
+                // A stall that outlasts the launch is told when it ends.
+                let turn = turns.load(Ordering::Relaxed);
+                while turns.load(Ordering::Relaxed) == turn {
+                    thread::yield_now();
+                }
                 stalls.push(longest.load(Ordering::Relaxed) as f64);
             }
             Ok(vec![
@@ -270,6 +276,7 @@ fn rewrite(mechanism: Mechanism, program: &Program, ballast: &Ballast) -> Result
 fn fork_until_the_end_of(reader: &OwnedFd, writer: &OwnedFd) -> io::Result<i32> {
     // SAFETY: the child makes system calls only, on a byte of its own, and leaves.
     match unsafe { libc::fork() } {
+        // SAFETY: as above.
         0 => unsafe {
             libc::close(writer.as_raw_fd());
             let mut byte = 0u8;

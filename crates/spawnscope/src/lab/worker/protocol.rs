@@ -69,6 +69,11 @@ impl Program {
     }
 }
 
+/// Positions in the answer to `Request::Launch`.
+pub const WALL: usize = 0;
+/// Likewise: user and system time together.
+pub const CPU: usize = 2;
+
 /// Something to do. All times are nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::plot;
-use super::values::{noise, sentence, shown};
+use super::values::{noise, sentence, shown, words};
 use crate::lab::outcome::{Outcome, Report, Row, Unit};
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:960px;margin:2em auto;padding:0 1em;color:#222}\
@@ -14,11 +14,10 @@ th{border-bottom:2px solid #999}h2{margin-top:2em}";
 /// The whole report.
 #[must_use]
 pub fn html(report: &Report) -> String {
-    let machine = super::machine(&report.machine, usize::MAX);
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><title>spawnscope bench</title><style>{STYLE}</style></head>\n\
          <body><h1>What a launch costs here</h1>\n<p>{}</p>\n",
-        escaped(machine.trim())
+        escaped(&words(&report.machine))
     );
     if report.quick {
         page.push_str("<p>Measured quickly: small sizes, wide intervals.</p>\n");

@@ -1,16 +1,13 @@
 //! The lab's report as Markdown, for issues and documents.
 
-use super::values::{noise, sentence, shown};
+use super::values::{noise, sentence, shown, words};
 use crate::lab::outcome::{Outcome, Report, Unit};
 use crate::present::text::escape;
 
 /// The whole report.
 #[must_use]
 pub fn markdown(report: &Report) -> String {
-    let mut lines = Vec::new();
-    for line in super::machine(&report.machine, usize::MAX).lines() {
-        lines.extend([line.to_owned(), String::new()]);
-    }
+    let mut lines = vec![words(&report.machine), String::new()];
     for outcome in &report.experiments {
         lines.extend([
             format!("## {}", outcome.name),

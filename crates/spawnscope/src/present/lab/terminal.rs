@@ -1,16 +1,17 @@
 //! The lab's tables on a terminal. An experiment with a chart has a line a series and a column an x; any other a line a case.
 
-use super::values::{noise, sentence, shown};
+use super::values::{noise, sentence, shown, words};
 use crate::lab::experiments::Experiment;
 use crate::lab::machine::Machine;
 use crate::lab::outcome::{Chart, Outcome, Unit};
 use crate::present::page::{Page, plain, styled};
 use crate::present::palette::{PLAIN, QUIET, TITLE, WARNING};
 use crate::present::text::{pad_left, pad_right, width};
-use crate::units;
 
 /// Columns of an x axis that a reader can take in.
 const MOST_ACROSS: usize = 7;
+/// What one of them takes.
+const WIDTH_ACROSS: usize = 11;
 const INDENT: &str = "  ";
 /// A median whose interval is wider is marked.
 const NOISY: f64 = 0.1;
@@ -29,21 +30,7 @@ pub fn list(experiments: &[Experiment], width: usize) -> String {
 #[must_use]
 pub fn machine(machine: &Machine, width: usize) -> String {
     let mut page = Page::of_width(width);
-    let kind = if machine.is_virtual {
-        "a virtual machine"
-    } else {
-        "no virtual machine"
-    };
-    let parts = [
-        machine.processor.clone(),
-        Some(units::counted(machine.cpus, "CPU", "CPUs")),
-        machine.memory_bytes.map(units::bytes),
-        Some(kind.to_owned()),
-        Some(format!("Linux {}", machine.kernel)),
-        machine.libc.clone(),
-    ];
-    let text = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    page.sentence(0, QUIET, &text);
+    page.sentence(0, QUIET, &words(machine));
     page.finish()
 }
 
@@ -82,7 +69,9 @@ fn across(page: &mut Page, outcome: &Outcome, chart: &Chart) {
     all.sort_by(f64::total_cmp);
     all.dedup();
     let last = all.len().saturating_sub(1);
-    let count = all.len().min(MOST_ACROSS);
+    let names = series.iter().map(|(name, _)| width(name)).max().unwrap_or_default();
+    let fitting = page.width().saturating_sub(names + INDENT.len()) / WIDTH_ACROSS;
+    let count = all.len().min(fitting.clamp(2, MOST_ACROSS));
     let mut chosen: Vec<f64> = (0..count).map(|at| all[at * last / (count - 1).max(1)]).collect();
     chosen.dedup();
     let mut noisy = false;

@@ -2,6 +2,7 @@
 
 use crate::event::Nanos;
 use crate::lab::harness::Estimate;
+use crate::lab::machine::Machine;
 use crate::lab::outcome::{Fit, Unit, Value};
 use crate::units;
 
@@ -35,21 +36,38 @@ pub(super) fn noise(estimate: &Estimate) -> String {
     }
 }
 
+/// A line that explains less of the variance is none.
+const LEAST_EXPLAINED: f64 = 0.5;
+
 /// A fit as a sentence.
 pub(super) fn sentence(fit: &Fit) -> String {
-    let explained = match fit.r_squared {
-        Some(share) => format!(" (R² {share:.3})"),
-        None => String::new(),
-    };
-    let series = if fit.series.is_empty() {
-        String::new()
-    } else {
-        format!("{}: ", fit.series)
-    };
+    let series = &fit.series;
+    let explained = fit.r_squared.unwrap_or_default();
+    if explained < LEAST_EXPLAINED {
+        return format!("{series}: no slope beyond the noise (R² {explained:.2})");
+    }
+    let start = figure(fit.at_zero_ns, Unit::Nanos);
     format!(
-        "{series}{:.3} us per {}, from {}{explained}",
+        "{series}: {:.3} us per {}, from {start} (R² {explained:.3})",
         fit.slope_ns / 1e3,
-        fit.per,
-        figure(fit.at_zero_ns, Unit::Nanos),
+        fit.per
     )
+}
+
+/// The machine in words.
+pub(super) fn words(machine: &Machine) -> String {
+    let kind = if machine.is_virtual {
+        "a virtual machine"
+    } else {
+        "no virtual machine"
+    };
+    let parts = [
+        machine.processor.clone(),
+        Some(units::counted(machine.cpus, "CPU", "CPUs")),
+        machine.memory_bytes.map(units::bytes),
+        Some(kind.to_owned()),
+        Some(format!("Linux {}", machine.kernel)),
+        machine.libc.clone(),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
