@@ -85,7 +85,7 @@ pub enum Value {
     /// A word of a key.
     Text(String),
     /// A number of a key.
-    Number(f64),
+    Number(#[serde(serialize_with = "whole_if_it_is")] f64),
     /// Something measured.
     Estimate(Estimate),
     /// Not measured, or not to be trusted.
@@ -131,6 +131,16 @@ pub struct Published {
     pub label: String,
     /// In the units of the axes.
     pub points: Vec<(f64, f64)>,
+}
+
+/// `16`, not `16.0`.
+fn whole_if_it_is<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() < EXACT {
+        serializer.serialize_i64(*number as i64)
+    } else {
+        serializer.serialize_f64(*number)
+    }
 }
 
 impl Serialize for Row {

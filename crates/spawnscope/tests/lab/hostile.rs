@@ -116,7 +116,10 @@ fn interrupted() {
     let pid = running.pid();
     await_some("a process that launches", || {
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-        (!children.trim().is_empty()).then_some(())
+        let is_worker = |child: &str| {
+            std::fs::read_to_string(format!("/proc/{child}/cmdline")).is_ok_and(|line| line.contains("lab-worker"))
+        };
+        children.split_whitespace().any(is_worker).then_some(())
     });
     kill(pid, Signal::SIGINT).expect("it runs");
     let finished = running.finish().expect_code(130);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::LiveTest;
 use crate::support::run::SPAWNSCOPE;
 
-const MECHANISMS: [&str; 19] = [
+const MECHANISMS: [&str; 20] = [
     "ForkExit",
     "ForkExec",
     "VforkExec",
@@ -21,6 +21,7 @@ const MECHANISMS: [&str; 19] = [
     "System",
     "Popen",
     "Vspawn",
+    "VspawnPrepared",
     "VspawnPipe",
     "VspawnDetached",
     "VspawnCloseOthers",

@@ -9,13 +9,14 @@ use crate::lab::outcome::{Column, Outcome, Unit, Value, key, measure};
 use crate::lab::worker::protocol::{CPU, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
-const ALL: [Mechanism; 13] = [
+const ALL: [Mechanism; 14] = [
     Mechanism::ForkExit,
     Mechanism::VforkExec,
     Mechanism::Clone,
     Mechanism::Clone3,
     Mechanism::CloneDetached,
     Mechanism::Vspawn,
+    Mechanism::VspawnPrepared,
     Mechanism::VspawnDetached,
     Mechanism::VspawnPipe,
     Mechanism::PosixSpawn,

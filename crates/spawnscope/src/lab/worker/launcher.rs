@@ -58,7 +58,9 @@ impl<'p> Launcher<'p> {
             path,
             argv: argv.collect(),
             line: line.unwrap_or_default(),
-            prepared: prepared(mechanism, program)?,
+            prepared: command(mechanism, program)
+                .prepare()
+                .map_err(|error| LabError::Unavailable(error.to_string()))?,
             most_files: usize::try_from(most_files).unwrap_or(1024),
             idle: Vec::new(),
             _argv: strings,
@@ -88,11 +90,16 @@ impl<'p> Launcher<'p> {
             // SAFETY: a valid string.
             Mechanism::System => Ok(Running::Ended(unsafe { libc::system(self.line.as_ptr()) })),
             Mechanism::Popen => self.popen(),
+            Mechanism::VspawnPrepared => self.prepared.spawn().map(Running::Vspawn).map_err(other),
             Mechanism::Vspawn | Mechanism::VspawnCloseOthers => {
-                self.prepared.spawn().map(Running::Vspawn).map_err(other)
+                let child = command(mechanism, self.program).spawn();
+                child.map(Running::Vspawn).map_err(other)
             }
-            Mechanism::VspawnDetached => self.prepared.spawn_nowait().map(Running::Vspawn).map_err(other),
-            Mechanism::VspawnPipe => self.vspawn_with_pipe(),
+            Mechanism::VspawnDetached => {
+                let child = command(mechanism, self.program).spawn_nowait();
+                child.map(Running::Vspawn).map_err(other)
+            }
+            Mechanism::VspawnPipe => vspawn_with_pipe(self.program),
         };
         started.map_err(LabError::doing(format!("start a child by {}", mechanism.name())))
     }
@@ -190,12 +197,6 @@ impl<'p> Launcher<'p> {
         Ok(Running::Piped(pid, File::from(reader)))
     }
 
-    fn vspawn_with_pipe(&self) -> io::Result<Running> {
-        let mut child = self.prepared.spawn().map_err(other)?;
-        let output = child.stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
-        Ok(Running::VspawnPiped(child, File::from(OwnedFd::from(output))))
-    }
-
     fn popen(&self) -> io::Result<Running> {
         // SAFETY: valid strings.
         let stream = unsafe { libc::popen(self.line.as_ptr(), c"r".as_ptr()) };
@@ -206,7 +207,13 @@ impl<'p> Launcher<'p> {
     }
 }
 
-fn prepared(mechanism: Mechanism, program: &Program) -> Result<Prepared, LabError> {
+fn vspawn_with_pipe(program: &Program) -> io::Result<Running> {
+    let mut child = command(Mechanism::VspawnPipe, program).spawn().map_err(other)?;
+    let output = child.stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
+    Ok(Running::VspawnPiped(child, File::from(OwnedFd::from(output))))
+}
+
+fn command(mechanism: Mechanism, program: &Program) -> Command {
     let mut command = Command::new(program.argv.first().map_or("", String::as_str));
     command.args(program.argv.iter().skip(1));
     command.close_others(mechanism == Mechanism::VspawnCloseOthers);
@@ -214,8 +221,6 @@ fn prepared(mechanism: Mechanism, program: &Program) -> Result<Prepared, LabErro
         command.stdout(Stdio::piped());
     }
     command
-        .prepare()
-        .map_err(|error| LabError::Unavailable(error.to_string()))
 }
 
 fn other(error: vspawn::Error) -> io::Error {

@@ -27,13 +27,15 @@ pub enum Mechanism {
     System,
     /// The C library's, through a shell, and what it writes is read.
     Popen,
-    /// The workspace's library.
+    /// The workspace's library, told what to launch each time.
     Vspawn,
-    /// The same, and what the child writes is read through a pipe.
+    /// The same, told once.
+    VspawnPrepared,
+    /// `Vspawn`, and what the child writes is read through a pipe.
     VspawnPipe,
-    /// The same, without waiting for the exec.
+    /// `Vspawn`, without waiting for the exec.
     VspawnDetached,
-    /// The same, with all other descriptors closed in the child.
+    /// `Vspawn`, with all other descriptors closed in the child.
     VspawnCloseOthers,
     /// vfork, and the child closes each number up to the limit.
     CloseLoop,
@@ -62,6 +64,7 @@ impl Mechanism {
             Mechanism::System => "system",
             Mechanism::Popen => "popen",
             Mechanism::Vspawn => "vspawn",
+            Mechanism::VspawnPrepared => "vspawn, prepared",
             Mechanism::VspawnPipe => "vspawn, pipe",
             Mechanism::VspawnDetached => "vspawn, detached",
             Mechanism::VspawnCloseOthers => "vspawn, close_others",

@@ -7,7 +7,10 @@ use plotters::prelude::*;
 use super::values::figure;
 use crate::lab::outcome::{Chart, Outcome, Unit};
 
-const SIZE: (u32, u32) = (900, 480);
+const SIZE: (u32, u32) = (960, 480);
+/// What the names of the series take, at the right.
+const LEGEND: u32 = 230;
+const LEGEND_LINE: i32 = 20;
 /// Far enough from one another, on white.
 const COLOURS: [RGBColor; 10] = [
     RGBColor(0x1b, 0x6c, 0xa8),
@@ -150,7 +153,8 @@ fn draw(
     let y = Axis::over(all.iter().map(|(_, y)| *y), chart.log_y, unit(&chart.y));
     let (x_unit, y_unit) = (x.unit, y.unit);
     area.fill(&WHITE)?;
-    let mut context = ChartBuilder::on(area)
+    let (picture, names) = area.split_horizontally(SIZE.0 - LEGEND);
+    let mut context = ChartBuilder::on(&picture)
         .margin(12)
         .x_label_area_size(40)
         .y_label_area_size(70)
@@ -163,25 +167,38 @@ fn draw(
         .x_label_formatter(&|value| figure(*value, x_unit))
         .y_label_formatter(&|value| figure(*value, y_unit))
         .draw()?;
-    for ((name, points), colour) in series.iter().zip(COLOURS.iter().cycle()) {
-        context
-            .draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?
-            .label(name.as_str())
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
+    let mut entries = Vec::new();
+    for (number, (name, points)) in series.iter().enumerate() {
+        let colour = COLOURS[number % COLOURS.len()];
+        // Colours that come again are dashed.
+        let dashed = number >= COLOURS.len();
+        entries.push((name.as_str(), colour, dashed));
+        if dashed {
+            let (of, dash) = (points.iter().copied(), (2, 3));
+            context.draw_series(DashedLineSeries::new(of, dash.0, dash.1, colour.stroke_width(2)))?;
+        } else {
+            context.draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?;
+        }
         context.draw_series(points.iter().map(|point| Circle::new(*point, 3, colour.filled())))?;
     }
     for published in &chart.published {
         let points = published.points.iter().copied();
-        context
-            .draw_series(DashedLineSeries::new(points, 6, 4, PUBLISHED.stroke_width(2)))?
-            .label(published.label.as_str())
-            .legend(|(x, y)| PathElement::new([(x, y), (x + 18, y)], PUBLISHED.stroke_width(1)));
+        context.draw_series(DashedLineSeries::new(points, 6, 4, PUBLISHED.stroke_width(2)))?;
+        entries.push((&published.label, PUBLISHED, true));
     }
-    context
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.85))
-        .border_style(BLACK.mix(0.3))
-        .draw()?;
+    legend(&names, &entries)?;
     area.present()
+}
+
+/// The names of the series, one below the other.
+fn legend(area: &DrawingArea<SVGBackend<'_>, Shift>, entries: &[(&str, RGBColor, bool)]) -> Result<(), Error> {
+    for (number, (name, colour, dashed)) in entries.iter().enumerate() {
+        let y = LEGEND_LINE * (number as i32 + 1);
+        let ends: &[(i32, i32)] = if *dashed { &[(4, 10), (16, 22)] } else { &[(4, 22)] };
+        for (from, to) in ends {
+            area.draw(&PathElement::new([(*from, y), (*to, y)], colour.stroke_width(2)))?;
+        }
+        area.draw(&Text::new(*name, (30, y - 6), ("sans-serif", 13)))?;
+    }
+    Ok(())
 }
