@@ -10,7 +10,7 @@ use super::outcome::Value;
 use crate::statistics::median;
 
 /// Fewer rounds have no interval of 95 %.
-const FEWEST_ROUNDS: usize = 6;
+pub const FEWEST_ROUNDS: usize = 6;
 const MOST_ROUNDS: usize = 200;
 
 /// How much is to be done.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::harness::{Estimate, Measured};
+use super::harness::{Estimate, FEWEST_ROUNDS, Measured};
 use super::machine::Machine;
 
 /// The version of the JSON that `bench --json` writes.
@@ -262,6 +262,11 @@ impl Outcome {
                 self.note(format!("{}: {failure}", case.label()));
                 continue;
             }
+            if case.rounds.len() < FEWEST_ROUNDS {
+                self.note(format!(
+                    "ended before {FEWEST_ROUNDS} rounds: intervals are those of fewer, and hold less than 95 %"
+                ));
+            }
             let keys = self.columns.iter().filter(|column| column.is_key);
             let keys = keys.map(|column| column.name.clone()).zip(case.keys.iter().cloned());
             let measures = self.columns.iter().filter(|column| !column.is_key).enumerate();
@@ -304,7 +309,10 @@ impl Outcome {
         let parts = self.chart.iter().flat_map(|chart| &chart.series);
         let text = parts.filter_map(|name| match row.get(name) {
             Value::Text(text) if !text.is_empty() => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
+            Value::Number(number) => {
+                let column = self.columns.iter().find(|column| column.name == *name);
+                Some(format!("{} {number}", column.map_or("", |column| &column.title)))
+            }
             _ => None,
         });
         text.collect::<Vec<_>>().join(", ")

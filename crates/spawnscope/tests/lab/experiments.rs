@@ -214,7 +214,7 @@ fn runtimes() {
 
 fn throughput() {
     let experiment = measured("throughput");
-    assert_eq!(keys(&experiment, "in_flight").len(), 3);
+    assert_eq!(keys(&experiment, "in_flight").len(), 2);
     assert!(
         rows(&experiment)
             .iter()

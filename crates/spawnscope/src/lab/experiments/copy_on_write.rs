@@ -64,5 +64,6 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let mut measured = ground.interleave(cases);
     measured.extend(failed);
     outcome.add(&measured);
+    outcome.note("each round has memory of its own: a fork splits huge pages that are then written to");
     Ok(outcome)
 }

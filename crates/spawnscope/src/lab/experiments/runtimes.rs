@@ -62,6 +62,10 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         let shown = format!("{name} {}", told.join(" "));
         let arguments = [told, untold].concat();
         for (mark, path) in behind_shims(name, path) {
+            // What the script takes is the same whatever it is given.
+            if mark == SHIM && !told.is_empty() {
+                continue;
+            }
             let argv = [super::text(&path)]
                 .into_iter()
                 .chain(arguments.iter().map(|&one| one.to_owned()));
@@ -159,12 +163,12 @@ fn compiled(ground: &Ground<'_>, outcome: &mut Outcome) -> Vec<(String, Program)
 /// Follows one start of each by the collector, where that is allowed.
 fn add_phases(ground: &Ground<'_>, outcome: &mut Outcome, found: &[(String, Program)]) {
     let mut unknown = None;
-    let phases: Vec<(String, Option<[f64; 3]>)> = found
+    let phases: Vec<(String, Option<[Option<f64>; 3]>)> = found
         .iter()
         .map(|(name, program)| {
             let going = unknown.is_none() && ground.goes_on(&format!("following {name}"), 1.0);
             let phases = match going.then(|| recorded(ground.folder(), program)) {
-                Some(Ok(phases)) => phases,
+                Some(Ok(phases)) => Some(phases),
                 Some(Err(reason)) => {
                     unknown = Some(reason);
                     None
@@ -180,7 +184,7 @@ fn add_phases(ground: &Ground<'_>, outcome: &mut Outcome, found: &[(String, Prog
             let of_it = phases
                 .iter()
                 .find(|(runtime, _)| row.0[0].1 == Value::from(runtime.as_str()));
-            let value = of_it.and_then(|(_, phases)| phases.map(|phases| phases[position]));
+            let value = of_it.and_then(|(_, phases)| phases.and_then(|phases| phases[position]));
             row.0
                 .push((name.to_owned(), value.map_or(Value::Unknown, Value::Number)));
         }
@@ -193,8 +197,8 @@ fn add_phases(ground: &Ground<'_>, outcome: &mut Outcome, found: &[(String, Prog
     }
 }
 
-/// Exec, load and run of all processes of a start; `None` when the recording does not have them.
-fn recorded(folder: &Path, program: &Program) -> Result<Option<[f64; 3]>, String> {
+/// Exec, load and run of all processes of a start, where the recording has them.
+fn recorded(folder: &Path, program: &Program) -> Result<[Option<f64>; 3], String> {
     let recording = folder.join("runtime.db");
     let recorded = Command::new("/proc/self/exe")
         .args(["record", "--quiet", "--no-lines", "-o"])
@@ -216,6 +220,5 @@ fn recorded(folder: &Path, program: &Program) -> Result<Option<[f64; 3]>, String
         .map_err(|error| error.to_string())?;
     let report: serde_json::Value = serde_json::from_slice(&report.stdout).map_err(|error| error.to_string())?;
     let phase = |(_, title): (&str, &str)| report["phases"][title].as_f64();
-    let [exec, load, run] = PHASES.map(phase);
-    Ok(exec.zip(run).map(|(exec, run)| [exec, load.unwrap_or_default(), run]))
+    Ok(PHASES.map(phase))
 }

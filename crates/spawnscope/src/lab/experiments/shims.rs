@@ -76,7 +76,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     if let Some(base) = measured.first() {
         outcome.compare("ratio", &measured, base, 0);
     }
-    outcome.note("version manager: a chain of scripts as pyenv's, shortened: 9 processes and 5 execs of bash; proxy: reads its settings and executes, as rustup's");
+    outcome.note("version manager: a chain of scripts as pyenv's, shortened: 6 processes and 5 execs of bash; proxy: reads its settings and executes, as rustup's");
     Ok(outcome)
 }
 

@@ -5,13 +5,23 @@ use std::rc::Rc;
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
 use crate::lab::harness::Case;
-use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
+use crate::lab::outcome::{Chart, Outcome, Unit, Value, key, measure};
 use crate::lab::worker::protocol::{Request, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
 /// Threads, and children in flight of each.
-const SHAPES: [(u32, u32); 8] = [(1, 1), (1, 4), (1, 16), (1, 64), (2, 1), (2, 16), (4, 1), (4, 16)];
-const QUICK_SHAPES: [(u32, u32); 3] = [(1, 1), (1, 16), (2, 4)];
+const SHAPES: [(u32, u32); 9] = [
+    (1, 1),
+    (1, 8),
+    (1, 64),
+    (2, 1),
+    (2, 8),
+    (2, 64),
+    (4, 1),
+    (4, 8),
+    (4, 64),
+];
+const QUICK_SHAPES: [(u32, u32); 4] = [(1, 1), (1, 8), (2, 1), (2, 8)];
 const MECHANISMS: [Mechanism; 6] = [
     Mechanism::ForkExec,
     Mechanism::PosixSpawn,
@@ -31,6 +41,14 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         measure("launches_per_second", "launches a second", Unit::PerSecond),
     ];
     let mut outcome = Outcome::new("Launches a second, of a tiny static child", columns);
+    outcome.chart = Some(Chart {
+        x: "in_flight".to_owned(),
+        y: "launches_per_second".to_owned(),
+        series: vec!["mechanism".to_owned(), "threads".to_owned()],
+        log_x: true,
+        log_y: false,
+        published: Vec::new(),
+    });
     let shapes: &[(u32, u32)] = ground.pick(&SHAPES, &QUICK_SHAPES);
     let mut cases = Vec::new();
     for mechanism in MECHANISMS {
@@ -48,7 +66,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
                     program: program.clone(),
                     threads,
                     in_flight,
-                    count: count.max(FEWEST).max(3 * threads * in_flight),
+                    count: count.max(FEWEST).max(2 * threads * in_flight),
                 })
             }));
         }

@@ -12,6 +12,8 @@ use super::protocol::{Pages, Setting};
 use crate::lab::LabError;
 
 const PAGE: usize = 4096;
+/// Only whole and aligned ones can be huge.
+const HUGE_PAGE: usize = 2 << 20;
 /// Threads only sleep.
 const STACK_BYTES: usize = 64 << 10;
 /// Of the memory that should be in huge pages, this share has to be.
@@ -19,6 +21,7 @@ const HUGE_ENOUGH: f64 = 0.9;
 
 /// All that was taken, as long as it lives.
 pub struct Ballast {
+    setting: Setting,
     memory: Vec<Memory>,
     _files: Vec<File>,
 }
@@ -37,15 +40,28 @@ impl Ballast {
                 })
                 .map_err(LabError::doing("start a thread"))?;
         }
-        let mut memory = Vec::new();
-        if setting.memory_bytes > 0 {
-            let block = Memory::map(setting.memory_bytes as usize, setting.pages)?;
-            if setting.pages == Pages::Huge {
-                check_huge(setting.memory_bytes)?;
+        let mut ballast = Ballast {
+            setting: *setting,
+            memory: Vec::new(),
+            _files: files,
+        };
+        ballast.renew()?;
+        Ok(ballast)
+    }
+
+    /// Gives the memory back and takes other memory: a fork leaves pages that are shared, or huge pages that were split.
+    pub fn renew(&mut self) -> Result<(), LabError> {
+        self.memory.clear();
+        let Setting {
+            memory_bytes, pages, ..
+        } = self.setting;
+        if memory_bytes > 0 {
+            self.memory.push(Memory::map(memory_bytes as usize, pages)?);
+            if pages == Pages::Huge {
+                check_huge(memory_bytes)?;
             }
-            memory.push(block);
         }
-        Ok(Ballast { memory, _files: files })
+        Ok(())
     }
 
     /// Takes so much more memory.
@@ -97,41 +113,53 @@ fn check_huge(bytes: u64) -> Result<(), LabError> {
 struct Memory {
     start: *mut u8,
     bytes: usize,
-    is_file: bool,
+    mapping: (*mut u8, usize),
 }
 
 impl Memory {
     fn map(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
         let doing = || LabError::doing(format!("take {} of memory", crate::units::bytes(bytes as u64)));
-        let file = match pages {
-            Pages::File => Some(sparse_file(bytes as u64).map_err(doing())?),
-            Pages::Small | Pages::Huge => None,
-        };
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let (flags, fd) = match &file {
-            Some(file) => (libc::MAP_PRIVATE, file.as_raw_fd()),
-            None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
-        };
-        // SAFETY: asks for new memory, which touches nothing that exists.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, fd, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(doing()(io::Error::last_os_error()));
-        }
-        let memory = Memory {
-            start: start.cast(),
-            bytes,
-            is_file: file.is_some(),
-        };
+        let memory = Memory::reserve(bytes, pages).map_err(doing())?;
         match pages {
-            Pages::Small => memory.advise(libc::MADV_NOHUGEPAGE).map_err(doing())?,
+            // A kernel that refuses has none that are huge.
+            Pages::Small => drop(memory.advise(libc::MADV_NOHUGEPAGE)),
             Pages::Huge => memory.advise(libc::MADV_HUGEPAGE).map_err(doing())?,
             Pages::File => memory.read(),
         }
-        if !memory.is_file && memory.advise(libc::MADV_POPULATE_WRITE).is_err() {
+        if pages != Pages::File && memory.advise(libc::MADV_POPULATE_WRITE).is_err() {
             // Before Linux 5.14.
             memory.write();
         }
         Ok(memory)
+    }
+
+    /// Addresses without pages.
+    fn reserve(bytes: usize, pages: Pages) -> io::Result<Memory> {
+        let file = match pages {
+            Pages::File => Some(sparse_file(bytes as u64)?),
+            Pages::Small | Pages::Huge => None,
+        };
+        let (flags, fd) = match &file {
+            Some(file) => (libc::MAP_PRIVATE, file.as_raw_fd()),
+            None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
+        };
+        let (bytes, spare) = match pages {
+            Pages::Huge => (bytes.next_multiple_of(HUGE_PAGE), HUGE_PAGE),
+            Pages::Small | Pages::File => (bytes, 0),
+        };
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: asks for new memory, which touches nothing that exists.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes + spare, protection, flags, fd, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start: *mut u8 = start.cast();
+        let beyond = if spare > 0 { start.align_offset(HUGE_PAGE) } else { 0 };
+        Ok(Memory {
+            start: start.wrapping_add(beyond),
+            bytes,
+            mapping: (start, bytes + spare),
+        })
     }
 
     fn advise(&self, advice: i32) -> io::Result<()> {
@@ -143,7 +171,7 @@ impl Memory {
     }
 
     fn bytes(&self) -> impl Iterator<Item = &AtomicU8> {
-        // SAFETY: within the mapping, which only this process uses and which lives as long as the process; a byte is
+        // SAFETY: within the mapping, which only this process uses and which lives as long as `self`; a byte is
         // aligned as an atomic one is.
         (0..self.bytes)
             .step_by(PAGE)
@@ -158,6 +186,13 @@ impl Memory {
         for byte in self.bytes() {
             std::hint::black_box(byte.load(Ordering::Relaxed));
         }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody borrows it any more.
+        unsafe { libc::munmap(self.mapping.0.cast(), self.mapping.1) };
     }
 }
 

@@ -237,9 +237,11 @@ fn any_end() -> Result<(u32, i32), LabError> {
 
 /// The child lives until the pipe ends: one that was only forked reads it itself, any other is a program that is given
 /// its name.
-fn rewrite(mechanism: Mechanism, program: &Program, ballast: &Ballast) -> Result<Vec<f64>, LabError> {
+fn rewrite(mechanism: Mechanism, program: &Program, ballast: &mut Ballast) -> Result<Vec<f64>, LabError> {
     let (reader, writer): (OwnedFd, OwnedFd) =
         pipe2(OFlag::O_CLOEXEC).map_err(|errno| LabError::doing("make a pipe")(errno.into()))?;
+    ballast.renew()?;
+    let ballast = &*ballast;
     let timed = || {
         let began = Instant::now();
         ballast.rewrite();

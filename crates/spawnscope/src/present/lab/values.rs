@@ -37,14 +37,14 @@ pub(super) fn noise(estimate: &Estimate) -> String {
 }
 
 /// A line that explains less of the variance is none.
-const LEAST_EXPLAINED: f64 = 0.5;
+const LEAST_EXPLAINED: f64 = 0.8;
 
 /// A fit as a sentence.
 pub(super) fn sentence(fit: &Fit) -> String {
     let series = &fit.series;
     let explained = fit.r_squared.unwrap_or_default();
     if explained < LEAST_EXPLAINED {
-        return format!("{series}: no slope beyond the noise (R² {explained:.2})");
+        return format!("{series}: no straight line (R² {explained:.2})");
     }
     let start = figure(fit.at_zero_ns, Unit::Nanos);
     format!(
