@@ -116,12 +116,22 @@ pub struct Chart {
     pub y: String,
     /// The key columns that name a series.
     pub series: Vec<String>,
-    /// Whether the axes are logarithmic.
-    pub log_x: bool,
-    /// Likewise.
-    pub log_y: bool,
+    /// The scale of the x axis.
+    pub x_scale: Scale,
+    /// That of the y axis.
+    pub y_scale: Scale,
     /// What others measured elsewhere.
     pub published: Vec<Published>,
+}
+
+/// The scale of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// Equal steps.
+    Linear,
+    /// Equal factors.
+    Logarithmic,
 }
 
 /// A curve from somewhere else.
@@ -244,6 +254,28 @@ impl Outcome {
             fits: Vec::new(),
             chart: None,
             notes: Vec::new(),
+        }
+    }
+
+    /// Has it drawn: a line for each series, of the column `y` over the column `x`.
+    pub fn draw(&mut self, x: &str, y: &str, series: &[&str], [x_scale, y_scale]: [Scale; 2]) {
+        self.chart = Some(Chart {
+            x: x.to_owned(),
+            y: y.to_owned(),
+            series: series.iter().map(|&name| name.to_owned()).collect(),
+            x_scale,
+            y_scale,
+            published: Vec::new(),
+        });
+    }
+
+    /// Adds a curve from somewhere else to the chart.
+    pub fn published(&mut self, label: &str, points: impl IntoIterator<Item = (f64, f64)>) {
+        if let Some(chart) = &mut self.chart {
+            chart.published.push(Published {
+                label: label.to_owned(),
+                points: points.into_iter().collect(),
+            });
         }
     }
 

@@ -45,25 +45,29 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
                 continue;
             }
         };
-        // Without a program to execute, the child is a copy that lives: a snapshot.
-        let ways = [
-            ("fork, no exec", Mechanism::ForkExit, Some(Program::new(["snapshot"]))),
-            ("fork + exec", Mechanism::ForkExec, program.clone()),
-            ("posix_spawn", Mechanism::PosixSpawn, program.clone()),
-            ("vspawn", Mechanism::Vspawn, program.clone()),
-        ];
-        for (name, mechanism, program) in ways {
-            let Some(program) = program else { continue };
-            let worker = Rc::clone(&worker);
-            cases.push(Case::new([Value::from(name), Value::from(kind)], move |_| {
-                let program = program.clone();
-                worker.ask(&Request::Rewrite { mechanism, program })
-            }));
-        }
+        cases.extend(ways(&worker, kind, program.as_ref()));
     }
     let mut measured = ground.interleave(cases);
     measured.extend(failed);
     outcome.add(&measured);
     outcome.note("each round has memory of its own: a fork splits huge pages that are then written to");
     Ok(outcome)
+}
+
+fn ways<'a>(worker: &Rc<Worker>, kind: &str, program: Option<&Program>) -> Vec<Case<'a>> {
+    // Without a program to execute, the child is a copy that lives: a snapshot.
+    let ways = [
+        ("fork, no exec", Mechanism::ForkExit, Some(Program::new(["snapshot"]))),
+        ("fork + exec", Mechanism::ForkExec, program.cloned()),
+        ("posix_spawn", Mechanism::PosixSpawn, program.cloned()),
+        ("vspawn", Mechanism::Vspawn, program.cloned()),
+    ];
+    let case = |(name, mechanism, program): (&str, Mechanism, Option<Program>)| {
+        let (worker, program) = (Rc::clone(worker), program?);
+        Some(Case::new([Value::from(name), Value::from(kind)], move |_| {
+            let program = program.clone();
+            worker.ask(&Request::Rewrite { mechanism, program })
+        }))
+    };
+    ways.into_iter().filter_map(case).collect()
 }

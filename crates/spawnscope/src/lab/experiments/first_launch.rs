@@ -1,7 +1,7 @@
 //! Story 4: the first launch of a file against the second, alone and several at once. Where something looks at every new
 //! executable, firsts take longer; where it does so one by one, they queue.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::lab::LabError;
 use crate::lab::copies::{forget, fresh};
@@ -44,29 +44,20 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     for (name, program, status) in &programs {
         for &count in counts {
             let keys = [Value::from(*name), Value::from(count as u64)];
-            let (worker, program) = (&worker, program.clone());
             let folder = ground.folder().join(format!("fresh-{name}-{count}"));
-            cases.push(Case::new(keys, move |_| {
-                let copies = fresh(&program, &folder, count)?;
-                let measured = first_and_second(worker, &copies, *status);
-                std::fs::remove_dir_all(&folder).map_err(LabError::doing("remove copies"))?;
-                measured
-            }));
+            cases.push(case(
+                keys,
+                &worker,
+                (program, *status),
+                folder,
+                (count, Cache::AsWritten),
+            ));
         }
     }
-    if let Some((_, program, status)) = programs.last() {
+    if let Some((name, program, status)) = programs.last() {
+        let keys = [Value::from(format!("{name}, out of the cache")), Value::from(1)];
         let folder = ground.folder().join("cold");
-        let (worker, program) = (&worker, program.clone());
-        cases.push(Case::new(
-            [Value::from("true, out of the cache"), Value::from(1)],
-            move |_| {
-                let copies = fresh(&program, &folder, 1)?;
-                copies.iter().try_for_each(|copy| forget(copy))?;
-                let measured = first_and_second(worker, &copies, *status);
-                std::fs::remove_dir_all(&folder).map_err(LabError::doing("remove copies"))?;
-                measured
-            },
-        ));
+        cases.push(case(keys, &worker, (program, *status), folder, (1, Cache::Cold)));
     }
     let measured = ground.interleave(cases);
     outcome.add(&measured);
@@ -78,6 +69,34 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     }
     outcome.note("out of the cache: the file's content, not its metadata; root could drop that too, for the whole machine, which the lab does not do");
     Ok(outcome)
+}
+
+/// What of a fresh copy is in the page cache.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cache {
+    /// All that was written.
+    AsWritten,
+    /// Nothing of its content.
+    Cold,
+}
+
+/// A program with its exit status, in so many copies for each round.
+fn case<'a>(
+    keys: [Value; 2],
+    worker: &'a Worker,
+    (program, status): (&'a Path, i32),
+    folder: PathBuf,
+    (count, cache): (usize, Cache),
+) -> Case<'a> {
+    Case::new(keys, move |_| {
+        let copies = fresh(program, &folder, count)?;
+        if cache == Cache::Cold {
+            copies.iter().try_for_each(|copy| forget(copy))?;
+        }
+        let measured = first_and_second(worker, &copies, status);
+        std::fs::remove_dir_all(&folder).map_err(LabError::doing("remove copies"))?;
+        measured
+    })
 }
 
 /// Medians and last ends of the first launches, and of the second.

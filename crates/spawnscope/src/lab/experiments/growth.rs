@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
 use crate::lab::harness::Estimate;
-use crate::lab::outcome::{Chart, Outcome, Row, Unit, Value, key, measure};
+use crate::lab::outcome::{Outcome, Row, Scale, Unit, Value, key, measure};
 use crate::lab::worker::protocol::{Request, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
@@ -24,14 +24,12 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         measure("wall_ns", "wall", Unit::Nanos),
     ];
     let mut outcome = Outcome::new("A parent that grows by 1 MiB between launches", columns);
-    outcome.chart = Some(Chart {
-        x: "parent_bytes".to_owned(),
-        y: "wall_ns".to_owned(),
-        series: vec!["mechanism".to_owned()],
-        log_x: false,
-        log_y: false,
-        published: Vec::new(),
-    });
+    outcome.draw(
+        "parent_bytes",
+        "wall_ns",
+        &["mechanism"],
+        [Scale::Linear, Scale::Linear],
+    );
     let worker = Worker::start(&Setting::default())?;
     let program = ground.tiny();
     let steps = ground.pick(STEPS, QUICK_STEPS).min(ground.most_memory / STEP_BYTES);

@@ -11,7 +11,7 @@ use crate::lab::LabError;
 use crate::lab::compiler::Compiler;
 use crate::lab::ground::Ground;
 use crate::lab::harness::Case;
-use crate::lab::outcome::{Chart, Outcome, Unit, Value, key};
+use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
 use crate::lab::shell::find;
 use crate::lab::worker::protocol::{Program, Setting};
 use crate::lab::worker::{Mechanism, Worker};
@@ -65,14 +65,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         "Launches of a program with libraries, and of one behind folders searched in vain",
         columns,
     );
-    outcome.chart = Some(Chart {
-        x: "count".to_owned(),
-        y: "wall_ns".to_owned(),
-        series: vec!["loading".to_owned()],
-        log_x: false,
-        log_y: false,
-        published: Vec::new(),
-    });
+    outcome.draw("count", "wall_ns", &["loading"], [Scale::Linear, Scale::Linear]);
     let mut cases = Vec::new();
     searches(ground, &mut cases)?;
     match Compiler::find() {

@@ -6,7 +6,7 @@ use super::{launches, wall_and_call};
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
 use crate::lab::harness::Measured;
-use crate::lab::outcome::{Chart, Outcome, Unit, Value, key};
+use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
 use crate::lab::worker::protocol::Setting;
 use crate::lab::worker::{Mechanism, Worker};
 
@@ -31,14 +31,12 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
     let mut outcome = Outcome::new("Launches against the open files of the parent", columns);
-    outcome.chart = Some(Chart {
-        x: "open_files".to_owned(),
-        y: "wall_ns".to_owned(),
-        series: vec!["mechanism".to_owned()],
-        log_x: true,
-        log_y: true,
-        published: Vec::new(),
-    });
+    outcome.draw(
+        "open_files",
+        "wall_ns",
+        &["mechanism"],
+        [Scale::Logarithmic, Scale::Logarithmic],
+    );
     let counts: &[u64] = ground.pick(&COUNTS, &QUICK_COUNTS);
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for &open_files in counts {

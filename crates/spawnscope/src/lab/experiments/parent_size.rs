@@ -8,7 +8,7 @@ use crate::lab::LabError;
 use crate::lab::ground::Ground;
 use crate::lab::harness::{Case, Measured};
 use crate::lab::machine::available_memory;
-use crate::lab::outcome::{Chart, Outcome, Published, Unit, Value, key};
+use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
 use crate::lab::shell::{ShellParent, find};
 use crate::lab::worker::protocol::{Pages, Setting};
 use crate::lab::worker::{Mechanism, Worker};
@@ -57,20 +57,16 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
     let mut outcome = Outcome::new("Launches against the memory of the parent", columns);
-    outcome.chart = Some(Chart {
-        x: "parent_bytes".to_owned(),
-        y: "wall_ns".to_owned(),
-        series: vec!["mechanism".to_owned(), "memory".to_owned()],
-        log_x: true,
-        log_y: true,
-        published: vec![Published {
-            label: "bash, published (story 2)".to_owned(),
-            points: STORY
-                .iter()
-                .map(|(mb, seconds)| ((mb * MB) as f64, seconds * 1e6))
-                .collect(),
-        }],
-    });
+    outcome.draw(
+        "parent_bytes",
+        "wall_ns",
+        &["mechanism", "memory"],
+        [Scale::Logarithmic, Scale::Logarithmic],
+    );
+    outcome.published(
+        "bash, published (story 2)",
+        STORY.iter().map(|(mb, seconds)| ((mb * MB) as f64, seconds * 1e6)),
+    );
     let sizes = sizes(ground, &mut outcome);
     let mut measured = Vec::new();
     let mut cases = Vec::new();

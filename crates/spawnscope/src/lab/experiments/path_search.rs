@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::{launches, wall_and_call};
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
-use crate::lab::outcome::{Chart, Outcome, Unit, Value, key};
+use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
 use crate::lab::worker::protocol::{Program, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
@@ -23,14 +23,12 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
     let mut outcome = Outcome::new("A program behind folders of PATH that do not hold it", columns);
-    outcome.chart = Some(Chart {
-        x: "misses".to_owned(),
-        y: "wall_ns".to_owned(),
-        series: vec!["search".to_owned(), "folders".to_owned()],
-        log_x: false,
-        log_y: false,
-        published: Vec::new(),
-    });
+    outcome.draw(
+        "misses",
+        "wall_ns",
+        &["search", "folders"],
+        [Scale::Linear, Scale::Linear],
+    );
     let root = ground.folder().join("path");
     let tiny = ground.tiny();
     let name = ground.tiny_path().file_name().map(PathBuf::from).unwrap_or_default();

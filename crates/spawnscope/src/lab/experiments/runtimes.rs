@@ -50,28 +50,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         measure("cpu_ns", "cpu", Unit::Nanos),
     ];
     let mut outcome = Outcome::new("Start-up of runtimes that do nothing", columns);
-    let mut found: Vec<(String, Program)> = Vec::new();
-    let mut absent: Vec<&str> = Vec::new();
-    for (name, told, untold) in COMMANDS {
-        let Some(path) = find(name) else {
-            if !absent.contains(&name) {
-                absent.push(name);
-            }
-            continue;
-        };
-        let shown = format!("{name} {}", told.join(" "));
-        let arguments = [told, untold].concat();
-        for (mark, path) in behind_shims(name, path) {
-            // What the script takes is the same whatever it is given.
-            if mark == SHIM && !told.is_empty() {
-                continue;
-            }
-            let argv = [super::text(&path)]
-                .into_iter()
-                .chain(arguments.iter().map(|&one| one.to_owned()));
-            found.push((format!("{} {mark}", shown.trim()).trim().to_owned(), Program::new(argv)));
-        }
-    }
+    let (mut found, absent) = interpreters();
     found.extend(compiled(ground, &mut outcome));
     let worker = Rc::new(Worker::start(&Setting::default())?);
     let case = |(name, program): &(String, Program)| {
@@ -95,6 +74,33 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         outcome.note(format!("not here: {}", absent.join(", ")));
     }
     Ok(outcome)
+}
+
+/// Those that are here, by name, and the names of those that are not.
+fn interpreters() -> (Vec<(String, Program)>, Vec<&'static str>) {
+    let mut found: Vec<(String, Program)> = Vec::new();
+    let mut absent: Vec<&str> = Vec::new();
+    for (name, told, untold) in COMMANDS {
+        let Some(path) = find(name) else {
+            if !absent.contains(&name) {
+                absent.push(name);
+            }
+            continue;
+        };
+        let shown = format!("{name} {}", told.join(" "));
+        let arguments = [told, untold].concat();
+        for (mark, path) in behind_shims(name, path) {
+            // What the script takes is the same whatever it is given.
+            if mark == SHIM && !told.is_empty() {
+                continue;
+            }
+            let argv = [super::text(&path)]
+                .into_iter()
+                .chain(arguments.iter().map(|&one| one.to_owned()));
+            found.push((format!("{} {mark}", shown.trim()).trim().to_owned(), Program::new(argv)));
+        }
+    }
+    (found, absent)
 }
 
 /// The program, and the one behind it where it is a version manager's script.

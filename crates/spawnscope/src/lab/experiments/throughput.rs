@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
 use crate::lab::harness::Case;
-use crate::lab::outcome::{Chart, Outcome, Unit, Value, key, measure};
+use crate::lab::outcome::{Outcome, Scale, Unit, Value, key, measure};
 use crate::lab::worker::protocol::{Request, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
@@ -41,14 +41,12 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         measure("launches_per_second", "launches a second", Unit::PerSecond),
     ];
     let mut outcome = Outcome::new("Launches a second, of a tiny static child", columns);
-    outcome.chart = Some(Chart {
-        x: "in_flight".to_owned(),
-        y: "launches_per_second".to_owned(),
-        series: vec!["mechanism".to_owned(), "threads".to_owned()],
-        log_x: true,
-        log_y: false,
-        published: Vec::new(),
-    });
+    outcome.draw(
+        "in_flight",
+        "launches_per_second",
+        &["mechanism", "threads"],
+        [Scale::Logarithmic, Scale::Linear],
+    );
     let shapes: &[(u32, u32)] = ground.pick(&SHAPES, &QUICK_SHAPES);
     let mut cases = Vec::new();
     for mechanism in MECHANISMS {

@@ -5,7 +5,7 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 use plotters::prelude::*;
 
 use super::values::figure;
-use crate::lab::outcome::{Chart, Outcome, Unit};
+use crate::lab::outcome::{Chart, Outcome, Scale, Unit};
 
 const SIZE: (u32, u32) = (960, 480);
 /// What the names of the series take, at the right.
@@ -34,12 +34,13 @@ type Series = (String, Vec<(f64, f64)>);
 struct Axis {
     low: f64,
     high: f64,
-    is_logarithmic: bool,
+    scale: Scale,
     unit: Unit,
 }
 
 impl Axis {
-    fn over(values: impl Iterator<Item = f64>, is_logarithmic: bool, unit: Unit) -> Axis {
+    fn over(values: impl Iterator<Item = f64>, scale: Scale, unit: Unit) -> Axis {
+        let is_logarithmic = scale == Scale::Logarithmic;
         let values: Vec<f64> = values.collect();
         let high = values.iter().copied().fold(f64::MIN, f64::max);
         let low = if is_logarithmic {
@@ -57,17 +58,12 @@ impl Axis {
             true => (low / 1.5, high * 1.5),
             false => (low, (high * 1.05).max(1.0)),
         };
-        Axis {
-            low,
-            high,
-            is_logarithmic,
-            unit,
-        }
+        Axis { low, high, scale, unit }
     }
 
     /// On a logarithmic axis nothing is at its edge.
     fn position(&self, value: f64) -> f64 {
-        if self.is_logarithmic {
+        if self.scale == Scale::Logarithmic {
             (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
         } else {
             (value - self.low) / (self.high - self.low)
@@ -75,7 +71,7 @@ impl Axis {
     }
 
     fn ticks(&self) -> Vec<f64> {
-        if !self.is_logarithmic {
+        if self.scale == Scale::Linear {
             let step = 10f64.powf((self.high - self.low).log10().floor());
             let step = if (self.high - self.low) / step < 3.0 {
                 step / 4.0
@@ -149,8 +145,8 @@ fn draw(
         .flat_map(|(_, points)| points.iter().copied())
         .chain(published)
         .collect();
-    let x = Axis::over(all.iter().map(|(x, _)| *x), chart.log_x, unit(&chart.x));
-    let y = Axis::over(all.iter().map(|(_, y)| *y), chart.log_y, unit(&chart.y));
+    let x = Axis::over(all.iter().map(|(x, _)| *x), chart.x_scale, unit(&chart.x));
+    let y = Axis::over(all.iter().map(|(_, y)| *y), chart.y_scale, unit(&chart.y));
     let (x_unit, y_unit) = (x.unit, y.unit);
     area.fill(&WHITE)?;
     let (picture, names) = area.split_horizontally(SIZE.0 - LEGEND);
@@ -167,6 +163,17 @@ fn draw(
         .x_label_formatter(&|value| figure(*value, x_unit))
         .y_label_formatter(&|value| figure(*value, y_unit))
         .draw()?;
+    let entries = curves(&mut context, chart, series)?;
+    legend(&names, &entries)?;
+    area.present()
+}
+
+/// Draws the lines; gives what the legend says of each.
+fn curves<'s>(
+    context: &mut ChartContext<'_, SVGBackend<'_>, Cartesian2d<Axis, Axis>>,
+    chart: &'s Chart,
+    series: &'s [Series],
+) -> Result<Vec<(&'s str, RGBColor, bool)>, Error> {
     let mut entries = Vec::new();
     for (number, (name, points)) in series.iter().enumerate() {
         let colour = COLOURS[number % COLOURS.len()];
@@ -184,10 +191,9 @@ fn draw(
     for published in &chart.published {
         let points = published.points.iter().copied();
         context.draw_series(DashedLineSeries::new(points, 6, 4, PUBLISHED.stroke_width(2)))?;
-        entries.push((&published.label, PUBLISHED, true));
+        entries.push((published.label.as_str(), PUBLISHED, true));
     }
-    legend(&names, &entries)?;
-    area.present()
+    Ok(entries)
 }
 
 /// The names of the series, one below the other.
