@@ -58,8 +58,17 @@ def parse():
 
 def storm(options, work):
     """bash, N x /bin/true, recorded against unrecorded."""
+    return storm_with(options, work)
+
+
+def storm_with_stacks(options, work):
+    """The same with a native stack for each launch."""
+    return storm_with(options, work, "--stacks")
+
+
+def storm_with(options, work, *flags):
     command = ["bash", "-c", STORM % options.storm]
-    return paired(options.runs, lambda: timed(command), lambda: timed(recorded(options, work, command)))
+    return paired(options.runs, lambda: timed(command), lambda: timed(recorded(options, work, command, *flags)))
 
 
 def configure(options, work):
@@ -102,12 +111,20 @@ def losses(options, work):
 
 def report_time(options, work):
     """The report (path, replay and advice included) on a large recording: seconds and peak memory, as text and as JSON."""
-    file = large_recording(options, work, options.launches)
+    return reported(options, large_recording(options, work, options.launches), [], ["--json"])
+
+
+def report_with_stacks(options, work):
+    """The same where each launch has a native stack: by command, and by caller."""
+    return reported(options, large_recording(options, work, options.launches, "--stacks"), [], ["--by", "caller"])
+
+
+def reported(options, file, *forms):
     rows = []
-    for form in ([], ["--json"]):
+    for form in forms:
         for _ in range(5):
             seconds, usage = measured([options.binary, "report", *form, str(file)])
-            rows.append({"form": "json" if form else "text", "seconds": seconds, "peak_mib": usage.ru_maxrss / 1024})
+            rows.append({"form": " ".join(form), "seconds": seconds, "peak_mib": usage.ru_maxrss / 1024})
     return {
         "launches": report(options, file)["launches"],
         "seconds": spread([row["seconds"] for row in rows]),
@@ -127,11 +144,11 @@ def scaling(options, work):
     return {"times": max(verb["ratio"]["median"] for verb in result.values()), "verbs": result}
 
 
-def large_recording(options, work, launches):
+def large_recording(options, work, launches, *flags):
     bare = ["-nostdlib", "-fno-stack-protector"]
-    for name, flags in (("storm", []), ("tiny", bare)):
-        subprocess.run(["cc", "-O1", "-static", *flags, "-o", work / name, WORKLOADS / f"{name}.c"], check=True)
-    wall(recorded(options, work, [str(work / "storm"), str(launches), str(work / "tiny")]))
+    for name, options_of_cc in (("storm", []), ("tiny", bare)):
+        subprocess.run(["cc", "-O1", "-static", *options_of_cc, "-o", work / name, WORKLOADS / f"{name}.c"], check=True)
+    wall(recorded(options, work, [str(work / "storm"), str(launches), str(work / "tiny")], *flags))
     return (work / "bench.db").rename(work / f"{launches}.db")
 
 
@@ -141,12 +158,14 @@ MEASUREMENTS = {
     "start_and_finish": start_and_finish,
     "losses": losses,
     "report": report_time,
+    "storm_with_stacks": storm_with_stacks,
+    "report_with_stacks": report_with_stacks,
     "scaling": scaling,
 }
 
 
-def recorded(options, work, command):
-    return [options.binary, "record", "-q", "-o", str(work / "bench.db"), "--", *command]
+def recorded(options, work, command, *flags):
+    return [options.binary, "record", "-q", *flags, "-o", str(work / "bench.db"), "--", *command]
 
 
 def report(options, file):
@@ -226,7 +245,7 @@ def print_table(measurements):
             words = f"{result['times']:.2f} times as long for twice as many launches"
         else:
             words = f"{result['lost']} events lost"
-        print(f"{name:18} {words}", *([result["counts"]] if "counts" in result else []))
+        print(f"{name:20} {words}", *([result["counts"]] if "counts" in result else []))
 
 
 if __name__ == "__main__":

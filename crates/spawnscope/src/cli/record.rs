@@ -15,9 +15,10 @@ use super::progress::{self, Progress};
 use super::session::{Command, Outcome, Session};
 use super::{exit, identity, report};
 use crate::collect::calibrate::{Calibrator, Unrecorded};
-use crate::collect::ebpf::{self, EbpfCollector};
+#[cfg(feature = "ebpf")]
+use crate::collect::ebpf::EbpfCollector;
 use crate::collect::held::{HeldCommand, Identity};
-use crate::collect::{self, CollectError, Collector, Follow, Settings};
+use crate::collect::{self, CollectError, Collector, Follow, ROOT, Settings};
 use crate::event::{Calibration, Event, EventKind, Nanos, Pid, TaskId};
 use crate::record::reader::Scope;
 use crate::record::{Ending, Header, RecordError, Recorder, Redaction};
@@ -77,7 +78,10 @@ fn attach_and_calibrate(
     let collector = attach(arguments, held, terminal)?;
     let meanwhile = calibrator.map(Calibrator::finish);
     let mut calibration = before.or(meanwhile).unwrap_or_default();
-    calibration.extend(unrecorded.compare());
+    let mut cost = None;
+    // Where that fails, the cost is unknown, and the recording no worse for the rest.
+    let _ = collector.as_followed(&mut || cost = unrecorded.compare());
+    calibration.extend(cost);
     Ok((collector, calibration))
 }
 
@@ -99,15 +103,26 @@ fn attach(
         stacks: arguments.stacks,
     };
     let collector = match arguments.collector {
-        CollectorChoice::Auto | CollectorChoice::Ebpf => EbpfCollector::attach(follow, &settings),
+        CollectorChoice::Auto | CollectorChoice::Ebpf => with_ebpf(follow, &settings),
     };
     let described = |error: CollectError| match &error {
         CollectError::NoProcess { .. } => anyhow::Error::new(error).context("failed to record"),
         _ => anyhow::Error::new(error).context("failed to collect with eBPF"),
     };
-    collector
-        .map(|collector| Box::new(collector) as Box<dyn Collector>)
-        .map_err(described)
+    collector.map_err(described)
+}
+
+#[cfg(feature = "ebpf")]
+fn with_ebpf(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>, CollectError> {
+    EbpfCollector::attach(follow, settings).map(|collector| Box::new(collector) as Box<dyn Collector>)
+}
+
+#[cfg(not(feature = "ebpf"))]
+fn with_ebpf(_: Follow, _: &Settings) -> Result<Box<dyn Collector>, CollectError> {
+    Err(CollectError::Failed {
+        action: "load BPF programs",
+        detail: "this spawnscope was built without them; build it with the feature `ebpf`".to_owned(),
+    })
 }
 
 fn create(
@@ -193,14 +208,14 @@ fn release(
     };
     let command = Command {
         pid: held.pid(),
-        launch: ebpf::ROOT,
+        launch: ROOT,
     };
-    recorder.note_root(ebpf::ROOT);
+    recorder.note_root(ROOT);
     let kind = EventKind::Released { pid: command.pid };
     recorder.send(vec![Event {
         at: started,
-        launch: ebpf::ROOT,
-        task: TaskId(ebpf::ROOT.0),
+        launch: ROOT,
+        task: TaskId(ROOT.0),
         kind,
     }]);
     match held.release() {

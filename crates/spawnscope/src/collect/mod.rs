@@ -6,7 +6,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use crate::event::{Event, Loss, Missing, Nanos, Pid};
+use crate::event::{Event, LaunchId, Loss, Missing, Nanos, Pid};
 
 pub mod calibrate;
 #[cfg(feature = "ebpf")]
@@ -15,7 +15,12 @@ mod callers;
 pub mod ebpf;
 pub mod held;
 #[cfg(feature = "ebpf")]
+mod inode;
+#[cfg(feature = "ebpf")]
 mod stacks;
+
+/// The number of the command or process that a collector is told to follow.
+pub const ROOT: LaunchId = LaunchId(1);
 
 /// What to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +68,12 @@ pub trait Collector {
     fn losses(&self) -> Result<Vec<Loss>, CollectError>;
     /// Whether a followed process has used the terminal of the settings.
     fn terminal_used(&self) -> bool;
+    /// Runs `act` while the recorder's first thread, which has to be the caller, costs what a followed one does. Nothing of it is
+    /// recorded.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn as_followed(&self, act: &mut dyn FnMut()) -> Result<(), CollectError>;
     /// Stops following; what is in the buffer can still be drained.
     fn detach(&mut self);
 }

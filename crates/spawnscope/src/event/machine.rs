@@ -1,6 +1,11 @@
 //! What is known of the machine itself: constants that were measured before a recording, and what it does not let the
 //! collector see.
 
+use super::Nanos;
+
+/// How long the calibration pauses before each round of `Constant::ColdForkExit`.
+pub const CALIBRATION_PAUSE: Nanos = Nanos(3_000_000);
+
 /// A constant of the machine, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Constant {
@@ -8,6 +13,8 @@ pub enum Constant {
     ForkCreate,
     /// A whole `fork`, `_exit` and `wait`, likewise.
     ForkExit,
+    /// As `ForkExit`, after a pause of `CALIBRATION_PAUSE`, in which caches are lost.
+    ColdForkExit,
     /// As `ForkCreate`, with CLONE_VM and CLONE_VFORK.
     VforkCreate,
     /// As `ForkExit`, with CLONE_VM and CLONE_VFORK.
@@ -28,9 +35,10 @@ pub enum Constant {
 
 impl Constant {
     /// Every constant.
-    pub const ALL: [Constant; 10] = [
+    pub const ALL: [Constant; 11] = [
         Constant::ForkCreate,
         Constant::ForkExit,
+        Constant::ColdForkExit,
         Constant::VforkCreate,
         Constant::VforkExit,
         Constant::PageCopy,
@@ -47,6 +55,7 @@ impl Constant {
         match self {
             Constant::ForkCreate => "fork_create",
             Constant::ForkExit => "fork_exit",
+            Constant::ColdForkExit => "cold_fork_exit",
             Constant::VforkCreate => "vfork_create",
             Constant::VforkExit => "vfork_exit",
             Constant::PageCopy => "page_copy",

@@ -7,7 +7,7 @@ mod machine;
 use std::sync::Arc;
 
 pub use callers::{Chain, Frame, Language};
-pub use machine::{Calibration, Constant, Missing};
+pub use machine::{CALIBRATION_PAUSE, Calibration, Constant, Missing};
 
 /// Nanoseconds: an instant of CLOCK_MONOTONIC, or a span between two of them where the name says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -50,11 +50,8 @@ pub fn render(report: &Report, all: bool, width: usize) -> String {
         return page.finish();
     }
     if advices.worth.is_empty() {
-        page.sentence(
-            2,
-            PLAIN,
-            &format!("nothing about launches is worth changing; the wall is {wall}"),
-        );
+        let cause = principal_cause(report).unwrap_or_else(|| "Nothing about launches is worth changing.".to_owned());
+        page.sentence(2, PLAIN, &format!("{cause} The wall is {wall}."));
     }
     for (number, advice) in (1..).zip(&advices.worth) {
         page.line([]);
@@ -159,6 +156,9 @@ fn not_worth(page: &mut Page, advices: &Advices, all: bool) {
     }
 }
 
+/// Launching that takes this share of the wall is the matter, whether there is a fix or not.
+const NOTABLE_TAX: f64 = 0.2;
+
 /// What is principally the matter, in one sentence; `None` without slices to tell it from.
 #[must_use]
 pub fn principal_cause(report: &Report) -> Option<String> {
@@ -171,9 +171,11 @@ pub fn principal_cause(report: &Report) -> Option<String> {
         ));
     }
     let (what, time) = report.where_the_wall_went.first()?;
-    let share = units::percent(*time, report.wall);
-    if *what == Spent::Tax {
-        let dearest = report.groups.iter().max_by_key(|group| group.sums.critical)?;
+    let tax = report.where_the_wall_went.iter().find(|(what, _)| *what == Spent::Tax);
+    let tax = tax.map_or(Nanos(0), |(_, tax)| *tax);
+    if tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64 {
+        let share = units::percent(tax, report.wall);
+        let dearest = report.groups.iter().max_by_key(|group| group.sums.tax)?;
         let count = units::counted(dearest.sums.count, "launch", "launches");
         let made = match report.group_by {
             GroupBy::Command => "of",
@@ -181,10 +183,11 @@ pub fn principal_cause(report: &Report) -> Option<String> {
         };
         let label = text::escape(&dearest.label);
         return Some(format!(
-            "Launching is {share} of the wall, most of it for {count} {made} {label}; no rule knows a fix for that."
+            "Launching is {share} of the wall, the largest part of it for {count} {made} {label}; no rule knows a fix for that."
         ));
     }
     let what = super::critical::words(what);
+    let share = units::percent(*time, report.wall);
     Some(format!(
         "Nothing about launches is worth changing: {share} of the wall is {what}."
     ))

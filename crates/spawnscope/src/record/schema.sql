@@ -37,7 +37,7 @@ CREATE TABLE missing (
 -- What creating processes cost on this machine just before the recording: medians of some rounds, with their quartiles.
 -- No row: unknown. A create is from entering the call to the child's first instruction, an exit from there to the return of
 -- the parent's wait included, all in a small process:
--- 'fork_create', 'fork_exit' (fork + _exit + wait), 'vfork_create', 'vfork_exit' (with CLONE_VM and CLONE_VFORK),
+-- 'fork_create', 'fork_exit' (fork + _exit + wait), 'cold_fork_exit' (the same after a pause of 3 ms), 'vfork_create', 'vfork_exit' (with CLONE_VM and CLONE_VFORK),
 -- 'page_copy' (longer create for each MiB that the parent has touched in pages of 4 KiB), 'page_free' (longer rest of the exit
 -- for each such MiB), 'cow_fault' (one copy-on-write fault in the parent while the child lives), 'reuse_fault' (one after its end).
 -- Besides: 'recorded_call' (how much longer a system call takes while there is a recording) and 'cpuid' (one CPUID instruction,

@@ -2,6 +2,7 @@
 //! in and the number of the chain that called it. Memory is bounded as that of `intern`. It writes nothing.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use crate::event::{Chain, Frame};
 
@@ -20,16 +21,12 @@ pub(super) struct NewStacks {
 /// Frames and chains known so far.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
-    frames: HashMap<FrameRow, FrameId>,
-    next_frame: u32,
-    stacks: HashMap<StackRow, StackId>,
-    next_stack: u32,
+    frames: Numbers<FrameRow>,
+    stacks: Numbers<StackRow>,
     new: NewStacks,
 }
 
 impl Stacks {
-    const MAX_KNOWN: usize = 65_536;
-
     /// The number of a chain, old or new; `None` for an empty one.
     pub(super) fn intern(&mut self, chain: &Chain, texts: &mut Interner) -> Option<StackId> {
         let mut caller = None;
@@ -60,31 +57,53 @@ impl Stacks {
             address: frame.address,
             is_inlined: frame.is_inlined,
         };
-        if let Some(&id) = self.frames.get(&row) {
-            return id;
+        let (number, is_new) = self.frames.of(row);
+        if is_new {
+            self.new.frames.push((FrameId(number), row));
         }
-        if self.frames.len() >= Self::MAX_KNOWN {
-            self.frames.clear();
-        }
-        let id = FrameId(self.next_frame);
-        self.next_frame = self.next_frame.saturating_add(1);
-        self.frames.insert(row, id);
-        self.new.frames.push((id, row));
-        id
+        FrameId(number)
     }
 
     fn stack(&mut self, row: StackRow) -> StackId {
-        if let Some(&id) = self.stacks.get(&row) {
-            return id;
+        let (number, is_new) = self.stacks.of(row);
+        if is_new {
+            self.new.stacks.push((StackId(number), row));
         }
-        if self.stacks.len() >= Self::MAX_KNOWN {
-            self.stacks.clear();
+        StackId(number)
+    }
+}
+
+/// Numbers of the rows of one table.
+#[derive(Debug)]
+struct Numbers<Row> {
+    known: HashMap<Row, u32>,
+    next: u32,
+}
+
+impl<Row> Default for Numbers<Row> {
+    fn default() -> Numbers<Row> {
+        Numbers {
+            known: HashMap::new(),
+            next: 0,
         }
-        let id = StackId(self.next_stack);
-        self.next_stack = self.next_stack.saturating_add(1);
-        self.stacks.insert(row, id);
-        self.new.stacks.push((id, row));
-        id
+    }
+}
+
+impl<Row: Eq + Hash> Numbers<Row> {
+    const MAX_KNOWN: usize = 65_536;
+
+    /// The number of a row, and whether it was not known.
+    fn of(&mut self, row: Row) -> (u32, bool) {
+        if let Some(&number) = self.known.get(&row) {
+            return (number, false);
+        }
+        if self.known.len() >= Self::MAX_KNOWN {
+            self.known.clear();
+        }
+        let number = self.next;
+        self.next = self.next.saturating_add(1);
+        self.known.insert(row, number);
+        (number, true)
     }
 }
 

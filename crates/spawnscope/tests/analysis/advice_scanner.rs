@@ -55,6 +55,11 @@ fn scanned(daemon: &[u8], reason: LeftCpu, kind: ObjectKind) -> (Recording, Vec<
             )
         });
     }
+    // Files that nobody scans say nothing of the scanner.
+    for other in ["/usr/bin/cp", "/usr/bin/mv", "/usr/bin/ls"] {
+        serial.launch(&Spans::USUAL, Some((other, &["other"])));
+        serial.launch(&Spans::USUAL, Some((other, &["other"])));
+    }
     serial.finish()
 }
 

@@ -57,21 +57,13 @@ fn pythons_own_library_is_passed_over() {
         files.iter().map(frame).collect()
     };
     let library = ("/usr/lib/python3.11/subprocess.py", 1955, "Popen._execute_child");
-    let user = |builder: &mut Builder| {
-        python(
-            builder,
-            &[library, ("tool.py", 7, "status"), ("tool.py", 9, "<module>")],
-        )
-    };
+    let user = |builder: &mut Builder| python(builder, &[library, ("tool.py", 7, "status"), ("tool.py", 9, "")]);
     assert_eq!(label_of(user, Detail::Line).unwrap(), "tool.py:7 in status()");
-    let top_level = |builder: &mut Builder| python(builder, &[library, ("tool.py", 9, "<module>")]);
+    let top_level = |builder: &mut Builder| python(builder, &[library, ("tool.py", 9, "")]);
     assert_eq!(label_of(top_level, Detail::Line).unwrap(), "tool.py:9");
     let installed = |builder: &mut Builder| {
         let file = "/usr/local/lib/python3.11/site-packages/git/cmd.py";
-        python(
-            builder,
-            &[library, (file, 980, "Git.execute"), ("tool.py", 9, "<module>")],
-        )
+        python(builder, &[library, (file, 980, "Git.execute"), ("tool.py", 9, "")])
     };
     assert_eq!(
         label_of(installed, Detail::Line).unwrap(),

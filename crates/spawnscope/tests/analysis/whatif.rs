@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use spawnscope::analyze::select::Selector;
 use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::analyze::whatif::constants::Constants;
+use spawnscope::analyze::whatif::refill::Refill;
 use spawnscope::analyze::{Forest, phases::Phase};
 use spawnscope::event::{Calibration, Constant, LaunchId, Nanos};
 use spawnscope::record::reader::{ExecRow, Recording, SliceRow};
@@ -163,12 +164,10 @@ fn vfork_costs_what_was_measured_and_frees_what_fork_copied() {
     let constants = Constants {
         fork_create: Some(100_000.0),
         vfork_create: Some(50_000.0),
-        page_free: None,
-        exec: None,
-        identify: None,
         free_per_copy: Some(0.2),
         spread: 0.1,
         free_spread: 0.1,
+        ..none()
     };
     let recorded = serial.finish();
     let prediction = predict(&recorded, &constants, &[(Change::Vfork, &[launch])]);
@@ -212,6 +211,19 @@ fn a_static_program_still_asks_the_cpu_what_it_is() {
     };
     assert_eq!(asking(150_000.0), 2 * (Spans::USUAL.load - 150_000));
     assert!(asking(1e9).abs_diff(2 * Spans::USUAL.load / 10) < 10, "never all of it");
+}
+
+#[test]
+fn who_does_not_wait_keeps_its_caches() {
+    let (recorded, launches) = dirnames(1);
+    let saved = |refill: Refill| {
+        let constants = Constants { refill, ..none() };
+        let prediction = predict(&recorded, &constants, &[(Change::Remove, &launches)]);
+        prediction.wall.since(prediction.predicted).0
+    };
+    let cold = saved(Refill::measured(240_000.0, 430_000.0, Nanos(3_000_000)));
+    let warm = saved(Refill::default());
+    assert!(cold > warm + 20_000 && cold < warm + 300_000, "{cold} against {warm}");
 }
 
 /// A launch that execs twice: its own exec, and another one before it.

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
@@ -10,7 +9,7 @@ use tempfile::TempDir;
 use super::holding::{await_held, send};
 use crate::support::LiveTest;
 use crate::support::needs::Need;
-use crate::support::run::{Running, SPAWNSCOPE};
+use crate::support::run::{Running, SPAWNSCOPE, as_nobody};
 use crate::support::workloads::path;
 
 const NEEDS: &[Need] = &[Need::Ptrace, Need::Cc, Need::Setpriv];
@@ -48,14 +47,7 @@ fn public(mode: u32) -> TempDir {
 
 /// `hold` as nobody, in that folder.
 fn hold(directory: &TempDir, arguments: &[&str]) -> Running {
-    let mut command = Command::new("setpriv");
-    command.args([
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-        "--bounding-set=-all",
-        "--inh-caps=-all",
-    ]);
+    let mut command = as_nobody();
     command.args(["setsid", "./spawnscope", "hold"]).args(arguments);
     Running::start(command.current_dir(directory.path()).stdin(std::process::Stdio::null()))
 }

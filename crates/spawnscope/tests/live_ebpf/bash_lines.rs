@@ -3,10 +3,9 @@
 use std::fs;
 
 use crate::support::LiveTest;
-use crate::support::chains::{asked, chain_of};
+use crate::support::chains::{self, asked};
 use crate::support::needs::Need;
 use crate::support::run::Record;
-use crate::support::workloads::path;
 
 const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
 
@@ -50,22 +49,10 @@ pub fn tests() -> Vec<LiveTest> {
     ]
 }
 
-/// Records a script, in which `t` is a small program, and holds the chains of the launches with these labels against what they
-/// must be. `others` are files that it may read.
+/// Holds the chains of a script's launches against what they must be; see `chains::expect`.
 #[track_caller]
 fn expect(script: &str, others: &[(&str, &str)], truth: &[(&str, &str)]) {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let tiny = path("tiny").display().to_string();
-    for (name, text) in others.iter().chain(&[("main.sh", script)]) {
-        fs::write(directory.path().join(name), text.replace("@t", &tiny)).expect("a script");
-    }
-    let record = Record::new();
-    let main = directory.path().join("main.sh");
-    record.run(["bash".as_ref(), main.as_os_str()]).expect_code(0);
-    let asked = asked(&record.file());
-    for (label, chain) in truth {
-        assert_eq!(chain_of(&asked, label), *chain, "of {label}");
-    }
+    chains::expect("bash", script, others, truth);
 }
 
 fn functions() {

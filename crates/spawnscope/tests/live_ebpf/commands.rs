@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::support::LiveTest;
 use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
-use crate::support::run::{Record, Running, SPAWNSCOPE, run};
+use crate::support::run::{Record, Running, SPAWNSCOPE, as_nobody, run};
 
 const NEEDS: &[Need] = &[Need::Ebpf];
 
@@ -220,14 +220,7 @@ fn no_permission() {
     let binary = public.join("spawnscope");
     fs::copy(SPAWNSCOPE, &binary).expect("a copy that anybody can run");
 
-    let mut command = Command::new("setpriv");
-    command.args([
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-        "--bounding-set=-all",
-        "--inh-caps=-all",
-    ]);
+    let mut command = as_nobody();
     command
         .arg(&binary)
         .args(["record", "-o"])

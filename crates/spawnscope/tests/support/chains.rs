@@ -1,10 +1,14 @@
 //! Where in scripts the launches of a recording were asked for, as text that a test can spell out.
 
+use std::fs;
 use std::path::Path;
 
 use spawnscope::analyze::callers::Frame;
 use spawnscope::analyze::tree::Forest;
 use spawnscope::record::reader::RecordingFile;
+
+use super::run::Record;
+use super::workloads::path;
 
 /// Of each launch of a recording, in their order: its last argument (of a fork that executes nothing its label, such as `(bash)`)
 /// and its chain from the innermost frame outwards, such as `main.sh:5 f < main.sh:7`. Of a file the base name is given;
@@ -33,6 +37,24 @@ pub fn chain_of<'a>(asked: &'a [(String, String)], label: &str) -> &'a str {
     let found: Vec<_> = asked.iter().filter(|(name, _)| name == label).collect();
     assert_eq!(found.len(), 1, "one launch of {label} in {asked:#?}");
     &found[0].1
+}
+
+/// Records a shell's script, in which `@t` is a small program, and holds the chains of the launches with these labels against
+/// what they must be. `others` are files that it may read.
+#[track_caller]
+pub fn expect(shell: &str, script: &str, others: &[(&str, &str)], truth: &[(&str, &str)]) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let tiny = path("tiny").display().to_string();
+    for (name, text) in others.iter().chain(&[("main.sh", script)]) {
+        fs::write(directory.path().join(name), text.replace("@t", &tiny)).expect("a script");
+    }
+    let record = Record::new();
+    let main = directory.path().join("main.sh");
+    record.run([shell.as_ref(), main.as_os_str()]).expect_code(0);
+    let asked = asked(&record.file());
+    for (label, chain) in truth {
+        assert_eq!(chain_of(&asked, label), *chain, "of {label}");
+    }
 }
 
 fn place(frame: &Frame<'_>) -> String {

@@ -17,6 +17,14 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// The binary under test.
 pub const SPAWNSCOPE: &str = env!("CARGO_BIN_EXE_spawnscope");
 
+/// A command without privileges; the program that it runs is its first argument.
+pub fn as_nobody() -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.args(["--bounding-set=-all", "--inh-caps=-all"]);
+    command
+}
+
 /// What a finished program left.
 pub struct Finished {
     pub status: ExitStatus,

@@ -2,6 +2,7 @@
 
 use super::Ground;
 use crate::analyze::launch::base_name;
+use crate::analyze::whatif::changes::is_shell;
 
 /// What runs a program, as far as its name tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,6 @@ const NAMES: [(&str, Runtime); 6] = [
     ("java", Runtime::Java),
     ("node", Runtime::Node),
 ];
-const SHELLS: [&str; 9] = ["sh", "dash", "bash", "ash", "ksh", "mksh", "zsh", "busybox", "rbash"];
 
 impl Runtime {
     /// What runs the parent of a launch, at the time it made that.
@@ -40,12 +40,12 @@ impl Runtime {
     }
 
     fn named(name: &[u8]) -> Runtime {
+        if is_shell(name) {
+            return Runtime::Shell;
+        }
         let Ok(name) = std::str::from_utf8(name) else {
             return Runtime::Native;
         };
-        if SHELLS.contains(&name) {
-            return Runtime::Shell;
-        }
         let known = NAMES.iter().find(|(begin, _)| is_version_of(name, begin));
         known.map_or(Runtime::Native, |(_, runtime)| *runtime)
     }

@@ -36,8 +36,6 @@ pub struct Place {
     pub(super) has_namesake: bool,
 }
 
-/// What Python calls the code outside of all functions.
-const PYTHON_TOP_LEVEL: &[u8] = b"<module>";
 /// Beginnings of the names of libraries that launch for others: the C library, the loader, Python's own.
 const RUNTIME_LIBRARIES: [&[u8]; 9] = [
     b"libc.so",
@@ -87,13 +85,12 @@ impl Place {
     }
 
     fn of_frame(frame: &Frame<'_>, program: &[u8], detail: Detail) -> Place {
-        let function = frame.function.filter(|function| *function != PYTHON_TOP_LEVEL);
-        let has_name = function.is_some() || frame.file.is_some();
+        let has_name = frame.function.is_some() || frame.file.is_some();
         Place {
             language: frame.language,
             file: frame.file.map(<[u8]>::to_vec),
             line: frame.line.filter(|_| detail == Detail::Line),
-            function: function.map(<[u8]>::to_vec),
+            function: frame.function.map(<[u8]>::to_vec),
             module: frame.module.map(<[u8]>::to_vec),
             address: frame.address.filter(|_| !has_name),
             program: (frame.language.is_script() && frame.file.is_none()).then(|| program.to_vec()),

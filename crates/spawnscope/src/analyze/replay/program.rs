@@ -17,8 +17,8 @@ pub enum Step {
     Record(Nanos, Place),
     /// Could use a CPU, while so much of CPUs that recorded threads left free passes it by.
     Lose(Nanos, Place),
-    /// Waits until somebody has signalled this.
-    Wait(Token, Place),
+    /// Waits until somebody has signalled this, which took so long.
+    Wait(Token, Place, Nanos),
     /// Waits so long for something outside.
     Sleep(Nanos, Place, Away),
     /// Lets the thread that waits for this go on.

@@ -212,7 +212,7 @@ impl<'p, W: Watch> Play<'p, W> {
             Step::Run(_, place)
             | Step::Record(_, place)
             | Step::Lose(_, place)
-            | Step::Wait(_, place)
+            | Step::Wait(_, place, _)
             | Step::Sleep(_, place, _) => Some(*place),
             Step::Wake(_) | Step::Spawn(_) => None,
         }
@@ -303,7 +303,7 @@ impl<'p, W: Watch> Play<'p, W> {
                 }
                 true
             }
-            Step::Wait(token, _) => {
+            Step::Wait(token, ..) => {
                 let signal = &mut self.signals[token as usize];
                 if *signal == Signal::Given {
                     self.skip_loss(thread);

@@ -192,7 +192,7 @@ impl Writer<'_> {
         let since = self.places.at(slice.off);
         match (slice.reason, token) {
             (LeftCpu::Created | LeftCpu::Preempted | LeftCpu::Ended, _) => {}
-            (_, Some(token)) => self.steps.push(Step::Wait(token, since)),
+            (_, Some(token)) => self.steps.push(Step::Wait(token, since, span_of(slice))),
             (_, None) => self.sleep(slice),
         }
         if let Some((from, to)) = runnable(slice) {
@@ -205,10 +205,15 @@ impl Writer<'_> {
 
     /// A sleep stands where it ends: in one that a child's end falls into, it is the reaping that is late.
     fn sleep(&mut self, slice: &SliceRow) {
-        let span = slice.wake_span.or(slice.off_span).unwrap_or_default();
+        let span = span_of(slice);
         let place = self.places.at(Nanos((slice.off.0 + span.0).saturating_sub(1)));
         self.steps.push(Step::Sleep(span, place, away(slice)));
     }
+}
+
+/// How long a thread was unable to run after a slice.
+fn span_of(slice: &SliceRow) -> Nanos {
+    slice.wake_span.or(slice.off_span).unwrap_or_default()
 }
 
 fn away(slice: &SliceRow) -> Away {

@@ -1,15 +1,16 @@
 //! Rewrites programs by edits: what is gone is left out, what gets shorter is scaled, and new waits come in.
 
 use super::edits::Edits;
+use super::refill::Cold;
 use crate::analyze::phases::Phase;
 use crate::analyze::replay::place::{Doing, Place};
 use crate::analyze::replay::program::{Away, Programs, Step, Token};
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 
-/// The programs as they are with all edits.
+/// The programs as they are with all edits, and the nanoseconds by which all that they do may be off together.
 #[must_use]
-pub(super) fn apply(programs: &Programs, edits: &Edits) -> Programs {
+pub(super) fn apply(programs: &Programs, edits: &Edits) -> (Programs, f64) {
     let mut edited = Programs {
         steps: Vec::with_capacity(programs.steps.len()),
         launch_of: programs.launch_of.clone(),
@@ -24,12 +25,13 @@ pub(super) fn apply(programs: &Programs, edits: &Edits) -> Programs {
         news: vec![None; 2 * edits.waited_for.len()],
         count: 0,
         launch_of: &programs.launch_of,
+        cold: Cold::new(edits.refill),
     };
     for (thread, steps) in (0..).zip(&programs.steps) {
         edited.steps.push(rewriter.rewrite(thread, steps));
     }
     edited.given.resize(edited.given.len() + rewriter.count as usize, false);
-    edited
+    (edited, edits.uncertain + rewriter.cold.uncertain())
 }
 
 /// Nobody has to wait for what is gone.
@@ -53,6 +55,8 @@ struct Rewriter<'e> {
     news: Vec<Option<Token>>,
     count: Token,
     launch_of: &'e [u32],
+    /// The thread's work behind pauses that are left out.
+    cold: Cold,
 }
 
 impl Rewriter<'_> {
@@ -65,19 +69,20 @@ impl Rewriter<'_> {
         let mut awaited = is_first && self.edits.waited_for[launch as usize];
         let mut written = Vec::with_capacity(steps.len());
         let mut late = None;
-        let mut is_awake = false;
+        let mut stays_awake = false;
+        self.cold.end();
         for step in steps {
             // Who did not sleep loses nothing on waking up.
-            let is_needless = is_awake && matches!(step, Step::Lose(..));
-            is_awake = self.edits.no_scan && matches!(step, Step::Sleep(_, _, Away::Scanner));
-            if is_needless {
+            if std::mem::take(&mut stays_awake) && matches!(step, Step::Lose(..)) {
                 continue;
             }
             if awaited && is_behind_exec(step, launch) {
                 awaited = false;
                 written.push(Step::Wake(self.exec_token(launch)));
             }
+            let before = written.len();
             self.rewrite_step(*step, &mut late, &mut written);
+            stays_awake = matches!(step, Step::Sleep(..) | Step::Wait(..)) && written.len() == before;
         }
         if awaited {
             written.push(Step::Wake(self.exec_token(launch)));
@@ -94,22 +99,30 @@ impl Rewriter<'_> {
             (span.0 > 0).then_some(span)
         };
         match step {
-            Step::Run(span, place) => written.extend(scaled(span, place).map(|span| Step::Run(span, place))),
+            Step::Run(span, place) => {
+                let span = self.cold.warm(span);
+                written.extend(scaled(span, place).map(|span| Step::Run(span, place)));
+            }
             Step::Record(span, place) => written.extend(scaled(span, place).map(|span| Step::Record(span, place))),
             Step::Lose(span, place) => written.extend(scaled(span, place).map(|span| Step::Lose(span, place))),
             Step::Sleep(_, place, Away::Timer) if self.is_late_reaping(place) => {
                 // The first one ends with the child, the others are not needed.
                 if late.replace(place.launch) != Some(place.launch) {
-                    written.push(Step::Wait(self.end_token(place.launch), place));
+                    written.push(Step::Wait(self.end_token(place.launch), place, Nanos(0)));
                 }
             }
-            Step::Sleep(_, _, Away::Scanner) if self.edits.no_scan => {}
+            Step::Sleep(span, _, Away::Scanner) if self.edits.no_scan => self.cold.pause(span),
+            Step::Wait(_, place, span) if self.edits.is_removed(place.launch) => self.cold.pause(span),
             Step::Sleep(span, place, away) => {
+                self.cold.end();
                 written.extend(scaled(span, place).map(|span| Step::Sleep(span, place, away)));
             }
-            Step::Wait(_, place) if self.edits.is_removed(place.launch) => {}
             Step::Spawn(child) => self.spawn(child, written),
-            Step::Wait(..) | Step::Wake(_) => written.push(step),
+            Step::Wait(..) => {
+                self.cold.end();
+                written.push(step);
+            }
+            Step::Wake(_) => written.push(step),
         }
     }
 
@@ -121,7 +134,7 @@ impl Rewriter<'_> {
         written.push(Step::Spawn(child));
         if child == launch && self.edits.waited_for[launch as usize] {
             let stage = crate::analyze::replay::place::Stage::new(Phase::Create, 0);
-            written.push(Step::Wait(self.exec_token(launch), Place { launch, stage }));
+            written.push(Step::Wait(self.exec_token(launch), Place { launch, stage }, Nanos(0)));
         }
     }
 
@@ -151,7 +164,7 @@ fn is_behind_exec(step: &Step, launch: u32) -> bool {
         Step::Run(_, place)
         | Step::Record(_, place)
         | Step::Lose(_, place)
-        | Step::Wait(_, place)
+        | Step::Wait(_, place, _)
         | Step::Sleep(_, place, _) => *place,
         Step::Wake(_) | Step::Spawn(_) => return false,
     };

@@ -1,11 +1,12 @@
 //! What creating a process costs on the recorded machine, apart from the parent's memory: measured when the recording was
 //! made, or else the least that the recording itself holds.
 
+use super::refill::Refill;
 use crate::analyze::Origin;
 use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Forest;
-use crate::event::{Calibration, Constant, Mechanism, Nanos};
+use crate::event::{CALIBRATION_PAUSE, Calibration, Constant, Mechanism, Nanos};
 use crate::record::reader::Recording;
 use crate::statistics::median;
 
@@ -24,6 +25,8 @@ pub struct Constants {
     pub exec: Option<f64>,
     /// What a program's C library takes at its start to ask the CPU what it is.
     pub identify: Option<f64>,
+    /// What is fetched again after a pause; nothing where that is unknown.
+    pub refill: Refill,
     /// Half the spread of the costs of creation, as a share of them.
     pub spread: f64,
     /// The same of `free_per_copy`.
@@ -65,6 +68,10 @@ impl Constants {
             ),
             page_free: nanos(Constant::PageFree),
             exec: observed.exec,
+            refill: nanos(Constant::ForkExit)
+                .zip(nanos(Constant::ColdForkExit))
+                .map(|(warm, cold)| Refill::measured(warm, cold, CALIBRATION_PAUSE))
+                .unwrap_or_default(),
             identify: nanos(Constant::Cpuid).map(|cpuid| IDENTIFICATIONS * cpuid),
             free_per_copy: ratio
                 .map(|(free, copy)| (free / copy).clamp(FREE_PER_COPY[0], FREE_PER_COPY[1]))
@@ -94,6 +101,7 @@ impl Constants {
             page_free: None,
             exec: exec_of_small(forest),
             identify: None,
+            refill: Refill::default(),
             spread: UNMEASURED_SPREAD,
             free_spread: UNMEASURED_SPREAD,
         }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::refill::Refill;
 use crate::analyze::launch::Launch;
 use crate::analyze::phases::{Phase, Piece, pieces};
 use crate::analyze::replay::place::{Doing, Place, Stage};
@@ -26,6 +27,8 @@ pub struct Edits {
     pub(super) reaped_at_once: Vec<bool>,
     /// No exec or open waits for a permission scanner.
     pub no_scan: bool,
+    /// What work does not have to fetch when the pause before it is left out.
+    pub(super) refill: Refill,
     /// Nanoseconds by which what remains of all launches may be off, since it was not seen but measured apart or assumed.
     pub(super) uncertain: f64,
     /// CPUs, when there are to be more or fewer.
@@ -49,6 +52,7 @@ impl Edits {
             waited_for: vec![false; count],
             reaped_at_once: vec![false; count],
             no_scan: false,
+            refill: Refill::default(),
             uncertain: 0.0,
             cpus: None,
             changed: vec![false; count],

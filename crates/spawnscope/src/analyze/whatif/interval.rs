@@ -1,8 +1,6 @@
 //! How far a predicted wall may be off: what the launches' own spread, the machine's constants, the model's and the replay's
 //! error make of it.
 
-use crate::event::Nanos;
-
 /// Standard deviations of a normal distribution between which 95 % of it lie.
 const DEVIATIONS: f64 = 1.96;
 /// Relative spread of one launch's saving where too few launches tell it.
@@ -17,22 +15,24 @@ const MODEL_ERROR: f64 = 0.05;
 /// What of recording's cost is not known, and the drift of a machine from one run to the next, as a share of the predicted wall.
 const DRIFT: f64 = 0.05;
 
-/// An interval about `predicted` that holds the wall with a probability of 95 %, as far as the model is right. The standard error of
-/// the summed savings is what a bootstrap over the changed launches tends to.
-pub(super) fn interval(
-    predicted: f64,
-    saved: f64,
-    savings: &[f64],
-    constants: f64,
-    replay_error: f64,
-) -> (Nanos, Nanos) {
+/// How far, to either side, 95 % of what comes true lies from what was predicted, in nanoseconds, as far as the model is right.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Margins {
+    /// Of the saving.
+    pub(super) saving: f64,
+    /// Of the wall, which drifts from one run to the next whatever is saved.
+    pub(super) wall: f64,
+}
+
+/// The margins of a prediction. The standard error of the summed savings is what a bootstrap over the changed launches tends to.
+pub(super) fn margins(predicted: f64, saved: f64, savings: &[f64], constants: f64, replay_error: f64) -> Margins {
     let spread = relative_error(savings).hypot(constants);
     let of_saving = (DEVIATIONS * spread).hypot(MODEL_ERROR) * saved.abs();
-    let half = of_saving.hypot(drift(saved, predicted)) + replay_error.abs() * predicted;
-    (
-        Nanos((predicted - half).max(0.0) as u64),
-        Nanos((predicted + half) as u64),
-    )
+    let of_replay = replay_error.abs() * predicted;
+    Margins {
+        saving: of_saving + of_replay,
+        wall: of_saving.hypot(drift(saved, predicted)) + of_replay,
+    }
 }
 
 /// None where nothing changes, as the measured wall is no prediction.

@@ -7,6 +7,7 @@ pub mod constants;
 pub mod edits;
 mod interval;
 pub mod outlook;
+pub mod refill;
 
 use super::critical_path::CriticalPath;
 use super::replay::{Replay, critical_path_of, simulate};
@@ -56,6 +57,8 @@ pub struct Prediction {
     pub low: Nanos,
     /// and this.
     pub high: Nanos,
+    /// What is saved is likely to differ from what is predicted by no more than this; less than the wall, which drifts besides.
+    pub saving_margin: Nanos,
     /// By how much the unchanged replay missed the measured wall, as a share of it.
     pub replay_error: f64,
     /// For each change the launches that it holds for, by index.
@@ -66,7 +69,9 @@ impl Prediction {
     /// What is saved: the expected, the least and the most, each zero at least.
     #[must_use]
     pub fn saving(&self) -> [Nanos; 3] {
-        [self.predicted, self.high, self.low].map(|wall| self.unrecorded.since(wall))
+        let expected = self.unrecorded.since(self.predicted);
+        let most = Nanos((expected.0 + self.saving_margin.0).min(self.unrecorded.0));
+        [expected, expected.since(self.saving_margin), most]
     }
 }
 
@@ -75,7 +80,7 @@ impl WhatIf<'_, '_> {
     #[must_use]
     pub fn predict(&self, fixes: &[Fix]) -> Prediction {
         let (edits, changed) = self.edits(fixes);
-        let programs = apply::apply(&self.replay.programs, &edits);
+        let (programs, uncertain) = apply::apply(&self.replay.programs, &edits);
         let cpus = edits.cpus.unwrap_or(self.replay.cpus);
         // Whoever runs the command with the changes does not record it.
         let played = simulate::simulate(&programs, &Machine::with_cpus(cpus).unrecorded());
@@ -84,15 +89,16 @@ impl WhatIf<'_, '_> {
         let (predicted, wall) = (measured * played.0 as f64, measured * self.replay.unrecorded.0 as f64);
         let error = self.replay.error();
         let savings = edits.savings(self.forest);
-        let constants = edits.uncertain / savings.iter().sum::<f64>().max(1.0);
+        let constants = uncertain / savings.iter().sum::<f64>().max(1.0);
         let spread = constants.hypot(edits.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
-        let (low, high) = interval::interval(predicted, wall - predicted, &savings, spread, error);
+        let margins = interval::margins(predicted, wall - predicted, &savings, spread, error);
         Prediction {
             wall: self.replay.measured,
             unrecorded: Nanos(wall.round() as u64),
             predicted: Nanos(predicted.round() as u64),
-            low,
-            high,
+            low: Nanos((predicted - margins.wall).max(0.0) as u64),
+            high: Nanos((predicted + margins.wall) as u64),
+            saving_margin: Nanos(margins.saving as u64),
             replay_error: error,
             changed,
         }
@@ -102,7 +108,7 @@ impl WhatIf<'_, '_> {
     #[must_use]
     pub fn critical_path(&self, fixes: &[Fix]) -> CriticalPath {
         let (edits, _) = self.edits(fixes);
-        let programs = apply::apply(&self.replay.programs, &edits);
+        let (programs, _) = apply::apply(&self.replay.programs, &edits);
         let cpus = edits.cpus.unwrap_or(self.replay.cpus);
         let machine = Machine::with_cpus(cpus).unrecorded();
         critical_path_of(&programs, &machine, self.forest.launches.len())
@@ -115,6 +121,7 @@ impl WhatIf<'_, '_> {
             constants: self.constants,
         };
         let mut edits = Edits::none(self.forest);
+        edits.refill = self.constants.refill;
         let edit = |fix: &Fix| fix.change.edit(context, &fix.launches, &mut edits);
         let changed = fixes.iter().map(edit).collect();
         (edits, changed)

@@ -16,6 +16,8 @@ pub(super) struct Board {
     pub(super) born: AtomicU64,
     /// Forks of the small process.
     pub(super) small: Series,
+    /// The same after pauses.
+    pub(super) cold: Series,
     /// The same with CLONE_VM and CLONE_VFORK.
     pub(super) vfork: Series,
     /// Forks of the process with much memory.

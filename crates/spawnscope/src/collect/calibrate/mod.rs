@@ -19,9 +19,9 @@ use super::pidfd;
 use crate::event::{Calibration, Constant, Pid};
 
 /// No round is begun later than this after the first.
-const LAST_ROUND: Duration = Duration::from_millis(50);
+const LAST_ROUND: Duration = Duration::from_millis(80);
 /// How long the measuring process may live. Longer than a round beyond `LAST_ROUND`, where nothing gets in its way.
-const LIFETIME: Duration = Duration::from_millis(55);
+const LIFETIME: Duration = Duration::from_millis(85);
 /// Quartiles of fewer rounds say nothing.
 const FEWEST_ROUNDS: usize = 5;
 
@@ -98,6 +98,7 @@ fn constants(board: &Board) -> Vec<Calibration> {
     let found = [
         constant(Constant::ForkCreate, &small, |life| life.created as f64),
         constant(Constant::ForkExit, &small, |life| life.reaped as f64),
+        constant(Constant::ColdForkExit, &board.cold.lives(), |life| life.reaped as f64),
         constant(Constant::VforkCreate, &vfork, |life| life.created as f64),
         constant(Constant::VforkExit, &vfork, |life| life.reaped as f64),
         per_mebibyte(Constant::PageCopy, &small, &large, |life| life.created as f64),

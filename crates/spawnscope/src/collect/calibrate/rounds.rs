@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::board::{Board, Life, MOST_ROUNDS};
 use crate::collect::now;
+use crate::event::CALIBRATION_PAUSE;
 
 /// Memory of the large process, on top of the small one's. More takes long to fill: 0.25 ms for each MiB, and several times
 /// that on a busy machine.
@@ -67,6 +68,11 @@ fn measure(board: &Board, is_time_left: impl Fn() -> bool) -> Option<()> {
     many_pages.fill();
     for _ in rounds(ENOUGH_ROUNDS) {
         board.large.add(bench.life(0)?);
+    }
+    many_pages.advise(libc::MADV_DONTFORK)?;
+    for _ in rounds(ENOUGH_ROUNDS) {
+        pause();
+        board.cold.add(bench.life(0)?);
     }
     Some(())
 }
@@ -162,6 +168,16 @@ fn identify() {
     for cache in 0..IDENTIFICATIONS {
         std::hint::black_box(std::arch::x86_64::__cpuid_count(CACHES, cache % 4));
     }
+}
+
+/// Leaves the CPU for as long as it takes to lose its caches.
+fn pause() {
+    let time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: CALIBRATION_PAUSE.0 as libc::c_long,
+    };
+    // SAFETY: reads the time only; no signal is caught here that could end it early.
+    unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
 }
 
 fn timed(work: impl FnOnce()) -> Life {

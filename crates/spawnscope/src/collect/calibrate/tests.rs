@@ -12,6 +12,7 @@ fn board(rounds: u64) -> SharedBoard {
     for scale in (1..=rounds).map(|number| 1 + number * 2 % rounds) {
         let life = |created, reaped| Life { created, reaped };
         board.small.add(life(100 * scale, 200 * scale));
+        board.cold.add(life(0, 350 * scale));
         board.vfork.add(life(20 * scale, 30 * scale));
         board.large.add(life(300 + 100 * mebibytes, 600 + 150 * mebibytes));
         board.faults.add(life(0, 1_000 * scale * u64::from(rounds::FAULTS)));
@@ -32,6 +33,7 @@ fn constants_are_medians_between_their_quartiles() {
     let expected = [
         (Constant::ForkCreate, 200.0, 300.0, 400.0),
         (Constant::ForkExit, 400.0, 600.0, 800.0),
+        (Constant::ColdForkExit, 700.0, 1_050.0, 1_400.0),
         (Constant::VforkCreate, 40.0, 60.0, 80.0),
         (Constant::VforkExit, 60.0, 90.0, 120.0),
         (Constant::PageCopy, 100.0, 100.0, 100.0),

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::ops::Range;
 
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, DynamicTag, FileHeader64, PF_X, PT_LOAD};
-use object::read::elf::{ElfFile, ProgramHeader as _, Sym as _};
+use object::read::elf::{ElfFile, ElfSymbol, ProgramHeader as _, Sym as _};
 use object::{
     Endianness, Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, ObjectSymbolTable as _,
     ReadCache, RelocationTarget,
@@ -18,6 +18,8 @@ pub(super) struct Symbol {
     pub(super) bytes: u64,
 }
 
+type DynamicSymbol<'data, 'file> = ElfSymbol<'data, 'file, FileHeader64<Endianness>, &'data ReadCache<&'data File>>;
+
 /// A 64-bit ELF executable.
 pub(super) struct Elf<'data>(ElfFile<'data, FileHeader64<Endianness>, &'data ReadCache<&'data File>>);
 
@@ -29,13 +31,10 @@ impl<'data> Elf<'data> {
 
     /// Those of these symbols that it exports.
     pub(super) fn exports(&self, wanted: &[&'static str]) -> HashMap<&'static str, Symbol> {
-        let endian = self.0.endian();
-        // All names at once: asked for one by one, each would be read from the file on its own, of which bash has thousands.
-        let names = self.0.section_by_name(".dynstr").and_then(|names| names.data().ok());
+        let names = self.names();
         let exported = self.0.dynamic_symbols().filter(|symbol| symbol.is_definition());
         let found = exported.filter_map(|symbol| {
-            let from = names?.get(symbol.elf_symbol().st_name(endian) as usize..)?;
-            let name = from.split(|byte| *byte == 0).next()?;
+            let name = self.name_among(names, &symbol)?;
             let name = wanted.iter().find(|wanted| wanted.as_bytes() == name)?;
             let place = Symbol {
                 address: symbol.address(),
@@ -44,6 +43,18 @@ impl<'data> Elf<'data> {
             Some((*name, place))
         });
         found.collect()
+    }
+
+    /// The names of all symbols at once: asked for one by one, each would be read from the file on its own, of which bash has
+    /// thousands.
+    fn names(&self) -> &'data [u8] {
+        let section = self.0.section_by_name(".dynstr");
+        section.and_then(|names| names.data().ok()).unwrap_or_default()
+    }
+
+    fn name_among(&self, names: &'data [u8], symbol: &DynamicSymbol<'data, '_>) -> Option<&'data [u8]> {
+        let from = names.get(symbol.elf_symbol().st_name(self.0.endian()) as usize..)?;
+        from.split(|byte| *byte == 0).next()
     }
 
     /// Where its first executable segment begins: in a process, the kernel keeps where that is.
@@ -57,12 +68,12 @@ impl<'data> Elf<'data> {
 
     /// The slot that its loader fills with the address of a function of a library.
     pub(super) fn slot_of(&self, function: &str) -> Option<u64> {
-        let symbols = self.0.dynamic_symbol_table()?;
+        let (symbols, names) = (self.0.dynamic_symbol_table()?, self.names());
         self.0.dynamic_relocations()?.find_map(|(slot, relocation)| {
             let RelocationTarget::Symbol(index) = relocation.target() else {
                 return None;
             };
-            let name = symbols.symbol_by_index(index).ok()?.name_bytes().ok()?;
+            let name = self.name_among(names, &symbols.symbol_by_index(index).ok()?)?;
             (name == function.as_bytes()).then_some(slot)
         })
     }

@@ -119,7 +119,7 @@ fn seen(instant: u64) -> Option<Nanos> {
     (instant != 0).then_some(Nanos(instant))
 }
 
-fn pid(number: u32) -> Pid {
+pub(super) fn pid(number: u32) -> Pid {
     Pid(i32::try_from(number).unwrap_or(0))
 }
 

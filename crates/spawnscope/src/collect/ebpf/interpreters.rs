@@ -8,8 +8,9 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use zerocopy::{Immutable, IntoBytes};
 
 use super::wire::*;
-use super::{failed, kernel_device, map};
+use super::{failed, map};
 use crate::collect::callers::{self, Layout};
+use crate::collect::inode::{self, kernel_device};
 use crate::collect::{CollectError, Settings};
 use crate::event::Pid;
 
@@ -93,11 +94,10 @@ impl Interpreters {
     }
 }
 
-/// The file that a process executes, if it is still the one that was met. Where a file system gives `stat` devices of its
-/// own making (overlay, btrfs), the inode alone must do.
+/// The file that a process executes, if it is still the one that was met.
 fn open_executable(pid: Pid, met: &WireExecutable) -> Option<File> {
     let file = File::open(format!("/proc/{}/exe", pid.0)).ok()?;
-    (file.metadata().ok()?.ino() == met.inode).then_some(file)
+    inode::is(&file, met.inode, met.device)?.then_some(file)
 }
 
 fn open(object: &Object, name: &str) -> Result<MapHandle, CollectError> {

@@ -5,6 +5,7 @@
 mod decode;
 mod interpreters;
 mod load;
+mod seeds;
 mod stacks;
 mod symbols;
 pub(super) mod wire;
@@ -16,18 +17,15 @@ use std::rc::Rc;
 use std::thread;
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::IntoBytes;
 
 use self::decode::Chains;
 use self::interpreters::Interpreters;
 use self::load::Loaded;
 use self::wire::*;
 use super::stacks::Unwinder;
-use super::{CollectError, Collector, Follow, Settings, now, pidfd};
-use crate::event::{Event, EventKind, LaunchId, Loss, Missing, Pid, TaskId};
-
-/// The number of the command or process that the collector is told to follow.
-pub const ROOT: LaunchId = LaunchId(1);
+use super::{CollectError, Collector, Follow, ROOT, Settings, inode};
+use crate::event::{Event, Loss, Missing};
 
 /// Names of the losses, by kind of record.
 const LOSSES: [(u32, &str); 17] = [
@@ -53,6 +51,7 @@ const LOSSES: [(u32, &str); 17] = [
 /// Follows processes through BPF programs.
 pub struct EbpfCollector {
     missing: Vec<Missing>,
+    follow: Follow,
     links: Vec<Link>,
     ring: RingBuffer<'static>,
     drained: Rc<RefCell<Drained>>,
@@ -109,7 +108,7 @@ impl EbpfCollector {
         })?;
         let unwinder = unwinder.map(|unwinder| Rc::new(RefCell::new(unwinder)));
         let ring = ring_buffer(&object, &drained, unwinder.as_ref())?;
-        seed(&object, follow, &drained)?;
+        drained.borrow_mut().events.extend(seeds::plant(&object, follow)?);
         let mut links = Vec::new();
         for program in object.progs_mut().filter(|program| program.autoload()) {
             links.push(
@@ -126,6 +125,7 @@ impl EbpfCollector {
         set_recording(&recording, true)?;
         Ok(EbpfCollector {
             missing,
+            follow,
             links,
             ring,
             drained,
@@ -216,6 +216,10 @@ impl Collector for EbpfCollector {
             .is_none_or(|shared| shared.terminal_used != 0)
     }
 
+    fn as_followed(&self, act: &mut dyn FnMut()) -> Result<(), CollectError> {
+        seeds::as_followed(&self.object, self.follow, act)
+    }
+
     fn detach(&mut self) {
         // Should it fail, detaching does the same less neatly.
         let _ = set_recording(&self.recording, false);
@@ -276,7 +280,7 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         pid_namespace: namespace("/proc/self/ns/pid")?,
         follow_all: u32::from(matches!(follow, Follow::System(_))),
         follow_old_threads: u32::from(matches!(follow, Follow::Process(_))),
-        terminal: settings.terminal.map_or(0, kernel_device),
+        terminal: settings.terminal.map_or(0, inode::kernel_device),
         stacks: u32::from(settings.stacks),
         tell_mappings: u32::from(load::may_walk_mappings()),
         mount_namespace: namespace("/proc/self/ns/mnt")?,
@@ -294,11 +298,6 @@ fn namespace(file: &'static str) -> Result<u32, CollectError> {
     Ok(found.ino() as u32)
 }
 
-/// The kernel's own encoding of a device number (MKDEV: 12 bits major, 20 bits minor) from that of `stat`.
-fn kernel_device(device: u64) -> u32 {
-    libc::major(device) << 20 | libc::minor(device)
-}
-
 fn ring_buffer(
     object: &Object,
     drained: &Rc<RefCell<Drained>>,
@@ -311,6 +310,9 @@ fn ring_buffer(
     builder
         .add(&events, move |record: &[u8]| {
             let drained = &mut *drained.borrow_mut();
+            if seeds::is_of_recorder(record) {
+                return 0;
+            }
             if let Some(met) = decode::executable_met(record) {
                 drained.met.push(met);
             } else if decode::decode(record, page_bytes, &mut drained.chains, &mut drained.events).is_none() {
@@ -332,56 +334,4 @@ fn ring_buffer(
             .map_err(|error| failed("open the ring buffer", &error))?;
     }
     builder.build().map_err(|error| failed("open the ring buffer", &error))
-}
-
-/// Puts the first followed threads into the map of tasks. They are known by pidfd, so no pid can be mistaken.
-fn seed(object: &Object, follow: Follow, drained: &Rc<RefCell<Drained>>) -> Result<(), CollectError> {
-    let tasks = map(object, "tasks")?;
-    let insert = |pid: Pid, flags: u32, id: u64| -> Result<(), CollectError> {
-        let pidfd = pidfd(pid).map_err(|error| no_process(pid, &error))?;
-        let mut task = WireTask::new_zeroed();
-        (task.task, task.launch, task.flags, task.syscall, task.cache_fd) = (id, id, flags, -1, -1);
-        tasks
-            .update(&pidfd.as_raw_fd().to_ne_bytes(), task.as_bytes(), MapFlags::ANY)
-            .map_err(|error| failed("follow the first process", &error))
-    };
-    // The recorder's own threads are left out of a recording of the whole machine.
-    if let Follow::System(_) = follow {
-        insert(Pid(rustix::process::getpid().as_raw_pid()), TASK_IGNORED, 0)?;
-    }
-    match follow {
-        Follow::Command(pid) | Follow::System(Some(pid)) => insert(pid, 0, ROOT.0),
-        Follow::System(None) => Ok(()),
-        Follow::Process(pid) => {
-            insert(pid, 0, ROOT.0)?;
-            let name = std::fs::read(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
-            let kind = EventKind::Adopted {
-                pid,
-                name: name.trim_ascii_end().to_vec(),
-            };
-            drained.borrow_mut().events.push(Event {
-                at: now(),
-                launch: ROOT,
-                task: TaskId(ROOT.0),
-                kind,
-            });
-            Ok(())
-        }
-    }
-}
-
-fn no_process(pid: Pid, error: &std::io::Error) -> CollectError {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
-    let of_process = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Tgid:"))
-        .map(str::trim);
-    let reason = match of_process {
-        Some(process) if process != pid.0.to_string() => {
-            format!("it is a thread of process {process}; use -p {process}")
-        }
-        _ if error.raw_os_error() == Some(libc::ESRCH) => "there is no such process".to_owned(),
-        _ => error.to_string(),
-    };
-    CollectError::NoProcess { pid: pid.0, reason }
 }

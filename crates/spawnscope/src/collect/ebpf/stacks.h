@@ -29,12 +29,6 @@ extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struc
 extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
 extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
 
-static __always_inline __u64 stacks_wakeup_flag(void)
-{
-	return bpf_ringbuf_query(&stacks, BPF_RB_AVAIL_DATA) > settings.wakeup_bytes ? BPF_RB_FORCE_WAKEUP
-										     : BPF_RB_NO_WAKEUP;
-}
-
 static __always_inline bool sees_other_files(struct task_struct *p)
 {
 	return BPF_CORE_READ(p, nsproxy, mnt_ns, ns.inum) != settings.mount_namespace;
@@ -75,7 +69,7 @@ __noinline int tell_mapping(void)
 		return 0;
 	mapping->path_bytes = used;
 	mapping->complete = scratch->walk.complete;
-	if (!bpf_ringbuf_output(&stacks, mapping, sizeof(*mapping) + used, stacks_wakeup_flag()))
+	if (!bpf_ringbuf_output(&stacks, mapping, sizeof(*mapping) + used, wakeup_flag_of(&stacks)))
 		return 1;
 	count_lost(KIND_MAPPING);
 	return 0;
@@ -208,7 +202,7 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 	barrier_var(bytes);
 	if (bytes > STACK_BYTES)
 		return;
-	__u64 flag = is_urgent ? BPF_RB_FORCE_WAKEUP : stacks_wakeup_flag();
+	__u64 flag = is_urgent ? BPF_RB_FORCE_WAKEUP : wakeup_flag_of(&stacks);
 	if (bpf_ringbuf_output(&stacks, scratch, sizeof(*stack) + bytes, flag))
 		count_lost(KIND_STACK);
 }

@@ -2,10 +2,10 @@
 
 use zerocopy::FromBytes;
 
-use super::decode::path_of_components;
+use super::decode::{path_of_components, pid};
 use super::wire::{KIND_MAPPING, KIND_STACK, WireHeader, WireMapping, WireRegisters, WireStack};
 use crate::collect::stacks::{CopiedStack, FileId, ImageId, MappedFile, Mapping, Registers, Told};
-use crate::event::{LaunchId, Nanos, Pid, TaskId};
+use crate::event::{LaunchId, Nanos, TaskId};
 
 /// Turns a record into what it tells. `None`: not a record of this format.
 pub(super) fn decode(bytes: &[u8]) -> Option<Told> {
@@ -65,8 +65,4 @@ fn registers(wire: &WireRegisters) -> Registers {
         wire.r12, wire.r13, wire.r14, wire.r15, wire.ip,
     ];
     Registers(in_order.map(Some))
-}
-
-fn pid(number: u32) -> Pid {
-    Pid(i32::try_from(number).unwrap_or(0))
 }

@@ -84,10 +84,14 @@ static __always_inline void count_lost(__u32 kind)
 
 /* The reader looks every few milliseconds; it is woken only when the buffer fills faster than that, since a wake-up
  * for each record would cost more than the record. */
+static __always_inline __u64 wakeup_flag_of(void *ring)
+{
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > settings.wakeup_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
 static __always_inline __u64 wakeup_flag(void)
 {
-	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > settings.wakeup_bytes ? BPF_RB_FORCE_WAKEUP
-										     : BPF_RB_NO_WAKEUP;
+	return wakeup_flag_of(&events);
 }
 
 static __always_inline void fill_header(struct WireHeader *header, __u32 kind, __u64 at, struct WireTask *task)

@@ -9,6 +9,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::mappings::{FileId, Mapping};
+use crate::collect::inode;
 use crate::event::Pid;
 
 /// The file of a mapping, for reading: while the process lives, as the process sees it.
@@ -41,18 +42,7 @@ fn open_if(place: &Path, id: &FileId) -> Option<File> {
 fn is_meant(handle: &File, id: &FileId) -> Option<bool> {
     let found = handle.metadata().ok()?;
     let modified = found.mtime() as u64 * 1_000_000_000 + found.mtime_nsec() as u64;
-    let device = libc::major(found.dev()) << 20 | libc::minor(found.dev());
-    let is_same = found.ino() == id.inode && id.modified.is_none_or(|told| told == modified);
-    Some(found.is_file() && is_same && (device == id.device || has_devices_of_its_own(handle)?))
-}
-
-/// Overlays and btrfs show another device than that of the inode that is mapped.
-fn has_devices_of_its_own(handle: &File) -> Option<bool> {
-    let kind = nix::sys::statfs::fstatfs(handle).ok()?.filesystem_type();
-    Some(matches!(
-        kind,
-        nix::sys::statfs::OVERLAYFS_SUPER_MAGIC | nix::sys::statfs::BTRFS_SUPER_MAGIC
-    ))
+    Some(id.modified.is_none_or(|told| told == modified) && inode::is(handle, id.inode, id.device)?)
 }
 
 /// How a process's pid namespace names the process.

@@ -110,7 +110,7 @@ fn create_at(context: Context<'_, '_>, launch: u32, create: f64, edits: &mut Edi
         .map(|paid| paid.0 as f64)
         .filter(|paid| *paid > 0.0)
     {
-        let least = context.constants.exec.unwrap_or(MOST_EXEC_CPU).min(paid * LEAST_EXEC);
+        let least = usual_exec(context).min(paid * LEAST_EXEC);
         edits.scale(launch, pays, (paid - freed).max(least) / paid);
     }
 }
@@ -122,12 +122,16 @@ const MOST_FREE_PER_COPY: f64 = 1.5;
 /// What remains of an exec or an exit is not asked to be more than this share of it.
 const LEAST_EXEC: f64 = 0.5;
 
+/// The CPU time of an exec of a small process.
+fn usual_exec(context: Context<'_, '_>) -> f64 {
+    context.constants.exec.unwrap_or(MOST_EXEC_CPU).min(MOST_EXEC_CPU)
+}
+
 /// What giving back takes that took `copied` to copy. The ratio was measured with little memory, and large page tables do not
 /// fit a cache, so that an exec which used more CPU than that is believed.
 fn freed_by(launch: &Launch<'_>, copied: f64, context: Context<'_, '_>) -> f64 {
     let constants = context.constants;
     let exec = launch.cpu_phases.get(Phase::Exec).unwrap_or_default().0 as f64;
-    let usual = constants.exec.unwrap_or(MOST_EXEC_CPU).min(MOST_EXEC_CPU);
-    let seen = (exec - usual).min(copied * MOST_FREE_PER_COPY);
+    let seen = (exec - usual_exec(context)).min(copied * MOST_FREE_PER_COPY);
     seen.max(copied * constants.free_per_copy.unwrap_or_default())
 }

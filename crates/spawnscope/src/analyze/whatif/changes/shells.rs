@@ -13,6 +13,12 @@ const SHELLS: [&[u8]; 9] = [
 /// What only a shell can do; with these in a command, it is not needless.
 const OPERATORS: &[u8] = b"|&;<>()`$*?[]{}~!\n";
 
+/// Whether a program of this name is a shell.
+#[must_use]
+pub fn is_shell(name: &[u8]) -> bool {
+    SHELLS.contains(&name)
+}
+
 /// A shell that a program was started through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shell {
@@ -43,7 +49,7 @@ pub fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
 
 /// What a shell was to run: the string behind `-c`.
 fn command_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
-    if !SHELLS.contains(&base_name(exec.path)) {
+    if !is_shell(base_name(exec.path)) {
         return None;
     }
     let mut arguments = exec
@@ -103,7 +109,7 @@ pub(super) fn direct(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -
 }
 
 fn is_script(launch: &Launch<'_>) -> bool {
-    let of = |exec: &Exec<'_>| exec.interpreter.is_some() || SHELLS.contains(&base_name(exec.path));
+    let of = |exec: &Exec<'_>| exec.interpreter.is_some() || is_shell(base_name(exec.path));
     launch.execs.last().is_some_and(of)
 }
 

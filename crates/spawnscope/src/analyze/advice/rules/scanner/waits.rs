@@ -51,7 +51,7 @@ pub(super) fn of_launches(ground: &Ground<'_, '_>) -> Vec<Wait> {
 }
 
 /// What the first exec of a file waited, and what a later one did: the middle of those files that were executed more than
-/// once. A scanner that remembers its verdicts has nothing to ask the second time.
+/// once, and waited for at all. A scanner that remembers its verdicts has nothing to ask the second time.
 pub(super) fn first_and_later(ground: &Ground<'_, '_>, waits: &[Wait]) -> Option<(Nanos, Nanos)> {
     let mut by_launch: HashMap<u32, Vec<&Wait>> = HashMap::new();
     for wait in waits.iter().filter(|wait| wait.in_exec) {
@@ -77,7 +77,8 @@ pub(super) fn first_and_later(ground: &Ground<'_, '_>, waits: &[Wait]) -> Option
             .and_modify(|(_, later)| later.push(waited as f64))
             .or_insert((waited, Vec::new()));
     }
-    let repeated = || by_path.values().filter(|(_, later)| !later.is_empty());
+    let is_scanned = |(first, later): &(u64, Vec<f64>)| *first > 0 || later.iter().any(|waited| *waited > 0.0);
+    let repeated = || by_path.values().filter(|all| !all.1.is_empty() && is_scanned(all));
     let first = median(repeated().map(|(first, _)| *first as f64))?;
     let later = median(repeated().flat_map(|(_, later)| later.iter().copied()))?;
     Some((Nanos(first as u64), Nanos(later as u64)))
