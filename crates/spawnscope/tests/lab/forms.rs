@@ -47,7 +47,9 @@ fn list() {
 }
 
 fn json_contract() {
-    let report = report(&bench(&["--json", "shell", "growth", "--max", "2M"]));
+    let finished = bench(&["--json", "shell", "growth", "--max", "2M"]);
+    assert_eq!(finished.errors(), "", "no progress off a terminal");
+    let report = report(&finished);
     assert_eq!(report["schema_version"], 1);
     assert_eq!(
         (&report["quick"], &report["interrupted"]),

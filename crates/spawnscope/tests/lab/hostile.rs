@@ -8,6 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use crate::bench::{BRIEF, command, notes, only_experiment, report, rows};
 use crate::support::LiveTest;
 use crate::support::needs::Need;
+use crate::support::pty::Session;
 use crate::support::run::{Running, SPAWNSCOPE, await_some, run};
 use crate::support::workloads;
 
@@ -27,6 +28,11 @@ pub fn tests() -> Vec<LiveTest> {
             scanner,
         ),
         test("ctrl_c_ends_with_what_there_is", &[], interrupted),
+        test(
+            "on_a_terminal_progress_is_shown_and_ctrl_c_ends_it",
+            &[Need::Pty],
+            on_a_terminal,
+        ),
         test(
             "without_privilege_phases_are_unknown_and_root_is_named",
             &[Need::Setpriv],
@@ -130,6 +136,19 @@ fn interrupted() {
         Some(1),
         "the second was not begun"
     );
+}
+
+fn on_a_terminal() {
+    let mut command = Command::new(SPAWNSCOPE);
+    command.args(["bench", "--seconds", "100", "shell"]);
+    let mut session = Session::start(&command);
+    session.await_output(b"1/1 shell");
+    session.await_output(b"Ctrl-C ends with what there is");
+    session.type_keys(b"\x03");
+    let (status, screen) = session.finish();
+    assert_eq!(status.code(), Some(130));
+    let screen = String::from_utf8_lossy(&screen).into_owned();
+    assert!(screen.contains("A tiny command through a shell"), "{screen}");
 }
 
 fn unprivileged() {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::plot;
 use super::values::{noise, sentence, shown, words};
 use crate::lab::outcome::{Outcome, Report, Row, Unit};
+use crate::present::text::escape;
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:960px;margin:2em auto;padding:0 1em;color:#222}\
 table{border-collapse:collapse;margin:1em 0}th,td{padding:.2em .8em;text-align:left;border-bottom:1px solid #ddd}\
@@ -82,7 +83,8 @@ fn class(unit: Unit) -> &'static str {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
+    escape(text.as_bytes())
+        .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")

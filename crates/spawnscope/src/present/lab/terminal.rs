@@ -2,11 +2,12 @@
 
 use super::values::{noise, sentence, shown, words};
 use crate::lab::experiments::Experiment;
+use crate::lab::harness::Estimate;
 use crate::lab::machine::Machine;
 use crate::lab::outcome::{Chart, Outcome, Unit};
 use crate::present::page::{Page, plain, styled};
 use crate::present::palette::{PLAIN, QUIET, TITLE, WARNING};
-use crate::present::text::{pad_left, pad_right, width};
+use crate::present::text::{escape, pad_left, pad_right, width};
 
 /// Columns of an x axis that a reader can take in.
 const MOST_ACROSS: usize = 7;
@@ -46,10 +47,10 @@ pub fn experiment(outcome: &Outcome, width: usize) -> String {
         None => down(&mut page, outcome),
     }
     for fit in &outcome.fits {
-        page.sentence(INDENT.len(), PLAIN, &sentence(fit));
+        page.sentence(INDENT.len(), PLAIN, &escape(sentence(fit).as_bytes()));
     }
     for note in &outcome.notes {
-        page.sentence(INDENT.len(), QUIET, note);
+        page.sentence(INDENT.len(), QUIET, &escape(note.as_bytes()));
     }
     page.finish()
 }
@@ -62,23 +63,14 @@ fn across(page: &mut Page, outcome: &Outcome, chart: &Chart) {
     };
     let ((x_unit, x_title), (y_unit, y_title)) = (unit_of(&chart.x), unit_of(&chart.y));
     let series = outcome.series();
-    let mut all: Vec<f64> = series
-        .iter()
-        .flat_map(|(_, points)| points.iter().map(|(x, _)| *x))
-        .collect();
-    all.sort_by(f64::total_cmp);
-    all.dedup();
-    let last = all.len().saturating_sub(1);
     let names = series.iter().map(|(name, _)| width(name)).max().unwrap_or_default();
     let fitting = page.width().saturating_sub(names + INDENT.len()) / WIDTH_ACROSS;
-    let count = all.len().min(fitting.clamp(2, MOST_ACROSS));
-    let mut chosen: Vec<f64> = (0..count).map(|at| all[at * last / (count - 1).max(1)]).collect();
-    chosen.dedup();
+    let chosen = places(&series, fitting.clamp(2, MOST_ACROSS));
     let mut noisy = false;
     let mut rows = vec![vec![format!("{y_title} by {x_title}")]];
     rows[0].extend(chosen.iter().map(|x| super::values::figure(*x, x_unit)));
     for (name, points) in &series {
-        let mut row = vec![name.clone()];
+        let mut row = vec![escape(name.as_bytes())];
         for x in &chosen {
             let point = points.iter().find(|(other, _)| other == x);
             row.push(point.map_or("-".to_owned(), |(_, estimate)| {
@@ -93,6 +85,35 @@ fn across(page: &mut Page, outcome: &Outcome, chart: &Chart) {
     if noisy {
         page.sentence(INDENT.len(), QUIET, "~ the interval of 95 % is wider than ±10 %");
     }
+}
+
+/// Which x are shown where not all fit: the first, the last, those that most series have, and as many others, spread evenly.
+fn places(series: &[(String, Vec<(f64, &Estimate)>)], most: usize) -> Vec<f64> {
+    let mut all: Vec<f64> = series
+        .iter()
+        .flat_map(|(_, points)| points.iter().map(|(x, _)| *x))
+        .collect();
+    all.sort_by(f64::total_cmp);
+    let count = |x: f64| all.iter().filter(|other| **other == x).count();
+    let highest = all.iter().map(|x| count(*x)).max().unwrap_or_default();
+    let mut distinct = all.clone();
+    distinct.dedup();
+    let ends = [distinct.first().copied(), distinct.last().copied()];
+    let (shared, others): (Vec<f64>, Vec<f64>) = distinct
+        .into_iter()
+        .partition(|x| count(*x) == highest || ends.contains(&Some(*x)));
+    let mut chosen = spread(&shared, most);
+    chosen.extend(spread(&others, most - chosen.len()));
+    chosen.sort_by(f64::total_cmp);
+    chosen
+}
+
+/// At most so many of the values; the first and, unless it is one, the last are among them.
+fn spread(values: &[f64], most: usize) -> Vec<f64> {
+    let count = values.len().min(most);
+    let last = values.len().saturating_sub(1);
+    let at = |number: usize| values[number * last / (count - 1).max(1)];
+    (0..count).map(at).collect()
 }
 
 /// A line a case: keys, the first measurement with its noise, the others.
@@ -110,7 +131,7 @@ fn down(page: &mut Page, outcome: &Outcome) {
         let mut line = Vec::new();
         for (position, column) in outcome.columns.iter().enumerate() {
             let value = row.get(&column.name);
-            line.push(shown(value, column.unit));
+            line.push(escape(shown(value, column.unit).as_bytes()));
             if Some(position) == first {
                 line.push(value.estimate().map(noise).unwrap_or_default());
             }
@@ -151,5 +172,21 @@ fn table(page: &mut Page, rows: &[Vec<String>], figures: &[bool]) {
         }
         let style = if number == 0 { TITLE } else { PLAIN };
         page.line([styled(style, line)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_shows_its_ends_and_what_most_series_have() {
+        let estimate = Estimate::of(&[1.0]).unwrap();
+        let points = |x: &[f64]| x.iter().map(|x| (*x, &estimate)).collect::<Vec<_>>();
+        let long: Vec<f64> = (0..=100).map(f64::from).collect();
+        let series = |more: &[f64]| vec![("a".to_owned(), points(&long)), ("b".to_owned(), points(more))];
+        assert_eq!(places(&series(&[30.0, 70.0]), 5), [0.0, 1.0, 30.0, 70.0, 100.0]);
+        assert_eq!(places(&series(&long), 5), [0.0, 25.0, 50.0, 75.0, 100.0]);
+        assert_eq!(places(&[("a".to_owned(), points(&[3.0]))], 5), [3.0]);
     }
 }
