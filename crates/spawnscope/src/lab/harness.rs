@@ -134,6 +134,12 @@ impl Measured {
         }
     }
 
+    /// Whether there is anything to tell.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.failure.is_none() && !self.rounds.is_empty()
+    }
+
     /// The keys in words.
     #[must_use]
     pub fn label(&self) -> String {
@@ -180,7 +186,8 @@ fn quotients(above: &[f64], below: &[f64]) -> Vec<f64> {
 /// Runs all cases in turns. `goes_on` is asked before each round and told how far things are; when it says no, what there
 /// is comes back.
 pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, goes_on: &dyn Fn(f64) -> bool) -> Vec<Measured> {
-    let mut turns: Vec<Turn<'_>> = cases.into_iter().map(|case| Turn::warmed_up(case, effort)).collect();
+    let warmed_up = |case| Turn::warmed_up(case, effort, goes_on(0.0));
+    let mut turns: Vec<Turn<'_>> = cases.into_iter().map(warmed_up).collect();
     let mut order: Vec<usize> = (0..turns.len()).collect();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let began = Instant::now();
@@ -214,10 +221,10 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Runs the case for the first time, which says how often it can be done in a turn.
-    fn warmed_up(mut case: Case<'_>, effort: Effort) -> Turn<'_> {
+    /// Runs the case for the first time, which says how often it can be done in a turn; unless all is over.
+    fn warmed_up(mut case: Case<'_>, effort: Effort, goes_on: bool) -> Turn<'_> {
         let began = Instant::now();
-        let failure = (case.run)(1).err();
+        let failure = if goes_on { (case.run)(1).err() } else { None };
         let count = effort.turn().as_secs_f64() / began.elapsed().as_secs_f64();
         Turn {
             run: case.run,
@@ -354,10 +361,12 @@ mod tests {
         let asked = Cell::new(0);
         let goes_on = |_| {
             asked.set(asked.get() + 1);
-            asked.get() <= 2
+            asked.get() <= 3
         };
         let measured = interleave(BRIEF, vec![case("cut", |_| Ok(vec![1.0]))], &goes_on);
-        assert_eq!(measured[0].rounds.len(), 2);
+        assert_eq!(measured[0].rounds.len(), 2, "asked before the warm-up, too");
+        let never = interleave(BRIEF, vec![case("none", |_| panic!("run"))], &|_| false);
+        assert!(never[0].rounds.is_empty() && !never[0].is_told());
     }
 
     #[test]

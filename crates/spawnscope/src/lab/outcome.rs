@@ -299,6 +299,9 @@ impl Outcome {
                     "ended before {FEWEST_ROUNDS} rounds: intervals are those of fewer, and hold less than 95 %"
                 ));
             }
+            if !case.is_told() {
+                continue;
+            }
             let keys = self.columns.iter().filter(|column| column.is_key);
             let keys = keys.map(|column| column.name.clone()).zip(case.keys.iter().cloned());
             let measures = self.columns.iter().filter(|column| !column.is_key).enumerate();
@@ -313,9 +316,9 @@ impl Outcome {
     pub fn compare(&mut self, title: &str, measured: &[Measured], base: &Measured, column: usize) {
         let name = "ratio";
         self.columns.push(measure(name, title, Unit::Ratio));
-        let sound = measured.iter().filter(|case| case.failure.is_none());
+        let told = measured.iter().filter(|case| case.is_told());
         let mut lost = Vec::new();
-        for (row, case) in self.rows.iter_mut().zip(sound) {
+        for (row, case) in self.rows.iter_mut().zip(told) {
             let ratio = (base.failure.is_none()).then(|| case.ratio(base, column)).flatten();
             if !std::ptr::eq(case, base)
                 && ratio
