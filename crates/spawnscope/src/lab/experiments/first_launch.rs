@@ -118,7 +118,7 @@ fn first_and_second(worker: &Worker, copies: &[PathBuf], status: i32) -> Result<
 fn scanner(name: &str, measured: &[Measured]) -> Option<String> {
     let (alone, most) = (measured.first()?, measured.last()?);
     let ratio = alone.ratio_within(FIRST, SECOND)?;
-    if ratio.low < SLOW {
+    if ratio.median < SLOW || ratio.low <= 1.0 {
         return None;
     }
     let (first, second) = (alone.estimate(FIRST)?, alone.estimate(SECOND)?);

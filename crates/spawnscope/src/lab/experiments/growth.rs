@@ -20,7 +20,7 @@ const MECHANISMS: [Mechanism; 2] = [Mechanism::ForkExit, Mechanism::Vspawn];
 pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
         key("mechanism", "mechanism", Unit::Text),
-        key("parent_bytes", "grown by", Unit::Bytes),
+        key("parent_bytes", "growth", Unit::Bytes),
         measure("wall_ns", "wall", Unit::Nanos),
     ];
     let mut outcome = Outcome::new("A parent that grows by 1 MiB between launches", columns);

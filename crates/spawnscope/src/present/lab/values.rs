@@ -37,7 +37,7 @@ pub(super) fn noise(estimate: &Estimate) -> String {
 }
 
 /// A line that explains less of the variance is none.
-const LEAST_EXPLAINED: f64 = 0.8;
+const LEAST_EXPLAINED: f64 = 0.5;
 
 /// A fit as a sentence.
 pub(super) fn sentence(fit: &Fit) -> String {
