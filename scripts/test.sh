@@ -8,6 +8,8 @@ if scripts/python-environment.sh >&2; then
     export SPAWNSCOPE_TEST_PYTHON=$PWD/target/venv/bin/python
 fi
 
+scripts/scanner-daemons.sh >&2 || echo "the scanners' daemons could not be unpacked: their tests will say so" >&2
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0

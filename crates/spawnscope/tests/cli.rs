@@ -293,6 +293,44 @@ fn folded_stacks_are_as_before() {
     assert_data_eq!(critical, golden("two_launches/flame_critical.folded").raw());
 }
 
+/// `true` in its loader and at work, and the shell in a wait for it.
+const SAMPLES: &str = "INSERT INTO text VALUES (9, CAST('main' AS BLOB)), (10, CAST('do_wait' AS BLOB)), (11, CAST('path_openat' AS BLOB));
+    INSERT INTO frame VALUES (3, 0, 9, NULL, NULL, 4, 64, 0), (4, 1, 10, NULL, NULL, NULL, 4096, 0), (5, 1, 11, NULL, NULL, NULL, 8192, 0);
+    INSERT INTO stack VALUES (3, 3, NULL, 0), (4, 4, 3, 0), (5, 5, NULL, 1);
+    INSERT INTO sample VALUES (2, 8000000, 1000000, 0, 5), (2, 9000000, 1000000, 0, 3), (1, 5200000, 10000000, 1, 4);";
+
+#[test]
+fn samples_are_drawn_by_phase_and_waits_by_time() {
+    let sample = Sample::new();
+    let path = sample.path();
+    let path = path.to_str().unwrap();
+    for flag in ["--on-cpu", "--off-cpu"] {
+        let message = failure(&["flame", flag, path]);
+        assert!(message.contains("record --sample HZ"), "{message}");
+    }
+    let phases_only = stdout(&["flame", "--folded", "--phase", "load", path]);
+    sample.execute(SAMPLES);
+    let folded = |flags: &[&str]| stdout(&[&["flame", "--folded"], flags, &[path]].concat());
+    assert_eq!(
+        folded(&["--phase", "load"]),
+        "sh;true;load;(callers unknown);path_openat_[k] 1000\n"
+    );
+    assert_eq!(folded(&["--phase", "load", "--weight", "wall"]), phases_only);
+    let all = "true;load;(callers unknown);path_openat_[k] 1000\ntrue;run;main 1000\n";
+    assert_eq!(folded(&["--on-cpu", "--by", "command"]), all);
+    assert_eq!(folded(&["--off-cpu"]), "sh;run;main;do_wait_[k] 10000\n");
+    let message = failure(&["flame", "--phase", "exec", path]);
+    assert!(message.contains("a thread with a CPU in `exec`"), "{message}");
+}
+
+#[test]
+fn a_rate_of_samples_that_cannot_be_is_refused() {
+    for rate in ["0", "10001", "often"] {
+        let message = failure(&["record", "--sample", rate, "--", "true"]);
+        assert!(message.contains("--sample"), "{message}");
+    }
+}
+
 #[cfg(feature = "flame")]
 #[test]
 fn a_picture_goes_to_its_file_or_off_a_terminal_to_the_output() {

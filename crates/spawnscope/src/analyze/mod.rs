@@ -15,6 +15,7 @@ pub mod path_search;
 pub mod phases;
 pub mod replay;
 pub mod report;
+pub mod samples;
 pub mod select;
 pub mod summary;
 pub mod timeline;

@@ -135,6 +135,9 @@ pub struct RecordArguments {
     /// Also record where in its code a process launches another: its native call chain
     #[arg(long)]
     pub stacks: bool,
+    /// Also look HZ times a second what each CPU does, and what processes wait for: for `flame --phase`, --on-cpu, --off-cpu
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub sample: Option<u32>,
     /// Kernel buffer in KiB; raise it when events are lost
     #[arg(long, value_name = "KIB", default_value_t = 16 * 1024, value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
     pub buffer: u32,
@@ -160,6 +163,7 @@ Examples:
   spawnscope record -- git status
   spawnscope record -o build.db -- make -j8
   spawnscope record --json -- ./test.sh 2>report.json
+  spawnscope record --sample 999 -- make     for `flame --phase load`
   spawnscope record -p $(pidof -s nagios) --duration 60
   sudo spawnscope record -a --duration 10
 
@@ -308,7 +312,9 @@ const FLAME_EXAMPLES: &str = "\
 Examples:
   spawnscope flame                              writes flame.svg
   spawnscope flame --weight critical ci.db      what the wall was spent on
-  spawnscope flame --phase load -o load.svg     the dynamic loader only
+  spawnscope flame --phase load -o load.svg     the dynamic loader only; with
+                                                samples, what it does
+  spawnscope flame --off-cpu                    what is waited for, and where
   spawnscope flame --by caller --weight tax     who asked for it
   spawnscope flame --folded | grep ';load '     text, for other programs
 
@@ -323,9 +329,15 @@ pub struct FlameArguments {
     /// Where to write it; by default flame.svg, or standard output if that is no terminal
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// What the width of a box is
-    #[arg(long, value_enum, default_value_t = WeightChoice::Wall)]
-    pub weight: WeightChoice,
+    /// What the width of a box is [default: wall; with --phase, where there are samples, as --on-cpu]
+    #[arg(long, value_enum)]
+    pub weight: Option<WeightChoice>,
+    /// What processes do: their stacks and the kernel's, by the samples of `record --sample`
+    #[arg(long, conflicts_with_all = ["weight", "off_cpu"])]
+    pub on_cpu: bool,
+    /// What processes wait for, likewise
+    #[arg(long, conflicts_with = "weight")]
+    pub off_cpu: bool,
     /// What stands upon what
     #[arg(long, value_enum, default_value_t = StackingChoice::Tree)]
     pub by: StackingChoice,
@@ -360,6 +372,8 @@ pub enum StackingChoice {
     Tree,
     /// What was launched upon the functions that asked for it
     Caller,
+    /// Programs side by side, whoever launched them, phases on top
+    Command,
 }
 
 const EXPORT_EXAMPLES: &str = "\

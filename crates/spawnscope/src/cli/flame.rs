@@ -8,11 +8,12 @@ use anyhow::{Context, Result};
 use super::analysis::with_timelines;
 use super::args::{FlameArguments, StackingChoice, WeightChoice};
 use super::output;
-use crate::analyze::flame::{Flame, FlameError, Stacking, Wanted, Weight, flame};
+use crate::analyze::flame::{Flame, FlameError, Stacking, Wanted, Weight, flame, sampled};
 use crate::analyze::replay::Setting;
+use crate::analyze::samples::place;
 use crate::analyze::{CriticalPath, Forest, critical_path};
 use crate::present::flame::folded;
-use crate::record::reader::{Recording, RecordingFile};
+use crate::record::reader::{Recording, RecordingFile, SampleRow};
 
 /// Where the picture goes when nothing else is said, and nobody could look at it on standard output.
 const DEFAULT_OUTPUT: &str = "flame.svg";
@@ -22,42 +23,66 @@ const DEFAULT_OUTPUT: &str = "flame.svg";
 /// # Errors
 /// When the recording cannot be read, holds nothing to draw, or the picture cannot be written.
 pub fn run(arguments: &FlameArguments) -> Result<()> {
+    let file = &arguments.recording.file;
+    let mut samples = Vec::new();
+    let may_be_sampled = arguments.phase.is_some() && arguments.weight.is_none();
+    if arguments.on_cpu || arguments.off_cpu || may_be_sampled {
+        RecordingFile::open(file)?.samples(&mut |row| samples.push(row))?;
+    }
     let wanted = Wanted {
         weight: match arguments.weight {
-            WeightChoice::Wall => Weight::Wall,
-            WeightChoice::Tax => Weight::Tax,
-            WeightChoice::Count => Weight::Count,
-            WeightChoice::Critical => Weight::Critical,
+            _ if arguments.off_cpu => Weight::OffCpu,
+            _ if arguments.on_cpu => Weight::OnCpu,
+            None if !samples.is_empty() => Weight::OnCpu,
+            None | Some(WeightChoice::Wall) => Weight::Wall,
+            Some(WeightChoice::Tax) => Weight::Tax,
+            Some(WeightChoice::Count) => Weight::Count,
+            Some(WeightChoice::Critical) => Weight::Critical,
         },
         stacking: match arguments.by {
             StackingChoice::Tree => Stacking::Tree,
             StackingChoice::Caller => Stacking::Caller,
+            StackingChoice::Command => Stacking::Command,
         },
         phase: arguments.phase,
     };
-    let file = &arguments.recording.file;
-    // Slices are most of a recording, and only the critical path needs them.
-    let drawn = if wanted.weight == Weight::Critical {
-        with_timelines(file, |recording, forest, timelines| {
+    let drawn = match wanted.weight {
+        Weight::OnCpu | Weight::OffCpu => draw_samples(arguments, &samples, wanted)?,
+        // Slices are most of a recording, and only the critical path needs them.
+        Weight::Critical => with_timelines(file, |recording, forest, timelines| {
             let wall = Setting::of(recording).map(|setting| setting.wall);
             let path = wall.and_then(|wall| critical_path(forest, timelines, wall));
-            draw(arguments, recording, forest, path.as_ref(), wanted)
-        })?
-    } else {
-        let recording = RecordingFile::open(file)?.read()?;
-        draw(arguments, &recording, &Forest::grow(&recording), None, wanted)?
+            draw_launches(arguments, recording, forest, path.as_ref(), wanted)
+        })?,
+        Weight::Wall | Weight::Tax | Weight::Count => {
+            let recording = RecordingFile::open(file)?.read()?;
+            draw_launches(arguments, &recording, &Forest::grow(&recording), None, wanted)?
+        }
     };
     write(arguments, &drawn)
 }
 
-fn draw(
+fn draw_launches(
     arguments: &FlameArguments,
     recording: &Recording,
     forest: &Forest<'_>,
     path: Option<&CriticalPath>,
     wanted: Wanted,
 ) -> Result<Vec<u8>> {
-    let found: Result<Flame<'_>, FlameError> = flame(forest, path, |name| recording.texts.get(name), wanted);
+    let found = flame(forest, path, |name| recording.texts.get(name), wanted);
+    draw(arguments, recording, found)
+}
+
+fn draw_samples(arguments: &FlameArguments, samples: &[SampleRow], wanted: Wanted) -> Result<Vec<u8>> {
+    let file = RecordingFile::open(&arguments.recording.file)?;
+    // It may have grown since, which leaves what the samples refer to where it was.
+    let recording = file.read()?;
+    let forest = Forest::grow(&recording);
+    let placed = place(&forest, &file.threads()?, samples);
+    draw(arguments, &recording, sampled(&forest, &placed, wanted))
+}
+
+fn draw(arguments: &FlameArguments, recording: &Recording, found: Result<Flame<'_>, FlameError>) -> Result<Vec<u8>> {
     let found = found.with_context(|| arguments.recording.file.display().to_string())?;
     if arguments.folded {
         return Ok(folded(&found).into_bytes());

@@ -101,6 +101,7 @@ fn attach(
         script_lines: !arguments.no_lines,
         command: held.map(|held| held.path().to_owned()),
         stacks: arguments.stacks,
+        sample: arguments.sample,
     };
     let collector = match arguments.collector {
         CollectorChoice::Auto | CollectorChoice::Ebpf => with_ebpf(follow, &settings),

@@ -46,6 +46,8 @@ pub struct Settings {
     pub command: Option<PathBuf>,
     /// Whether to tell where in their machine code processes launch others.
     pub stacks: bool,
+    /// How often a second to look what followed threads do, and what they wait for.
+    pub sample: Option<u32>,
 }
 
 /// A source of events.

@@ -128,6 +128,20 @@ pub enum EventKind {
     /// Where its parent asked for a launch (the event's): in a script, when the chain begins with a frame of a script's
     /// language, else in the parent's machine code. May come before or after `Launched`, and once for each of the two.
     Called(Arc<Chain>),
+    /// What a thread did at `at`, or what it began to wait for then; told when it is done with that.
+    Sampled(Sampled),
+}
+
+/// A moment in the life of a thread that stands for a span of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    /// How long: between two looks at a thread with a CPU; of a wait, the time off the CPU, with that of shorter waits
+    /// since the thread's last sample of one.
+    pub span: Nanos,
+    /// Whether the thread waited, or had a CPU.
+    pub is_waiting: bool,
+    /// Where, in the kernel and then in its own machine code.
+    pub chain: Arc<Chain>,
 }
 
 /// The birth of a process.

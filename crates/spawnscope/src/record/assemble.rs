@@ -5,13 +5,13 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::event::{
-    Chain, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Nanos, Pid, Slice,
+    Chain, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Nanos, Pid, Sampled, Slice,
 };
 use crate::event::{TaskId, Waker};
 
 use super::intern::{Interner, NewObject, NewText, Objects};
 use super::redact::Redaction;
-use super::rows::{ExecRow, FailedExecRow, LaunchRow, Origin, SliceRow, ThreadRow, WakerRow};
+use super::rows::{ExecRow, FailedExecRow, LaunchRow, Origin, SampleRow, SliceRow, ThreadRow, WakerRow};
 use super::stacks::{NewStacks, Stacks};
 use super::unfinished::{OrderedExec, Unfinished};
 
@@ -32,10 +32,12 @@ pub(super) struct Batch {
     pub(super) threads: Vec<ThreadRow>,
     /// Objects that the slices refer to and that are not in the file yet.
     pub(super) objects: Vec<NewObject>,
-    /// Frames and call chains that the launches refer to and that are not in the file yet.
+    /// Frames and call chains that launches and samples refer to and that are not in the file yet.
     pub(super) stacks: NewStacks,
     /// New slices.
     pub(super) slices: Vec<SliceRow>,
+    /// New samples.
+    pub(super) samples: Vec<SampleRow>,
     /// The latest event of the recording so far.
     pub(super) last: Nanos,
 }
@@ -107,6 +109,7 @@ impl Assembler {
                 self.objects.name(*device, *inode, path);
             }
             EventKind::Called(chain) => self.called(launch, chain),
+            EventKind::Sampled(sampled) => self.sampled(at, task, sampled),
         }
     }
 
@@ -225,6 +228,17 @@ impl Assembler {
             &mut row.native_stack
         };
         *place = stack;
+    }
+
+    fn sampled(&mut self, at: Nanos, task: TaskId, sampled: &Sampled) {
+        let stack = self.stacks.intern(&sampled.chain, &mut self.interner);
+        self.batch.samples.extend(stack.map(|stack| SampleRow {
+            task,
+            at,
+            span: sampled.span,
+            is_waiting: sampled.is_waiting,
+            stack,
+        }));
     }
 
     fn thread_started(&mut self, at: Nanos, launch: LaunchId, task: TaskId, tid: Pid, creator: TaskId) {

@@ -14,13 +14,14 @@ use super::error::{self, RecordError};
 use super::fields::{BadValue, Fields, FromColumn, Ids, Index, ObjectIndex};
 use super::store::{self, LOCK_PATIENCE};
 use super::tables::{
-    CALIBRATION, EXEC, FAILED_EXEC, FRAME, LAUNCH, LOST, MISSING, OBJECT, RECORDING, SLICE, STACK, TEXT, THREAD, Table,
+    CALIBRATION, EXEC, FAILED_EXEC, FRAME, LAUNCH, LOST, MISSING, OBJECT, RECORDING, SAMPLE, SLICE, STACK, TEXT,
+    THREAD, Table,
 };
 use super::version::{self, Identity};
 
 pub use super::rows::{
-    ExecRow, FailedExecRow, FrameId, FrameRow, Info, LaunchRow, ObjectRef, ObjectRow, Origin, Recording, Scope,
-    SliceRow, StackId, StackRow, TextId, Texts, ThreadRow, WakerRow,
+    ExecRow, FailedExecRow, FrameId, FrameRow, Info, LaunchRow, ObjectRef, ObjectRow, Origin, Recording, SampleRow,
+    Scope, SliceRow, StackId, StackRow, TextId, Texts, ThreadRow, WakerRow,
 };
 
 /// A recording that is open for reading. It may still be growing: each read gives what is complete by then.
@@ -77,7 +78,7 @@ impl RecordingFile {
         }
     }
 
-    /// Everything but slices and threads, as of one instant.
+    /// Everything but slices, samples and threads, as of one instant.
     ///
     /// # Errors
     /// `Corrupt` or `BadValue` when the file is damaged, `Locked` when another program holds it.
@@ -124,6 +125,20 @@ impl RecordingFile {
         let (_, mut index) = self.texts()?;
         (_, index.objects) = self.objects(&index)?;
         self.each(&SLICE, &index, |fields| slice(fields).map(&mut *take))
+    }
+
+    /// Calls `take` with each sample, in no order. Their stacks are those of `read`.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn samples(&self, take: &mut dyn FnMut(SampleRow)) -> Result<(), RecordError> {
+        let _snapshot = self
+            .connection
+            .unchecked_transaction()
+            .map_err(|source| self.failed(source))?;
+        let (_, mut index) = self.texts()?;
+        self.stacks(&mut index)?;
+        self.each(&SAMPLE, &index, |fields| sample(fields).map(&mut *take))
     }
 
     fn info(&self) -> Result<Info, RecordError> {
@@ -421,6 +436,16 @@ fn slice(fields: &mut Fields) -> Result<SliceRow, BadValue> {
         waker: waker(fields)?,
         object: fields.optional()?,
         calls: fields.optional()?.unwrap_or(0),
+    })
+}
+
+fn sample(fields: &mut Fields) -> Result<SampleRow, BadValue> {
+    Ok(SampleRow {
+        task: fields.required()?,
+        at: fields.required()?,
+        span: fields.required()?,
+        is_waiting: fields.required()?,
+        stack: fields.required()?,
     })
 }
 

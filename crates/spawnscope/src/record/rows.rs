@@ -7,7 +7,7 @@ use crate::event::{
     Calibration, Language, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId,
 };
 
-/// A whole recording without its slices, which are read on their own because they are many.
+/// A whole recording without its slices and samples, which are read on their own because they are many.
 #[derive(Clone, Debug)]
 pub struct Recording {
     /// What was recorded, and how it ended.
@@ -274,6 +274,17 @@ pub struct SliceRow {
     pub object: Option<ObjectRef>,
     /// 0 also where they were not counted.
     pub calls: u32,
+}
+
+/// What a thread did at an instant, or what it began to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "schema.sql documents the columns")]
+pub struct SampleRow {
+    pub task: TaskId,
+    pub at: Nanos,
+    pub span: Nanos,
+    pub is_waiting: bool,
+    pub stack: StackId,
 }
 
 /// What threads waited for.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::event::{
     Calibration, Chain, Closing, Constant, Event, EventKind, Executed, Exited, Frame, Language, LaunchId, Launched,
-    LeftCpu, LibrarySearch, Loaded, Loader, Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall,
-    TaskId, Wake, Waker,
+    LeftCpu, LibrarySearch, Loaded, Loader, Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Sampled, Slice,
+    Syscall, TaskId, Wake, Waker,
 };
 
 use super::rows::Scope;
@@ -203,6 +203,24 @@ pub(super) fn called(at: u64, launch: LaunchId) -> Event {
     event(at, launch, EventKind::Called(Arc::new(chain)))
 }
 
+/// The root was seen in a function of the kernel.
+pub(super) fn sampled(at: u64, span: u64, is_waiting: bool, function: &str) -> Event {
+    let frame = |language, function: &str| Frame {
+        function: Some(function.as_bytes().to_vec()),
+        ..Frame::unknown(language)
+    };
+    let chain = Chain {
+        frames: vec![frame(Language::Kernel, function), frame(Language::Native, "main")],
+        is_truncated: false,
+    };
+    let sampled = Sampled {
+        span: Nanos(span),
+        is_waiting,
+        chain: Arc::new(chain),
+    };
+    event(at, ROOT, EventKind::Sampled(sampled))
+}
+
 /// A child of the root that does what most do, in about 3 µs: forked, two failed execs, exec, exit, reaped, eight slices.
 pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
     let failed = |at: u64, path: &str| {
@@ -281,6 +299,7 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
         | EventKind::Reaped { .. }
         | EventKind::FileNamed { .. }
         | EventKind::Called(_) => {}
+        EventKind::Sampled(sampled) => stretch_cpu(&mut sampled.span),
     }
     event
 }

@@ -181,3 +181,13 @@ CREATE TABLE slice (
                                 -- (`missing` says whether permissions are seen)
     calls     INTEGER           -- system calls that it entered in the stretch on the CPU; NULL: not counted
 );
+
+-- What threads did at instants of each CPU's clock, and what they waited for; only with `record --sample`. In no order.
+CREATE TABLE sample (
+    task       INTEGER NOT NULL, -- thread.task, or a launch.id: its first thread
+    at_ns      INTEGER NOT NULL, -- it had a CPU then, or left it to wait
+    span_ns    INTEGER NOT NULL, -- span that it stands for: from one look at a CPU to the next; of a wait, its time off the CPU and that of
+                                 -- shorter waits since the thread's last sample of one, which have none of their own
+    is_waiting INTEGER NOT NULL, -- 1: it waited; 0: it had a CPU
+    stack      INTEGER NOT NULL  -- stack.id: where, frames of the kernel first
+);

@@ -15,11 +15,11 @@ use super::error::RecordError;
 use super::intern::{NewObject, NewText};
 use super::redact::Redaction;
 use super::rows::{
-    Ending, FailedExecRow, FrameId, Header, LaunchRow, ObjectRef, Origin, SliceRow, StackId, TextId, ThreadRow,
-    WakerRow,
+    Ending, FailedExecRow, FrameId, Header, LaunchRow, ObjectRef, Origin, SampleRow, SliceRow, StackId, TextId,
+    ThreadRow, WakerRow,
 };
 use super::stacks::NewStacks;
-use super::tables::{CALIBRATION, EXEC, FAILED_EXEC, FRAME, LAUNCH, OBJECT, SLICE, STACK, TEXT, THREAD};
+use super::tables::{CALIBRATION, EXEC, FAILED_EXEC, FRAME, LAUNCH, OBJECT, SAMPLE, SLICE, STACK, TEXT, THREAD};
 use super::unfinished::OrderedExec;
 
 /// How long to wait for another program that holds a lock, such as a report on the recording while it grows.
@@ -175,6 +175,7 @@ pub(super) fn write_batch(connection: &mut Connection, batch: &Batch) -> rusqlit
     write_threads(&transaction, &batch.threads)?;
     write_objects(&transaction, &batch.objects)?;
     write_slices(&transaction, &batch.slices)?;
+    write_samples(&transaction, &batch.samples)?;
     transaction
         .prepare_cached("UPDATE recording SET last_ns = ?")?
         .execute([integer(batch.last.0)])?;
@@ -360,6 +361,20 @@ fn write_slices(transaction: &Transaction, slices: &[SliceRow]) -> rusqlite::Res
             waker_text,
             row.object.map(object),
             row.calls,
+        ])?;
+    }
+    Ok(())
+}
+
+fn write_samples(transaction: &Transaction, samples: &[SampleRow]) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(&SAMPLE.insert())?;
+    for row in samples {
+        insert.execute(params![
+            integer(row.task.0),
+            integer(row.at.0),
+            integer(row.span.0),
+            row.is_waiting,
+            stack(row.stack),
         ])?;
     }
     Ok(())

@@ -190,6 +190,13 @@ pub(super) const STACK: Table = Table {
     later: &[],
 };
 
+pub(super) const SAMPLE: Table = Table {
+    name: "sample",
+    columns: &["task", "at_ns", "span_ns", "is_waiting", "stack"],
+    since: 5,
+    later: &[],
+};
+
 impl Table {
     /// Reads every row of a recording of this version in the order of its key; what came later reads as NULL.
     pub(super) fn select(&self, version: i32) -> String {
@@ -270,6 +277,7 @@ mod tests {
             OBJECT,
             FRAME,
             STACK,
+            SAMPLE,
         ] {
             let statement = connection.prepare(&format!("SELECT * FROM {}", table.name)).unwrap();
             assert_eq!(

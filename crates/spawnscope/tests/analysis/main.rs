@@ -23,6 +23,7 @@ mod path_search;
 mod phases;
 mod replay;
 mod report;
+mod samples;
 mod serial;
 mod slices;
 mod tied;

@@ -18,6 +18,7 @@ mod losses;
 mod phases;
 mod python_lines;
 mod reaping;
+mod samples;
 mod scale;
 mod scopes;
 mod setup_and_loader;
@@ -50,6 +51,7 @@ fn main() -> std::process::ExitCode {
         python_lines::tests(),
         advice_scripts::tests(),
         stacks::tests(),
+        samples::tests(),
         scale::tests(),
     ];
     support::main(subjects.into_iter().flatten().collect())

@@ -49,10 +49,12 @@ pub enum Need {
     Strace,
     /// `perf`, which can record.
     Perf,
+    /// The daemons of ClamAV and fapolicyd, as `scripts/scanner-daemons.sh` unpacks them.
+    Scanners,
 }
 
 impl Need {
-    const ALL: [Need; 14] = [
+    const ALL: [Need; 15] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
@@ -67,6 +69,7 @@ impl Need {
         Need::Gdb,
         Need::Strace,
         Need::Perf,
+        Need::Scanners,
     ];
 
     /// The name in `SPAWNSCOPE_TEST_REQUIRE`.
@@ -86,6 +89,7 @@ impl Need {
             Need::Gdb => "gdb",
             Need::Strace => "strace",
             Need::Perf => "perf",
+            Need::Scanners => "scanners",
         }
     }
 
@@ -124,6 +128,13 @@ impl Need {
             Need::Gdb => succeeds(Command::new("gdb").arg("--version")),
             Need::Strace => succeeds(Command::new("strace").args(["-o", "/dev/null", "true"])),
             Need::Perf => succeeds(Command::new("perf").args(["record", "-o", "/dev/null", "true"])),
+            Need::Scanners => {
+                let daemons = scanner_daemons();
+                let is_there = daemons.join("complete").exists();
+                is_there
+                    .then_some(())
+                    .ok_or_else(|| format!("{} is not complete: run scripts/scanner-daemons.sh", daemons.display()))
+            }
         }
     }
 }
@@ -163,6 +174,11 @@ pub fn unmet(needs: &[Need]) -> Result<Option<String>, String> {
 /// The Python that has the checkers' packages; `make test` names the one of `scripts/python-environment.sh`.
 pub fn python() -> OsString {
     std::env::var_os("SPAWNSCOPE_TEST_PYTHON").unwrap_or_else(|| "python3".into())
+}
+
+/// Where `scripts/scanner-daemons.sh` unpacks them.
+pub fn scanner_daemons() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "../../target/scanners"].iter().collect()
 }
 
 fn ebpf() -> Result<(), String> {

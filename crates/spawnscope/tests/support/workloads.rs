@@ -43,6 +43,7 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("scanned", "scanned.c", &[]),
     ("scan_once", "scan_once.c", &[]),
     ("wait_on_pipe", "wait_on_pipe.c", &[]),
+    ("sampled", "sampled.c", &["-O2", "-fomit-frame-pointer"]),
     // Each kind of executable, none with frame pointers.
     ("callers", "callers.c", &["-O2", "-fomit-frame-pointer"]),
     (

@@ -1,18 +1,18 @@
-//! Weighted stacks of launches, for a flame graph: which way led to each launch, and what it cost. `weights` says how a launch's
-//! cost is divided, `stacks` keeps the boxes. How boxes look is `present`'s.
+//! Weighted stacks of launches, for a flame graph: which way led to each launch, and what it cost, or what it was seen to do.
+//! `weights` says how a launch's cost is divided, `stacks` keeps the boxes. How boxes look is `present`'s.
 
 mod stacks;
 mod weights;
 
 use std::fmt;
 
-use super::callers::Frame;
+use super::callers::{Frame, Frames};
 use super::critical_path::CriticalPath;
 use super::launch::{Command, Launch};
 use super::outside::Outside;
 use super::phases::Phase;
+use super::samples::Sample;
 use super::tree::Forest;
-use crate::event::Language;
 use crate::record::reader::TextId;
 use stacks::Stacks;
 pub use stacks::{MOST_LEVELS, Node};
@@ -29,6 +29,10 @@ pub enum Weight {
     Count,
     /// Nanoseconds on the critical path: these sum to the wall.
     Critical,
+    /// Nanoseconds on CPUs, by samples.
+    OnCpu,
+    /// Nanoseconds of waits, by samples.
+    OffCpu,
 }
 
 /// What lies upon what.
@@ -38,6 +42,8 @@ pub enum Stacking {
     Tree,
     /// Process, the functions that asked for the next one, process.
     Caller,
+    /// Programs side by side, whoever launched them, the phases on top.
+    Command,
 }
 
 /// Which flame graph is wanted.
@@ -97,6 +103,35 @@ pub enum FlameError {
     /// All weights are zero.
     #[error("nothing to draw: no launch of this recording {0}")]
     NoWeight(Missing),
+    /// Nobody asked for samples, or the recording was too short for one.
+    #[error("this recording holds no samples: record with `spawnscope record --sample HZ` (such as 999)")]
+    NoSamples,
+    /// There are others.
+    #[error(
+        "no sample of this recording {0}: record with more of them (--sample), or draw its time with --weight wall"
+    )]
+    NoSampleThere(Unsampled),
+}
+
+/// What no sample was of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsampled {
+    is_waiting: bool,
+    phase: Option<Phase>,
+}
+
+impl fmt::Display for Unsampled {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let doing = if self.is_waiting {
+            "a wait"
+        } else {
+            "a thread with a CPU"
+        };
+        match self.phase {
+            Some(phase) => write!(to, "is of {doing} in `{}`", phase.name()),
+            None => write!(to, "is of {doing}"),
+        }
+    }
 }
 
 /// What no launch has.
@@ -130,24 +165,11 @@ pub fn flame<'a>(
     }
     let mut stacks = Stacks::default();
     let weights = Weights::new(forest, path, wanted);
-    // By launch: its own box.
-    let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
-    let tops = [forest.roots.as_slice(), &forest.orphans].concat();
-    for step in forest.walk(&tops) {
-        let index = step.index;
-        let launch = &forest.launches[index];
-        let mut at = forest.parent(index).and_then(|parent| boxes[parent]);
-        if wanted.stacking == Stacking::Caller {
-            for label in chain(forest, index) {
-                at = Some(stacks.above(at, label));
-            }
+    stack_launches(&mut stacks, forest, wanted.stacking, |stacks, own, index| {
+        if forest.launches[index].is_launch() {
+            weights.put(stacks, own, index);
         }
-        let own = stacks.above(at, Label::Program(launch.command));
-        boxes[index] = Some(own);
-        if launch.is_launch() {
-            weights.put(&mut stacks, own, index);
-        }
-    }
+    });
     if let Some(path) = path.filter(|_| wanted.weight == Weight::Critical && wanted.phase.is_none()) {
         for (what, time) in &path.outside {
             let label = Label::Outside(*what, what.process().map(&names));
@@ -155,12 +177,79 @@ pub fn flame<'a>(
             stacks.add(outside, time.0);
         }
     }
+    finished(stacks, wanted).ok_or(FlameError::NoWeight(Missing(wanted.phase)))
+}
+
+/// Stacks what processes were seen to do, or to wait for, upon their phases; those too that existed before the recording.
+///
+/// # Errors
+/// When there is nothing to draw.
+pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], wanted: Wanted) -> Result<Flame<'a>, FlameError> {
+    if samples.is_empty() {
+        return Err(FlameError::NoSamples);
+    }
+    let mut stacks = Stacks::default();
+    // By launch: its own box.
+    let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
+    stack_launches(&mut stacks, forest, wanted.stacking, |_, own, index| {
+        boxes[index] = Some(own);
+    });
+    let is_waiting = wanted.weight == Weight::OffCpu;
+    let is_wanted = |sample: &&Sample| {
+        sample.is_waiting == is_waiting && wanted.phase.is_none_or(|phase| sample.phase == Some(phase))
+    };
+    for sample in samples.iter().filter(is_wanted) {
+        let mut at = boxes[sample.launch];
+        if wanted.stacking != Stacking::Caller {
+            at = Some(stacks.above(at, sample.phase.map_or(Label::UnknownPhase, Label::Phase)));
+        }
+        for label in labels(forest.frames(Some(sample.stack))) {
+            at = Some(stacks.above(at, whole_function(label)));
+        }
+        if let Some(at) = at {
+            stacks.add(at, sample.span.0);
+        }
+    }
+    let unsampled = Unsampled {
+        is_waiting,
+        phase: wanted.phase,
+    };
+    finished(stacks, wanted).ok_or(FlameError::NoSampleThere(unsampled))
+}
+
+/// A box for each process, which `take` is given, parents first.
+fn stack_launches<'a>(
+    stacks: &mut Stacks<'a>,
+    forest: &Forest<'a>,
+    stacking: Stacking,
+    mut take: impl FnMut(&mut Stacks<'a>, u32, usize),
+) {
+    // By launch: its own box.
+    let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
+    let tops = [forest.roots.as_slice(), &forest.orphans].concat();
+    for step in forest.walk(&tops) {
+        let index = step.index;
+        let mut at = forest.parent(index).and_then(|parent| boxes[parent]);
+        match stacking {
+            Stacking::Tree => {}
+            Stacking::Command => at = None,
+            Stacking::Caller => {
+                for label in chain(forest, index) {
+                    at = Some(stacks.above(at, label));
+                }
+            }
+        }
+        let own = stacks.above(at, Label::Program(forest.launches[index].command));
+        boxes[index] = Some(own);
+        take(stacks, own, index);
+    }
+}
+
+/// `None`: there is nothing to draw.
+fn finished(stacks: Stacks<'_>, wanted: Wanted) -> Option<Flame<'_>> {
     let nodes = stacks.finish();
     let total = nodes.iter().map(|node| node.own).sum();
-    if total == 0 {
-        return Err(FlameError::NoWeight(Missing(wanted.phase)));
-    }
-    Ok(Flame { wanted, nodes, total })
+    (total > 0).then_some(Flame { wanted, nodes, total })
 }
 
 /// The frames that asked for a launch, from the outermost inwards. What a forked copy did before it was forked is its
@@ -183,8 +272,11 @@ fn chain<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a
 
 /// A launch's whole chain from the outermost frame inwards: of the script where one is known, else of machine code.
 fn frames<'a>(forest: &Forest<'a>, index: usize) -> Vec<Label<'a>> {
-    let mut frames = forest.frames(forest.launches[index].best_stack());
-    let mut labels: Vec<Label<'a>> = frames.by_ref().map(|frame| Label::Place(place(frame))).collect();
+    labels(forest.frames(forest.launches[index].best_stack()))
+}
+
+fn labels(mut frames: Frames<'_>) -> Vec<Label<'_>> {
+    let mut labels: Vec<Label<'_>> = frames.by_ref().map(|frame| Label::Place(place(frame))).collect();
     if frames.is_truncated() {
         labels.push(Label::Truncated);
     }
@@ -192,9 +284,17 @@ fn frames<'a>(forest: &Forest<'a>, index: usize) -> Vec<Label<'a>> {
     labels
 }
 
+/// What a thread does is told by function: each sample of a loop may be at another of its lines.
+fn whole_function(label: Label<'_>) -> Label<'_> {
+    match label {
+        Label::Place(frame) if frame.function.is_some() => Label::Place(Frame { line: None, ..frame }),
+        label => label,
+    }
+}
+
 /// A frame without what would only tell apart calls of one function: every call has an address of its own.
 fn place(frame: Frame<'_>) -> Frame<'_> {
-    let is_named_code = frame.language == Language::Native && frame.function.is_some();
+    let is_named_code = !frame.language.is_script() && frame.function.is_some();
     Frame {
         address: frame.address.filter(|_| !is_named_code),
         is_inlined: false,

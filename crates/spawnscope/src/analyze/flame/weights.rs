@@ -33,7 +33,7 @@ impl<'f, 'a> Weights<'f, 'a> {
                 continue;
             }
             let target = match self.wanted.stacking {
-                Stacking::Tree => stacks.above(Some(node), label),
+                Stacking::Tree | Stacking::Command => stacks.above(Some(node), label),
                 Stacking::Caller => node,
             };
             stacks.add(target, span.0);
@@ -51,7 +51,8 @@ impl<'f, 'a> Weights<'f, 'a> {
         match (self.wanted.weight, self.path) {
             (Weight::Wall, _) => own_wall(self.forest, index),
             (Weight::Critical, Some(path)) => charged(&path.launches[index]),
-            (Weight::Critical, None) | (Weight::Count, _) => Vec::new(),
+            // Samples do not weigh launches.
+            (Weight::Critical, None) | (Weight::Count | Weight::OnCpu | Weight::OffCpu, _) => Vec::new(),
             (Weight::Tax, _) => {
                 let phases = &self.forest.launches[index].phases;
                 let known = Phase::TAX

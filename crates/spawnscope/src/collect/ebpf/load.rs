@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use libbpf_rs::{ErrorKind, Object, ObjectBuilder, OpenObject, PrintLevel};
 use zerocopy::{FromBytes, IntoBytes};
 
+use super::samples;
 use super::wire::{WireSettings, WireShared};
 use crate::collect::CollectError;
 use crate::event::Missing;
@@ -22,7 +23,7 @@ struct Part {
     without: Option<&'static str>,
 }
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 13] = [
     Part {
         program: "on_waking",
         fallback: Some("on_waking_anywhere"),
@@ -68,10 +69,43 @@ const PARTS: [Part; 9] = [
         fallback: None,
         without: Some("native call chains"),
     },
+    Part {
+        program: samples::PROGRAM,
+        fallback: None,
+        without: Some("what threads do while they have a CPU"),
+    },
+    Part {
+        program: AROUND_SAMPLES[0],
+        fallback: None,
+        without: Some("where threads wait"),
+    },
+    Part {
+        program: AROUND_SAMPLES[1],
+        fallback: None,
+        without: Some("where in their own code threads wait"),
+    },
+    Part {
+        program: AROUND_SAMPLES[2],
+        fallback: None,
+        without: Some("where in their own code threads are that end soon"),
+    },
 ];
 
 /// Loaded only when stacks are wanted.
 const STACKS: &str = "on_fork_stack";
+/// Loaded only when samples are wanted.
+const AROUND_SAMPLES: [&str; 3] = ["on_switch_sample", "on_sys_exit_sample", "on_sys_enter_sample"];
+
+/// Whether the settings ask for what a program does.
+fn is_asked_for(program: &str, settings: &WireSettings) -> bool {
+    if program == STACKS {
+        settings.stacks != 0
+    } else if program == samples::PROGRAM || AROUND_SAMPLES.contains(&program) {
+        settings.sample_period != 0
+    } else {
+        true
+    }
+}
 
 /// Names of programs that are to be treated as refused by the kernel, separated by commas: for tests.
 const REFUSE_VARIABLE: &str = "SPAWNSCOPE_EBPF_REFUSE";
@@ -165,12 +199,15 @@ fn configure(
 ) -> Result<(), CollectError> {
     for mut program in open.progs_mut() {
         let wanted = chosen.iter().flatten().any(|name| program.name() == *name)
-            && (settings.stacks != 0 || program.name() != STACKS);
+            && program.name().to_str().is_some_and(|name| is_asked_for(name, settings));
         program.set_autoload(wanted);
     }
+    let has_samples = settings.sample_period != 0;
     for mut map in open.maps_mut() {
-        if map.name() == "events" || (map.name() == "stacks" && settings.stacks != 0) {
+        if map.name() == "events" || (map.name() == "stacks" && (settings.stacks != 0 || has_samples)) {
             map.set_max_entries(buffer_bytes).map_err(|error| unsupported(&error))?;
+        } else if map.name() == "waits" || map.name() == "sample_scratches" {
+            map.set_autocreate(has_samples).map_err(|error| unsupported(&error))?;
         } else if map.name() == "python_scratches" {
             let cpus = libbpf_rs::num_possible_cpus().map_err(|error| unsupported(&error))?;
             map.set_max_entries(cpus as u32).map_err(|error| unsupported(&error))?;

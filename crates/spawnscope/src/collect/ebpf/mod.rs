@@ -1,10 +1,11 @@
 //! The eBPF collector: programs on BTF tracepoints (`*.h`, `spawnscope.bpf.c`), their loading (`load`), the format of
-//! their records (`wire`) and what these mean (`decode`, `stacks`), where the kernel's functions are (`symbols`), and which executables
-//! are interpreters (`interpreters`). This file attaches, seeds, and drains.
+//! their records (`wire`) and what these mean (`decode`, `stacks`), where the kernel's functions are (`symbols`), which executables
+//! are interpreters (`interpreters`), and the clock of samples (`samples`). This file attaches, seeds, and drains.
 
 mod decode;
 mod interpreters;
 mod load;
+mod samples;
 mod seeds;
 mod stacks;
 mod symbols;
@@ -28,7 +29,7 @@ use super::{CollectError, Collector, Follow, ROOT, Settings, inode};
 use crate::event::{Event, Loss, Missing};
 
 /// Names of the losses, by kind of record.
-const LOSSES: [(u32, &str); 17] = [
+const LOSSES: [(u32, &str); 19] = [
     (KIND_LAUNCH, "launch"),
     (KIND_THREAD, "thread"),
     (KIND_ADOPTED, "existing process"),
@@ -46,6 +47,8 @@ const LOSSES: [(u32, &str); 17] = [
     (KIND_PYTHON_CALLED, "lines of a Python program"),
     (KIND_MAPPING, "mapping of a process"),
     (KIND_STACK, "stack"),
+    (KIND_SAMPLE, "sample"),
+    (KIND_IMAGE, "mappings of a sampled process"),
 ];
 
 /// Follows processes through BPF programs.
@@ -101,7 +104,8 @@ impl EbpfCollector {
             .then(|| Interpreters::new(&object, usual.unwrap_or_default()));
         let interpreters = interpreters.transpose()?;
         let drained = Rc::new(RefCell::new(Drained::default()));
-        let unwinder = settings.stacks.then(Unwinder::start).transpose();
+        let tells_stacks = settings.stacks || settings.sample.is_some();
+        let unwinder = tells_stacks.then(Unwinder::start).transpose();
         let unwinder = unwinder.map_err(|error| CollectError::Failed {
             action: "start a thread for call chains",
             detail: error.to_string(),
@@ -109,14 +113,7 @@ impl EbpfCollector {
         let unwinder = unwinder.map(|unwinder| Rc::new(RefCell::new(unwinder)));
         let ring = ring_buffer(&object, &drained, unwinder.as_ref())?;
         drained.borrow_mut().events.extend(seeds::plant(&object, follow)?);
-        let mut links = Vec::new();
-        for program in object.progs_mut().filter(|program| program.autoload()) {
-            links.push(
-                program
-                    .attach()
-                    .map_err(|error| CollectError::Unsupported(error.to_string()))?,
-            );
-        }
+        let links = attach_programs(&object, settings.sample, &mut missing)?;
         let handle = |name| {
             map(&object, name)
                 .and_then(|map| MapHandle::try_from(&map).map_err(|error| failed("open a BPF map", &error)))
@@ -227,6 +224,27 @@ impl Collector for EbpfCollector {
     }
 }
 
+/// In the order in which they stand in the object: what comes after others relies on it.
+fn attach_programs(
+    object: &Object,
+    sample: Option<u32>,
+    missing: &mut Vec<Missing>,
+) -> Result<Vec<Link>, CollectError> {
+    let mut links = Vec::new();
+    for program in object.progs_mut().filter(|program| program.autoload()) {
+        if program.name() == samples::PROGRAM {
+            match samples::attach(&program, sample.unwrap_or(0)) {
+                Ok(of_cpus) => links.extend(of_cpus),
+                Err(unknown) => missing.push(unknown),
+            }
+            continue;
+        }
+        let link = program.attach();
+        links.push(link.map_err(|error| CollectError::Unsupported(error.to_string()))?);
+    }
+    Ok(links)
+}
+
 /// Calls that the kernel skipped because the program was running on that CPU already: an interrupt's wake-up within
 /// a wake-up. Unknown before Linux 5.12.
 fn recursion_misses(program: &libbpf_rs::Program<'_>) -> Option<u64> {
@@ -286,6 +304,9 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         mount_namespace: namespace("/proc/self/ns/mnt")?,
         script_lines: u32::from(settings.script_lines),
         wakeup_bytes: u64::from(buffer_bytes / 4),
+        sample_period: settings
+            .sample
+            .map_or(0, |frequency| 1_000_000_000 / u64::from(frequency.max(1))),
     })
 }
 
@@ -325,6 +346,9 @@ fn ring_buffer(
         let (unwinder, drained) = (Rc::clone(unwinder), Rc::clone(malformed_at));
         builder
             .add(&stacks, move |record: &[u8]| {
+                if seeds::is_of_recorder(record) {
+                    return 0;
+                }
                 match stacks::decode(record) {
                     Some(told) => unwinder.borrow_mut().take(told),
                     None => drained.borrow_mut().malformed += 1,

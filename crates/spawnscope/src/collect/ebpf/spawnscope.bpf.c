@@ -21,6 +21,7 @@
 #include "launch.h"
 #include "stacks.h"
 #include "syscalls.h"
+#include "samples.h"
 
 /* Some helpers are for GPL-compatible programs only; this is one of the strings the kernel accepts as such. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

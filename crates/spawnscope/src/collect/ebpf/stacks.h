@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  * Where in its code a process asks for another one: its registers, a copy of its stack, and which files its code is
- * mapped from. What that means is found out in user space. Only with `settings.stacks`; a buffer of its own, so that many
+ * mapped from. What that means is found out in user space. Only with `settings.stacks`, or for `samples.h`; a buffer of its own, so that many
  * stacks cost no other record. */
 #pragma once
 
@@ -117,29 +117,55 @@ static __always_inline bool walk_mappings(struct scratch *scratch)
 	return scratch->mappings_told && !scratch->mappings_lost;
 }
 
+static __always_inline __u32 code_changes(struct task_struct *p)
+{
+	struct WireTask *leader = bpf_task_storage_get(&tasks, p->group_leader, 0, 0);
+	return leader ? leader->code_changes : 0;
+}
+
+/* Whether what was told of the thread's mappings is still so; else `told_image` is 0. */
+static __always_inline bool is_image_told(struct task_struct *p, struct WireTask *task)
+{
+	if (task->told_image && task->told_pages == BPF_CORE_READ(p, mm, exec_vm) && task->told_changes == code_changes(p))
+		return true;
+	task->told_image = 0;
+	return false;
+}
+
+static __always_inline bool can_walk_mappings(void)
+{
+	return settings.tell_mappings && bpf_ksym_exists(bpf_iter_task_vma_new);
+}
+
+/* Tells the mappings of the running process under a number; false: not all of them could be told. */
+static __always_inline bool tell_mappings(struct task_struct *p, struct WireTask *task, __u64 image)
+{
+	struct scratch *scratch = scratch_of_this_cpu();
+	__u64 pages = BPF_CORE_READ(p, mm, exec_vm);
+	__u32 changes = code_changes(p);
+	if (!scratch)
+		return false;
+	struct WireMapping *mapping = &scratch->mapping;
+	fill_header(&mapping->header, KIND_MAPPING, bpf_ktime_get_ns(), task);
+	mapping->image = image;
+	mapping->pid = visible_tid(p->group_leader);
+	begin_walk(scratch, p->fs, 0);
+	if (!walk_mappings(scratch))
+		return false;
+	task->told_image = image;
+	task->told_pages = pages;
+	task->told_changes = changes;
+	return true;
+}
+
 /* Makes sure that user space can know what is mapped; else `told_image` is 0. True: it has to look at once, since those
  * files can be seen through this process only. */
 static __always_inline bool tell_image(struct task_struct *p, struct WireTask *creator)
 {
-	struct scratch *scratch = scratch_of_this_cpu();
-	struct WireTask *leader = bpf_task_storage_get(&tasks, p->group_leader, 0, 0);
-	__u64 pages = BPF_CORE_READ(p, mm, exec_vm);
-	__u32 changes = leader ? leader->code_changes : 0;
-	if (creator->told_image && creator->told_pages == pages && creator->told_changes == changes)
+	if (is_image_told(p, creator))
 		return false;
-	creator->told_image = 0;
-	if (!scratch || !settings.tell_mappings || !bpf_ksym_exists(bpf_iter_task_vma_new))
-		return sees_other_files(p);
-	struct WireMapping *mapping = &scratch->mapping;
-	fill_header(&mapping->header, KIND_MAPPING, bpf_ktime_get_ns(), creator);
-	mapping->image = next_id();
-	mapping->pid = visible_tid(p->group_leader);
-	begin_walk(scratch, p->fs, 0);
-	if (!walk_mappings(scratch))
+	if (can_walk_mappings() && !tell_mappings(p, creator, next_id()))
 		return true;
-	creator->told_image = mapping->image;
-	creator->told_pages = pages;
-	creator->told_changes = changes;
 	return sees_other_files(p);
 }
 
@@ -195,8 +221,6 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 	stack->image = creator->told_image;
 	stack->start_stack = BPF_CORE_READ(p, mm, start_stack);
 	stack->pid = visible_tid(p->group_leader);
-	stack->kernel_bytes = 0;
-	stack->reserved = 0;
 	__u64 bytes = copy_stack(scratch->data, stack->registers.sp, stack_bytes(p, stack->registers.sp));
 	stack->user_bytes = bytes;
 	barrier_var(bytes);

@@ -3,8 +3,11 @@
 use zerocopy::FromBytes;
 
 use super::decode::{path_of_components, pid};
-use super::wire::{KIND_MAPPING, KIND_STACK, WireHeader, WireMapping, WireRegisters, WireStack};
-use crate::collect::stacks::{CopiedStack, FileId, ImageId, MappedFile, Mapping, Registers, Told};
+use super::wire::{
+    KERNEL_FRAMES, KIND_IMAGE, KIND_MAPPING, KIND_SAMPLE, KIND_STACK, WireHeader, WireImage, WireMapping,
+    WireRegisters, WireSample, WireStack,
+};
+use crate::collect::stacks::{CopiedStack, FileId, ImageId, MappedFile, Mapping, Registers, Sample, Told};
 use crate::event::{LaunchId, Nanos, TaskId};
 
 /// Turns a record into what it tells. `None`: not a record of this format.
@@ -16,7 +19,21 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Told> {
         }
         KIND_STACK => {
             let (stack, rest) = WireStack::read_from_prefix(bytes).ok()?;
-            copied(&stack, rest)
+            Some(Told::Stack(Box::new(copied(&stack, rest)?)))
+        }
+        KIND_IMAGE => {
+            let (told, _) = WireImage::read_from_prefix(bytes).ok()?;
+            Some(Told::Image {
+                image: ImageId(told.image),
+                is_whole: told.is_whole != 0,
+            })
+        }
+        KIND_SAMPLE => {
+            let (sample, rest) = WireSample::read_from_prefix(bytes).ok()?;
+            Some(Told::Stack(Box::new(CopiedStack {
+                sample: Some(sampled(&sample)?),
+                ..copied(&sample.stack, rest)?
+            })))
         }
         _ => None,
     }
@@ -44,9 +61,8 @@ fn mapped(mapping: &WireMapping, rest: &[u8]) -> Option<Told> {
     })
 }
 
-fn copied(stack: &WireStack, rest: &[u8]) -> Option<Told> {
-    let after_kernel = rest.get(stack.kernel_bytes as usize..)?;
-    Some(Told::Stack(Box::new(CopiedStack {
+fn copied(stack: &WireStack, rest: &[u8]) -> Option<CopiedStack> {
+    Some(CopiedStack {
         at: Nanos(stack.header.at),
         launch: LaunchId(stack.header.launch),
         task: TaskId(stack.header.task),
@@ -54,8 +70,20 @@ fn copied(stack: &WireStack, rest: &[u8]) -> Option<Told> {
         start_stack: stack.start_stack,
         pid: pid(stack.pid),
         registers: registers(&stack.registers),
-        bytes: after_kernel.get(..stack.user_bytes as usize)?.to_vec(),
-    })))
+        bytes: rest.get(..stack.user_bytes as usize)?.to_vec(),
+        sample: None,
+    })
+}
+
+fn sampled(sample: &WireSample) -> Option<Sample> {
+    let frames = sample.kernel_bytes as usize / size_of::<u64>();
+    Some(Sample {
+        span: Nanos(sample.span),
+        is_waiting: sample.is_waiting != 0,
+        kernel: sample.kernel.get(..frames)?.to_vec(),
+        is_kernel_cut: frames == KERNEL_FRAMES,
+        has_user_part: sample.stack.registers.ip != 0,
+    })
 }
 
 /// In the order in which DWARF numbers them.
@@ -65,4 +93,51 @@ fn registers(wire: &WireRegisters) -> Registers {
         wire.r12, wire.r13, wire.r14, wire.r15, wire.ip,
     ];
     Registers(in_order.map(Some))
+}
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::{FromZeros, IntoBytes};
+
+    use super::*;
+
+    /// A wait of thread 3 in two functions of the kernel, with four bytes of stack.
+    fn wait() -> WireSample {
+        let mut sample = WireSample::new_zeroed();
+        sample.stack.header.kind = KIND_SAMPLE;
+        (sample.stack.header.at, sample.stack.header.task) = (500, 3);
+        (sample.stack.registers.ip, sample.stack.user_bytes) = (0x40, 4);
+        (sample.span, sample.is_waiting, sample.kernel_bytes) = (70, 1, 16);
+        sample.kernel[..2].copy_from_slice(&[0x10, 0x20]);
+        sample
+    }
+
+    fn decoded(sample: &WireSample, stack: &[u8]) -> Option<CopiedStack> {
+        match decode(&[sample.as_bytes(), stack].concat())? {
+            Told::Stack(stack) => Some(*stack),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_sample_is_a_stack_with_the_kernels_part() {
+        let stack = decoded(&wait(), b"user").unwrap();
+        assert_eq!((stack.at, stack.task, stack.image), (Nanos(500), TaskId(3), None));
+        assert_eq!(stack.bytes, b"user");
+        let sample = stack.sample.unwrap();
+        assert_eq!((sample.span, sample.is_waiting), (Nanos(70), true));
+        assert_eq!(sample.kernel, [0x10, 0x20]);
+        assert!(sample.has_user_part && !sample.is_kernel_cut);
+    }
+
+    #[test]
+    fn a_full_kernel_part_may_go_on_and_one_beyond_is_malformed() {
+        let mut sample = wait();
+        sample.kernel_bytes = (KERNEL_FRAMES * 8) as u32;
+        let full = decoded(&sample, b"user").and_then(|stack| stack.sample).unwrap();
+        assert!(full.is_kernel_cut);
+        sample.kernel_bytes += 8;
+        assert!(decoded(&sample, b"user").is_none());
+        assert!(decoded(&wait(), b"us").is_none(), "less than it says");
+    }
 }

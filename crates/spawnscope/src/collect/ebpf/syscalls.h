@@ -60,7 +60,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 		task->exit_group_cpu = cpu_time(task, task->exit_group_entered);
 		break;
 	case NR_mmap: case NR_mprotect: case NR_pkey_mprotect:
-		if (settings.stacks && regs->dx & PROT_EXEC)
+		if ((settings.stacks || settings.sample_period) && regs->dx & PROT_EXEC)
 			note_code_change(bpf_get_current_task_btf());
 		break;
 	case NR_fcntl:

@@ -47,8 +47,12 @@ pub const KIND_PYTHON_CALLED: u32 = 24;
 pub const KIND_MAPPING: u32 = 30;
 /// `kind` of `WireStack`.
 pub const KIND_STACK: u32 = 31;
+/// `kind` of `WireSample`.
+pub const KIND_SAMPLE: u32 = 32;
+/// `kind` of `WireImage`.
+pub const KIND_IMAGE: u32 = 33;
 /// More than the last kind: the size of the table of losses.
-pub const KIND_END: u32 = 32;
+pub const KIND_END: u32 = 34;
 
 /// More than this between two errands of a thread is work of its own.
 pub const ERRAND_GAP_NS: u64 = 30_000;
@@ -326,6 +330,8 @@ pub struct WireSettings {
     pub script_lines: u32,
     /// Bytes in the ring buffer from which on the reader is woken.
     pub wakeup_bytes: u64,
+    /// Nanoseconds between two samples; 0: no samples.
+    pub sample_period: u64,
 }
 
 /// Where the kernel's code lies that waits for the answer of a permission scanner.
@@ -434,6 +440,10 @@ pub struct WireTask {
     pub told_changes: u32,
     pub told_image: u64,
     pub told_pages: u64,
+    /// The number under which its mappings are to be told, since samples have named it; 0: none.
+    pub wanted_image: u64,
+    /// Time of its waits since the last one that was taken as a sample.
+    pub waited: u64,
 }
 
 /// `flags` of a task: do not follow it, nor what it creates.
@@ -454,3 +464,5 @@ pub const TASK_SUBSHELL: u32 = 64;
 pub const TASK_ASKS: u32 = 128;
 /// `flags` of a task: its own line says that, not the line of the shell which forked it.
 pub const TASK_OWN_LINE: u32 = 256;
+/// `flags` of a task: a wait of it is over that is to be told as a sample.
+pub const TASK_WAITED: u32 = 512;

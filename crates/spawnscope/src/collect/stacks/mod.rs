@@ -1,9 +1,10 @@
 //! Makes native call chains of the stacks that a collector copies: `mappings` says which file's code lies where, `files`
 //! opens those files as the process saw them, `modules` keeps them, `tables` has their unwind tables, `unwind` walks a stack
-//! with these, and `symbols` (for code without a file, `perf_map`) names what was found. This file owns the threads that do
+//! with these, and `symbols` (for code without a file, `perf_map`, for the kernel's, `kernel`) names what was found. This file owns the threads that do
 //! it, off the way of the kernel's events.
 
 mod files;
+mod kernel;
 mod mappings;
 mod modules;
 mod perf_map;
@@ -31,24 +32,26 @@ use crate::event::{Event, LaunchId, Nanos, Pid, TaskId};
 /// What a collector tells.
 #[derive(Debug)]
 pub(super) enum Told {
-    /// One of an image's executable mappings; all come before the stacks that need them.
+    /// One of an image's executable mappings; all come before the stacks that need them, or before `Image`.
     Mapping { image: ImageId, pid: Pid, mapping: Mapping },
-    /// A stack.
+    /// A stack. A sample's may come before its image.
     Stack(Box<CopiedStack>),
+    /// Of an image that samples named before, all mappings were told, or could not be.
+    Image { image: ImageId, is_whole: bool },
     /// Not by the collector: the file of a mapping that comes next.
     File { id: FileId, file: File },
     /// Likewise: the names of the code that a process made.
     PerfMap { image: ImageId, file: File },
 }
 
-/// The stack of a thread that asked for a launch.
+/// The stack of a thread that asked for a launch, or was looked at.
 #[derive(Clone, Debug)]
 pub(super) struct CopiedStack {
     /// When.
     pub(super) at: Nanos,
-    /// What it asked for.
+    /// What it asked for; of a sample, its own process.
     pub(super) launch: LaunchId,
-    /// The new process's first thread.
+    /// The new process's first thread; of a sample, the thread itself.
     pub(super) task: TaskId,
     /// What was mapped, if that was told.
     pub(super) image: Option<ImageId>,
@@ -60,6 +63,23 @@ pub(super) struct CopiedStack {
     pub(super) registers: Registers,
     /// The stack from the stack pointer upwards.
     pub(super) bytes: Vec<u8>,
+    /// What else a sample tells; `None` of a launch.
+    pub(super) sample: Option<Sample>,
+}
+
+/// What a sample tells besides the user's part of the stack.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    /// The time that it stands for.
+    pub(super) span: Nanos,
+    /// Whether the thread waited, or had a CPU.
+    pub(super) is_waiting: bool,
+    /// The kernel's part of the stack: addresses, the innermost first.
+    pub(super) kernel: Vec<u64>,
+    /// Whether more of them follow.
+    pub(super) is_kernel_cut: bool,
+    /// Whether the registers are known.
+    pub(super) has_user_part: bool,
 }
 
 /// Copied bytes that may wait to be unwound: some seconds of the worst storm, while large debug information is read.
@@ -75,7 +95,7 @@ struct Waiting {
     files: AtomicUsize,
 }
 
-/// Threads that turn stacks into `Called` events: one opens files at once, since processes end soon; the other one takes its
+/// Threads that turn stacks into `Called` and `Sampled` events: one opens files at once, since processes end soon; the other one takes its
 /// time to unwind and name.
 pub(super) struct Unwinder {
     sender: Option<Sender<Told>>,
@@ -204,13 +224,12 @@ fn unwind(told: Receiver<Told>, events: &Sender<Event>, waiting: &Waiting) {
     let mut worker = Worker::default();
     for told in told {
         let (bytes, files) = (told.bytes(), told.files());
-        if let Some(event) = worker.take(told) {
-            // As above.
-            let _ = events.send(event);
-        }
+        // As above.
+        worker.take(told).into_iter().for_each(|event| drop(events.send(event)));
         waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
         waiting.files.fetch_sub(files, Ordering::Relaxed);
     }
+    worker.finish().into_iter().for_each(|event| drop(events.send(event)));
 }
 
 impl Drop for Unwinder {

@@ -29,6 +29,11 @@ impl<K: Hash + Eq, V> Recent<K, V> {
         self.used.get_mut(key)
     }
 
+    pub(super) fn remove(&mut self, key: &K) {
+        self.used.remove(key);
+        self.older.remove(key);
+    }
+
     pub(super) fn insert(&mut self, key: K, value: V) {
         if self.used.len() >= self.capacity {
             self.older = std::mem::take(&mut self.used);

@@ -5,9 +5,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::mappings::Image;
 use super::worker::Worker;
-use super::{CopiedStack, Registers, Told};
-use crate::event::{Chain, EventKind, LaunchId, Nanos, Pid, TaskId};
+use super::{CopiedStack, ImageId, Registers, Sample, Told};
+use crate::event::{Chain, Event, EventKind, Language, LaunchId, Nanos, Pid, TaskId};
 
 /// What a frame needs: the registers that calls preserve, where the stack is, and where this is.
 #[inline(never)]
@@ -40,6 +41,7 @@ fn stack_of_this_thread() -> CopiedStack {
         pid: own_pid(),
         registers: Registers(registers),
         bytes,
+        sample: None,
     }
 }
 
@@ -48,7 +50,7 @@ fn own_pid() -> Pid {
 }
 
 fn chain(worker: &mut Worker, stack: CopiedStack) -> Arc<Chain> {
-    match worker.take(Told::Stack(Box::new(stack))).unwrap().kind {
+    match worker.take(Told::Stack(Box::new(stack))).pop().unwrap().kind {
         EventKind::Called(chain) => chain,
         other => panic!("{other:?}"),
     }
@@ -98,6 +100,88 @@ fn a_stack_that_was_copied_in_part_is_truncated() {
     }
 }
 
+fn image() -> ImageId {
+    ImageId(7)
+}
+
+/// A sample that was told before its image, in a function of the kernel that nobody knows.
+fn early_sample(stack: CopiedStack) -> Told {
+    let sample = Sample {
+        span: Nanos(5),
+        is_waiting: false,
+        kernel: vec![0x10],
+        is_kernel_cut: false,
+        has_user_part: true,
+    };
+    Told::Stack(Box::new(CopiedStack {
+        image: Some(image()),
+        sample: Some(sample),
+        ..stack
+    }))
+}
+
+fn languages(event: &Event) -> (Vec<Language>, bool) {
+    let EventKind::Sampled(sampled) = &event.kind else {
+        panic!("{event:?}")
+    };
+    let languages = sampled.chain.frames.iter().map(|frame| frame.language);
+    (languages.collect(), sampled.chain.is_truncated)
+}
+
+#[test]
+fn a_sample_waits_for_its_image() {
+    let mut worker = Worker::default();
+    let stack = stack_of_this_thread();
+    let mappings = Image::read(stack.pid, stack.start_stack).unwrap().mappings;
+    let pid = stack.pid;
+    assert_eq!(worker.take(early_sample(stack)), []);
+    for mapping in &mappings {
+        let mapping = mapping.as_ref().clone();
+        let image = image();
+        assert_eq!(worker.take(Told::Mapping { image, pid, mapping }), []);
+    }
+    let told = |image| Told::Image { image, is_whole: true };
+    assert_eq!(worker.take(told(ImageId(8))), [], "another one's");
+    let events = worker.take(told(image()));
+    let (languages, is_truncated) = languages(&events[0]);
+    assert_eq!(languages[..2], [Language::Kernel, Language::Native]);
+    assert!(languages.len() > 5 && !is_truncated, "{events:#?}");
+    assert_eq!(worker.finish(), [], "none is told twice");
+}
+
+#[test]
+fn a_sample_whose_image_is_never_told_is_told_all_the_same() {
+    let gone = CopiedStack {
+        pid: Pid(0),
+        ..stack_of_this_thread()
+    };
+    let mut worker = Worker::default();
+    let untold = |worker: &mut Worker| {
+        let image = image();
+        worker.take(Told::Image { image, is_whole: false })
+    };
+    assert_eq!(worker.take(early_sample(gone.clone())), []);
+    let mut events = untold(&mut worker);
+    assert_eq!(worker.take(early_sample(gone)), []);
+    events.extend(worker.finish());
+    let expected = (vec![Language::Kernel, Language::Native], true);
+    assert_eq!(
+        events.iter().map(languages).collect::<Vec<_>>(),
+        [expected.clone(), expected]
+    );
+}
+
+#[test]
+fn a_process_that_makes_no_system_call_is_not_waited_for_for_ever() {
+    let stack = stack_of_this_thread();
+    let mut worker = Worker::default();
+    let told = |worker: &mut Worker| worker.take(early_sample(stack.clone()));
+    let events: Vec<Event> = (0..1100).flat_map(|_| told(&mut worker)).collect();
+    assert!(!events.is_empty());
+    assert!(!languages(&events[0]).1, "its mappings are read: {:#?}", events[0]);
+    assert_eq!(events.len() + worker.finish().len(), 1100);
+}
+
 #[test]
 fn a_stack_full_of_noise_ends_somewhere() {
     let mut worker = Worker::default();
@@ -138,7 +222,7 @@ fn time_of_unwinding() {
     println!("the first stack: {:?}", start.elapsed());
     let start = Instant::now();
     for _ in 0..STACKS {
-        worker.take(Told::Stack(Box::new(told.clone()))).unwrap();
+        worker.take(Told::Stack(Box::new(told.clone()))).pop().unwrap();
     }
     println!("{STACKS} more: {:?} each, of {frames} frames", start.elapsed() / STACKS);
 }

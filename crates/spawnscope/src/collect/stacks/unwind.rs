@@ -25,6 +25,11 @@ impl Registers {
         self.get(X86_64::RSP).unwrap_or(0)
     }
 
+    /// Where it stands.
+    pub(super) fn next_instruction(&self) -> Option<u64> {
+        self.get(X86_64::RA)
+    }
+
     fn get(&self, register: Register) -> Option<u64> {
         *self.0.get(usize::from(register.0))?
     }
@@ -55,6 +60,8 @@ pub(super) enum Code {
     File(Arc<[u8]>),
     /// Made by the process.
     Memory,
+    /// The kernel's.
+    Kernel,
 }
 
 /// What a walk found.
@@ -74,9 +81,18 @@ pub(super) struct Memory<'a> {
     pub(super) stack: &'a [u8],
     /// The stack pointer.
     pub(super) start: u64,
+    /// Where exec put the process's first stack.
+    pub(super) start_stack: u64,
 }
 
 impl Memory<'_> {
+    /// Whether nobody called what has its frame here: a program's first instructions, of which tables often say nothing, leave
+    /// the stack where exec put it, or align it.
+    fn is_outermost(&self, registers: &Registers) -> bool {
+        let used = self.start_stack.checked_sub(registers.stack_pointer());
+        used.is_some_and(|used| used < 16)
+    }
+
     fn read(&self, address: u64) -> Option<u64> {
         let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
         let bytes = self.stack.get(offset..)?.first_chunk()?;
@@ -139,6 +155,7 @@ impl Walker {
                 (None, Some(_)) => Step::Unknown,
             };
             let step = match step {
+                Step::Unknown if memory.is_outermost(&registers) => Step::Outermost,
                 Step::Unknown if walked.places.len() == 1 => step_from_call(&mut registers, memory, modules),
                 step => step,
             };

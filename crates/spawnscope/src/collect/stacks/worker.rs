@@ -1,20 +1,24 @@
 //! What the unwinding thread knows: the images of processes, their files, and the chains it made before.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::kernel::{self, KernelNames};
 use super::mappings::{Image, ImageId};
 use super::modules::Modules;
 use super::perf_map::PerfMaps;
 use super::recent::Recent;
 use super::unwind::{Code, Memory, Place, Walked, Walker};
 use super::{CopiedStack, Told};
-use crate::event::{Chain, Event, EventKind, Frame, Language};
+use crate::event::{Chain, Event, EventKind, Frame, Language, Sampled};
 
 /// How much is remembered: processes, chains, and names of places.
 const IMAGES: usize = 4096;
 const CHAINS: usize = 16_384;
 const PLACES: usize = 16_384;
+/// Samples that wait for their images: some 16 MiB at most.
+const MOST_EARLY: usize = 1024;
 
 /// Makes chains of stacks.
 pub(super) struct Worker {
@@ -22,7 +26,11 @@ pub(super) struct Worker {
     modules: Modules,
     walker: Walker,
     perf_maps: PerfMaps,
-    chains: Recent<Walked, Arc<Chain>>,
+    /// By what was found, and whether the thread waited.
+    chains: Recent<(Walked, bool), Arc<Chain>>,
+    kernel: KernelNames,
+    /// Samples whose images are not told yet, the oldest first.
+    early: VecDeque<(ImageId, Box<CopiedStack>)>,
     named: Recent<Place, Rc<[Frame]>>,
 }
 
@@ -34,57 +42,96 @@ impl Default for Worker {
             walker: Walker::default(),
             perf_maps: PerfMaps::default(),
             chains: Recent::new(CHAINS),
+            kernel: KernelNames::default(),
+            early: VecDeque::new(),
             named: Recent::new(PLACES),
         }
     }
 }
 
 impl Worker {
-    /// Takes in what was told; the chain, if it was a stack and anything of it is known.
-    pub(super) fn take(&mut self, told: Told) -> Option<Event> {
+    /// Takes in what was told; the chains of the stacks that can be walked now, as far as anything of them is known.
+    pub(super) fn take(&mut self, told: Told) -> Vec<Event> {
         match told {
-            Told::File { id, file } => {
-                self.modules.add(id, file);
-                None
-            }
-            Told::PerfMap { image, file } => {
-                self.perf_maps.add(image, file);
-                None
-            }
-            Told::Mapping { image, mapping, .. } => {
-                match self.images.get(&image) {
-                    Some(known) => Rc::make_mut(known).add(mapping),
-                    None => self.images.insert(image, Rc::new(Image::of(mapping))),
+            Told::File { id, file } => self.modules.add(id, file),
+            Told::PerfMap { image, file } => self.perf_maps.add(image, file),
+            Told::Mapping { image, mapping, .. } => match self.images.get(&image) {
+                Some(known) => Rc::make_mut(known).add(mapping),
+                None => self.images.insert(image, Rc::new(Image::of(mapping))),
+            },
+            Told::Stack(stack) => return self.take_stack(stack).into_iter().collect(),
+            Told::Image { image, is_whole } => {
+                if !is_whole {
+                    self.images.remove(&image);
                 }
-                None
+                let (told, early) = self.early.drain(..).partition(|(of, _)| *of == image);
+                self.early = early;
+                return self.walk_early(told);
             }
-            Told::Stack(stack) => Some(Event {
-                at: stack.at,
-                launch: stack.launch,
-                task: stack.task,
-                kind: EventKind::Called(self.chain(&stack)?),
-            }),
         }
+        Vec::new()
+    }
+
+    /// The chains of samples whose images were never told.
+    pub(super) fn finish(&mut self) -> Vec<Event> {
+        let early = std::mem::take(&mut self.early);
+        self.walk_early(early)
+    }
+
+    fn walk_early(&mut self, early: VecDeque<(ImageId, Box<CopiedStack>)>) -> Vec<Event> {
+        early.into_iter().filter_map(|(_, stack)| self.event(&stack)).collect()
+    }
+
+    /// A sample whose image is not told yet waits for it; but not for ever, since what makes no system call goes on.
+    fn take_stack(&mut self, stack: Box<CopiedStack>) -> Option<Event> {
+        let is_early = |image: &ImageId| stack.sample.is_some() && self.images.get(image).is_none();
+        let Some(image) = stack.image.filter(is_early) else {
+            return self.event(&stack);
+        };
+        self.early.push_back((image, stack));
+        if self.early.len() <= MOST_EARLY {
+            return None;
+        }
+        let (image, oldest) = self.early.pop_front()?;
+        if let Some(read) = Image::read(oldest.pid, oldest.start_stack) {
+            self.images.insert(image, Rc::new(read));
+        }
+        self.event(&oldest)
+    }
+
+    fn event(&mut self, stack: &CopiedStack) -> Option<Event> {
+        let chain = self.chain(stack)?;
+        Some(Event {
+            at: stack.at,
+            launch: stack.launch,
+            task: stack.task,
+            kind: match &stack.sample {
+                None => EventKind::Called(chain),
+                Some(sample) => EventKind::Sampled(Sampled {
+                    span: sample.span,
+                    is_waiting: sample.is_waiting,
+                    chain,
+                }),
+            },
+        })
     }
 
     fn chain(&mut self, stack: &CopiedStack) -> Option<Arc<Chain>> {
-        let image = self.image(stack)?;
-        let memory = Memory {
-            pid: stack.pid,
-            image: &image,
-            stack: &stack.bytes,
-            start: stack.registers.stack_pointer(),
-        };
-        let walked = self.walker.walk(stack.registers.clone(), &memory, &mut self.modules);
-        if walked.places.is_empty() {
+        let is_waiting = stack.sample.as_ref().is_some_and(|sample| sample.is_waiting);
+        let known = (self.walk(stack), is_waiting);
+        if known.0.places.is_empty() {
             return None;
         }
-        if let Some(chain) = self.chains.get(&walked) {
+        if let Some(chain) = self.chains.get(&known) {
             return Some(Arc::clone(chain));
         }
+        let walked = &known.0;
         let mut frames = Vec::with_capacity(walked.places.len());
         for place in &walked.places {
             self.add_frames(place, stack, &mut frames);
+        }
+        if is_waiting {
+            kernel::leave_out_switch(&mut frames);
         }
         let chain = Arc::new(Chain {
             frames,
@@ -92,9 +139,55 @@ impl Worker {
         });
         // What a process makes at run time may be something else the next time.
         if walked.places.iter().all(|place| place.code != Code::Memory) {
-            self.chains.insert(walked, Arc::clone(&chain));
+            self.chains.insert(known, Arc::clone(&chain));
         }
         Some(chain)
+    }
+
+    /// The places of a stack, those in the kernel first.
+    fn walk(&mut self, stack: &CopiedStack) -> Walked {
+        let Some(sample) = &stack.sample else {
+            return self.walk_user_part(stack);
+        };
+        let mut walked = Walked {
+            is_truncated: true,
+            ..Walked::default()
+        };
+        if sample.has_user_part && !sample.is_kernel_cut {
+            walked = self.walk_user_part(stack);
+            // Of the kernel's own page, say, which is no file's.
+            if let (true, Some(address)) = (walked.places.is_empty(), stack.registers.next_instruction()) {
+                walked.places.push(Place {
+                    code: Code::Memory,
+                    address,
+                    is_return: false,
+                });
+            }
+        }
+        let in_kernel = sample.kernel.iter().enumerate().map(|(depth, address)| Place {
+            code: Code::Kernel,
+            address: *address,
+            is_return: depth > 0 || sample.is_waiting,
+        });
+        walked.places.splice(0..0, in_kernel);
+        walked
+    }
+
+    fn walk_user_part(&mut self, stack: &CopiedStack) -> Walked {
+        let Some(image) = self.image(stack) else {
+            return Walked {
+                is_truncated: true,
+                ..Walked::default()
+            };
+        };
+        let memory = Memory {
+            pid: stack.pid,
+            image: &image,
+            stack: &stack.bytes,
+            start: stack.registers.stack_pointer(),
+            start_stack: stack.start_stack,
+        };
+        self.walker.walk(stack.registers.clone(), &memory, &mut self.modules)
     }
 
     /// What was mapped when the stack was copied.
@@ -126,6 +219,11 @@ impl Worker {
                 module: Some(path.to_vec()),
                 ..plain
             }),
+            Code::Kernel => {
+                let frame = self.kernel.frame(place.address, place.is_return);
+                self.named.insert(place.clone(), [frame.clone()].into());
+                frames.push(frame);
+            }
             Code::Memory => {
                 let called_from = place.address - u64::from(place.is_return);
                 let function = self.perf_maps.name(stack, called_from);

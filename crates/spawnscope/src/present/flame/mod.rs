@@ -11,6 +11,7 @@ use crate::analyze::callers::Frame;
 use crate::analyze::flame::{Flame, Label, Weight};
 use crate::analyze::launch::base_name;
 use crate::analyze::report::Spent;
+use crate::event::Language;
 
 pub use folded::folded;
 #[cfg(feature = "flame")]
@@ -48,6 +49,9 @@ fn text_of_place(frame: &Frame<'_>) -> String {
     };
     let module = frame.module.map(|module| text::escape(base_name(module)));
     match (frame.function.map(text::escape), at, module, frame.address) {
+        // As other programs that write folded stacks mark the kernel's.
+        (Some(function), ..) if frame.language == Language::Kernel => format!("{function}_[k]"),
+        (None, _, _, Some(address)) if frame.language == Language::Kernel => format!("{address:#x}_[k]"),
         (Some(function), Some(at), ..) => format!("{function} {at}"),
         (None, Some(at), ..) => at,
         (Some(function), None, ..) => function,
@@ -109,7 +113,9 @@ fn each_line(flame: &Flame<'_>, texts: &[String], mut tell: impl FnMut(&[u32], u
         let own = flame.nodes[position as usize].own;
         let width = match flame.wanted.weight {
             Weight::Count => own,
-            Weight::Wall | Weight::Tax | Weight::Critical => rounding.microseconds(own),
+            Weight::Wall | Weight::Tax | Weight::Critical | Weight::OnCpu | Weight::OffCpu => {
+                rounding.microseconds(own)
+            }
         };
         if width > 0 {
             tell(&stack, width);

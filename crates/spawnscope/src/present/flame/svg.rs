@@ -8,6 +8,7 @@ use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 use super::{Kind, each_line, folded_line, kind, text_of, without_noncharacters};
 use crate::analyze::flame::{Flame, Label, Stacking, Weight};
 use crate::analyze::phases::Phase;
+use crate::event::Language;
 use crate::present::text;
 
 /// Names are black: these are all light enough for that, and far enough from the background, which the picture brings with it.
@@ -53,6 +54,16 @@ const MACHINE_CODE: [Color; 7] = [
     rgb(0xb3b8e0),
     rgb(0x86a5cc),
     rgb(0xcbd8e0),
+];
+
+const KERNEL: [Color; 7] = [
+    rgb(0xc9b6e4),
+    rgb(0xb7a0dc),
+    rgb(0xd8c9ee),
+    rgb(0xbfa9d2),
+    rgb(0xcdbcf0),
+    rgb(0xae9ace),
+    rgb(0xdcd0ea),
 ];
 
 const fn rgb(value: u32) -> Color {
@@ -120,6 +131,7 @@ fn colour(label: &Label<'_>, text: &str) -> Color {
         Label::UnknownPhase | Label::Outside(..) | Label::Truncated | Label::Beyond => UNKNOWN,
         Label::Program(_) => tint(&PROGRAMS),
         Label::Place(_) if kind(label) == Kind::Script => tint(&SCRIPTS),
+        Label::Place(frame) if frame.language == Language::Kernel => tint(&KERNEL),
         Label::Place(_) => tint(&MACHINE_CODE),
     }
 }
@@ -133,7 +145,7 @@ fn hash(text: &str) -> usize {
 fn unit(weight: Weight) -> &'static str {
     match weight {
         Weight::Count => "launches",
-        Weight::Wall | Weight::Tax | Weight::Critical => "us",
+        Weight::Wall | Weight::Tax | Weight::Critical | Weight::OnCpu | Weight::OffCpu => "us",
     }
 }
 
@@ -144,11 +156,14 @@ fn subtitle(flame: &Flame<'_>) -> String {
         Weight::Tax => "launch tax in microseconds",
         Weight::Count => "launches",
         Weight::Critical => "time on the critical path in microseconds",
+        Weight::OnCpu => "time on a CPU in microseconds, by samples",
+        Weight::OffCpu => "time of waits in microseconds, by samples",
     };
     let phase = |phase: Phase| format!(", {} only", phase.name());
     let upon = match wanted.stacking {
         Stacking::Tree => "process upon process",
         Stacking::Caller => "what was launched upon the functions that asked for it",
+        Stacking::Command => "programs side by side",
     };
     format!("width: {width}{}; {upon}", wanted.phase.map(phase).unwrap_or_default())
 }

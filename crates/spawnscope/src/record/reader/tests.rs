@@ -30,6 +30,7 @@ fn read_after(sql: &str) -> Result<Recording, RecordError> {
     Connection::open(&path).unwrap().execute_batch(sql).unwrap();
     let file = RecordingFile::open(&path)?;
     file.slices(&mut |_| {})?;
+    file.samples(&mut |_| {})?;
     file.threads()?;
     file.read()
 }
@@ -111,6 +112,7 @@ fn version_1_is_read_and_what_came_later_is_unknown() {
     let mut slices = 0;
     file.slices(&mut |_| slices += 1).unwrap();
     assert_eq!((slices, file.threads().unwrap().len()), (2, 0));
+    file.samples(&mut |row| panic!("{row:?}")).unwrap();
 }
 
 #[test]

@@ -446,3 +446,35 @@ fn a_recorder_killed_at_any_time_leaves_a_readable_recording() {
         "no launch is missing"
     );
 }
+
+#[test]
+fn samples_are_kept_with_their_stacks() {
+    let folder = Folder::new();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    // A wait is told when it is over.
+    let events = vec![
+        released(),
+        sampled(900, 10, false, "path_openat"),
+        sampled(100, 700, true, "do_wait"),
+    ];
+    recorder.send(events);
+    recorder.finish(ending()).unwrap();
+    let file = RecordingFile::open(&folder.path()).unwrap();
+    let Recording {
+        frames, stacks, texts, ..
+    } = file.read().unwrap();
+    let mut seen = Vec::new();
+    file.samples(&mut |row| {
+        let stack = stacks[row.stack.0 as usize];
+        let function = frames[stack.frame.0 as usize].function.unwrap();
+        let function = String::from_utf8(texts.get(function).to_vec()).unwrap();
+        assert_eq!(stack.caller, Some(StackId(0)), "both were called by main");
+        seen.push((row.task.0, row.at.0, row.span.0, row.is_waiting, function));
+    })
+    .unwrap();
+    let expected = [
+        (ROOT.0, 900, 10, false, "path_openat".to_owned()),
+        (ROOT.0, 100, 700, true, "do_wait".to_owned()),
+    ];
+    assert_eq!(seen, expected);
+}

@@ -54,8 +54,8 @@ pub struct WireRegisters {
     pub ss: u64,
 }
 
-/// Where in its code a thread asked for the launch (`header.launch`). Kernel return addresses (innermost first), then the
-/// stack from `registers.sp` upwards follow, with the lengths given here.
+/// Where in its code a thread asked for the launch (`header.launch`). The stack from `registers.sp` upwards follows,
+/// `user_bytes` long.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireStack {
@@ -67,7 +67,32 @@ pub struct WireStack {
     pub registers: WireRegisters,
     /// The process that asked.
     pub pid: u32,
-    pub kernel_bytes: u32,
     pub user_bytes: u32,
-    pub reserved: u32,
+}
+
+/// All mappings of an image that samples named before were told.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireImage {
+    pub header: WireHeader,
+    pub image: u64,
+    /// 0: not all of them.
+    pub is_whole: u64,
+}
+
+/// Most frames of the kernel's part of a stack.
+pub const KERNEL_FRAMES: usize = 64;
+
+/// What a thread (`header.task`) did at `header.at`, or what it began to wait for then. The stack from `registers.sp` upwards
+/// follows, `user_bytes` long; without `registers.ip` the user's part is not known.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireSample {
+    pub stack: WireStack,
+    /// The time that it stands for.
+    pub span: u64,
+    pub is_waiting: u32,
+    /// How much of `kernel` there is: addresses, the innermost first.
+    pub kernel_bytes: u32,
+    pub kernel: [u64; KERNEL_FRAMES],
 }

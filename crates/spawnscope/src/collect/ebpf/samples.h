@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * What followed threads do, at instants of a clock, and what they wait for, when a wait is over: the kernel's part of their
+ * stack as addresses, the user's part as `stacks.h` copies it. Only with `settings.sample_period`. */
+#pragma once
+
+struct wait {
+	/* When the thread left the CPU, and the time off it that the sample stands for. */
+	__u64 off, span;
+	__s32 syscall;
+	__u32 kernel_bytes;
+	__u64 kernel[KERNEL_FRAMES];
+};
+
+/* Of threads that wait: where in the kernel. The oldest give way to new ones. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u64);
+	__type(value, struct wait);
+} waits SEC(".maps");
+
+struct sample_scratch {
+	union {
+		struct WireSample sample;
+		struct wait wait;
+	};
+	char data[STACK_BYTES + STACK_PIECE_BYTES]; /* as in `stack_scratch` */
+};
+
+/* One for tracepoints, which the clock may interrupt, and one for the clock. Switches are not interrupted. */
+enum { SCRATCH_OF_TRACEPOINT, SCRATCH_OF_CLOCK, SCRATCHES };
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCRATCHES);
+	__type(key, __u32);
+	__type(value, struct sample_scratch);
+} sample_scratches SEC(".maps");
+
+/* During an exec the registers are those of the old program, or of none, while the memory may be the new one's already. */
+static __always_inline bool is_executing(long syscall)
+{
+	return syscall == NR_execve || syscall == NR_execveat;
+}
+
+/* The number of what is mapped; 0: it will not be told. Mappings can be walked only where interrupts are on: where the thread
+ * next enters or leaves the kernel by a system call, before which it cannot change them, and then under this number. */
+static __always_inline __u64 image_of(struct task_struct *p, struct WireTask *task)
+{
+	if (is_image_told(p, task))
+		return task->told_image;
+	if (!task->wanted_image && can_walk_mappings())
+		task->wanted_image = next_id();
+	return task->wanted_image;
+}
+
+/* Copies the user's part of the running thread's stack, which registers are there of. */
+static __always_inline __u64 add_user_part(struct WireTask *task, struct sample_scratch *scratch)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct WireStack *stack = &scratch->sample.stack;
+	stack->image = image_of(p, task);
+	stack->start_stack = BPF_CORE_READ(p, mm, start_stack);
+	return copy_stack(scratch->data, stack->registers.sp, stack_bytes(p, stack->registers.sp));
+}
+
+/* Tells the sample whose `kernel`, `kernel_bytes`, `span` and `is_waiting` are there already. */
+static __always_inline void emit_sample(struct WireTask *task, struct sample_scratch *scratch, __u64 at, bool has_user_part)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct WireStack *stack = &scratch->sample.stack;
+	__u64 bytes = 0;
+	stack->image = stack->start_stack = 0;
+	fill_header(&stack->header, KIND_SAMPLE, at, task);
+	stack->pid = visible_tid(p->group_leader);
+	if (has_user_part && p->mm &&
+	    !bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), (void *)bpf_task_pt_regs(p)) &&
+	    stack->registers.cs == USER_CS)
+		bytes = add_user_part(task, scratch);
+	else
+		__builtin_memset(&stack->registers, 0, sizeof(stack->registers));
+	stack->user_bytes = bytes;
+	barrier_var(bytes);
+	if (bytes > STACK_BYTES)
+		return;
+	if (bpf_ringbuf_output(&stacks, &scratch->sample, sizeof(scratch->sample) + bytes, wakeup_flag_of(&stacks)))
+		count_lost(KIND_SAMPLE);
+}
+
+/* At each tick of a CPU's clock, in its interrupt: what is the thread doing that has the CPU? */
+SEC("perf_event")
+int on_sample(void *ctx)
+{
+	__u32 place = SCRATCH_OF_CLOCK;
+	struct WireTask *task = followed(bpf_get_current_task_btf());
+	struct sample_scratch *scratch = bpf_map_lookup_elem(&sample_scratches, &place);
+	if (!task || !scratch)
+		return 0;
+	struct WireSample *sample = &scratch->sample;
+	long bytes = bpf_get_stack(ctx, sample->kernel, sizeof(sample->kernel), 0);
+	sample->kernel_bytes = bytes > 0 ? bytes : 0;
+	sample->span = settings.sample_period;
+	sample->is_waiting = 0;
+	emit_sample(task, scratch, bpf_ktime_get_ns(), !is_executing(task->syscall));
+	return 0;
+}
+
+/* The thread leaves the CPU to wait: where in the kernel? */
+static __always_inline void begin_wait(void *ctx, struct WireTask *task, struct sample_scratch *scratch)
+{
+	struct wait *wait = &scratch->wait;
+	__u64 key = task->task;
+	long bytes = bpf_get_stack(ctx, wait->kernel, sizeof(wait->kernel), 0);
+	wait->kernel_bytes = bytes > 0 ? bytes : 0;
+	wait->off = task->off;
+	wait->span = 0;
+	wait->syscall = task->syscall;
+	if (bpf_map_update_elem(&waits, &key, wait, 0))
+		count_lost(KIND_SAMPLE);
+}
+
+/* The thread has waited. As the clock would have, counts the time of its waits and takes the one in which a tick falls: it
+ * stands for those before it too. So no wait longer than a period is left out, and many short ones cost little. */
+static __always_inline void end_wait(struct WireTask *task)
+{
+	__u64 key = task->task;
+	if ((task->left != LEFT_INTERRUPTIBLE && task->left != LEFT_UNINTERRUPTIBLE) || !task->off || !arrival_seen(task))
+		return;
+	task->waited += task->on - task->off;
+	if (task->waited < settings.sample_period)
+		return;
+	struct wait *wait = bpf_map_lookup_elem(&waits, &key);
+	if (wait && wait->off == task->off) {
+		wait->span = task->waited;
+		task->flags |= TASK_WAITED;
+	} else {
+		count_lost(KIND_SAMPLE);
+	}
+	task->waited = 0;
+}
+
+static __always_inline struct sample_scratch *sample_scratch_of_tracepoint(void)
+{
+	__u32 place = SCRATCH_OF_TRACEPOINT;
+	return bpf_map_lookup_elem(&sample_scratches, &place);
+}
+
+/* Tells the wait of the running thread that is over. Within its system call the user's part of the stack is still what it
+ * was. Not static, as `step_up`. */
+__noinline int tell_wait(void)
+{
+	struct WireTask *task = followed(bpf_get_current_task_btf());
+	struct sample_scratch *scratch = sample_scratch_of_tracepoint();
+	if (!task || !scratch)
+		return 0;
+	__u64 key = task->task;
+	struct WireSample *sample = &scratch->sample;
+	struct wait *wait = bpf_map_lookup_elem(&waits, &key);
+	task->flags &= ~TASK_WAITED;
+	if (!wait || !wait->span) {
+		count_lost(KIND_SAMPLE);
+		return 0;
+	}
+	__builtin_memcpy(sample->kernel, wait->kernel, sizeof(sample->kernel));
+	sample->kernel_bytes = wait->kernel_bytes;
+	sample->span = wait->span;
+	sample->is_waiting = 1;
+	emit_sample(task, scratch, wait->off, wait->syscall >= 0 && !is_executing(wait->syscall));
+	return 0;
+}
+
+/* Runs after `on_switch`, which comes first in the object and is attached first: `on`, `off` and `left` are there. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	struct WireTask *leaving = followed(prev), *coming = followed(next);
+	if (leaving && leaving->flags & TASK_WAITED)
+		tell_wait();
+	struct sample_scratch *scratch = sample_scratch_of_tracepoint();
+	if (leaving && scratch && prev->exit_state == 0 &&
+	    (leaving->left == LEFT_INTERRUPTIBLE || leaving->left == LEFT_UNINTERRUPTIBLE))
+		begin_wait(ctx, leaving, scratch);
+	if (coming)
+		end_wait(coming);
+	return 0;
+}
+
+/* Tells the mappings that samples of the running thread asked for since its last system call. Not static, likewise. */
+__noinline int tell_wanted_image(void)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct WireTask *task = followed(p);
+	struct WireImage image = {};
+	if (!task)
+		return 0;
+	fill_header(&image.header, KIND_IMAGE, bpf_ktime_get_ns(), task);
+	image.image = task->wanted_image;
+	image.is_whole = tell_mappings(p, task, image.image);
+	task->wanted_image = 0;
+	__u64 flag = sees_other_files(p) ? BPF_RB_FORCE_WAKEUP : wakeup_flag_of(&stacks);
+	if (bpf_ringbuf_output(&stacks, &image, sizeof(image), flag))
+		count_lost(KIND_IMAGE);
+	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_sys_enter_sample)
+{
+	struct WireTask *task = followed(bpf_get_current_task_btf());
+	if (task && task->wanted_image)
+		tell_wanted_image();
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit_sample)
+{
+	struct WireTask *task = followed(bpf_get_current_task_btf());
+	if (!task)
+		return 0;
+	if (task->flags & TASK_WAITED)
+		tell_wait();
+	if (task->wanted_image)
+		tell_wanted_image();
+	return 0;
+}

@@ -1,0 +1,71 @@
+//! Names of the kernel's functions, from /proc/kallsyms.
+
+use std::cell::OnceCell;
+
+use blazesym::MaybeDefault;
+use blazesym::symbolize::source::{Kernel, Source};
+use blazesym::symbolize::{Input, Symbolizer};
+
+use crate::event::{Frame, Language};
+
+/// What waits go through last: from here inwards are the switch to another thread, and the programs that told of it.
+const SWITCH: &[u8] = b"__schedule";
+
+/// Whoever names the kernel's functions.
+#[derive(Default)]
+pub(super) struct KernelNames {
+    /// Made when the first name is wanted: the list is long.
+    symbolizer: OnceCell<Symbolizer>,
+}
+
+impl KernelNames {
+    /// The frame at an address of the kernel, where a call returns to if `is_return`. Without a name where the kernel hides its
+    /// addresses.
+    pub(super) fn frame(&self, address: u64, is_return: bool) -> Frame {
+        let symbolizer = self.symbolizer.get_or_init(Symbolizer::new);
+        // An image of the kernel on disk would have to be proved the one that runs.
+        let source = Source::Kernel(Kernel {
+            vmlinux: MaybeDefault::None,
+            debug_syms: false,
+            ..Kernel::default()
+        });
+        let called_from = Input::AbsAddr(address - u64::from(is_return && address > 0));
+        let symbol = symbolizer.symbolize_single(&source, called_from);
+        let symbol = symbol.ok().and_then(|symbolized| symbolized.into_sym());
+        Frame {
+            function: symbol.map(|symbol| symbol.name.as_bytes().to_vec()),
+            address: Some(address),
+            ..Frame::unknown(Language::Kernel)
+        }
+    }
+}
+
+/// Leaves out of the stack of a waiting thread how it left its CPU.
+pub(super) fn leave_out_switch(frames: &mut Vec<Frame>) {
+    let is_switch = |frame: &Frame| frame.language == Language::Kernel && frame.function.as_deref() == Some(SWITCH);
+    if let Some(switch) = frames.iter().position(is_switch) {
+        frames.drain(..=switch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(names: &[&str]) -> Vec<Frame> {
+        let frame = |name: &&str| Frame {
+            function: Some(name.as_bytes().to_vec()),
+            ..Frame::unknown(Language::Kernel)
+        };
+        names.iter().map(frame).collect()
+    }
+
+    #[test]
+    fn a_wait_begins_where_the_thread_asked_to_wait() {
+        let mut told = frames(&["bpf_trace_run4", "__schedule", "schedule", "do_wait"]);
+        leave_out_switch(&mut told);
+        assert_eq!(told, frames(&["schedule", "do_wait"]));
+        leave_out_switch(&mut told);
+        assert_eq!(told, frames(&["schedule", "do_wait"]), "without a switch all stays");
+    }
+}

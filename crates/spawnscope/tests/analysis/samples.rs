@@ -1,0 +1,181 @@
+//! Samples: each lands in the launch and phase of its instant, and its whole time in one box.
+
+use proptest::prelude::*;
+use spawnscope::analyze::Forest;
+use spawnscope::analyze::flame::{FlameError, Stacking, Wanted, Weight, sampled};
+use spawnscope::analyze::phases::Phase;
+use spawnscope::analyze::samples::{Sample, place};
+use spawnscope::event::{Language, LaunchId, Nanos, Pid, TaskId};
+use spawnscope::present::flame::folded;
+use spawnscope::record::reader::{Origin, Recording, SampleRow, StackId, ThreadRow};
+
+use crate::builder::{Builder, ROOT, Spans, blank};
+
+const ON_CPU: Wanted = Wanted {
+    weight: Weight::OnCpu,
+    stacking: Stacking::Tree,
+    phase: None,
+};
+const THREAD: TaskId = TaskId(500);
+const START: u64 = 10_000_000;
+
+fn thread_of(launch: LaunchId) -> ThreadRow {
+    ThreadRow {
+        task: THREAD,
+        launch,
+        creator: None,
+        tid: Pid(500),
+        created: Nanos(START),
+        ended: None,
+        cpu: None,
+    }
+}
+
+fn sample(task: TaskId, at: u64, stack: StackId) -> SampleRow {
+    SampleRow {
+        task,
+        at: Nanos(at),
+        span: Nanos(1_000_000),
+        is_waiting: false,
+        stack,
+    }
+}
+
+/// make, which runs git; a function of git, which was in the kernel.
+fn building() -> (Builder, LaunchId, StackId) {
+    let mut builder = Builder::command("/usr/bin/make", &["make"], 100_000_000);
+    let git = builder.launch(ROOT, START, &Spans::USUAL, Some(("/usr/bin/git", &["git"])));
+    let mut kernel = builder.code("", "path_openat", 0xffff_0000);
+    (kernel.language, kernel.module) = (Language::Kernel, None);
+    let function = builder.code("/usr/bin/git", "read_index", 0x10);
+    let stack = builder.called(git, &[kernel, function]);
+    (builder, git, stack)
+}
+
+fn placed(recording: &Recording, rows: &[SampleRow], threads: &[ThreadRow]) -> Vec<Sample> {
+    place(&Forest::grow(recording), threads, rows)
+}
+
+#[test]
+fn an_instant_is_in_the_phase_of_its_own_launch() {
+    let (builder, git, stack) = building();
+    let Spans {
+        create,
+        queue,
+        setup,
+        exec,
+        load,
+        ..
+    } = Spans::USUAL;
+    let loading = START + create + queue + setup + exec;
+    let instants = [
+        START + 1,
+        loading - 1,
+        loading,
+        loading + load,
+        START + Spans::USUAL.total(),
+    ];
+    let rows = instants.map(|at| sample(TaskId(git.0), at, stack));
+    let phases: Vec<_> = placed(&builder.recording, &rows, &[])
+        .iter()
+        .map(|sample| sample.phase)
+        .collect();
+    let expected = [
+        Some(Phase::Create),
+        Some(Phase::Exec),
+        Some(Phase::Load),
+        Some(Phase::Run),
+        None,
+    ];
+    assert_eq!(phases, expected);
+}
+
+#[test]
+fn a_thread_is_its_process_and_an_unknown_one_nobodys() {
+    let (builder, git, stack) = building();
+    let rows = [THREAD, TaskId(501)].map(|task| sample(task, START + 1, stack));
+    let placed = placed(&builder.recording, &rows, &[thread_of(git)]);
+    assert_eq!(placed.iter().map(|sample| sample.launch).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn a_process_that_was_there_before_is_drawn_too() {
+    let (mut builder, _, stack) = building();
+    let old = LaunchId(3);
+    let mut row = blank(old, None, Origin::Existed);
+    row.created = Some(Nanos(0));
+    row.name = Some(builder.text(b"daemon"));
+    builder.recording.launches.push(row);
+    let recording = builder.recording;
+    let forest = Forest::grow(&recording);
+    let samples = place(&forest, &[], &[sample(TaskId(3), START, stack)]);
+    let drawn = folded(&sampled(&forest, &samples, ON_CPU).unwrap());
+    assert_eq!(drawn, "daemon;run;read_index;path_openat_[k] 1000\n");
+}
+
+#[test]
+fn waits_and_work_are_drawn_apart_and_calls_of_a_function_together() {
+    let (mut builder, git, first) = building();
+    let mut elsewhere = builder.code("/usr/bin/git", "read_index", 0x20);
+    elsewhere.line = Some(7);
+    let second = builder.called(git, &[elsewhere]);
+    let run = START + Spans::USUAL.total() - 100_000;
+    let wait = SampleRow {
+        is_waiting: true,
+        ..sample(TaskId(git.0), run, first)
+    };
+    let rows = [
+        wait,
+        sample(TaskId(git.0), run, second),
+        sample(TaskId(git.0), run, first),
+    ];
+    let recording = builder.recording;
+    let forest = Forest::grow(&recording);
+    let samples = place(&forest, &[], &rows);
+    let drawn = |weight, stacking| {
+        let wanted = Wanted {
+            weight,
+            stacking,
+            ..ON_CPU
+        };
+        folded(&sampled(&forest, &samples, wanted).unwrap())
+    };
+    let kernel = "make;git;run;read_index;path_openat_[k] 1000\n";
+    assert_eq!(drawn(Weight::OffCpu, Stacking::Tree), kernel);
+    assert_eq!(
+        drawn(Weight::OnCpu, Stacking::Tree),
+        format!("make;git;run;read_index 1000\n{kernel}")
+    );
+    assert!(drawn(Weight::OnCpu, Stacking::Command).starts_with("git;run;read_index 1000\n"));
+}
+
+#[test]
+fn without_samples_it_is_said_how_to_get_them() {
+    let (builder, git, stack) = building();
+    let forest = Forest::grow(&builder.recording);
+    let refused = sampled(&forest, &[], ON_CPU).unwrap_err();
+    assert_eq!(refused, FlameError::NoSamples);
+    assert!(refused.to_string().contains("--sample"));
+    let samples = place(&forest, &[], &[sample(TaskId(git.0), START + 1, stack)]);
+    let waits = Wanted {
+        weight: Weight::OffCpu,
+        ..ON_CPU
+    };
+    let refused = sampled(&forest, &samples, waits).unwrap_err();
+    assert!(refused.to_string().contains("is of a wait"), "{refused}");
+}
+
+proptest! {
+    #[test]
+    fn every_sample_is_in_one_box(instants in proptest::collection::vec((1u64..4, 0u64..200_000_000), 1..50)) {
+        let (builder, _, stack) = building();
+        let rows: Vec<_> = instants.iter().map(|(task, at)| sample(TaskId(*task), *at, stack)).collect();
+        let forest = Forest::grow(&builder.recording);
+        let samples = place(&forest, &[], &rows);
+        let known = rows.iter().filter(|row| row.task.0 < 3).count() as u64;
+        match sampled(&forest, &samples, ON_CPU) {
+            Ok(flame) => prop_assert_eq!(flame.total, known * 1_000_000),
+            Err(_) => prop_assert_eq!(known, 0),
+        }
+    }
+}

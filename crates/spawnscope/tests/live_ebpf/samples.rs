@@ -1,0 +1,171 @@
+//! Samples: they name the function that works, what the loader does, and where threads wait; none without being asked.
+
+use spawnscope::record::reader::RecordingFile;
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::recording::report;
+use crate::support::run::{Record, run, spawnscope};
+use crate::support::workloads::path;
+
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
+
+pub fn tests() -> Vec<LiveTest> {
+    let test = |name, run| LiveTest {
+        name,
+        needs: NEEDS,
+        run,
+    };
+    vec![
+        test("without_being_asked_nothing_is_sampled", not_asked),
+        test("samples_name_the_function_that_works", working),
+        test("samples_name_it_without_mappings_from_the_kernel", from_proc),
+        test("samples_of_the_loader_show_what_it_searches", searching),
+        test("a_wait_is_of_the_function_that_waits_and_as_long", waiting),
+        LiveTest {
+            name: "a_wait_inside_execve_has_the_kernels_part",
+            needs: &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],
+            run: scanned,
+        },
+        test("samples_that_do_not_fit_are_counted", overflow),
+    ]
+}
+
+fn record(flags: &[&str], words: &[&str]) -> Record {
+    let record = Record::new().flags(flags);
+    let program = path("sampled");
+    let program = program.to_str().expect("a path of characters");
+    record.run([&[program], words].concat()).expect_code(0);
+    record
+}
+
+/// The stacks of a recording with their weights in microseconds.
+fn stacks(record: &Record, flags: &[&str]) -> Vec<(String, u64)> {
+    let file = record.file();
+    let words = [
+        &["flame", "--folded"],
+        flags,
+        &[file.to_str().expect("a path of characters")],
+    ]
+    .concat();
+    let folded = spawnscope(words).expect_code(0).output();
+    let line = |line: &str| {
+        let (stack, weight) = line.rsplit_once(' ').expect("a weight");
+        (stack.to_owned(), weight.parse().expect("a number"))
+    };
+    folded.lines().map(line).collect()
+}
+
+/// The weight of the stacks that have all these boxes, and of all stacks.
+fn weights(stacks: &[(String, u64)], boxes: &[&str]) -> (u64, u64) {
+    let name = |shown: &str| shown.split(' ').next().unwrap_or_default().to_owned();
+    let has = |stack: &str, wanted: &str| stack.split(';').any(|shown| name(shown) == wanted);
+    let of = |wanted: &dyn Fn(&str) -> bool| {
+        stacks
+            .iter()
+            .filter(|(stack, _)| wanted(stack))
+            .map(|(_, weight)| weight)
+            .sum()
+    };
+    (
+        of(&|stack| boxes.iter().all(|wanted| has(stack, wanted))),
+        of(&|_| true),
+    )
+}
+
+fn not_asked() {
+    let record = record(&[], &["spin", "20"]);
+    for flag in ["--on-cpu", "--off-cpu"] {
+        let file = record.file();
+        let refused = spawnscope(["flame".as_ref(), flag.as_ref(), file.as_os_str()]).expect_code(125);
+        assert!(refused.errors().contains("record --sample"), "{}", refused.errors());
+    }
+    let wall = stacks(&record, &["--phase", "run"]);
+    assert!(wall.iter().all(|(stack, _)| stack == "sampled;run"), "{wall:?}");
+}
+
+/// The weight of the function that works, and of all the program's own work.
+fn working_weights(record: &Record) -> (u64, u64) {
+    let run = stacks(record, &["--phase", "run"]);
+    weights(&run, &["sampled", "run", "_start", "main", "spinning"])
+}
+
+/// Also when it makes no system call for longer than its samples are kept back: 5,000 of them.
+fn working() {
+    for frequency in ["999", "10000"] {
+        let record = record(&["--sample", frequency], &["spin", "500"]);
+        assert_eq!(report(&record.file())["lost_events"], 0);
+        let (spinning, all) = working_weights(&record);
+        assert!(spinning * 10 >= all * 8, "{spinning} of {all}");
+        let file = RecordingFile::open(&record.file()).expect("the recording");
+        file.samples(&mut |row| assert_ne!(row.task.0, 0, "none is of the recorder"))
+            .expect("its samples");
+    }
+}
+
+/// The process has to live until the recorder looks, which first reads the kernel's symbols.
+fn from_proc() {
+    let record = Record::new().flags(&["--sample", "199"]);
+    let program = path("sampled");
+    let mut command = record.command([program.as_os_str(), "spin".as_ref(), "2500".as_ref()]);
+    run(command.env("SPAWNSCOPE_EBPF_REFUSE", "bpf_iter_task_vma_new")).expect_code(0);
+    let (spinning, all) = working_weights(&record);
+    assert!(spinning * 10 >= all, "{spinning} of {all}");
+}
+
+fn searching() {
+    let record = record(&["--sample", "10000"], &["search"]);
+    assert_eq!(report(&record.file())["lost_events"], 0);
+    let load = stacks(&record, &["--phase", "load", "--by", "command"]);
+    assert!(
+        load.iter().all(|(stack, _)| stack.starts_with("sampled;load;")),
+        "{load:#?}"
+    );
+    let is_search =
+        |name: &str| name.ends_with("_[k]") && ["open", "stat", "lookup"].iter().any(|part| name.contains(part));
+    let searches = |(stack, _): &&(String, u64)| stack.split(';').any(is_search);
+    let searching: u64 = load.iter().filter(searches).map(|(_, weight)| weight).sum();
+    let all: u64 = load.iter().map(|(_, weight)| weight).sum();
+    assert!(searching * 3 >= all, "{searching} of {all}: {load:#?}");
+}
+
+fn waiting() {
+    let record = record(&["--sample", "199"], &["wait", "300"]);
+    assert_eq!(report(&record.file())["lost_events"], 0);
+    let waits = stacks(&record, &["--off-cpu"]);
+    let (parent, _) = weights(&waits, &["sampled", "run", "_start", "main", "waiting", "do_wait_[k]"]);
+    let (child, all) = weights(
+        &waits,
+        &["sampled", "(sampled)", "run", "main", "waiting", "do_nanosleep_[k]"],
+    );
+    assert!(child >= 300_000, "{waits:#?}");
+    assert!(parent >= child - 5_000, "but for less than a sample's time: {waits:#?}");
+    // Nobody else waits but for moments.
+    assert!(parent + child + 50_000 >= all, "{waits:#?}");
+    let switch = waits.iter().find(|(stack, _)| stack.contains("__schedule"));
+    assert_eq!(switch, None, "how a thread leaves its CPU is left out");
+}
+
+/// Each of seven children waits 20 ms for a permission scanner.
+fn scanned() {
+    let mount_point = tempfile::tempdir().expect("a temporary directory");
+    let record = Record::new().flags(&["--sample", "999"]);
+    let (program, tiny) = (path("long_exec"), path("tiny"));
+    let words = [
+        program.as_os_str(),
+        "long".as_ref(),
+        tiny.as_os_str(),
+        mount_point.path().as_os_str(),
+    ];
+    record.run(words).expect_code(0);
+    let waits = stacks(&record, &["--off-cpu", "--phase", "exec"]);
+    let (scanned, all) = weights(&waits, &["long_exec", "exec", "fanotify_handle_event_[k]"]);
+    assert!(scanned >= 7 * 20_000, "{waits:#?}");
+    assert!(scanned * 10 >= all * 9, "{waits:#?}");
+}
+
+fn overflow() {
+    let record = record(&["--sample", "10000", "--buffer", "4"], &["spin", "300"]);
+    let lost = report(&record.file())["lost_events"].as_u64().expect("a number");
+    assert!(lost > 0, "a stack does not fit into 4 KiB with others");
+}

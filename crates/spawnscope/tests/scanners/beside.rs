@@ -1,0 +1,53 @@
+//! A folder that a real scanner watches, and commands beside it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use crate::support::needs::{Need, scanner_daemons};
+
+pub const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify, Need::Scanners];
+
+/// The scanners, by the names of the daemons that execs wait for.
+pub const SCANNERS: [&str; 2] = ["clamonacc", "fapolicyd"];
+
+/// A directory for one scanner.
+pub struct Beside {
+    scanner: &'static str,
+    directory: TempDir,
+}
+
+impl Beside {
+    pub fn new(scanner: &'static str) -> Beside {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        // The scanner's own user has to get there.
+        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod");
+        Beside { scanner, directory }
+    }
+
+    /// The folder that it watches while a command runs.
+    pub fn watched(&self) -> PathBuf {
+        self.directory.path().join("scanned")
+    }
+
+    /// What a command line begins with to run beside it.
+    pub fn launcher(&self) -> Vec<String> {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scanners/within.sh");
+        let daemons = scanner_daemons();
+        let daemons = daemons.to_str().expect("a path of characters");
+        let directory = self.directory.path().to_str().expect("a path of characters");
+        [
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            script,
+            self.scanner,
+            daemons,
+            directory,
+        ]
+        .map(str::to_owned)
+        .to_vec()
+    }
+}

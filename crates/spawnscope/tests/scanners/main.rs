@@ -1,0 +1,13 @@
+//! Tests beside real permission scanners, those of ClamAV and fapolicyd, each in a mount namespace of its own: what is said of them,
+//! and what is not said without them. Each file is one subject; tests that cannot run here say why.
+
+#[expect(dead_code, reason = "shared with the live tests, which use the rest")]
+#[path = "../support/mod.rs"]
+mod support;
+
+mod beside;
+mod recordings;
+
+fn main() -> std::process::ExitCode {
+    support::main(recordings::tests())
+}

@@ -1,0 +1,96 @@
+//! A build that runs fresh binaries beside a scanner: its waits are told, with the daemon's name.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::beside::{Beside, NEEDS, SCANNERS};
+use crate::support::LiveTest;
+use crate::support::run::{Record, spawnscope};
+use crate::support::workloads::path;
+
+/// Binaries that the build makes and runs.
+const FRESH: u64 = 20;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "a_build_of_fresh_binaries_waits_in_exec_for_the_scanner",
+            needs: NEEDS,
+            run: fresh_binaries,
+        },
+        LiveTest {
+            name: "a_build_outside_of_what_is_watched_hears_of_no_scanner",
+            needs: NEEDS,
+            run: elsewhere,
+        },
+    ]
+}
+
+/// Copies a binary again and again, and runs each copy once.
+const BUILD: &str = "for ((n = 0; n < $2; n++)); do cp \"$0\" \"$1/fresh$n\"; \"$1/fresh$n\"; done";
+
+/// What `advise` says of a recorded build in that folder.
+fn advice(beside: &Beside, folder: &str) -> (Record, Vec<Value>) {
+    let launcher = beside.launcher();
+    let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
+    let record = Record::new().through(&launcher);
+    let tiny = path("tiny").display().to_string();
+    record
+        .run(["bash", "-c", BUILD, &tiny, folder, &FRESH.to_string()])
+        .expect_code(0);
+    let told = spawnscope(["advise".as_ref(), "--json".as_ref(), record.file().as_os_str()]).expect_code(0);
+    let told: Value = serde_json::from_slice(&told.stdout).expect("the advice is JSON");
+    let told = told["advice"].as_array().expect("an array").clone();
+    (record, told)
+}
+
+fn fresh_binaries() {
+    for scanner in SCANNERS {
+        let beside = Beside::new(scanner);
+        let (record, told) = advice(&beside, &beside.watched().display().to_string());
+        let advice = told.iter().find(|advice| advice["rule"] == "scanner");
+        let advice = advice.unwrap_or_else(|| panic!("nothing of {scanner}: {told:#?}"));
+        assert!(advice["title"].to_string().contains(scanner), "{advice:#}");
+        assert!(advice["count"].as_u64() >= Some(FRESH), "{advice:#}");
+        let told = spawnscope(["report".as_ref(), record.file().as_os_str()]).expect_code(0);
+        let line = format!("waiting for the permission of a scanner: {scanner}");
+        assert!(told.output().contains(&line), "{}", told.output());
+        waits_in_exec(&record, &beside);
+    }
+}
+
+/// Every fresh binary waited for permission within its own exec.
+fn waits_in_exec(record: &Record, beside: &Beside) {
+    const EXECVE: u64 = 59;
+    let words = ["export", "--format", "ndjson"].map(OsString::from);
+    let told = spawnscope(words.into_iter().chain([record.file().into()])).expect_code(0);
+    let told = told.output();
+    let launches = told
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let is_fresh = |launch: &Value| {
+        let path = launch["execs"][0]["path"].as_str();
+        path.is_some_and(|path| Path::new(path).starts_with(beside.watched()))
+    };
+    let fresh: Vec<Value> = launches.filter(is_fresh).collect();
+    assert_eq!(fresh.len() as u64, FRESH, "{told}");
+    for launch in fresh {
+        let waits = launch["waits"].as_array().expect("an array");
+        let asks = |wait: &Value| wait["object"]["kind"] == "permission" && wait["syscall"] == EXECVE;
+        assert!(waits.iter().any(asks), "{launch:#}");
+    }
+}
+
+fn elsewhere() {
+    for scanner in SCANNERS {
+        let beside = Beside::new(scanner);
+        let elsewhere = tempfile::tempdir().expect("a temporary directory");
+        let (_, told) = advice(&beside, &elsewhere.path().display().to_string());
+        assert!(
+            told.iter().all(|advice| advice["rule"] != "scanner"),
+            "{scanner}: {told:#?}"
+        );
+    }
+}

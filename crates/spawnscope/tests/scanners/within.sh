@@ -1,0 +1,91 @@
+#!/bin/bash
+# Runs a command beside a real permission scanner that watches the folder `scanned` of a directory of the caller's.
+# Usage: unshare --mount --propagation private within.sh clamonacc|fapolicyd DAEMONS DIRECTORY COMMAND...
+# All mounts are this mount namespace's own, so that the scanner sees nobody else. It is stopped by its pid, killed
+# when it does not go, and after a minute in any case.
+set -eu
+scanner=$1 daemons=$2 directory=$3
+shift 3
+scanned=$directory/scanned state=$directory/state
+mkdir -p "$scanned" "$state"
+mount -t tmpfs -o size=64m scanned "$scanned"
+chmod 755 "$directory" "$scanned"
+
+# The libraries that this system lacks, for the daemons only.
+daemon() {
+    LD_LIBRARY_PATH=$daemons/usr/lib/x86_64-linux-gnu exec timeout --kill-after=3 60 "$daemons/usr/sbin/$1" "${@:2}"
+}
+
+await() {
+    for ((tries = 0; tries < 300; tries++)); do
+        if "$@"; then return; fi
+        sleep 0.1
+    done
+    echo "$scanner did not begin:" >&2
+    cat "$state"/*.log >&2
+    exit 125
+}
+
+started=()
+stop() {
+    # The last one started is the one that others wait for.
+    for ((number = ${#started[@]} - 1; number >= 0; number--)); do
+        kill "${started[number]}" 2>/dev/null || true
+        wait "${started[number]}" 2>/dev/null || true
+    done
+}
+trap stop EXIT
+
+start_clamonacc() {
+    mkdir -p "$state/signatures"
+    # One line, so that nothing has to be downloaded: a signature of "spawnscope-test".
+    echo 'Spawnscope.Test:0:*:737061776e73636f70652d74657374' >"$state/signatures/test.ndb"
+    cat >"$state/clamd.conf" <<END
+LocalSocket $state/clamd.sock
+DatabaseDirectory $state/signatures
+Foreground yes
+User nobody
+OnAccessIncludePath $scanned
+OnAccessPrevention yes
+OnAccessExcludeUname nobody
+OnAccessMaxThreads 1
+END
+    chown -R nobody "$state"
+    daemon clamd -c "$state/clamd.conf" >"$state/clamd.log" 2>&1 &
+    started+=($!)
+    await test -S "$state/clamd.sock"
+    daemon clamonacc -c "$state/clamd.conf" --foreground --fdpass >"$state/clamonacc.log" 2>&1 &
+    started+=($!)
+    await grep -q "watching '$scanned'" "$state/clamonacc.log"
+}
+
+start_fapolicyd() {
+    # It knows its places by heart.
+    cp -a /etc "$state/etc"
+    mkdir -p "$state/etc/fapolicyd" "$state/var"
+    cat >"$state/etc/fapolicyd/fapolicyd.conf" <<END
+permissive = 1
+uid = root
+gid = root
+do_stat_report = 0
+detailed_report = 0
+db_max_size = 1
+watch_fs = tmpfs
+trust = file
+integrity = none
+END
+    echo "/usr/bin/true $(stat -Lc %s /usr/bin/true) $(sha256sum </usr/bin/true | cut -d' ' -f1)" >"$state/etc/fapolicyd/fapolicyd.trust"
+    echo 'allow perm=any all : all' >"$state/etc/fapolicyd/compiled.rules"
+    mount --bind "$state/etc" /etc
+    mount --bind "$state/var" /var/lib
+    mount -t tmpfs -o size=16m none /run
+    mkdir -p /run/fapolicyd /var/lib/fapolicyd
+    daemon fapolicyd --permissive --debug >"$state/fapolicyd.log" 2>&1 &
+    started+=($!)
+    await grep -q 'Starting to listen' "$state/fapolicyd.log"
+}
+
+"start_$scanner"
+status=0
+timeout 60 "$@" || status=$?
+exit "$status"
