@@ -171,7 +171,7 @@ fn first_launch() {
     let experiment = measured("first-launch");
     assert_all(
         &keys(&experiment, "program"),
-        &["tiny", "true", "true, out of the cache"],
+        &["tiny", "true", "true, out of the cache", "tiny, in memory"],
     );
     for row in rows(&experiment) {
         assert!(least(row, "first_last_ns") >= least(row, "first_ns"), "{row}");

@@ -6,8 +6,10 @@
 mod support;
 
 mod beside;
+mod lab;
 mod recordings;
 
 fn main() -> std::process::ExitCode {
-    support::main(recordings::tests())
+    let subjects = [lab::tests(), recordings::tests()];
+    support::main(subjects.into_iter().flatten().collect())
 }

@@ -1,10 +1,11 @@
 //! Story 4: the first launch of a file against the second, alone and several at once. Where something looks at every new
-//! executable, firsts take longer; where it does so one by one, they queue.
+//! executable, firsts take longer; where it does so one by one, they queue. What looks again each time is told by a program
+//! in memory, which nobody watches.
 
 use std::path::{Path, PathBuf};
 
 use crate::lab::LabError;
-use crate::lab::copies::{forget, fresh};
+use crate::lab::copies::{InMemory, forget, fresh};
 use crate::lab::ground::Ground;
 use crate::lab::harness::{Case, Measured};
 use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
@@ -59,8 +60,18 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         let folder = ground.folder().join("cold");
         cases.push(case(keys, &worker, (program, *status), folder, (1, Cache::Cold)));
     }
+    let in_memory = InMemory::of(&ground.tiny_path())?;
+    let keys = [Value::from("tiny, in memory"), Value::from(1)];
+    let (paths, status) = ([in_memory.path()], ground.tiny().status);
+    let asked = &worker;
+    cases.push(Case::new(keys, move |_| first_and_second(asked, &paths, status)));
     let measured = ground.interleave(cases);
     outcome.add(&measured);
+    if let (Some(alone), Some(unwatched)) = (measured.first(), measured.last())
+        && let Some(note) = scanner_of_all(alone, unwatched)
+    {
+        outcome.note(note);
+    }
     for (number, (name, ..)) in programs.iter().enumerate() {
         let of_it = &measured[number * counts.len()..(number + 1) * counts.len()];
         if let Some(note) = scanner(name, of_it) {
@@ -112,6 +123,18 @@ fn first_and_second(worker: &Worker, copies: &[PathBuf], status: i32) -> Result<
         values.extend(walls.iter().copied().reduce(f64::max));
     }
     Ok(values)
+}
+
+/// What they say about somebody who looks at each launch. `alone` and `unwatched` are of the same program.
+fn scanner_of_all(alone: &Measured, unwatched: &Measured) -> Option<String> {
+    let ratio = alone.ratio(unwatched, SECOND)?;
+    (ratio.median >= SLOW && ratio.low > 1.0).then(|| {
+        format!(
+            "tiny: a second launch, too, takes {:.1} times one from memory: something looks at every executable each time, or the \
+             temporary folder's file system is slow",
+            ratio.median
+        )
+    })
 }
 
 /// What the figures say about somebody who looks at new executables.
