@@ -95,6 +95,7 @@ fn help_is_as_reviewed() {
         "export",
         "hold",
         "bench",
+        "doctor",
         "completions",
     ] {
         let help = stdout(&[verb, "--help"]);
@@ -142,6 +143,7 @@ fn completions_know_every_verb() {
             "export",
             "hold",
             "bench",
+            "doctor",
             "no-redact",
         ] {
             assert!(script.contains(word), "{shell}: {word}");

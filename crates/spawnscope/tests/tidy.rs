@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A stage, and the parts of the crate that it may name. `record` shows the later stages its reader only.
-const MAY_IMPORT: [(&str, &[&str]); 10] = [
+const MAY_IMPORT: [(&str, &[&str]); 11] = [
     ("event.rs", &[]),
     ("units.rs", &["event"]),
     ("signals.rs", &[]),
@@ -21,7 +21,8 @@ const MAY_IMPORT: [(&str, &[&str]); 10] = [
         "analyze",
         &["event", "units", "statistics", "analyze", "record::reader"],
     ),
-    ("present", &["event", "units", "analyze", "lab", "present"]),
+    ("doctor", &["event", "units", "collect", "doctor"]),
+    ("present", &["event", "units", "analyze", "doctor", "lab", "present"]),
 ];
 const MOST_LINES: usize = 500;
 

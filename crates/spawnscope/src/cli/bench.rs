@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-use super::args::bench::BenchArguments;
+use super::args::BenchArguments;
 use super::{exit, output};
 use crate::lab::compare::{Change, compare};
 use crate::lab::experiments::{ALL, Experiment};

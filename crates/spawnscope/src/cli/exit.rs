@@ -5,6 +5,7 @@
 //! | 0 to 255 | `record -- CMD`, `hold -- CMD`: CMD's own |
 //! | 128 + n | CMD was killed by signal n |
 //! | 0 | `record -p`, `record -a`: ended by Ctrl-C, `--duration`, or the process's end |
+//! | 1 | `doctor`: there is a problem |
 //! | 130 | a second Ctrl-C left CMD running |
 //! | 125 | spawnscope itself failed: bad usage, no permission, an unreadable recording |
 //! | 126 | CMD was found but could not be executed |
@@ -16,6 +17,9 @@ use crate::collect::held::StartError;
 
 /// Spawnscope itself failed.
 pub const FAILED: u8 = 125;
+
+/// `doctor` has found a problem.
+pub const PROBLEMS: u8 = 1;
 
 /// A second Ctrl-C ended the recording, as SIGINT would have.
 pub const INTERRUPTED: u8 = 130;

@@ -4,6 +4,7 @@ mod advise;
 mod analysis;
 mod args;
 mod bench;
+mod doctor;
 mod exit;
 mod export;
 mod flame;
@@ -64,6 +65,7 @@ fn run(verb: &Verb) -> Result<ExitCode> {
         Verb::Hold(arguments) => hold::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),
         Verb::LabWorker { setting } => done(bench::work(setting)),
+        Verb::Doctor(arguments) => doctor::run(arguments),
         Verb::Completions { shell } => {
             manual::print_completions(*shell);
             Ok(ExitCode::SUCCESS)

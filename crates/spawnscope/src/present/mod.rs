@@ -2,6 +2,7 @@
 //! Nothing here decides what is counted, and nothing knows of a terminal: callers give a width and strip colour.
 
 pub mod advice;
+pub mod doctor;
 pub mod flame;
 pub mod json;
 pub mod lab;

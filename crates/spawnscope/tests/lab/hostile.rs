@@ -92,11 +92,11 @@ fn no_execution() {
     assert!(!rows(&experiment).is_empty());
 }
 
-/// Fresh files wait 50 ms each for the scanner's only thread; known ones do not.
+/// Fresh files wait 20 ms each for the scanner's only thread; known ones do not.
 fn scanner() {
-    const SCAN_NS: f64 = 50e6;
+    const SCAN_NS: f64 = 20e6;
     let folder = tempfile::tempdir().expect("a folder");
-    let mut command = Command::new(workloads::path("scan_once"));
+    let mut command = Command::new(workloads::path("scans_new_files"));
     command
         .arg(folder.path())
         .arg(SPAWNSCOPE)

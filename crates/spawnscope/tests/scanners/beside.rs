@@ -37,17 +37,19 @@ impl Beside {
         let daemons = scanner_daemons();
         let daemons = daemons.to_str().expect("a path of characters");
         let directory = self.directory.path().to_str().expect("a path of characters");
-        [
-            "unshare",
+        let namespaces = [
             "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
             "--propagation",
             "private",
-            script,
-            self.scanner,
-            daemons,
-            directory,
-        ]
-        .map(str::to_owned)
-        .to_vec()
+        ];
+        let words = ["unshare"].into_iter().chain(namespaces);
+        words
+            .chain([script, self.scanner, daemons, directory])
+            .map(str::to_owned)
+            .collect()
     }
 }

@@ -41,7 +41,8 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ),
     ("ways_to_reap", "ways_to_reap.c", &[]),
     ("scanned", "scanned.c", &[]),
-    ("scan_once", "scan_once.c", &[]),
+    ("scans_new_files", "scans_new_files.c", &[]),
+    ("filtered", "filtered.c", &[]),
     ("wait_on_pipe", "wait_on_pipe.c", &[]),
     ("sampled", "sampled.c", &["-O2", "-fomit-frame-pointer"]),
     // Each kind of executable, none with frame pointers.

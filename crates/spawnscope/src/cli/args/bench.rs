@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 
 use super::seconds;
 
-pub(super) const BENCH_EXAMPLES: &str = "\
+pub(super) const EXAMPLES: &str = "\
 Examples:
   spawnscope bench --quick                       a rough answer in a minute
   spawnscope bench mechanisms parent-size        two experiments

@@ -1,0 +1,46 @@
+//! `spawnscope doctor`: what makes launches dear on this machine.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+use super::args::DoctorArguments;
+use super::{exit, identity, output};
+use crate::doctor::{Check, Machine, Measured, checks, examine};
+use crate::present::doctor;
+
+/// Runs the verb.
+///
+/// # Errors
+/// When there is no working directory, or nothing can be written.
+pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
+    let width = output::width(&io::stdout());
+    if arguments.list {
+        print(&doctor::list(&checks::ALL, width))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let is_wanted =
+        |check: &&Check| arguments.checks.is_empty() || arguments.checks.iter().any(|one| one.id == check.id);
+    let wanted: Vec<&Check> = checks::ALL.into_iter().filter(is_wanted).collect();
+    let machine = Machine::here(identity::behind_sudo()?).context("failed to find the working directory")?;
+    let diagnosis = examine(&machine, &Measured::take(&machine), &wanted);
+    let text = if arguments.json {
+        doctor::json(&diagnosis)
+    } else {
+        doctor::render(&diagnosis, arguments.all, width)
+    };
+    print(&text)?;
+    Ok(if diagnosis.has_problems() {
+        ExitCode::from(exit::PROBLEMS)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn print(text: &str) -> Result<()> {
+    anstream::stdout()
+        .lock()
+        .write_all(text.as_bytes())
+        .context("failed to write what was found")
+}

@@ -1,0 +1,127 @@
+//! Interpreters that the kernel starts for files of certain kinds (binfmt_misc): emulators, run times.
+
+use super::Check;
+use crate::doctor::{Examination, Finding, Findings, Machine};
+
+pub(super) const CHECK: Check = Check {
+    id: "binfmt",
+    looks_at: "binfmt_misc: interpreters that the kernel starts for kinds of files",
+    run,
+};
+
+const FOLDER: &str = "/proc/sys/fs/binfmt_misc";
+/// Bytes 18 and 19 of ELF files of this machine.
+const OWN_MACHINE: [u8; 2] = if cfg!(target_arch = "aarch64") {
+    [0xb7, 0]
+} else {
+    [0x3e, 0]
+};
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let machine = examination.machine;
+    let names = machine
+        .names(FOLDER)
+        .into_iter()
+        .filter(|name| name != "register" && name != "status");
+    let entries: Vec<Entry> = names.filter_map(|name| Entry::read(machine, name)).collect();
+    for entry in &entries {
+        entry.look(machine, findings);
+    }
+    let emulators: Vec<&str> = entries
+        .iter()
+        .map(|entry| entry.name.as_str())
+        .filter(|name| name.starts_with("qemu-"))
+        .collect();
+    if !emulators.is_empty() {
+        findings.add(
+            Finding::note(format!("programs of {} other processors are emulated", emulators.len()))
+                .evidence(format!("registered: {}", emulators.join(", ")))
+                .evidence("each launch of such a program starts an emulator first, and all its work is emulated")
+                .fix("in containers, take images of this machine's own processor; `uname -m` in the container tells")
+                .fix_cost("nothing"),
+        );
+    }
+}
+
+struct Entry {
+    name: String,
+    interpreter: String,
+    flags: String,
+    offset: usize,
+    magic: Vec<u8>,
+    mask: Vec<u8>,
+}
+
+impl Entry {
+    /// One that is enabled.
+    fn read(machine: &Machine, name: String) -> Option<Entry> {
+        let text = machine.text(format!("{FOLDER}/{name}"))?;
+        let mut lines = text.lines();
+        if lines.next()? != "enabled" {
+            return None;
+        }
+        let value = |key: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(key))
+                .map(|value| value.trim().to_owned())
+        };
+        Some(Entry {
+            name,
+            interpreter: value("interpreter ")?,
+            flags: value("flags:").unwrap_or_default(),
+            offset: value("offset ")
+                .and_then(|offset| offset.parse().ok())
+                .unwrap_or_default(),
+            magic: value("magic ").map_or(Vec::new(), |digits| bytes(&digits)),
+            mask: value("mask ").map_or(Vec::new(), |digits| bytes(&digits)),
+        })
+    }
+
+    fn look(&self, machine: &Machine, findings: &mut Findings) {
+        // With the flag F, the kernel keeps the interpreter open.
+        if !self.flags.contains('F') && !machine.exists(&self.interpreter) {
+            findings.add(
+                Finding::problem(format!("the interpreter of {} is not there", self.name))
+                    .evidence(format!("{FOLDER}/{} names {}", self.name, self.interpreter))
+                    .evidence(
+                        "files of that kind fail to execute: \"No such file or directory\", although the file is there",
+                    )
+                    .fix("install the interpreter, or remove what registers it (/etc/binfmt.d, /usr/lib/binfmt.d)")
+                    .fix_cost("an edit as root"),
+            );
+        }
+        if self.takes_own_programs() {
+            findings.add(
+                Finding::problem(format!("{} takes over this machine's own programs", self.name))
+                    .evidence(format!(
+                        "{FOLDER}/{}: files of this processor's kind are given to {}",
+                        self.name, self.interpreter
+                    ))
+                    .fix("remove what registers it (/etc/binfmt.d, /usr/lib/binfmt.d), unless it is there on purpose")
+                    .fix_cost("an edit as root"),
+            );
+        }
+    }
+
+    /// Whether its magic fits an ELF file of this machine as far as it goes.
+    fn takes_own_programs(&self) -> bool {
+        let mut header = [0_u8; 20];
+        header[..7].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1]);
+        header[16] = 2;
+        header[18..].copy_from_slice(&OWN_MACHINE);
+        let fits = |(place, byte): (usize, &u8)| {
+            let mask = self.mask.get(place).copied().unwrap_or(0xff);
+            header
+                .get(self.offset + place)
+                .is_some_and(|own| own & mask == byte & mask)
+        };
+        !self.magic.is_empty() && self.magic.iter().enumerate().all(fits)
+    }
+}
+
+fn bytes(digits: &str) -> Vec<u8> {
+    let pairs = digits.as_bytes().chunks_exact(2);
+    pairs
+        .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect()
+}

@@ -1,0 +1,75 @@
+//! The C library's generation: how its posix_spawn, system and popen make processes.
+
+use super::Check;
+use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
+use crate::event::Nanos;
+
+pub(super) const CHECK: Check = Check {
+    id: "c-library",
+    looks_at: "glibc's version: how posix_spawn, system and popen launch",
+    run,
+};
+
+const FILES: [&str; 8] = [
+    "/lib/x86_64-linux-gnu/libc.so.6",
+    "/usr/lib/x86_64-linux-gnu/libc.so.6",
+    "/lib/aarch64-linux-gnu/libc.so.6",
+    "/usr/lib/aarch64-linux-gnu/libc.so.6",
+    "/lib64/libc.so.6",
+    "/usr/lib64/libc.so.6",
+    "/usr/lib/libc.so.6",
+    "/lib/libc.so.6",
+];
+/// Before `GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.`
+const BANNER: &[u8] = b"release version 2.";
+/// Signals that posix_spawn asks about and resets one by one, with two calls each.
+const SIGNALS: u64 = 61;
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let Some((file, minor)) = version(examination.machine) else {
+        return;
+    };
+    let evidence = format!("{file} is glibc 2.{minor}");
+    if minor < 24 {
+        findings.add(
+            Finding::problem("posix_spawn, system and popen of this C library fork")
+                .evidence(evidence)
+                .evidence(
+                    "each then copies the page tables of the parent; from 2.24 on they share its memory until the exec",
+                )
+                .fix("a newer C library, or vfork and exec")
+                .fix_cost("a newer system"),
+        );
+        return;
+    }
+    if minor < 38 {
+        let call = examination.measured.system_call;
+        findings.add(
+            Finding::note("posix_spawn of this C library resets signals one by one")
+                .evidence(format!("{evidence}; from 2.38 on, one flag of clone3 does it"))
+                .effect(call.map(|call| Effect::modelled(Nanos(call.0 * 2 * SIGNALS), "each posix_spawn")))
+                .fix("a newer C library; programs that launch thousands can use a library that makes the call itself, such as vspawn")
+                .fix_cost("a newer system, or a change of those programs"),
+        );
+    }
+    if (36..42).contains(&minor) {
+        findings.add(
+            Finding::note("popen in one thread and fork in another can block each other for ever")
+                .evidence(format!("{evidence}; seen with 2.36, mended in 2.42"))
+                .fix("in programs with threads, call one of them under a lock of your own, or launch by posix_spawn")
+                .fix_cost("a change of programs that do both; others need none"),
+        );
+    }
+}
+
+/// The minor version, and the file that says so.
+fn version(machine: &Machine) -> Option<(&'static str, u32)> {
+    let file = FILES.into_iter().find(|file| machine.exists(file))?;
+    let bytes = machine.bytes(file).ok()?;
+    let banner = bytes.windows(BANNER.len()).position(|part| part == BANNER)?;
+    let digits = bytes[banner + BANNER.len()..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit());
+    let digits: String = digits.map(|byte| char::from(*byte)).collect();
+    Some((file, digits.parse().ok()?))
+}

@@ -1,0 +1,45 @@
+//! The governor of the processor's frequency: short processes end before it has noticed them.
+
+use super::Check;
+use crate::doctor::{Examination, Finding, Findings};
+
+pub(super) const CHECK: Check = Check {
+    id: "governor",
+    looks_at: "the governor of the processor's frequency",
+    run,
+};
+
+const FOLDER: &str = "/sys/devices/system/cpu";
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let machine = examination.machine;
+    // A guest's governor, where it has one, governs nothing.
+    if examination.surroundings.hypervisor.is_some() {
+        return;
+    }
+    let file = |name: &str| machine.text(format!("{FOLDER}/cpu0/cpufreq/{name}"));
+    let (Some(governor), driver) = (file("scaling_governor"), file("scaling_driver").unwrap_or_default()) else {
+        return;
+    };
+    // With these drivers, `powersave` is a governor that raises the frequency when there is work.
+    let is_automatic =
+        driver.starts_with("intel_pstate") || driver.starts_with("amd-pstate-epp") || driver == "amd_pstate_epp";
+    let is_slowest = governor == "powersave" && !is_automatic;
+    let is_late = matches!(governor.as_str(), "ondemand" | "conservative");
+    if !is_slowest && !is_late {
+        return;
+    }
+    let title = if is_slowest {
+        "the processor stays at its lowest frequency".to_owned()
+    } else {
+        format!("the governor {governor} raises the frequency late")
+    };
+    findings.add(
+        Finding::problem_if(is_slowest, title)
+            .evidence(format!("cpu0: governor {governor}, driver {driver}"))
+            .evidence("a launch is over in a millisecond, before a governor that samples has seen that there is work")
+            .fix("while it matters, `schedutil` or `performance`:")
+            .fix("  sudo cpupower frequency-set -g schedutil")
+            .fix_cost("energy, heat and noise; on battery, time"),
+    );
+}

@@ -1,0 +1,41 @@
+//! Seccomp filters: programs that judge each system call of each process here.
+
+use super::{CALLS_OF_A_LAUNCH, Check};
+use crate::doctor::processes::field;
+use crate::doctor::{Effect, Examination, Finding, Findings};
+use crate::event::Nanos;
+use crate::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "seccomp",
+    looks_at: "seccomp filters on this process, and a system call, timed",
+    run,
+};
+
+/// From here on, system calls are dear: 0.05 to 0.3 us is usual.
+const DEAR_CALL: Nanos = Nanos(1_000);
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let Some(status) = examination.machine.text("/proc/self/status") else {
+        findings.unseen("/proc/self/status");
+        return;
+    };
+    if field(&status, "Seccomp") != Some("2") {
+        return;
+    }
+    let filters = field(&status, "Seccomp_filters").and_then(|number| number.parse().ok());
+    let count = filters.map_or("seccomp filters".to_owned(), |count| {
+        units::counted(count, "seccomp filter", "seccomp filters")
+    });
+    let call = examination.measured.system_call;
+    let is_dear = call.is_some_and(|call| call >= DEAR_CALL);
+    let all = call.map(|call| Nanos(call.0 * CALLS_OF_A_LAUNCH));
+    let finding = Finding::problem_if(is_dear, format!("each system call passes {count}"))
+        .evidence(format!("a system call that does nothing takes {}", units::time(call)))
+        .evidence("every process launched from here inherits them, and may add its own")
+        .effect(all.filter(|_| is_dear).map(|all| Effect::modelled(all, "each launch of a small program, at most")))
+        .fix("leave them on: they keep what runs here from the kernel; whoever runs this container decides")
+        .fix("filters built by libseccomp 2.5 or later can be binary trees (SCMP_FLTATR_CTL_OPTIMIZE), and Linux 5.11 remembers plain permissions")
+        .fix_cost("a newer runtime or kernel");
+    findings.add(finding);
+}

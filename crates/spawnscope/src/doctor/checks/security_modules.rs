@@ -1,0 +1,59 @@
+//! Linux security modules that judge each exec.
+
+use super::Check;
+use crate::doctor::{Examination, Finding, Findings};
+
+pub(super) const CHECK: Check = Check {
+    id: "security-modules",
+    looks_at: "Linux security modules, and IMA's policy",
+    run,
+};
+
+/// Modules that look at execs, and what they do then.
+const JUDGES: [(&str, &str); 7] = [
+    ("selinux", "SELinux computes the new process's domain"),
+    ("apparmor", "AppArmor looks for the profile of the file's path"),
+    ("smack", "Smack compares labels"),
+    ("tomoyo", "TOMOYO matches the path with its policy"),
+    ("bpf", "BPF programs that are attached judge it"),
+    ("ima", "IMA may compute a checksum of each file before its first exec"),
+    ("ipe", "IPE asks where the file comes from"),
+];
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let machine = examination.machine;
+    let modules = machine.text("/sys/kernel/security/lsm").unwrap_or_default();
+    let active: Vec<&str> = modules.split(',').collect();
+    let judges: Vec<_> = JUDGES.iter().filter(|(name, _)| active.contains(name)).collect();
+    let policy = machine.text("/sys/kernel/security/ima/policy").unwrap_or_default();
+    let measured = policy.lines().find(|rule| is_on_execs(rule));
+    if let Some(rule) = measured {
+        let finding = Finding::problem("IMA reads each file whole before its first exec")
+            .evidence(format!("its policy says: {rule}"))
+            .evidence("a checksum is computed when a file is new or was changed; of large programs that takes long")
+            .fix("whoever set the policy can have it leave out file systems of build outputs (`fsmagic=`, `fowner=`)")
+            .fix_cost("what is left out is neither measured nor appraised");
+        findings.add(finding);
+    }
+    if judges.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = judges.iter().map(|(name, _)| *name).collect();
+    let mut finding = Finding::note(format!("security modules judge each exec: {}", names.join(", ")));
+    for (_, what) in judges {
+        finding = finding.evidence(*what);
+    }
+    findings.add(
+        finding
+            .fix("leave them on: what they cost is part of every launch's figure above, mostly a few microseconds")
+            .fix_cost("nothing"),
+    );
+}
+
+fn is_on_execs(rule: &str) -> bool {
+    let is_active = rule.starts_with("measure ") || rule.starts_with("appraise ");
+    is_active
+        && rule
+            .split(' ')
+            .any(|word| matches!(word, "func=BPRM_CHECK" | "func=FILE_MMAP" | "func=MMAP_CHECK"))
+}

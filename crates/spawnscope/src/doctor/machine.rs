@@ -1,0 +1,222 @@
+//! What is examined: the folder that /proc, /sys and /etc are read from, the environment, and the directory that the user
+//! stands in. The real ones, or such as a test makes up.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::collect::held::Identity;
+
+/// More of a file is not read: those wanted are smaller, and some of /proc have no end of their own.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// A machine.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    root: PathBuf,
+    environment: BTreeMap<OsString, OsString>,
+    directory: PathBuf,
+    is_privileged: bool,
+    /// Whom programs are started as, where that is not the doctor's own user.
+    user: Option<Identity>,
+}
+
+impl Machine {
+    /// This one. Programs are started as the user, in that one's home, where one is given.
+    ///
+    /// # Errors
+    /// When the working directory is gone.
+    pub fn here(user: Option<Identity>) -> io::Result<Machine> {
+        let of_user = user.iter().flat_map(|user| user.environment.iter().cloned());
+        let environment = std::env::vars_os().chain(of_user).collect();
+        Ok(Machine {
+            root: PathBuf::from("/"),
+            environment,
+            user,
+            directory: std::env::current_dir()?,
+            is_privileged: nix::unistd::geteuid().is_root(),
+        })
+    }
+
+    /// One that a folder holds the files of, with an empty environment, seen without privilege.
+    #[must_use]
+    pub fn at(root: impl Into<PathBuf>) -> Machine {
+        Machine {
+            root: root.into(),
+            environment: BTreeMap::new(),
+            directory: PathBuf::from("/"),
+            is_privileged: false,
+            user: None,
+        }
+    }
+
+    /// The same with a variable in its environment.
+    #[must_use]
+    pub fn with_variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Machine {
+        self.environment.insert(name.into(), value.into());
+        self
+    }
+
+    /// The same without variables that `matches` names.
+    #[must_use]
+    pub fn without_variables(mut self, matches: impl Fn(&str) -> bool) -> Machine {
+        self.environment.retain(|name, _| !matches(&name.to_string_lossy()));
+        self
+    }
+
+    /// The same from another working directory.
+    #[must_use]
+    pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Machine {
+        self.directory = directory.into();
+        self
+    }
+
+    /// The working directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Whether root looks: the files and processes of others can be seen.
+    #[must_use]
+    pub fn is_privileged(&self) -> bool {
+        self.is_privileged
+    }
+
+    /// Where the file of that absolute path is.
+    #[must_use]
+    pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
+        let absolute = absolute.as_ref();
+        self.root.join(absolute.strip_prefix("/").unwrap_or(absolute))
+    }
+
+    /// A file's content.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn bytes(&self, absolute: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(self.path(absolute))?
+            .take(MOST_BYTES)
+            .read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// A file's text without white space at its ends; `None` when it cannot be read.
+    #[must_use]
+    pub fn text(&self, absolute: impl AsRef<Path>) -> Option<String> {
+        let bytes = self.bytes(absolute).ok()?;
+        Some(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// A file's number.
+    #[must_use]
+    pub fn number(&self, absolute: impl AsRef<Path>) -> Option<u64> {
+        self.text(absolute)?.parse().ok()
+    }
+
+    /// What a symbolic link says.
+    #[must_use]
+    pub fn link(&self, absolute: impl AsRef<Path>) -> Option<PathBuf> {
+        fs::read_link(self.path(absolute)).ok()
+    }
+
+    /// The names in a directory, sorted; none when it cannot be read.
+    #[must_use]
+    pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
+        let entries = fs::read_dir(self.path(absolute)).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Whether there is such a file or directory.
+    #[must_use]
+    pub fn exists(&self, absolute: impl AsRef<Path>) -> bool {
+        self.path(absolute).exists()
+    }
+
+    /// A variable that is set and not empty.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+        let value = self.environment.get(OsStr::new(name))?;
+        (!value.is_empty()).then_some(value.as_os_str())
+    }
+
+    /// The same as text.
+    #[must_use]
+    pub fn variable_text(&self, name: &str) -> Option<String> {
+        Some(self.variable(name)?.to_string_lossy().into_owned())
+    }
+
+    /// The directories of PATH in their order, as they are written there; an empty one means the working directory.
+    #[must_use]
+    pub fn search_path(&self) -> Vec<PathBuf> {
+        let Some(path) = self.variable("PATH") else {
+            return Vec::new();
+        };
+        let directories = path.as_bytes().split(|&byte| byte == b':');
+        directories
+            .map(|directory| PathBuf::from(OsStr::from_bytes(directory)))
+            .collect()
+    }
+
+    /// The file that a name means along PATH.
+    #[must_use]
+    pub fn program(&self, name: &str) -> Option<PathBuf> {
+        let candidates = self
+            .search_path()
+            .into_iter()
+            .filter(|directory| directory.is_absolute());
+        candidates
+            .map(|directory| directory.join(name))
+            .find(|file| self.is_executable(file))
+    }
+
+    /// Whether it is a file that may be executed.
+    #[must_use]
+    pub fn is_executable(&self, absolute: impl AsRef<Path>) -> bool {
+        let metadata = fs::metadata(self.path(absolute));
+        metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    }
+
+    /// A command as the user would start it, in this machine's environment and directory.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = self.own_command(program);
+        if let Some(user) = &self.user {
+            command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
+        }
+        command
+    }
+
+    /// The same with the doctor's own privilege.
+    #[must_use]
+    pub fn own_command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(self.path(program));
+        command.env_clear().envs(&self.environment).current_dir(&self.directory);
+        command
+    }
+
+    /// Where temporary files are made.
+    #[must_use]
+    pub fn temporary_directory(&self) -> PathBuf {
+        self.variable("TMPDIR")
+            .map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+    }
+
+    /// The environment, for programs that are launched without `command`.
+    pub(super) fn environment(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.environment
+            .iter()
+            .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+}

@@ -1,0 +1,111 @@
+//! Programs to launch: prepared before the fork, so that nothing has to be allocated after it; and the smallest static one,
+//! written here, since not every machine has a static program or a compiler.
+
+use std::ffi::{CString, OsStr, c_char, c_int};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::ptr;
+
+/// A program with its arguments and environment, as execve takes them.
+pub(super) struct Image {
+    path: CString,
+    arguments: [*const c_char; 2],
+    environment: Vec<*const c_char>,
+    /// What `environment` points to.
+    _variables: Vec<CString>,
+}
+
+impl Image {
+    /// `None` when something holds a NUL.
+    pub(super) fn new<'e>(path: &Path, variables: impl Iterator<Item = (&'e OsStr, &'e OsStr)>) -> Option<Image> {
+        let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+        let variables: Vec<CString> = variables
+            .map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()))
+            .collect::<Result<_, _>>()
+            .ok()?;
+        let ends = std::iter::once(ptr::null());
+        Some(Image {
+            // What a CString points to stays where it is when the CString is moved.
+            arguments: [path.as_ptr(), ptr::null()],
+            environment: variables.iter().map(|variable| variable.as_ptr()).chain(ends).collect(),
+            path,
+            _variables: variables,
+        })
+    }
+
+    /// Becomes that program, or ends with status 127.
+    pub(super) fn execute(&self) -> ! {
+        // SAFETY: all pointers are to strings that `self` owns, and both lists end with NULL.
+        unsafe {
+            libc::execve(self.path.as_ptr(), self.arguments.as_ptr(), self.environment.as_ptr());
+            libc::_exit(127)
+        }
+    }
+}
+
+/// A file without a name, with that program in it: no scanner of a file system or mount sees it. Makes system calls only.
+pub(super) fn in_memory(program: &[u8]) -> Option<c_int> {
+    // SAFETY: the name ends with NUL, and the bytes are those of a slice.
+    unsafe {
+        let file = libc::memfd_create(c"spawnscope".as_ptr(), libc::MFD_CLOEXEC);
+        let written = libc::write(file, program.as_ptr().cast(), program.len());
+        (file >= 0 && written == program.len() as isize).then_some(file)
+    }
+}
+
+/// Becomes the program in a file without a name, or ends with status 127.
+pub(super) fn execute_in_memory(file: c_int) -> ! {
+    let none: [*const c_char; 1] = [ptr::null()];
+    // SAFETY: the path is empty, so that the descriptor itself is meant, and both lists end with NULL.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            file,
+            c"".as_ptr(),
+            none.as_ptr(),
+            none.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        );
+        libc::_exit(127)
+    }
+}
+
+/// Writes the static program; `false` where its machine language is not known here.
+pub(super) fn write_static(path: &Path) -> io::Result<bool> {
+    let Some(program) = static_program() else {
+        return Ok(false);
+    };
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(path)?;
+    file.write_all(&program)?;
+    Ok(true)
+}
+
+/// A static program that only exits, with status 0: an ELF header, one program header that maps the whole file at 4 MiB, and `xor edi, edi; mov eax, 60; syscall`.
+pub(super) fn static_program() -> Option<Vec<u8>> {
+    if !cfg!(target_arch = "x86_64") {
+        return None;
+    }
+    const CODE: [u8; 9] = [0x31, 0xff, 0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05];
+    const BASE: u64 = 0x40_0000;
+    const HEADERS: u64 = 64 + 56;
+    let bytes = HEADERS + CODE.len() as u64;
+    let mut file = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let mut halves = |halves: &[u16]| file.extend(halves.iter().flat_map(|half| half.to_le_bytes()));
+    // Executable, for x86-64, version 1.
+    halves(&[2, 62, 1, 0]);
+    let mut words = |words: &[u64]| file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    // Entry, program headers, no sections.
+    words(&[BASE + HEADERS, 64, 0]);
+    // Flags (two halves), sizes and numbers of headers.
+    let mut halves = |halves: &[u16]| file.extend(halves.iter().flat_map(|half| half.to_le_bytes()));
+    halves(&[0, 0, 64, 56, 1, 0, 0, 0]);
+    // Loaded, readable and executable.
+    halves(&[1, 0, 5, 0]);
+    let mut words = |words: &[u64]| file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    words(&[0, BASE, BASE, bytes, bytes, 0x1000]);
+    file.extend(CODE);
+    Some(file)
+}

@@ -1,0 +1,107 @@
+//! Which file system a path is on. Read from the table of mounts, since asking the file system itself can hang.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use super::machine::Machine;
+
+/// A mounted file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mount {
+    pub(super) point: PathBuf,
+    /// The type, such as `ext4` or `fuse.sshfs`.
+    pub(super) kind: String,
+    /// Options of the mount and of the file system, separated by commas.
+    pub(super) options: String,
+}
+
+impl Mount {
+    pub(super) fn has_option(&self, wanted: &str) -> bool {
+        self.options.split(',').any(|option| option == wanted)
+    }
+
+    /// Why a look-up may leave this machine, or its kernel.
+    pub(super) fn remote(&self) -> Option<&'static str> {
+        let kind = self.kind.as_str();
+        match kind {
+            "nfs" | "nfs4" | "cifs" | "smb3" | "afs" | "ceph" | "glusterfs" | "lustre" | "gpfs" | "beegfs" => {
+                Some("a network file system")
+            }
+            "9p" | "drvfs" => Some("a file system of the host, reached by messages"),
+            "virtiofs" => Some("a file system of the host"),
+            "autofs" => Some("mounted when it is first used"),
+            _ if kind == "fuse" || kind.starts_with("fuse.") => Some("a file system in a user's process (FUSE)"),
+            _ => None,
+        }
+    }
+}
+
+/// All mounts, in their order: later ones lie on top.
+pub(super) fn all(machine: &Machine) -> Vec<Mount> {
+    let table = machine.text("/proc/self/mountinfo").unwrap_or_default();
+    table.lines().filter_map(parse).collect()
+}
+
+/// The one that an absolute path without symbolic links is on.
+pub(super) fn of<'m>(mounts: &'m [Mount], path: &Path) -> Option<&'m Mount> {
+    mounts
+        .iter()
+        .enumerate()
+        .filter(|(_, mount)| path.starts_with(&mount.point))
+        .max_by_key(|(position, mount)| (mount.point.as_os_str().len(), *position))
+        .map(|(_, mount)| mount)
+}
+
+/// `36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+fn parse(line: &str) -> Option<Mount> {
+    let (mount, file_system) = line.split_once(" - ")?;
+    let mut mount = mount.split(' ').skip(4);
+    let (point, mount_options) = (mount.next()?, mount.next()?);
+    let mut file_system = file_system.split(' ');
+    let kind = file_system.next()?.to_owned();
+    let options = file_system.nth(1).unwrap_or_default();
+    Some(Mount {
+        point: unescape(point),
+        kind,
+        options: format!("{mount_options},{options}"),
+    })
+}
+
+/// Blanks and the like are written as three octal digits.
+fn unescape(text: &str) -> PathBuf {
+    let mut bytes = Vec::new();
+    let mut parts = text.split('\\');
+    bytes.extend(parts.next().unwrap_or_default().bytes());
+    for part in parts {
+        match part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend(part.bytes().skip(3));
+            }
+            None => bytes.extend(part.bytes()),
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_mount_point_wins_and_of_equals_the_later() {
+        let mounts: Vec<Mount> = [
+            "1 0 0:1 / / rw - ext4 /dev/vda rw",
+            "2 1 0:2 / /mnt/a\\040b rw,noexec - tmpfs tmpfs rw,size=8m",
+            "3 2 0:3 / /mnt/a\\040b rw - fuse.sshfs host:/ rw",
+        ]
+        .iter()
+        .filter_map(|line| parse(line))
+        .collect();
+        let found = of(&mounts, Path::new("/mnt/a b/c")).unwrap();
+        assert!(found.remote().is_some() && !found.has_option("noexec"), "{found:?}");
+        assert_eq!(of(&mounts, Path::new("/mnt/a")).unwrap().kind, "ext4");
+        assert!(mounts[1].has_option("noexec") && mounts[1].has_option("size=8m"));
+    }
+}

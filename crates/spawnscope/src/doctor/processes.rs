@@ -1,0 +1,62 @@
+//! The processes of a machine, as far as /proc shows them.
+
+use std::collections::HashMap;
+
+use super::machine::Machine;
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    /// Its name of at most 15 bytes.
+    pub(super) name: String,
+    parent: u32,
+    /// Anonymous memory that is resident: what a fork copies the page tables of.
+    pub(super) anonymous_bytes: u64,
+    /// Private writable memory, resident or not: what a fork may need again.
+    pub(super) data_bytes: u64,
+}
+
+impl Process {
+    /// A file of its folder in /proc.
+    pub(super) fn file(&self, name: &str) -> String {
+        format!("/proc/{}/{name}", self.pid)
+    }
+}
+
+/// All that can be seen.
+pub(super) fn all(machine: &Machine) -> Vec<Process> {
+    let pids = machine.names("/proc").into_iter().filter_map(|name| name.parse().ok());
+    pids.filter_map(|pid| read(machine, pid)).collect()
+}
+
+/// How many children each has now.
+pub(super) fn children(processes: &[Process]) -> HashMap<u32, u64> {
+    let mut children = HashMap::new();
+    for process in processes {
+        *children.entry(process.parent).or_default() += 1;
+    }
+    children
+}
+
+fn read(machine: &Machine, pid: u32) -> Option<Process> {
+    let status = machine.text(format!("/proc/{pid}/status"))?;
+    let bytes = |name: &str| {
+        let value = field(&status, name).and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok());
+        value.unwrap_or_default() * 1024
+    };
+    Some(Process {
+        pid,
+        name: field(&status, "Name")?.to_owned(),
+        parent: field(&status, "PPid")?.parse().ok()?,
+        anonymous_bytes: bytes("RssAnon"),
+        data_bytes: bytes("VmData"),
+    })
+}
+
+/// The value of `NAME: value` in a file of such lines.
+pub(super) fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    text.lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+        .map(str::trim)
+}

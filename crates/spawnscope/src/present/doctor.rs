@@ -1,0 +1,183 @@
+//! What the doctor found, as text and as JSON.
+
+use anstyle::Style;
+use serde_json::{Value, json};
+
+use super::page::{Page, plain, styled};
+use super::palette::{FINDING, PLAIN, QUIET, TITLE};
+use super::{text, units};
+use crate::doctor::{Check, Diagnosis, Effect, Finding, Severity};
+use crate::event::Nanos;
+
+/// Version of the keys of the JSON.
+const SCHEMA_VERSION: u32 = 1;
+/// Before what belongs to a title.
+const INDENT: usize = 5;
+/// Columns for the ids of checks.
+const ID_WIDTH: usize = 20;
+
+/// Problems in full; notes in full when `all` are wanted.
+#[must_use]
+pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
+    let mut page = Page::of_width(width);
+    let of = |severity| {
+        diagnosis
+            .findings
+            .iter()
+            .filter(move |finding| finding.severity == severity)
+    };
+    let notes = of(Severity::Note).count() as u64;
+    summary(&mut page, diagnosis);
+    for (number, finding) in (1..).zip(of(Severity::Problem)) {
+        page.line([]);
+        in_full(&mut page, &format!("  {number}. "), finding);
+    }
+    if all {
+        if notes > 0 {
+            page.heading("Notes: no problems, but they explain figures");
+        }
+        for finding in of(Severity::Note) {
+            page.line([]);
+            in_full(&mut page, "   * ", finding);
+        }
+        if !diagnosis.unseen.is_empty() {
+            page.heading("Not seen");
+        }
+        for unseen in &diagnosis.unseen {
+            let what = format!("{}: {}", unseen.check, text::escape(unseen.what.as_bytes()));
+            page.sentence(2, QUIET, &what);
+        }
+    } else if diagnosis.has_problems() && notes + diagnosis.unseen.len() as u64 > 0 {
+        page.line([]);
+        page.sentence(2, QUIET, &rest(notes, diagnosis.unseen.len() as u64));
+    }
+    page.finish()
+}
+
+/// One line: what a launch costs, and whether that is all there is to say.
+fn summary(page: &mut Page, diagnosis: &Diagnosis) {
+    let launch = diagnosis.launch;
+    let [fork, exec_static, exec_dynamic] = [launch.fork, launch.exec_static, launch.exec_dynamic].map(units::time);
+    let cost = format!("fork {fork}, static exec {exec_static}, dynamic exec {exec_dynamic}");
+    let problems = diagnosis
+        .findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Problem)
+        .count() as u64;
+    if problems == 0 {
+        page.sentence(0, PLAIN, &format!("launches are sound: {cost}"));
+    } else {
+        page.line([styled(TITLE, "A launch on this machine"), plain(format!(": {cost}"))]);
+        let count = units::counted(problems, "problem", "problems");
+        page.sentence(2, FINDING, &format!("{count} found, the dearest first"));
+    }
+}
+
+fn rest(notes: u64, unseen: u64) -> String {
+    let notes = units::counted(notes, "note", "notes");
+    let unseen = match unseen {
+        0 => String::new(),
+        _ => format!(
+            ", and {} that could not be seen",
+            units::counted(unseen, "thing", "things")
+        ),
+    };
+    format!("{notes}{unseen}: `spawnscope doctor --all` tells")
+}
+
+fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
+    hanging(page, mark, TITLE, &finding.title);
+    if let Some(effect) = finding.effect {
+        page.sentence(INDENT, PLAIN, &cost(effect));
+    }
+    for sentence in &finding.evidence {
+        page.sentence(INDENT, PLAIN, &text::escape(sentence.as_bytes()));
+    }
+    let indent = " ".repeat(INDENT);
+    for line in &finding.fix {
+        // What is to be typed stands as it is; a sentence may be broken.
+        if line.starts_with("  ") {
+            page.line([plain(format!("{indent}{}", text::escape(line.as_bytes())))]);
+        } else {
+            hanging(page, &format!("{indent}-> "), PLAIN, line);
+        }
+    }
+    page.sentence(
+        INDENT,
+        QUIET,
+        &format!("costs: {}", text::escape(finding.fix_cost.as_bytes())),
+    );
+    page.sentence(
+        INDENT,
+        QUIET,
+        &format!("looked at ({}): {}", finding.check, finding.looked_at),
+    );
+}
+
+/// A sentence behind a mark; its further lines begin where the first one does.
+fn hanging(page: &mut Page, mark: &str, style: Style, sentence: &str) {
+    let indent = text::width(mark);
+    let lines = text::wrap(&text::escape(sentence.as_bytes()), page.width().saturating_sub(indent));
+    for (index, line) in lines.into_iter().enumerate() {
+        let before = if index == 0 {
+            mark.to_owned()
+        } else {
+            " ".repeat(indent)
+        };
+        page.line([plain(before), styled(style, line)]);
+    }
+}
+
+fn cost(effect: Effect) -> String {
+    let span = units::time(effect.span);
+    format!("effect: {span} for {} ({})", effect.of, effect.basis.name())
+}
+
+/// The checks, each with what it looks at.
+#[must_use]
+pub fn list(checks: &[&Check], width: usize) -> String {
+    let mut page = Page::of_width(width);
+    for check in checks {
+        let id = std::iter::once(check.id).chain(std::iter::repeat(""));
+        let lines = text::wrap(check.looks_at, width.saturating_sub(ID_WIDTH));
+        for (id, line) in id.zip(lines) {
+            page.line([styled(TITLE, text::pad_right(id, ID_WIDTH)), plain(line)]);
+        }
+    }
+    page.finish()
+}
+
+/// Everything as a JSON object in several lines, with a newline at its end.
+#[must_use]
+pub fn json(diagnosis: &Diagnosis) -> String {
+    let nanos = |time: Option<Nanos>| time.map(|time| time.0);
+    let value = json!({
+        "schema_version": SCHEMA_VERSION,
+        "launch_cost_ns": {
+            "fork": nanos(diagnosis.launch.fork),
+            "exec_static": nanos(diagnosis.launch.exec_static),
+            "exec_dynamic": nanos(diagnosis.launch.exec_dynamic),
+        },
+        "findings": diagnosis.findings.iter().map(finding).collect::<Vec<_>>(),
+        "unseen": diagnosis.unseen.iter().map(|unseen| json!({
+            "check": unseen.check,
+            "what": unseen.what,
+        })).collect::<Vec<_>>(),
+    });
+    format!("{value:#}\n")
+}
+
+fn finding(finding: &Finding) -> Value {
+    json!({
+        "check": finding.check,
+        "severity": finding.severity.name(),
+        "title": finding.title,
+        "looked_at": finding.looked_at,
+        "evidence": finding.evidence.join(". "),
+        "effect_ns": finding.effect.map(|effect| effect.span.0),
+        "effect_of": finding.effect.map(|effect| effect.of),
+        "effect_basis": finding.effect.map(|effect| effect.basis.name()),
+        "fix": finding.fix.join("\n"),
+        "fix_cost": finding.fix_cost,
+    })
+}

@@ -1,0 +1,104 @@
+//! What the doctor prints of a machine on which several things are the matter, and of one that is well. SNAPSHOTS=overwrite renews it.
+
+use std::path::Path;
+
+use snapbox::{Data, assert_data_eq};
+use spawnscope::doctor::{Diagnosis, Measured, checks, examine};
+use spawnscope::event::Nanos;
+use spawnscope::present::doctor;
+
+use crate::tree::{Tree, scan, usual};
+
+fn golden(name: &str) -> Data {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    assert!(
+        path.exists() || std::env::var_os("SNAPSHOTS").is_some(),
+        "{} is missing",
+        path.display()
+    );
+    Data::read_from(&path, None)
+}
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+fn healthy() -> Tree {
+    Tree::new()
+        .file("proc/self/mountinfo", "1 0 0:1 / / rw - ext4 /dev/vda rw\n")
+        .file("proc/self/status", "Name:\tx\nUid:\t0\t0\t0\t0\nSeccomp:\t0\n")
+        .file(
+            "proc/self/limits",
+            "Max open files            1024                 1048576              files\n",
+        )
+        .file("proc/sys/vm/overcommit_memory", "0\n")
+        .file("proc/meminfo", "MemTotal: 8000000 kB\nSwapTotal: 0 kB\n")
+        .file("proc/loadavg", "0.1 0.1 0.1 1/100 200\n")
+}
+
+fn ill() -> Diagnosis {
+    let tree = healthy()
+        .process(7, 1, "fapolicyd", 1)
+        .link("proc/7/fd/3", "anon_inode:[fanotify]")
+        .file(
+            "proc/7/fdinfo/3",
+            "fanotify mnt_id:12 mflags:0 mask:50000 ignored_mask:0\n",
+        )
+        .file("lib64/ld-linux-x86-64.so.2", "")
+        .file("lib/x86_64-linux-gnu/libc.so.6", "stable release version 2.37.\n")
+        .file("etc/audit/audit.rules", "-a always,exit -F arch=b64 -S execve -k run\n")
+        .file("proc/self/cgroup", "0::/\n");
+    let measured = Measured {
+        scan: Some(scan(21, 1, &[20, 40, 60, 80, 100, 120])),
+        ..usual()
+    };
+    let machine = tree
+        .machine()
+        .with_variable("LD_PRELOAD", "/opt/\u{1b}[31mspy.so")
+        .with_variable("PATH", "/gone");
+    let measured = Measured {
+        without_loader_variables: Some(Nanos(500_000)),
+        ..measured
+    };
+    examine(&machine, &measured, &checks::ALL)
+}
+
+#[test]
+fn problems_are_told_in_full_and_notes_when_they_are_asked_for() {
+    let diagnosis = ill();
+    assert!(diagnosis.has_problems());
+    let text = doctor::render(&diagnosis, true, 80);
+    assert!(plain(&text).lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_data_eq!(plain(&text), golden("doctor.txt").raw());
+    assert_data_eq!(doctor::json(&diagnosis), golden("doctor.json").raw());
+    let short = plain(&doctor::render(&diagnosis, false, 80));
+    assert!(short.ends_with("`spawnscope doctor --all` tells\n"), "{short}");
+    let narrow = plain(&doctor::render(&diagnosis, true, 40));
+    assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+}
+
+#[test]
+fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
+    let tree = healthy();
+    let diagnosis = examine(&tree.machine(), &usual(), &checks::ALL);
+    assert!(
+        diagnosis.findings.is_empty() && diagnosis.unseen.is_empty(),
+        "{diagnosis:#?}"
+    );
+    let text = plain(&doctor::render(&diagnosis, false, 80));
+    assert_eq!(
+        text,
+        "launches are sound: fork 200 us, static exec 300 us, dynamic exec 700 us\n"
+    );
+}
+
+#[test]
+fn checks_have_names_of_their_own_and_are_listed() {
+    let mut ids: Vec<&str> = checks::ALL.iter().map(|check| check.id).collect();
+    let listed = plain(&doctor::list(&checks::ALL, 80));
+    assert!(ids.iter().all(|id| listed.contains(&format!("{id} "))), "{listed}");
+    assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), checks::ALL.len());
+}

@@ -1,0 +1,146 @@
+//! The processor, and what the machine is itself run by.
+
+use spawnscope::doctor::surroundings::Surroundings;
+use spawnscope::doctor::{Measured, Severity};
+use spawnscope::event::{Calibration, Constant, Nanos};
+
+use crate::tree::{Tree, diagnose, only, silent, usual};
+
+fn cpuid(ns: f64) -> Measured {
+    let constant = Calibration {
+        what: Constant::Cpuid,
+        ns,
+        low_ns: None,
+        high_ns: None,
+    };
+    Measured {
+        constants: vec![constant],
+        ..usual()
+    }
+}
+
+#[test]
+fn slow_cpuid_instructions_are_a_note_and_very_slow_ones_a_problem() {
+    let machine = Tree::new().machine();
+    let finding = only("cpuid", &machine, &cpuid(5_000.0), Severity::Note, &["5.00 us"]);
+    assert_eq!(finding.effect.unwrap().span, Nanos(215_000));
+    only("cpuid", &machine, &cpuid(60_000.0), Severity::Problem, &["nested"]);
+    silent("cpuid", &machine, &cpuid(30.0));
+}
+
+fn governed(governor: &str, driver: &str) -> Tree {
+    let folder = "sys/devices/system/cpu/cpu0/cpufreq";
+    Tree::new()
+        .file(&format!("{folder}/scaling_governor"), governor)
+        .file(&format!("{folder}/scaling_driver"), driver)
+}
+
+#[test]
+fn governors_that_keep_the_processor_slow_are_told() {
+    only(
+        "governor",
+        &governed("powersave", "acpi-cpufreq").machine(),
+        &usual(),
+        Severity::Problem,
+        &["lowest frequency"],
+    );
+    only(
+        "governor",
+        &governed("ondemand", "acpi-cpufreq").machine(),
+        &usual(),
+        Severity::Note,
+        &["late"],
+    );
+    for (governor, driver) in [
+        ("powersave", "intel_pstate"),
+        ("schedutil", "acpi-cpufreq"),
+        ("performance", "acpi-cpufreq"),
+    ] {
+        silent("governor", &governed(governor, driver).machine(), &usual());
+    }
+    silent("governor", &Tree::new().machine(), &usual());
+    let guest = governed("powersave", "acpi-cpufreq").file("proc/cpuinfo", "flags\t: fpu hypervisor\n");
+    silent("governor", &guest.machine(), &usual());
+}
+
+#[test]
+fn surroundings_are_recognised_by_their_marks() {
+    let gvisor = Tree::new().file(
+        "proc/version",
+        "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016",
+    );
+    only(
+        "surroundings",
+        &gvisor.machine(),
+        &usual(),
+        Severity::Problem,
+        &["gVisor"],
+    );
+    let wsl = |release: &str| Tree::new().file("proc/sys/kernel/osrelease", release);
+    only(
+        "surroundings",
+        &wsl("4.4.0-19041-Microsoft").machine(),
+        &usual(),
+        Severity::Problem,
+        &["WSL 1"],
+    );
+    only(
+        "surroundings",
+        &wsl("5.15.90.1-microsoft-standard-WSL2").machine(),
+        &usual(),
+        Severity::Note,
+        &["WSL 2", "/mnt/c"],
+    );
+    let podman = Tree::new().file("run/.containerenv", "");
+    only("surroundings", &podman.machine(), &usual(), Severity::Note, &["podman"]);
+    let told = Tree::new().file("proc/1/environ", "PATH=/bin\0container=systemd-nspawn\0");
+    only(
+        "surroundings",
+        &told.machine(),
+        &usual(),
+        Severity::Note,
+        &["systemd-nspawn"],
+    );
+    let pod = Tree::new().file("proc/1/cgroup", "4:pids:/kubepods/besteffort/pod1\n");
+    only("surroundings", &pod.machine(), &usual(), Severity::Note, &["kubepods"]);
+    let guest = Tree::new()
+        .file("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme hypervisor lm\n")
+        .file("sys/class/dmi/id/sys_vendor", "QEMU\n");
+    only(
+        "surroundings",
+        &guest.machine(),
+        &usual(),
+        Severity::Note,
+        &["virtual machine (QEMU)", "20.0 us"],
+    );
+}
+
+#[test]
+fn bare_metal_is_silent_and_an_image_of_a_container_is_none() {
+    let bare = Tree::new()
+        .file("proc/cpuinfo", "flags\t: fpu vme\n")
+        .file("proc/version", "Linux version 6.1.0");
+    silent("surroundings", &bare.machine(), &usual());
+    assert_eq!(Surroundings::of(&bare.machine()), Surroundings::default());
+    let image = Tree::new()
+        .file(".dockerenv", "")
+        .link("proc/self/ns/pid", "pid:[4026531836]")
+        .link("proc/self/ns/uts", "uts:[4026531838]")
+        .link("proc/self/ns/ipc", "ipc:[4026531839]");
+    silent("surroundings", &image.machine(), &usual());
+}
+
+#[test]
+fn what_cannot_be_changed_from_inside_is_not_advised_there() {
+    let parts = |tree: Tree| {
+        tree.process(10, 1, "server", 4096)
+            .file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]")
+    };
+    let fix = |tree: &Tree| {
+        diagnose("large-parents", &tree.machine(), &usual()).findings[0]
+            .fix
+            .join(" ")
+    };
+    assert!(fix(&parts(Tree::new())).contains("as root"));
+    assert!(fix(&parts(Tree::new().file(".dockerenv", ""))).contains("on the host"));
+}

@@ -1,0 +1,255 @@
+//! What a launch costs, limits of files, memory and processes, and large processes.
+
+use spawnscope::doctor::{Measured, Severity};
+use spawnscope::event::Nanos;
+
+use crate::tree::{Tree, diagnose, only, silent, usual};
+
+const MS: u64 = 1_000_000;
+
+fn launches(fork: u64, exec_static: u64, exec_dynamic: u64) -> Measured {
+    let mut measured = usual();
+    measured.launch.fork = Some(Nanos(fork * MS));
+    measured.launch.exec_static = Some(Nanos(exec_static * MS));
+    measured.launch.exec_dynamic = Some(Nanos(exec_dynamic * MS));
+    measured
+}
+
+#[test]
+fn a_launch_of_more_than_50_ms_is_a_problem_and_its_dearest_part_is_named() {
+    let machine = Tree::new().machine();
+    let id = "launch-cost";
+    let finding = only(
+        id,
+        &machine,
+        &launches(1, 2, 100),
+        Severity::Problem,
+        &["most of it in the dynamic loader", "98.0 ms"],
+    );
+    assert_eq!(finding.effect.unwrap().span, Nanos(100 * MS));
+    only(
+        id,
+        &machine,
+        &launches(1, 60, 61),
+        Severity::Problem,
+        &["most of it in the exec", "scanners"],
+    );
+    only(
+        id,
+        &machine,
+        &launches(70, 71, 72),
+        Severity::Problem,
+        &["most of it in the fork"],
+    );
+    silent(id, &machine, &launches(1, 2, 49));
+    let diagnosis = diagnose(id, &machine, &Measured::default());
+    assert!(
+        diagnosis.findings.is_empty() && diagnosis.unseen.len() == 3,
+        "{diagnosis:?}"
+    );
+}
+
+fn files(limit: &str) -> Tree {
+    let limits = format!(
+        "Limit                     Soft Limit           Hard Limit           Units\nMax open files            {limit}                 1048576              files\n"
+    );
+    Tree::new().file("proc/self/limits", limits)
+}
+
+#[test]
+fn a_huge_limit_of_open_files_is_told_with_a_loop_over_it() {
+    let finding = only(
+        "open-files",
+        &files("1048576").machine(),
+        &usual(),
+        Severity::Problem,
+        &["1,048,576", "ulimit -S -n 1024"],
+    );
+    assert_eq!(finding.effect.unwrap().span, Nanos(104_857_600));
+    let quick = Measured {
+        system_call: Some(Nanos(50)),
+        ..usual()
+    };
+    only(
+        "open-files",
+        &files("131072").machine(),
+        &quick,
+        Severity::Note,
+        &["131,072"],
+    );
+    only(
+        "open-files",
+        &files("unlimited").machine(),
+        &usual(),
+        Severity::Problem,
+        &["4,294,967,295"],
+    );
+    silent("open-files", &files("65536").machine(), &usual());
+}
+
+#[test]
+fn forks_of_large_processes_are_priced_and_matter_where_they_launch() {
+    let large = || Tree::new().process(10, 1, "server", 4096).process(11, 1, "bash", 2);
+    let finding = only(
+        "large-parents",
+        &large().machine(),
+        &usual(),
+        Severity::Note,
+        &["server (process 10)", "0 children"],
+    );
+    // 20 and 10 us for each MiB.
+    assert_eq!(finding.effect.unwrap().span, Nanos(122_880_000));
+    let launching = large().process(12, 10, "git", 2);
+    only(
+        "large-parents",
+        &launching.machine(),
+        &usual(),
+        Severity::Problem,
+        &["1 child", "posix_spawn"],
+    );
+    let never = large().file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]");
+    only(
+        "large-parents",
+        &never.machine(),
+        &usual(),
+        Severity::Note,
+        &["transparent huge pages: never", "switched off", "at most"],
+    );
+}
+
+#[test]
+fn memory_in_huge_pages_and_small_processes_are_silent() {
+    let huge = Tree::new()
+        .process(10, 1, "server", 4096)
+        .file("proc/10/smaps_rollup", "Rss: 1 kB\nAnonHugePages:   4194304 kB\n");
+    silent("large-parents", &huge.machine(), &usual());
+    silent(
+        "large-parents",
+        &Tree::new().process(10, 1, "server", 100).machine(),
+        &usual(),
+    );
+}
+
+fn memory(mode: u32) -> Tree {
+    Tree::new()
+        .process(10, 1, "server", 4096)
+        .file("proc/sys/vm/overcommit_memory", format!("{mode}\n"))
+        .file(
+            "proc/meminfo",
+            "MemTotal:        8000000 kB\nSwapTotal:             0 kB\nCommitLimit:     6000000 kB\nCommitted_AS:    5000000 kB\n",
+        )
+}
+
+#[test]
+fn a_fork_that_would_not_be_given_its_memory_is_a_problem() {
+    let words = ["server (process 10)", "vm.overcommit_memory is 2", "ENOMEM"];
+    only("overcommit", &memory(2).machine(), &usual(), Severity::Problem, &words);
+    silent("overcommit", &memory(0).machine(), &usual());
+    silent("overcommit", &memory(1).machine(), &usual());
+    let vast = memory(0).process(11, 1, "sparse", 20_000);
+    only(
+        "overcommit",
+        &vast.machine(),
+        &usual(),
+        Severity::Problem,
+        &["sparse (process 11)"],
+    );
+    assert_eq!(diagnose("overcommit", &Tree::new().machine(), &usual()).unseen.len(), 1);
+}
+
+fn loaded(tasks: u32) -> Tree {
+    Tree::new()
+        .file("proc/loadavg", format!("0.10 0.20 0.30 1/{tasks} 4711\n"))
+        .file("proc/sys/kernel/pid_max", "1000\n")
+        .file("proc/sys/kernel/threads-max", "100000\n")
+}
+
+#[test]
+fn limits_of_processes_are_told_when_they_are_near() {
+    only(
+        "process-limits",
+        &loaded(900).machine(),
+        &usual(),
+        Severity::Problem,
+        &["kernel.pid_max", "900 of 1,000"],
+    );
+    silent("process-limits", &loaded(100).machine(), &usual());
+    let group = |current: &str| {
+        loaded(100)
+            .file("proc/self/cgroup", "0::/user/job\n")
+            .file("sys/fs/cgroup/user/job/pids.max", "max\n")
+            .file("sys/fs/cgroup/user/job/pids.current", current)
+            .file("sys/fs/cgroup/user/pids.max", "50\n")
+            .file("sys/fs/cgroup/user/pids.current", current)
+    };
+    only(
+        "process-limits",
+        &group("45\n").machine(),
+        &usual(),
+        Severity::Problem,
+        &["control group /user", "45 of 50"],
+    );
+    silent("process-limits", &group("10\n").machine(), &usual());
+    let old = loaded(100)
+        .file("proc/self/cgroup", "4:pids:/job\n3:memory:/\n")
+        .file("sys/fs/cgroup/pids/job/pids.max", "10\n")
+        .file("sys/fs/cgroup/pids/job/pids.current", "9\n");
+    only(
+        "process-limits",
+        &old.machine(),
+        &usual(),
+        Severity::Problem,
+        &["control group /job"],
+    );
+}
+
+#[test]
+fn the_users_own_limit_counts_threads_and_is_none_of_roots() {
+    let of_user = |user: u32, limit: &str| {
+        loaded(100)
+            .process(10, 1, "server", 1)
+            .process(11, 1, "bash", 1)
+            .file(
+                "proc/self/status",
+                format!("Name:\tx\nUid:\t{user}\t{user}\t{user}\t{user}\n"),
+            )
+            .file(
+                "proc/self/limits",
+                format!("Max processes             {limit}      {limit}     processes\n"),
+            )
+    };
+    only(
+        "process-limits",
+        &of_user(1000, "9").machine(),
+        &usual(),
+        Severity::Problem,
+        &["RLIMIT_NPROC of user 1000", "8 of 9"],
+    );
+    silent("process-limits", &of_user(1000, "unlimited").machine(), &usual());
+    silent("process-limits", &of_user(0, "9").machine(), &usual());
+}
+
+#[test]
+fn control_groups_are_told_by_version_and_by_what_a_move_costs() {
+    let new = Tree::new().file("proc/self/cgroup", "0::/\n");
+    silent("cgroups", &new.machine(), &usual());
+    let dear = Measured {
+        migration: Some(Nanos(9 * MS)),
+        ..usual()
+    };
+    only(
+        "cgroups",
+        &new.machine(),
+        &dear,
+        Severity::Problem,
+        &["9.00 ms", "CLONE_INTO_CGROUP"],
+    );
+    let old = Tree::new().file("proc/self/cgroup", "4:pids:/job\n3:memory:/\n1:name=systemd:/\n0::/\n");
+    only(
+        "cgroups",
+        &old.machine(),
+        &usual(),
+        Severity::Note,
+        &["version 1 for 2 controllers"],
+    );
+}

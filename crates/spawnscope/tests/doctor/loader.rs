@@ -1,0 +1,325 @@
+//! The dynamic loader's cache and variables, PATH, the file systems that programs lie on, the C library, other interpreters.
+
+use std::path::PathBuf;
+
+use spawnscope::doctor::{Measured, Severity};
+use spawnscope::event::Nanos;
+
+use crate::tree::{Tree, diagnose, only, silent, usual};
+
+const CACHE: &[u8] = b"glibc-ld.so.cache1.1\0\0libknown.so.1\0/usr/lib/libknown.so.1\0";
+
+fn cached(cache: &[u8]) -> Tree {
+    Tree::new()
+        .file("usr/lib/libknown.so.1.2.3", "")
+        .file("lib64/ld-linux-x86-64.so.2", "")
+        .file("etc/ld.so.cache", cache)
+}
+
+#[test]
+fn a_cache_that_is_not_there_or_cannot_be_used_is_a_problem() {
+    let missing = Tree::new().file("lib64/ld-linux-x86-64.so.2", "");
+    only(
+        "loader-cache",
+        &missing.machine(),
+        &usual(),
+        Severity::Problem,
+        &["is missing", "ldconfig"],
+    );
+    let damaged = cached(b"something else");
+    only(
+        "loader-cache",
+        &damaged.machine(),
+        &usual(),
+        Severity::Problem,
+        &["is not a cache"],
+    );
+    let private = cached(CACHE).mode("etc/ld.so.cache", 0o600);
+    only(
+        "loader-cache",
+        &private.machine(),
+        &usual(),
+        Severity::Problem,
+        &["its owner only"],
+    );
+}
+
+#[test]
+fn libraries_that_came_later_are_noted() {
+    let old = cached(CACHE).file("etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
+    let tree = old.file("etc/ld.so.conf.d/own.conf", "# ours\n/opt/lib/\n");
+    // Times of files have a grain.
+    let made = std::fs::metadata(tree.root().join("etc/ld.so.cache")).unwrap();
+    let past = made.modified().unwrap() - std::time::Duration::from_secs(100);
+    let cache = std::fs::File::options()
+        .write(true)
+        .open(tree.root().join("etc/ld.so.cache"))
+        .unwrap();
+    cache.set_modified(past).unwrap();
+    silent("loader-cache", &tree.machine(), &usual());
+    let tree = tree.file("opt/lib/libnew.so.2", "").file("opt/lib/plugin.so", "");
+    only(
+        "loader-cache",
+        &tree.machine(),
+        &usual(),
+        Severity::Note,
+        &["1 library", "/opt/lib/libnew.so.2"],
+    );
+}
+
+#[test]
+fn a_good_cache_and_a_machine_without_glibc_are_silent() {
+    silent("loader-cache", &cached(CACHE).machine(), &usual());
+    let nix = Tree::new().file("lib64/ld-linux-x86-64.so.2", "").file("etc/NIXOS", "");
+    silent("loader-cache", &nix.machine(), &usual());
+    silent(
+        "loader-cache",
+        &Tree::new().file("lib/ld-musl-x86_64.so.1", "").machine(),
+        &usual(),
+    );
+}
+
+#[test]
+fn variables_of_the_loader_are_told_with_what_they_cost() {
+    let measured = Measured {
+        without_loader_variables: Some(Nanos(500_000)),
+        ..usual()
+    };
+    let tree = Tree::new().file("opt/spy.so", "");
+    let machine = tree.machine().with_variable("LD_PRELOAD", "/opt/spy.so");
+    let finding = only(
+        "loader-environment",
+        &machine,
+        &measured,
+        Severity::Problem,
+        &["LD_PRELOAD=/opt/spy.so"],
+    );
+    assert_eq!(finding.effect.unwrap().span, Nanos(200_000));
+    let cheap = Measured {
+        without_loader_variables: Some(Nanos(690_000)),
+        ..usual()
+    };
+    only("loader-environment", &machine, &cheap, Severity::Note, &["LD_PRELOAD"]);
+    let dead = tree
+        .machine()
+        .with_variable("LD_LIBRARY_PATH", "/opt:/gone/lib:$ORIGIN/x");
+    only(
+        "loader-environment",
+        &dead,
+        &cheap,
+        Severity::Problem,
+        &["not there: /gone/lib"],
+    );
+    for name in ["LD_AUDIT", "LD_BIND_NOW", "LD_DEBUG"] {
+        only(
+            "loader-environment",
+            &tree.machine().with_variable(name, "1"),
+            &measured,
+            Severity::Problem,
+            &[name],
+        );
+    }
+}
+
+#[test]
+fn a_library_for_all_programs_is_a_problem_and_no_variable_is_none() {
+    let tree = Tree::new().file("etc/ld.so.preload", "/usr/lib/gone.so\n");
+    only(
+        "loader-environment",
+        &tree.machine(),
+        &usual(),
+        Severity::Problem,
+        &["ld.so.preload", "not there: /usr/lib/gone.so"],
+    );
+    let empty = Tree::new().file("etc/ld.so.preload", "\n");
+    silent(
+        "loader-environment",
+        &empty.machine().with_variable("LD_PRELOAD", ""),
+        &usual(),
+    );
+}
+
+const MOUNTS: &str = "\
+1 0 0:1 / / rw - ext4 /dev/vda rw
+2 1 0:2 / /net rw - nfs4 server:/ rw
+3 1 0:3 / /tmp rw,nosuid,noexec - tmpfs tmpfs rw
+4 1 0:4 / /layers rw - overlay overlay rw,lowerdir=LOWER,upperdir=/u,workdir=/w
+";
+
+fn directories() -> Tree {
+    let tree = Tree::new()
+        .directory("usr/bin")
+        .directory("net/bin")
+        .directory("home/me");
+    tree.file("proc/self/mountinfo", MOUNTS.replace("LOWER", &["/l"; 50].join(":")))
+}
+
+fn looked_up(times: &[(&str, Option<u64>)]) -> Measured {
+    let times = times
+        .iter()
+        .map(|(directory, time)| (PathBuf::from(directory), time.map(Nanos)));
+    Measured {
+        lookups: times.collect(),
+        ..usual()
+    }
+}
+
+#[test]
+fn dead_repeated_relative_and_slow_directories_of_path_are_told() {
+    let tree = directories();
+    let dead = tree.machine().with_variable("PATH", "/usr/bin:/gone:/usr/bin");
+    only(
+        "search-path",
+        &dead,
+        &usual(),
+        Severity::Note,
+        &["2 directories of 3", "not there: /gone", "named before: /usr/bin"],
+    );
+    let many = (0..9).map(|number| format!("/gone/{number}:")).collect::<String>() + "/usr/bin";
+    only(
+        "search-path",
+        &tree.machine().with_variable("PATH", many),
+        &usual(),
+        Severity::Problem,
+        &["9 directories of 10"],
+    );
+    let relative = tree.machine().with_variable("PATH", "/usr/bin::bin");
+    only("search-path", &relative, &usual(), Severity::Problem, &["'', bin"]);
+    let machine = tree.machine().with_variable("PATH", "/net/bin:/usr/bin");
+    let slow = looked_up(&[("/net/bin", Some(300_000)), ("/usr/bin", Some(900))]);
+    let finding = only(
+        "search-path",
+        &machine,
+        &slow,
+        Severity::Problem,
+        &["/net/bin: 300 us", "a network file system"],
+    );
+    assert_eq!(finding.effect.unwrap().span, Nanos(300_000));
+    let quick = looked_up(&[("/net/bin", Some(2_000)), ("/usr/bin", Some(900))]);
+    only("search-path", &machine, &quick, Severity::Note, &["/net/bin: 2.00 us"]);
+    let hung = looked_up(&[("/net/bin", None)]);
+    only("search-path", &machine, &hung, Severity::Problem, &["no answer"]);
+}
+
+#[test]
+fn a_short_and_local_path_is_silent() {
+    let tree = directories();
+    let machine = tree.machine().with_variable("PATH", "/usr/bin");
+    silent("search-path", &machine, &looked_up(&[("/usr/bin", Some(900))]));
+    silent("search-path", &tree.machine(), &usual());
+}
+
+#[test]
+fn remote_layered_and_noexec_places_are_told() {
+    let tree = directories();
+    let machine = |directory: &str| {
+        tree.machine()
+            .in_directory(directory)
+            .with_variable("TMPDIR", "/var/tmp")
+    };
+    only(
+        "file-systems",
+        &machine("/net/build"),
+        &usual(),
+        Severity::Problem,
+        &["the working directory", "nfs4"],
+    );
+    only(
+        "file-systems",
+        &machine("/layers/x"),
+        &usual(),
+        Severity::Note,
+        &["50 layers"],
+    );
+    silent("file-systems", &machine("/home/me"), &usual());
+    let temporary = tree.machine().in_directory("/home/me");
+    only(
+        "file-systems",
+        &temporary,
+        &usual(),
+        Severity::Note,
+        &["refuses to execute", "noexec"],
+    );
+    assert_eq!(
+        diagnose("file-systems", &Tree::new().machine(), &usual()).unseen.len(),
+        1
+    );
+}
+
+fn glibc(version: &str) -> Tree {
+    let banner = format!("\x7fELF...GNU C Library (X GLIBC {version}-1) stable release version {version}.\n");
+    Tree::new().file("lib/x86_64-linux-gnu/libc.so.6", banner)
+}
+
+#[test]
+fn each_generation_of_glibc_is_told_by_how_it_launches() {
+    only(
+        "c-library",
+        &glibc("2.23").machine(),
+        &usual(),
+        Severity::Problem,
+        &["fork", "2.23"],
+    );
+    let finding = only(
+        "c-library",
+        &glibc("2.31").machine(),
+        &usual(),
+        Severity::Note,
+        &["one by one"],
+    );
+    assert_eq!(finding.effect.unwrap().span, Nanos(12_200));
+    let found = diagnose("c-library", &glibc("2.36").machine(), &usual()).findings;
+    assert_eq!(found.len(), 2, "{found:?}");
+    only(
+        "c-library",
+        &glibc("2.41").machine(),
+        &usual(),
+        Severity::Note,
+        &["popen"],
+    );
+    silent("c-library", &glibc("2.42").machine(), &usual());
+    silent("c-library", &Tree::new().machine(), &usual());
+}
+
+fn format_of(text: &str) -> Tree {
+    Tree::new()
+        .file("proc/sys/fs/binfmt_misc/status", "enabled")
+        .file("usr/bin/qemu-aarch64", "")
+        .file("proc/sys/fs/binfmt_misc/qemu-aarch64", text)
+}
+
+#[test]
+fn formats_with_emulators_missing_interpreters_or_our_own_magic_are_told() {
+    let magic = "7f454c460201010000000000000000000200b700";
+    let mask = "ffffffffffffff00fffffffffffffffffeffffff";
+    let entry = |interpreter: &str, magic: &str| {
+        format_of(&format!(
+            "enabled\ninterpreter {interpreter}\nflags: OC\noffset 0\nmagic {magic}\nmask {mask}\n"
+        ))
+    };
+    let emulated = entry("/usr/bin/qemu-aarch64", magic);
+    if cfg!(target_arch = "x86_64") {
+        only(
+            "binfmt",
+            &emulated.machine(),
+            &usual(),
+            Severity::Note,
+            &["emulated", "qemu-aarch64"],
+        );
+        let own = entry("/usr/bin/qemu-aarch64", &magic.replace("b700", "3e00"));
+        let found = diagnose("binfmt", &own.machine(), &usual()).findings;
+        assert!(found[0].title.contains("own programs"), "{found:?}");
+    }
+    let gone = entry("/usr/bin/gone", magic);
+    let found = diagnose("binfmt", &gone.machine(), &usual()).findings;
+    assert!(
+        found[0].title.contains("not there") && found[0].severity == Severity::Problem,
+        "{found:?}"
+    );
+    silent(
+        "binfmt",
+        &format_of("disabled\ninterpreter /usr/bin/gone\n").machine(),
+        &usual(),
+    );
+    silent("binfmt", &Tree::new().machine(), &usual());
+}

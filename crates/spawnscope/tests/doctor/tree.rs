@@ -1,0 +1,143 @@
+//! A machine that is made up of files, and what a check says of it.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use spawnscope::doctor::{Diagnosis, Finding, Machine, Measured, Severity, checks, examine};
+use spawnscope::event::{Calibration, Constant, Nanos};
+
+/// A folder that stands for a machine.
+pub struct Tree {
+    folder: tempfile::TempDir,
+}
+
+impl Tree {
+    pub fn new() -> Tree {
+        Tree {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn file(self, path: &str, text: impl AsRef<[u8]>) -> Tree {
+        let path = self.place(path);
+        fs::write(path, text).unwrap();
+        self
+    }
+
+    pub fn directory(self, path: &str) -> Tree {
+        fs::create_dir_all(self.place(path)).unwrap();
+        self
+    }
+
+    pub fn link(self, path: &str, target: &str) -> Tree {
+        symlink(target, self.place(path)).unwrap();
+        self
+    }
+
+    pub fn mode(self, path: &str, mode: u32) -> Tree {
+        fs::set_permissions(self.place(path), fs::Permissions::from_mode(mode)).unwrap();
+        self
+    }
+
+    /// A process as /proc shows it, with its memory in MiB.
+    pub fn process(self, pid: u32, parent: u32, name: &str, mebibytes: u64) -> Tree {
+        let kibibytes = mebibytes * 1024;
+        self.directory(&format!("proc/{pid}/fd")).file(
+            &format!("proc/{pid}/status"),
+            format!(
+                "Name:\t{name}\nPPid:\t{parent}\nUid:\t1000\t1000\t1000\t1000\nVmData:\t{kibibytes} kB\nRssAnon:\t{kibibytes} kB\nThreads:\t4\n"
+            ),
+        )
+    }
+
+    pub fn machine(&self) -> Machine {
+        Machine::at(self.root())
+    }
+
+    fn place(&self, path: &str) -> std::path::PathBuf {
+        let place = self.root().join(path);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        place
+    }
+}
+
+/// What one check finds, and what it could not see.
+pub fn diagnose(id: &str, machine: &Machine, measured: &Measured) -> Diagnosis {
+    let check = checks::named(id).unwrap_or_else(|| panic!("no check {id}"));
+    let diagnosis = examine(machine, measured, &[check]);
+    for finding in &diagnosis.findings {
+        assert_eq!(finding.check, id);
+        assert!(!finding.title.is_empty() && !finding.evidence.is_empty(), "{finding:?}");
+        assert!(!finding.fix.is_empty() && !finding.fix_cost.is_empty(), "{finding:?}");
+    }
+    diagnosis
+}
+
+/// Checks that nothing is found, and nothing was left unseen.
+#[track_caller]
+pub fn silent(id: &str, machine: &Machine, measured: &Measured) {
+    let diagnosis = diagnose(id, machine, measured);
+    assert!(diagnosis.findings.is_empty(), "{:#?}", diagnosis.findings);
+    assert!(diagnosis.unseen.is_empty(), "{:#?}", diagnosis.unseen);
+}
+
+/// The only finding, which must be of that severity and have all these words in it.
+#[track_caller]
+pub fn only(id: &str, machine: &Machine, measured: &Measured, severity: Severity, words: &[&str]) -> Finding {
+    let diagnosis = diagnose(id, machine, measured);
+    assert_eq!(diagnosis.findings.len(), 1, "{diagnosis:#?}");
+    let finding = diagnosis.findings.into_iter().next().unwrap();
+    assert_eq!(finding.severity, severity, "{finding:#?}");
+    let said = format!(
+        "{} {} {}",
+        finding.title,
+        finding.evidence.join(" "),
+        finding.fix.join(" ")
+    );
+    for word in words {
+        assert!(said.contains(word), "no `{word}` in {finding:#?}");
+    }
+    finding
+}
+
+/// Figures in which nothing is dear.
+pub fn usual() -> Measured {
+    let constant = |what, ns| Calibration {
+        what,
+        ns,
+        low_ns: None,
+        high_ns: None,
+    };
+    let mut measured = Measured {
+        constants: vec![
+            constant(Constant::PageCopy, 20_000.0),
+            constant(Constant::PageFree, 10_000.0),
+            constant(Constant::Cpuid, 30.0),
+        ],
+        system_call: Some(Nanos(100)),
+        migration: Some(Nanos(400_000)),
+        scan: Some(scan(1, 1, &[1, 1, 2, 2])),
+        ..Measured::default()
+    };
+    measured.launch.fork = Some(Nanos(200_000));
+    measured.launch.exec_static = Some(Nanos(300_000));
+    measured.launch.exec_dynamic = Some(Nanos(700_000));
+    measured
+}
+
+/// First and later launches of so many milliseconds each.
+pub fn scan(first: u64, later: u64, at_once: &[u64]) -> spawnscope::doctor::measure::Scan {
+    let ms = |ms: u64| Nanos(ms * 1_000_000);
+    spawnscope::doctor::measure::Scan {
+        first: vec![ms(first); 5],
+        later: vec![ms(later); 5],
+        unscanned: vec![ms(1); 5],
+        is_stuck: false,
+        at_once: at_once.iter().map(|time| ms(*time)).collect(),
+    }
+}

@@ -1,0 +1,182 @@
+//! Conditions that a test makes for one process: by its environment, or in namespaces of its own.
+
+use std::ffi::OsStr;
+use std::process::Command;
+
+use crate::examined::{Examined, examine};
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::run::{SPAWNSCOPE, run, spawnscope};
+use crate::support::workloads::path;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "seccomp_filters_of_this_process_are_counted",
+            needs: &[Need::Cc],
+            run: seccomp,
+        },
+        LiveTest {
+            name: "a_cache_of_the_loader_that_is_none_is_a_problem",
+            needs: &[Need::MountNs],
+            run: loader_cache,
+        },
+        LiveTest {
+            name: "a_library_that_is_preloaded_is_timed",
+            needs: &[Need::Cc],
+            run: preload,
+        },
+        LiveTest {
+            name: "a_temporary_directory_that_refuses_programs_is_noted_and_launches_are_timed_elsewhere",
+            needs: &[Need::MountNs],
+            run: noexec,
+        },
+        LiveTest {
+            name: "a_container_is_recognised_by_its_namespaces_and_its_first_process",
+            needs: &[Need::PidNs],
+            run: container,
+        },
+        LiveTest {
+            name: "under_sudo_programs_are_started_as_the_user_who_typed_it",
+            needs: &[Need::Setpriv],
+            run: behind_sudo,
+        },
+        LiveTest {
+            name: "without_privilege_the_doctor_says_what_it_could_not_see",
+            needs: &[Need::Setpriv, Need::Cc],
+            run: unprivileged,
+        },
+        LiveTest {
+            name: "dead_directories_of_path_are_told_and_a_short_path_is_silent",
+            needs: &[],
+            run: search_path,
+        },
+        LiveTest {
+            name: "what_is_wrong_with_the_doctor_itself_ends_with_125",
+            needs: &[],
+            run: failures,
+        },
+    ]
+}
+
+fn seccomp() {
+    let filtered = path("filtered");
+    examine(&[filtered.as_os_str()], "seccomp").expect("note", &["2 seccomp filters"]);
+    if std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("Seccomp:\t0")) {
+        examine(&[], "seccomp").expect_silence();
+    }
+}
+
+/// Runs the doctor by a shell that first does something in a mount namespace of its own, with `$1` a folder of the test's.
+fn after(mount: &str, check: &str) -> Examined {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let script = format!("set -e; {mount}; shift; exec \"$@\"");
+    let words = ["unshare", "--mount", "sh", "-c", &script, "sh"].map(OsStr::new);
+    examine(&[&words[..], &[folder.path().as_os_str()]].concat(), check)
+}
+
+fn loader_cache() {
+    let damaged = "echo nothing >\"$1/cache\"; mount --bind \"$1/cache\" /etc/ld.so.cache";
+    after(damaged, "loader-cache").expect("problem", &["/etc/ld.so.cache is not a cache", "ldconfig"]);
+    let private =
+        "cp /etc/ld.so.cache \"$1/cache\"; chmod 600 \"$1/cache\"; mount --bind \"$1/cache\" /etc/ld.so.cache";
+    after(private, "loader-cache").expect("problem", &["its owner only"]);
+    let sound = after("true", "loader-cache");
+    assert!(
+        sound.all().iter().all(|finding| finding["severity"] == "note"),
+        "{:?}",
+        sound.all()
+    );
+}
+
+fn preload() {
+    let library = format!("LD_PRELOAD={}", path("libfirst.so").display());
+    let words = ["env", &library].map(OsStr::new);
+    let examined = examine(&words, "loader-environment");
+    let finding = &examined.all()[0];
+    assert!(finding["evidence"].to_string().contains("libfirst.so"), "{finding:#}");
+    assert!(finding["effect_ns"].is_u64(), "{finding:#}");
+    let gone = ["env", "LD_PRELOAD=/gone/library.so"].map(OsStr::new);
+    examine(&gone, "loader-environment").expect("problem", &["not there: /gone/library.so"]);
+    if !std::path::Path::new("/etc/ld.so.preload").exists() {
+        examine(&[], "loader-environment").expect_silence();
+    }
+}
+
+fn noexec() {
+    let mount = "mount -t tmpfs -o noexec none \"$1\"; export TMPDIR=\"$1\"";
+    after(mount, "file-systems").expect("note", &["refuses to execute programs", "noexec"]);
+    let timed = after(mount, "launch-cost");
+    timed.expect_silence();
+    assert_eq!(timed.unseen(), "[]");
+}
+
+fn container() {
+    let words = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--uts",
+        "--ipc",
+        "env",
+        "container=test-box",
+    ];
+    examine(&words.map(OsStr::new), "surroundings").expect("note", &["this is a container (test-box)"]);
+    // A container's mark alone is none, in the machine's own namespaces.
+    let words = ["env", "container=test-box"].map(OsStr::new);
+    let named = |finding: &serde_json::Value| finding["title"].to_string().contains("test-box");
+    assert!(!examine(&words, "surroundings").all().iter().any(named));
+}
+
+fn behind_sudo() {
+    let folder = tempfile::tempdir_in("/tmp").expect("a temporary directory");
+    let open = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), open).expect("chmod");
+    let script = folder.path().join("script");
+    let users = folder.path().join("users");
+    std::fs::write(&script, format!("echo $UID >>{}\n", users.display())).expect("the script is written");
+    let file = format!("BASH_ENV={}", script.display());
+    let words = ["env", "-C", "/", &file, "SUDO_UID=65534", "SUDO_GID=65534"].map(OsStr::new);
+    examine(&words, "shell-start");
+    let users = std::fs::read_to_string(users).expect("bash was started");
+    assert!(
+        !users.is_empty() && users.lines().all(|user| user == "65534"),
+        "{users}"
+    );
+}
+
+fn unprivileged() {
+    let folder = tempfile::tempdir_in("/tmp").expect("a temporary directory");
+    let program = folder.path().join("spawnscope");
+    std::fs::copy(SPAWNSCOPE, &program).expect("the binary can be copied");
+    let readable = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), readable).expect("chmod");
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(program)
+        .args(["doctor", "--json", "--check", "scanners"])
+        .current_dir("/")
+        .env_remove("TMPDIR");
+    let examined = Examined::of(&run(&mut command));
+    assert!(examined.unseen().contains("only root sees"), "{}", examined.unseen());
+}
+
+fn search_path() {
+    let dead = ["env", "PATH=/gone/1:/gone/2:/usr/bin:/bin"].map(OsStr::new);
+    examine(&dead, "search-path").expect("note", &["2 directories of 4", "/gone/1, /gone/2"]);
+    let short = ["env", "PATH=/usr/bin"].map(OsStr::new);
+    examine(&short, "search-path").expect_silence();
+}
+
+fn failures() {
+    let unknown = spawnscope(["doctor", "--check", "moon"]).expect_code(125);
+    assert!(unknown.errors().contains("--list"), "{}", unknown.errors());
+    let script = "cd \"$1\" && rmdir \"$1\" && exec \"$2\" doctor";
+    let folder = tempfile::tempdir().expect("a temporary directory").keep();
+    let mut gone = Command::new("sh");
+    gone.args(["-c", script, "sh"]).arg(folder).arg(SPAWNSCOPE);
+    let gone = run(&mut gone).expect_code(125);
+    assert!(gone.errors().contains("working directory"), "{}", gone.errors());
+}

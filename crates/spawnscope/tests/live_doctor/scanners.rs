@@ -1,0 +1,124 @@
+//! Scanners that hold up real launches, on private mounts: one of our own.
+
+use std::ffi::OsStr;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::examined::{Examined, examine};
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::recording::launches;
+use crate::support::run::{Record, SPAWNSCOPE, run};
+use crate::support::workloads::path;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "a_scanner_with_one_thread_is_named_with_its_delay_and_its_queue",
+            needs: &[Need::Fanotify, Need::PidNs],
+            run: own_scanner,
+        },
+        LiveTest {
+            name: "without_privilege_a_scanner_is_told_by_the_times",
+            needs: &[Need::Fanotify, Need::PidNs, Need::Setpriv],
+            run: unprivileged,
+        },
+        LiveTest {
+            name: "a_recording_of_a_build_behind_it_shows_fresh_programs_waiting_in_their_exec",
+            needs: &[Need::Ebpf, Need::Fanotify],
+            run: recorded,
+        },
+        LiveTest {
+            name: "without_a_scanner_fresh_files_are_launched_as_quickly_as_others",
+            needs: &[Need::MountNs, Need::PidNs],
+            run: no_scanner,
+        },
+    ]
+}
+
+/// Processes of its own, so that no other scanner of this machine is found.
+const ALONE: [&str; 6] = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
+
+fn own_scanner() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let program = path("scans_new_files");
+    let scanned = [program.as_os_str(), folder.path().as_os_str()];
+    let examined = examine(&[&ALONE.map(OsStr::new)[..], &scanned].concat(), "scanners");
+    let words = [
+        "test-scanner",
+        "holds up the first launch of each file",
+        "they queue",
+        "leave protection on",
+    ];
+    let finding = examined.expect("problem", &words);
+    let delay = finding["effect_ns"].as_u64().expect("the delay was measured");
+    // It sleeps so long; a busy machine only adds to that.
+    assert!(delay >= 15_000_000, "{finding:#}");
+    assert_eq!(finding["effect_basis"], "measured");
+}
+
+/// Who may not see the daemon's descriptors is told by the times.
+fn unprivileged() {
+    let folder = tempfile::tempdir_in("/tmp").expect("a temporary directory");
+    let binary = tempfile::tempdir_in("/tmp").expect("a temporary directory");
+    std::fs::set_permissions(binary.path(), Permissions::from_mode(0o755)).expect("chmod");
+    let copied = binary.path().join("spawnscope");
+    std::fs::copy(SPAWNSCOPE, &copied).expect("the binary can be copied");
+    let mut command = Command::new(ALONE[0]);
+    command
+        .args(&ALONE[1..])
+        .arg(path("scans_new_files"))
+        .arg(folder.path())
+        .args([
+            "/usr/bin/setpriv",
+            "--reuid",
+            "65534",
+            "--regid",
+            "65534",
+            "--clear-groups",
+        ])
+        .arg(&copied)
+        .args(["doctor", "--json", "--check", "scanners"])
+        .current_dir("/");
+    let examined = Examined::of(&run(&mut command));
+    examined.expect("problem", &["something scans it", "they queue"]);
+    assert!(examined.unseen().contains("only root sees"), "{}", examined.unseen());
+}
+
+/// What a user would see in a build: each fresh program waits in its exec.
+fn recorded() {
+    const PROGRAMS: i64 = 20;
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let build = format!("for n in $(seq {PROGRAMS}); do cp \"$0\" \"$TMPDIR/fresh$n\"; \"$TMPDIR/fresh$n\"; done");
+    let program = path("scans_new_files");
+    let through = [program.to_str(), folder.path().to_str()].map(|word| word.expect("paths are text"));
+    let record = Record::new().through(&through);
+    let tiny = path("tiny");
+    record
+        .run(["sh", "-c", &build, tiny.to_str().expect("paths are text")])
+        .expect_code(0);
+    let launches = launches(&record.file());
+    let fresh = launches.all(|launch| launch.command().starts_with("fresh"));
+    assert_eq!(fresh.len() as i64, PROGRAMS);
+    for launch in fresh {
+        let exec = launch.phase_ns("exec").expect("the exec was seen");
+        assert!(exec >= 15_000_000, "{:#}", launch.json());
+    }
+}
+
+fn no_scanner() {
+    let script = "mount -t tmpfs none \"$1\" && export TMPDIR=\"$1\" && shift && exec \"$@\"";
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let words = ["sh", "-c", script, "sh"].map(OsStr::new);
+    let examined = examine(
+        &[&ALONE.map(OsStr::new)[..], &words, &[folder.path().as_os_str()]].concat(),
+        "scanners",
+    );
+    examined.expect_silence();
+    assert!(
+        !examined.unseen().contains("could not be timed"),
+        "{}",
+        examined.unseen()
+    );
+}

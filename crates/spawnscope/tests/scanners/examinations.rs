@@ -1,0 +1,50 @@
+//! The doctor beside a scanner: it names the daemon by its fanotify marks.
+
+use std::process::Command;
+
+use crate::beside::{Beside, NEEDS};
+use crate::examined::Examined;
+use crate::support::LiveTest;
+use crate::support::run::{SPAWNSCOPE, run};
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "the_doctor_names_fapolicyd_by_its_marks",
+            needs: NEEDS,
+            run: fapolicyd,
+        },
+        LiveTest {
+            name: "the_doctor_names_clamonacc_by_its_marks_with_its_product",
+            needs: NEEDS,
+            run: clamonacc,
+        },
+    ]
+}
+
+fn fapolicyd() {
+    let examined = examined("fapolicyd");
+    examined.expect("problem", &["fapolicyd", "holds fanotify marks", "leave protection on"]);
+}
+
+fn clamonacc() {
+    let examined = examined("clamonacc");
+    examined.expect(
+        "problem",
+        &["clamonacc", "ClamAV on-access", "holds fanotify marks", "owner"],
+    );
+}
+
+/// What the doctor finds where temporary files are scanned.
+fn examined(scanner: &'static str) -> Examined {
+    let beside = Beside::new(scanner);
+    let launcher = beside.launcher();
+    let mut command = Command::new(&launcher[0]);
+    command
+        .args(&launcher[1..])
+        .arg("env")
+        .arg(format!("TMPDIR={}", beside.watched().display()))
+        .args([SPAWNSCOPE, "doctor", "--json", "--check", "scanners"])
+        .env_remove("LD_LIBRARY_PATH");
+    Examined::of(&run(&mut command))
+}

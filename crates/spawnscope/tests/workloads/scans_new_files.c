@@ -1,0 +1,71 @@
+// Runs a command behind a permission scanner with one thread that looks at each file once, for 20 ms, before its first exec, and
+// again when it has been changed; as products do. It is called `test-scanner`. Only what lies in DIRECTORY is scanned, a
+// private tmpfs, which is also the command's TMPDIR. Usage: scans_new_files DIRECTORY COMMAND...
+#include "scanner.h"
+
+enum { SCAN_MS = 20 };
+
+// Until the file is changed, the kernel does not ask again.
+static void remember(int scanner, int file)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    if (fanotify_mark(scanner, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK, FAN_OPEN_EXEC_PERM, AT_FDCWD, path) == -1)
+        fail("fanotify_mark(FAN_MARK_IGNORED_MASK)");
+}
+
+static _Noreturn void scan_once(int scanner)
+{
+    prctl(PR_SET_NAME, "test-scanner");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(DEADLINE_SECONDS);
+    for (;;) {
+        char buffer[4096] __attribute__((aligned(8)));
+        ssize_t length = read(scanner, buffer, sizeof buffer);
+        if (length == -1)
+            fail("read fanotify");
+        struct fanotify_event_metadata *event = (void *)buffer;
+        for (; FAN_EVENT_OK(event, length); event = FAN_EVENT_NEXT(event, length)) {
+            sleep_ms(SCAN_MS);
+            remember(scanner, event->fd);
+            struct fanotify_response response = {.fd = event->fd, .response = FAN_ALLOW};
+            if (write(scanner, &response, sizeof response) != sizeof response)
+                fail("fanotify response");
+            close(event->fd);
+        }
+    }
+}
+
+int main(int count, char **arguments)
+{
+    if (count < 3) {
+        dprintf(STDERR_FILENO, "usage: scans_new_files DIRECTORY COMMAND...\n");
+        return 2;
+    }
+    mount_private_tmpfs(arguments[1]);
+    int scanner = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY | O_CLOEXEC);
+    if (scanner == -1)
+        cannot_run_here("fanotify_init");
+    if (fanotify_mark(scanner, FAN_MARK_ADD | FAN_MARK_MOUNT, FAN_OPEN_EXEC_PERM, AT_FDCWD, arguments[1]) == -1)
+        cannot_run_here("fanotify_mark(FAN_OPEN_EXEC_PERM)");
+    pid_t daemon = fork();
+    if (daemon == -1)
+        fail("fork");
+    if (daemon == 0)
+        scan_once(scanner);
+    close(scanner);
+    pid_t command = fork();
+    if (command == -1)
+        fail("fork");
+    if (command == 0) {
+        setenv("TMPDIR", arguments[1], 1);
+        execv(arguments[2], arguments + 2);
+        fail(arguments[2]);
+    }
+    int status;
+    if (waitpid(command, &status, 0) != command)
+        fail("waitpid");
+    kill(daemon, SIGKILL);
+    waitpid(daemon, NULL, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
