@@ -19,9 +19,9 @@ use super::pidfd;
 use crate::event::{Calibration, Constant, Pid};
 
 /// No round is begun later than this after the first.
-const LAST_ROUND: Duration = Duration::from_millis(80);
+const LAST_ROUND: Duration = Duration::from_millis(100);
 /// How long the measuring process may live. Longer than a round beyond `LAST_ROUND`, where nothing gets in its way.
-const LIFETIME: Duration = Duration::from_millis(85);
+const LIFETIME: Duration = Duration::from_millis(105);
 /// Quartiles of fewer rounds say nothing.
 const FEWEST_ROUNDS: usize = 5;
 

@@ -22,6 +22,9 @@ pub(super) const IDENTIFICATIONS: u32 = 8;
 /// Rounds of what takes long, or differs little.
 const ENOUGH_ROUNDS: usize = 8;
 
+/// Rounds with a pause before each.
+const PAUSES: usize = 6;
+
 const PAGE: usize = 4096;
 const STACK_BYTES: usize = 64 << 10;
 
@@ -70,7 +73,7 @@ fn measure(board: &Board, is_time_left: impl Fn() -> bool) -> Option<()> {
         board.large.add(bench.life(0)?);
     }
     many_pages.advise(libc::MADV_DONTFORK)?;
-    for _ in rounds(ENOUGH_ROUNDS) {
+    for _ in rounds(PAUSES) {
         pause();
         board.cold.add(bench.life(0)?);
     }
