@@ -1,7 +1,7 @@
 //! Advice about forks of a shell that never exec.
 
 use spawnscope::analyze::advice::Advices;
-use spawnscope::event::Nanos;
+use spawnscope::event::{LeftCpu, Nanos};
 
 use crate::builder::Spans;
 use crate::serial::{READ, Serial, advices, is_silent, only};
@@ -60,4 +60,14 @@ fn a_subshell_that_works_is_worth_its_fork() {
         ..Spans::USUAL
     };
     assert!(is_silent(&forking("/bin/bash", &busy), "bare-forks"));
+}
+
+#[test]
+fn a_fork_that_had_to_wait_for_a_cpu_counts_like_the_others() {
+    let mut serial = Serial::of("/bin/bash", &["bash", "script"]);
+    for _ in 0..COUNT {
+        serial.launch_without_cpu(&Spans::USUAL, None, 5_000_000, LeftCpu::Preempted);
+    }
+    let advice = only(&advices(&serial.finish()), "bare-forks");
+    assert_eq!(advice.finding.launches.len() as u64, COUNT);
 }

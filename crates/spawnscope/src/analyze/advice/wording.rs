@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 
 use super::ground::{Ground, name};
 use crate::analyze::launch::Launch;
-use crate::analyze::phases::Phase;
+use crate::analyze::phases::{Phase, Piece, pieces};
+use crate::analyze::replay::runnable;
+use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 use crate::units;
 
@@ -32,11 +34,27 @@ pub(super) fn launching(launch: &Launch<'_>) -> Option<Nanos> {
     launch.phases.sum(of_its_own)
 }
 
+/// What a launch does of its own: its run without the time in which it could have gone on but had no CPU, which says nothing
+/// of its work. Time asleep stays in, since that may be all that it is for.
+pub(super) fn working(ground: &Ground<'_, '_>, index: usize) -> Option<Nanos> {
+    let launch = &ground.forest().launches[index];
+    let run = launch.phases.get(Phase::Run)?;
+    let slices = ground.whatif.timelines.slices(index as ThreadIndex);
+    let unfinished = launch.is_unfinished().then_some(ground.forest().end);
+    let pieces = pieces(launch.origin, &launch.instants, &launch.execs, unfinished);
+    let without_cpu = |piece: &Piece| {
+        let within = |(from, to): (Nanos, Nanos)| to.min(piece.end).since(from.max(piece.start)).0;
+        slices.iter().filter_map(runnable).map(within).sum::<u64>()
+    };
+    let runs = pieces.iter().filter(|piece| piece.phase == Phase::Run);
+    Some(run.since(Nanos(runs.map(without_cpu).sum())))
+}
+
 /// Whether a launch costs more than what it does: then it pays to do the same without one.
 pub(super) fn is_mostly_tax(ground: &Ground<'_, '_>, index: usize) -> bool {
     let launch = &ground.forest().launches[index];
-    let run = launch.phases.get(Phase::Run);
-    run.zip(launching(launch))
+    working(ground, index)
+        .zip(launching(launch))
         .is_some_and(|(run, launching)| run <= launching)
 }
 

@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use super::super::ground::{name, time};
 use super::super::pipeline::is_bare_leaf;
 use super::super::shell::Dialect;
-use super::super::wording::{largest, launching, option};
+use super::super::wording::{largest, launching, option, working};
 use super::super::{Basis, Finding, Ground};
 use super::builtin::forks_around;
-use crate::analyze::phases::Phase;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::{Change, is_captured};
 use crate::units;
@@ -44,8 +43,8 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
 /// so it is in a fork for an `echo` that runs for as long as its launch takes.
 fn is_little(ground: &Ground<'_, '_>, index: usize) -> bool {
     let launch = &ground.forest().launches[index];
-    let run = launch.phases.get(Phase::Run);
-    run.zip(launching(launch))
+    working(ground, index)
+        .zip(launching(launch))
         .is_some_and(|(run, launching)| run.0 <= MOST_RUN * launching.0)
 }
 
