@@ -278,6 +278,10 @@ fn with_a_filter_go_its_subshell_and_the_echo_that_feeds_it() {
     let advice = only(&told, "builtin");
     assert_eq!(advice.finding.launches.len(), 30, "only sed is counted");
     assert!(fix_of(&advice).contains("${x%%-*}"), "{advice:?}");
+    assert_eq!(
+        advice.finding.whatif, "'--remove=(bash),parent=bash'",
+        "what is tried goes with all that is below it"
+    );
     let subshell = Spans::USUAL.total() - Spans::USUAL.exec - Spans::USUAL.load - Spans::USUAL.setup;
     assert!(
         advice.saving[0] > Nanos(30 * subshell),

@@ -80,8 +80,12 @@ pub(super) fn instead(before: &str, after: &str) -> Vec<String> {
 
 /// An option of `spawnscope whatif` for launches of a program by a parent, ready for a shell.
 pub(super) fn option(change: &str, program: &[u8], parent: &[u8]) -> String {
-    let selection = format!("{change}={},parent={}", literal(program), literal(parent));
-    quoted(&selection)
+    quoted(&format!("{change}={}", launches_of(program, parent)))
+}
+
+/// What selects the launches of a program by a parent.
+pub(super) fn launches_of(program: &[u8], parent: &[u8]) -> String {
+    format!("{},parent={}", literal(program), literal(parent))
 }
 
 /// A name as a glob that fits only itself.

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use super::super::ground::{name, time};
 use super::super::pipeline::is_bare_leaf;
+use super::super::selection::options;
 use super::super::shell::Dialect;
-use super::super::wording::{largest, launching, option, working};
+use super::super::wording::{largest, launching, working};
 use super::super::{Basis, Finding, Ground};
 use super::builtin::forks_around;
 use crate::analyze::whatif::Fix;
@@ -52,6 +53,10 @@ fn finding(ground: &Ground<'_, '_>, parent: &[u8], dialect: Dialect, launches: V
     let forks = units::counted(launches.len() as u64, "fork", "forks");
     let is_read = |index: &&u32| is_captured(ground.forest(), ground.whatif.timelines, **index);
     let captured = launches.iter().filter(is_read).count();
+    let tries = vec![Fix {
+        change: Change::Remove,
+        launches: launches.clone(),
+    }];
     Finding {
         rule: "bare-forks",
         title: format!(
@@ -74,11 +79,8 @@ fn finding(ground: &Ground<'_, '_>, parent: &[u8], dialect: Dialect, launches: V
         limits: "what a subshell keeps apart (variables, cd, exit, traps) is then the script's own; $( ) takes the newline at the \
                  end away, printf -v does not"
             .to_owned(),
-        whatif: option("--remove", &[b"(", parent, b")"].concat(), parent),
-        tries: vec![Fix {
-            change: Change::Remove,
-            launches: launches.clone(),
-        }],
+        whatif: options(ground, &tries),
+        tries,
         basis: Basis::Modelled,
         launches,
     }
