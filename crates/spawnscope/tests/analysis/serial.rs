@@ -124,6 +124,11 @@ impl Serial {
         self.end(now);
     }
 
+    /// What time it is.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
     /// The shell keeps its CPU until then.
     pub(crate) fn works_until(&mut self, at: u64) {
         self.now = at;

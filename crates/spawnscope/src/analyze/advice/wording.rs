@@ -21,11 +21,21 @@ pub(super) fn largest<K>(
     most: usize,
 ) -> Vec<(K, Vec<u32>)> {
     let habits = groups.into_iter().filter(|(_, launches)| launches.len() >= HABIT);
-    let mut habits: Vec<_> = habits
+    longest(ground, habits, most)
+}
+
+/// The groups that took the longest, be they a habit or not.
+pub(super) fn longest<K>(
+    ground: &Ground<'_, '_>,
+    groups: impl IntoIterator<Item = (K, Vec<u32>)>,
+    most: usize,
+) -> Vec<(K, Vec<u32>)> {
+    let mut groups: Vec<_> = groups
+        .into_iter()
         .map(|group| (Reverse(ground.spent_on(&group.1)), group))
         .collect();
-    habits.sort_by_key(|(spent, _)| *spent);
-    habits.into_iter().take(most).map(|(_, group)| group).collect()
+    groups.sort_by_key(|(spent, _)| *spent);
+    groups.into_iter().take(most).map(|(_, group)| group).collect()
 }
 
 /// What it takes to launch, waiting aside: how long it waits for a CPU and for its parent has nothing to do with its size.
@@ -89,7 +99,7 @@ pub(super) fn launches_of(program: &[u8], parent: &[u8]) -> String {
 }
 
 /// A name as a glob that fits only itself.
-fn literal(bytes: &[u8]) -> String {
+pub(super) fn literal(bytes: &[u8]) -> String {
     let mut glob = String::new();
     for character in name(bytes).chars() {
         if matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {

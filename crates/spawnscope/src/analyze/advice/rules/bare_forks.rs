@@ -10,6 +10,7 @@ use super::super::shell::Dialect;
 use super::super::wording::{largest, launching, working};
 use super::super::{Basis, Finding, Ground};
 use super::builtin::forks_around;
+use super::shims::is_inside;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::{Change, is_captured};
 use crate::units;
@@ -25,7 +26,9 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let mut kinds: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
     for (index, launch) in forest.launches.iter().enumerate() {
         let is_told = with_a_program.contains(&(index as u32));
-        if is_told || !is_bare_leaf(forest, index) || !is_little(ground, index) {
+        let is_needless =
+            || is_bare_leaf(forest, index) && is_little(ground, index) && !is_inside(forest, index as u32);
+        if is_told || !is_needless() {
             continue;
         }
         // Workers of other programs are forks without exec as well, and do what they were made for.
