@@ -138,7 +138,8 @@ impl Modules {
 
     /// The file of a mapping, opened now if need be.
     pub(super) fn of(&mut self, pid: Pid, mapping: &Mapping) -> Option<Rc<Module>> {
-        let mapped = mapping.file.as_ref()?;
+        // By its number alone, what is known may be of a file that had the number before.
+        let mapped = mapping.file.as_ref().filter(|file| file.id.modified.is_some())?;
         let file = match self.known.get(&mapped.id) {
             Some(Known::Used(module)) => return Some(Rc::clone(module)),
             Some(Known::Unusable) => return None,
@@ -166,6 +167,7 @@ impl Modules {
 
 #[cfg(test)]
 mod tests {
+    use super::super::mappings::{Image, stack_of_program};
     use super::*;
 
     /// An ELF file with one section of so many bytes, in which there is `data`, and behind that nothing.
@@ -192,6 +194,17 @@ mod tests {
         file.write_all_at(data, data_at).unwrap();
         file.set_len(data_at + bytes).unwrap();
         file
+    }
+
+    #[test]
+    fn a_file_that_only_its_number_names_may_be_another_one() {
+        let own = Pid(std::process::id().cast_signed());
+        let image = Image::read(own, stack_of_program(own).unwrap()).unwrap();
+        let mut mapping = Mapping::clone(image.find(stack_of_program as *const () as u64).unwrap());
+        let mut modules = Modules::default();
+        assert!(modules.of(own, &mapping).is_some());
+        mapping.file.as_mut().unwrap().id.modified = None;
+        assert!(modules.of(own, &mapping).is_none());
     }
 
     fn has_debug_frame(file: File) -> bool {
