@@ -13,7 +13,7 @@ mod raw;
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 pub use mechanism::Mechanism;
@@ -45,8 +45,21 @@ impl Worker {
     /// As above.
     pub fn start_with(setting: &Setting, variables: &[(&str, &OsStr)]) -> Result<Worker, LabError> {
         let setting = serde_json::to_string(setting).map_err(|error| LabError::Untrusted(error.to_string()))?;
+        loop {
+            let mut worker = Worker::spawn(&setting, variables)?;
+            // It says so when it is as it should be.
+            match worker.reply() {
+                Ok(_) => return Ok(worker),
+                // A Ctrl-C that came before it was in a group of its own.
+                Err(_) if worker.ended_by(libc::SIGINT) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn spawn(setting: &str, variables: &[(&str, &OsStr)]) -> Result<Worker, LabError> {
         let mut child = Command::new("/proc/self/exe")
-            .args([VERB, &setting])
+            .args([VERB, setting])
             .envs(variables.iter().copied())
             // Ctrl-C is for us, who end it in good order.
             .process_group(0)
@@ -55,13 +68,16 @@ impl Worker {
             .spawn()
             .map_err(LabError::doing("start a worker"))?;
         let pipes = child.stdin.take().zip(child.stdout.take().map(BufReader::new));
-        let worker = Worker {
+        Ok(Worker {
             child,
             pipes: RefCell::new(pipes),
-        };
-        // It says so when it is as it should be.
-        worker.reply()?;
-        Ok(worker)
+        })
+    }
+
+    /// Whether a signal ended it, where it has ended or is about to.
+    fn ended_by(&mut self, signal: i32) -> bool {
+        self.pipes.borrow_mut().take();
+        self.child.wait().is_ok_and(|status| status.signal() == Some(signal))
     }
 
     /// Has it do something.
