@@ -123,7 +123,7 @@ fn is_chooser(exec: &Exec<'_>) -> bool {
         let rest = program.strip_prefix(*chooser);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"-"))
     };
-    is_shim || CHOOSERS.iter().any(|chooser| is_of(chooser))
+    is_shim || CHOOSERS.iter().any(is_of)
 }
 
 /// What an exec is for, when another program follows it; `None` when it may have a purpose of its own (nice, sudo, `sh -c`).
