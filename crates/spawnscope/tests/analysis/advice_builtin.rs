@@ -1,7 +1,7 @@
 //! Advice about small programs whose work a shell does itself: what it says for each of them, and where it says nothing.
 
 use spawnscope::analyze::advice::{Advice, Advices};
-use spawnscope::event::{LaunchId, Nanos, TaskId};
+use spawnscope::event::{LaunchId, LeftCpu, Nanos, TaskId};
 use spawnscope::record::reader::WakerRow;
 
 use crate::builder::{ROOT, Spans};
@@ -163,6 +163,32 @@ fn work_worth_a_process_is_left_alone() {
     assert!(is_silent(&advices(&serial.finish()), "builtin"));
 }
 
+/// Half of the launches are off their CPU for longer than the whole launch takes.
+fn half_off_cpu(reason: LeftCpu) -> Advice {
+    let mut serial = Serial::new();
+    let dirname: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "/usr/lib/x"]));
+    for number in 0..COUNT {
+        if number % 2 == 0 {
+            serial.launch_waiting(&Spans::USUAL, dirname, READ);
+        } else {
+            serial.launch_without_cpu(&Spans::USUAL, dirname, 5_000_000, reason);
+        }
+    }
+    only(&advices(&serial.finish()), "builtin")
+}
+
+#[test]
+fn a_launch_that_had_to_wait_for_a_cpu_did_no_more_than_the_others() {
+    let preempted = half_off_cpu(LeftCpu::Preempted).finding;
+    assert_eq!(preempted.launches.len(), COUNT, "{preempted:?}");
+    let slept = half_off_cpu(LeftCpu::Interruptible).finding;
+    assert_eq!(
+        slept.launches.len(),
+        COUNT / 2,
+        "sleeping may be all its work: {slept:?}"
+    );
+}
+
 #[test]
 fn a_single_call_is_no_habit() {
     let mut serial = Serial::new();
@@ -252,6 +278,10 @@ fn with_a_filter_go_its_subshell_and_the_echo_that_feeds_it() {
     let advice = only(&told, "builtin");
     assert_eq!(advice.finding.launches.len(), 30, "only sed is counted");
     assert!(fix_of(&advice).contains("${x%%-*}"), "{advice:?}");
+    assert_eq!(
+        advice.finding.whatif, "'--remove=(bash),parent=bash'",
+        "what is tried goes with all that is below it"
+    );
     let subshell = Spans::USUAL.total() - Spans::USUAL.exec - Spans::USUAL.load - Spans::USUAL.setup;
     assert!(
         advice.saving[0] > Nanos(30 * subshell),

@@ -3,8 +3,8 @@
 use spawnscope::analyze::advice::Advices;
 use spawnscope::event::Nanos;
 
-use crate::builder::Spans;
-use crate::serial::{Serial, advices, is_silent, only};
+use crate::builder::{ROOT, Spans};
+use crate::serial::{READ, Serial, advices, is_silent, only};
 
 const COUNT: u64 = 40;
 const MISS: u64 = 25_000;
@@ -131,4 +131,74 @@ fn programs_that_change_how_another_runs_are_no_shims() {
         let told = chained(&[(path, None, argv), ("/usr/bin/tool", None, &["tool"])]);
         assert!(is_silent(&told, "shims"), "{argv:?}: {told:?}");
     }
+}
+
+/// `python3 x.py` through the shims of pyenv, whose scripts fork `helpers` times, as the program itself does afterwards.
+fn command_through_pyenv(helpers: u64) -> Advices {
+    const STEP: u64 = 20_000_000;
+    let mut serial = Serial::of("/home/user/.pyenv/shims/python3", &["bash", "python3", "x.py"]);
+    let shebang = serial.builder.text(b"/usr/bin/env");
+    serial.builder.recording.execs[0].interpreter = Some(shebang);
+    let exec = |serial: &mut Serial, path: &str, argv: &[&[u8]], at: u64| {
+        serial
+            .builder
+            .exec_at(ROOT, path.as_bytes(), argv, [at, at + 300_000, at + 600_000]);
+    };
+    exec(&mut serial, "/bin/bash", &[b"bash", b"shims/python3"], 1_000_000);
+    for _ in 0..helpers {
+        serial.launch_waiting(&Spans::USUAL, None, READ);
+    }
+    let at = serial.now().max(STEP);
+    let real = "/home/user/.pyenv/versions/3.12/bin/python3";
+    exec(&mut serial, real, &[b"python3", b"x.py"], at);
+    serial.works_until(at + STEP);
+    advices(&serial.finish())
+}
+
+#[test]
+fn a_shim_before_the_command_itself_is_told() {
+    let advice = only(&command_through_pyenv(0), "shims");
+    assert_eq!(
+        advice.finding.title,
+        "the command reaches python3 through 2 other programs"
+    );
+    assert_eq!(advice.finding.whatif, "--direct=python3");
+    assert!(advice.finding.evidence[1].starts_with("it takes "), "{advice:?}");
+    assert!(advice.saving[0] > Nanos(18_000_000), "{:?}", advice.saving);
+}
+
+#[test]
+fn what_a_version_manager_forks_is_its_own_business() {
+    let told = command_through_pyenv(COUNT);
+    assert!(is_silent(&told, "bare-forks"), "{told:?}");
+    assert!(only(&told, "shims").saving[0] > Nanos(18_000_000));
+}
+
+#[test]
+fn a_script_that_a_version_manager_runs_is_its_writers() {
+    let mut serial = Serial::of(
+        "/home/user/.rbenv/bin/rbenv",
+        &["bash", "rbenv", "exec", "bash", "x.sh"],
+    );
+    serial.builder.exec_at(
+        ROOT,
+        b"/bin/bash",
+        &[b"bash", b"x.sh"],
+        [1_000_000, 1_300_000, 1_600_000],
+    );
+    for _ in 0..COUNT {
+        serial.launch_waiting(&Spans::USUAL, None, READ);
+    }
+    let told = advices(&serial.finish());
+    assert_eq!(only(&told, "bare-forks").finding.launches.len() as u64, COUNT);
+}
+
+#[test]
+fn a_namesake_of_the_command_is_no_version_manager() {
+    let mut serial = Serial::of("./tool", &["./tool"]);
+    serial
+        .builder
+        .exec_at(ROOT, b".libs/tool", &[b"tool"], [30_000_000, 30_300_000, 30_600_000]);
+    serial.works_until(60_000_000);
+    assert!(is_silent(&advices(&serial.finish()), "shims"));
 }

@@ -1,7 +1,7 @@
 //! Advice about forks of a shell that never exec.
 
-use spawnscope::analyze::advice::Advices;
-use spawnscope::event::Nanos;
+use spawnscope::analyze::advice::{Advice, Advices};
+use spawnscope::event::{Language, LeftCpu, Nanos};
 
 use crate::builder::Spans;
 use crate::serial::{READ, Serial, advices, is_silent, only};
@@ -60,4 +60,45 @@ fn a_subshell_that_works_is_worth_its_fork() {
         ..Spans::USUAL
     };
     assert!(is_silent(&forking("/bin/bash", &busy), "bare-forks"));
+}
+
+#[test]
+fn a_fork_that_had_to_wait_for_a_cpu_counts_like_the_others() {
+    let mut serial = Serial::of("/bin/bash", &["bash", "script"]);
+    for _ in 0..COUNT {
+        serial.launch_without_cpu(&Spans::USUAL, None, 5_000_000, LeftCpu::Preempted);
+    }
+    let advice = only(&advices(&serial.finish()), "bare-forks");
+    assert_eq!(advice.finding.launches.len() as u64, COUNT);
+}
+
+/// Bare forks at line 3 of a script, and at another line forks that launch a program that works.
+fn beside_forks_that_launch(line: u32) -> Advice {
+    let mut serial = Serial::of("/bin/bash", &["bash", "script"]);
+    let busy = Spans {
+        run: 30_000_000,
+        ..Spans::USUAL
+    };
+    for _ in 0..COUNT {
+        let bare = serial.launch_waiting(&Spans::USUAL, None, READ);
+        let subshell = serial.launch_waiting(&busy, None, READ);
+        let begin = serial.builder.row(subshell).first_run.unwrap().0;
+        let gcc = serial
+            .builder
+            .launch(subshell, begin, &Spans::USUAL, Some(("/usr/bin/gcc", &["gcc"])));
+        for (launch, line) in [(bare, 3), (subshell, line), (gcc, line)] {
+            let frame = serial.builder.line(Language::Bash, "/home/user/script", line, "");
+            serial.builder.called(launch, &[frame]);
+        }
+    }
+    only(&advices(&serial.finish()), "bare-forks")
+}
+
+#[test]
+fn what_is_tried_is_what_was_found_or_nothing() {
+    let finding = beside_forks_that_launch(7).finding;
+    assert_eq!(finding.launches.len() as u64, COUNT);
+    assert_eq!(finding.whatif, "'--remove=(bash),parent=bash,line=script:3'");
+    let at_one_line = beside_forks_that_launch(3).finding;
+    assert_eq!(at_one_line.whatif, "", "one line asked for both: {at_one_line:?}");
 }

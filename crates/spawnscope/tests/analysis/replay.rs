@@ -2,12 +2,15 @@
 //! makes it hang or panic.
 
 use proptest::prelude::*;
-use spawnscope::analyze::replay::Setting;
-use spawnscope::analyze::{Forest, Replay, SliceCollection};
+use spawnscope::analyze::outside::{Outside, OutsideTimes};
+use spawnscope::analyze::replay::simulate::Machine;
+use spawnscope::analyze::replay::{Setting, critical_path_of};
+use spawnscope::analyze::{Forest, Replay, SliceCollection, critical_path};
 use spawnscope::event::{LeftCpu, Nanos, TaskId};
 use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
+use crate::serial::{Serial, timelines};
 use crate::slices::{any_slice, created, ended, slice};
 
 const WAIT4: u16 = 61;
@@ -140,4 +143,27 @@ proptest! {
         let replay = replay(&builder.recording, &slices, 10_000_000, cpus);
         prop_assert_eq!(replay.with_cpus(cpus), replay.unchanged, "the same every time");
     }
+}
+
+#[test]
+fn the_replayed_path_names_what_threads_waited_for_outside_as_the_measured_one_does() {
+    let mut serial = Serial::new();
+    for reason in [LeftCpu::Uninterruptible, LeftCpu::Stopped, LeftCpu::Interruptible] {
+        serial.launch_without_cpu(&Spans::USUAL, None, 5_000_000, reason);
+    }
+    let (recording, slices) = serial.finish();
+    let forest = Forest::grow(&recording);
+    let timelines = timelines(&recording, &forest, &slices);
+    let replay = Replay::new(&forest, &timelines, &Setting::of(&recording).unwrap()).unwrap();
+    let replayed = critical_path_of(
+        &replay.programs,
+        &Machine::with_cpus(replay.cpus),
+        forest.launches.len(),
+    );
+    let mut measured = critical_path(&forest, &timelines, replay.measured).unwrap();
+    measured.outside.remove(&Outside::Recorder);
+    let each = |outside| (outside, Nanos(5_000_000));
+    let expected = [Outside::Disk, Outside::Stopped, Outside::Unknown].map(each);
+    assert_eq!(replayed.outside, OutsideTimes::from(expected));
+    assert_eq!(replayed.outside, measured.outside);
 }

@@ -7,7 +7,7 @@ use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::analyze::whatif::constants::Constants;
 use spawnscope::analyze::whatif::{Fix, Prediction, WhatIf};
 use spawnscope::analyze::{Causes, Forest, SliceCollection};
-use spawnscope::event::{LaunchId, Nanos, TaskId};
+use spawnscope::event::{LaunchId, LeftCpu, Nanos, TaskId};
 use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
@@ -79,6 +79,32 @@ impl Serial {
         child
     }
 
+    /// The same, and just before its end the child is off its CPU for so long.
+    pub(crate) fn launch_without_cpu(
+        &mut self,
+        spans: &Spans,
+        program: Option<(&str, &[&str])>,
+        lost: u64,
+        reason: LeftCpu,
+    ) -> LaunchId {
+        let longer = Spans {
+            run: spans.run + lost,
+            ..*spans
+        };
+        let child = self.launch_waiting(&longer, program, READ);
+        let exit = self.builder.row(child).exit.unwrap().0;
+        let is_last = |slice: &&mut SliceRow| slice.task == TaskId(child.0) && slice.reason == LeftCpu::Ended;
+        let last = self.slices.iter_mut().find(is_last).unwrap();
+        let (on, zombie) = (last.off.0 - last.on_span.unwrap().0, last.off.0);
+        *last = ended(child.0, exit, zombie);
+        let blocked = if reason == LeftCpu::Preempted { 0 } else { lost };
+        self.slices.push(SliceRow {
+            reason,
+            ..slice(child.0, on, exit - lost, [blocked, lost - blocked], READ, None)
+        });
+        child
+    }
+
     fn begin(&mut self, spans: &Spans, program: Option<(&str, &[&str])>) -> LaunchId {
         let child = self.builder.launch(ROOT, self.now, spans, program);
         self.builder.row(child).parent_task = Some(TaskId(ROOT.0));
@@ -96,6 +122,11 @@ impl Serial {
     /// The shell has its CPU again, after slices that were made by hand.
     pub(crate) fn now_is(&mut self, now: u64) {
         self.end(now);
+    }
+
+    /// What time it is.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
     }
 
     /// The shell keeps its CPU until then.

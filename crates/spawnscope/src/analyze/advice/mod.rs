@@ -8,6 +8,7 @@ mod pipeline;
 mod python_calls;
 mod rules;
 mod runtimes;
+mod selection;
 mod shell;
 mod wording;
 
@@ -37,7 +38,7 @@ pub struct Finding {
     pub fix: Vec<String>,
     /// What the fix does not help against, or may break.
     pub limits: String,
-    /// Options of `spawnscope whatif` that try it.
+    /// Options of `spawnscope whatif` that try it; empty where none select what it is about.
     pub whatif: String,
     /// The same for the replay.
     pub tries: Vec<Fix>,

@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 
 use super::ground::{Ground, name};
 use crate::analyze::launch::Launch;
-use crate::analyze::phases::Phase;
+use crate::analyze::phases::{Phase, Piece, pieces};
+use crate::analyze::replay::runnable;
+use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 use crate::units;
 
@@ -19,11 +21,21 @@ pub(super) fn largest<K>(
     most: usize,
 ) -> Vec<(K, Vec<u32>)> {
     let habits = groups.into_iter().filter(|(_, launches)| launches.len() >= HABIT);
-    let mut habits: Vec<_> = habits
+    longest(ground, habits, most)
+}
+
+/// The groups that took the longest, be they a habit or not.
+pub(super) fn longest<K>(
+    ground: &Ground<'_, '_>,
+    groups: impl IntoIterator<Item = (K, Vec<u32>)>,
+    most: usize,
+) -> Vec<(K, Vec<u32>)> {
+    let mut groups: Vec<_> = groups
+        .into_iter()
         .map(|group| (Reverse(ground.spent_on(&group.1)), group))
         .collect();
-    habits.sort_by_key(|(spent, _)| *spent);
-    habits.into_iter().take(most).map(|(_, group)| group).collect()
+    groups.sort_by_key(|(spent, _)| *spent);
+    groups.into_iter().take(most).map(|(_, group)| group).collect()
 }
 
 /// What it takes to launch, waiting aside: how long it waits for a CPU and for its parent has nothing to do with its size.
@@ -32,11 +44,27 @@ pub(super) fn launching(launch: &Launch<'_>) -> Option<Nanos> {
     launch.phases.sum(of_its_own)
 }
 
+/// What a launch does of its own: its run without the time in which it could have gone on but had no CPU, which says nothing
+/// of its work. Time asleep stays in, since that may be all that it is for.
+pub(super) fn working(ground: &Ground<'_, '_>, index: usize) -> Option<Nanos> {
+    let launch = &ground.forest().launches[index];
+    let run = launch.phases.get(Phase::Run)?;
+    let slices = ground.whatif.timelines.slices(index as ThreadIndex);
+    let unfinished = launch.is_unfinished().then_some(ground.forest().end);
+    let pieces = pieces(launch.origin, &launch.instants, &launch.execs, unfinished);
+    let without_cpu = |piece: &Piece| {
+        let within = |(from, to): (Nanos, Nanos)| to.min(piece.end).since(from.max(piece.start)).0;
+        slices.iter().filter_map(runnable).map(within).sum::<u64>()
+    };
+    let runs = pieces.iter().filter(|piece| piece.phase == Phase::Run);
+    Some(run.since(Nanos(runs.map(without_cpu).sum())))
+}
+
 /// Whether a launch costs more than what it does: then it pays to do the same without one.
 pub(super) fn is_mostly_tax(ground: &Ground<'_, '_>, index: usize) -> bool {
     let launch = &ground.forest().launches[index];
-    let run = launch.phases.get(Phase::Run);
-    run.zip(launching(launch))
+    working(ground, index)
+        .zip(launching(launch))
         .is_some_and(|(run, launching)| run <= launching)
 }
 
@@ -62,12 +90,16 @@ pub(super) fn instead(before: &str, after: &str) -> Vec<String> {
 
 /// An option of `spawnscope whatif` for launches of a program by a parent, ready for a shell.
 pub(super) fn option(change: &str, program: &[u8], parent: &[u8]) -> String {
-    let selection = format!("{change}={},parent={}", literal(program), literal(parent));
-    quoted(&selection)
+    quoted(&format!("{change}={}", launches_of(program, parent)))
+}
+
+/// What selects the launches of a program by a parent.
+pub(super) fn launches_of(program: &[u8], parent: &[u8]) -> String {
+    format!("{},parent={}", literal(program), literal(parent))
 }
 
 /// A name as a glob that fits only itself.
-fn literal(bytes: &[u8]) -> String {
+pub(super) fn literal(bytes: &[u8]) -> String {
     let mut glob = String::new();
     for character in name(bytes).chars() {
         if matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {

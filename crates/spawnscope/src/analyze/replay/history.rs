@@ -1,7 +1,6 @@
 //! What happened in a replay, and its critical path: what held up the end once things are changed.
 
 use super::place::{Doing, Place};
-use super::program::Away;
 use super::simulate::{Watch, What};
 use crate::analyze::critical_path::{Charges, CriticalPath};
 use crate::analyze::outside::{Outside, OutsideTimes};
@@ -93,8 +92,8 @@ fn charge(path: &mut CriticalPath, launch: u32, what: Option<What>, span: Nanos)
     let outside = match what {
         Some(What::Runs(place)) => return path.launches[place.launch as usize].add(phase_of(place), span),
         Some(What::Queues(place)) => return charge_queue(path, launch, place, span),
-        Some(What::Sleeps(Away::Timer)) => Outside::Timer,
-        Some(What::Sleeps(Away::Scanner | Away::Other) | What::Waits) | None => Outside::Unknown,
+        Some(What::Sleeps(outside)) => outside,
+        Some(What::Waits) | None => Outside::Unknown,
     };
     path.outside.entry(outside).or_default().0 += span.0;
 }

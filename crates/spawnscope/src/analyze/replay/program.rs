@@ -2,6 +2,7 @@
 //! Each thing it does stands at its place, the phase of a launch on whose account it is, so that a change can find it.
 
 use super::place::Place;
+use crate::analyze::outside::Outside;
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 
@@ -20,22 +21,11 @@ pub enum Step {
     /// Waits until somebody has signalled this, which took so long.
     Wait(Token, Place, Nanos),
     /// Waits so long for something outside.
-    Sleep(Nanos, Place, Away),
+    Sleep(Nanos, Place, Outside),
     /// Lets the thread that waits for this go on.
     Wake(Token),
     /// Makes a thread.
     Spawn(ThreadIndex),
-}
-
-/// What a thread sleeps for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Away {
-    /// Time to pass.
-    Timer,
-    /// A permission scanner.
-    Scanner,
-    /// Anything else that is not recorded.
-    Other,
 }
 
 /// The programs of all threads.

@@ -6,7 +6,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use super::losers::{Forecast, Losers};
 use super::place::Place;
-use super::program::{Away, Programs, Step};
+use super::program::{Programs, Step};
+use crate::analyze::outside::Outside;
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 
@@ -72,7 +73,7 @@ pub(super) enum What {
     Queues(Option<Place>),
     /// Waits until another thread signals.
     Waits,
-    Sleeps(Away),
+    Sleeps(Outside),
 }
 
 /// Nobody watches.

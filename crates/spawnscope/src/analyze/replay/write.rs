@@ -3,8 +3,8 @@
 use super::Setting;
 use super::contention::{Contention, runnable};
 use super::place::{Doing, Place, Places};
-use super::program::{Away, Programs, Step, Token};
-use crate::analyze::outside::{Outside, outside_of};
+use super::program::{Programs, Step, Token};
+use crate::analyze::outside::outside_of;
 use crate::analyze::phases::Phase;
 use crate::analyze::timeline::{ThreadIndex, Timelines, beginning, last_thread};
 use crate::analyze::tree::Forest;
@@ -207,19 +207,11 @@ impl Writer<'_> {
     fn sleep(&mut self, slice: &SliceRow) {
         let span = span_of(slice);
         let place = self.places.at(Nanos((slice.off.0 + span.0).saturating_sub(1)));
-        self.steps.push(Step::Sleep(span, place, away(slice)));
+        self.steps.push(Step::Sleep(span, place, outside_of(slice)));
     }
 }
 
 /// How long a thread was unable to run after a slice.
 fn span_of(slice: &SliceRow) -> Nanos {
     slice.wake_span.or(slice.off_span).unwrap_or_default()
-}
-
-fn away(slice: &SliceRow) -> Away {
-    match outside_of(slice) {
-        Outside::Timer => Away::Timer,
-        Outside::Scanner(_) => Away::Scanner,
-        _ => Away::Other,
-    }
 }

@@ -3,9 +3,10 @@
 use super::attending::Attending;
 use super::edits::Edits;
 use super::refill::Cold;
+use crate::analyze::outside::Outside;
 use crate::analyze::phases::Phase;
 use crate::analyze::replay::place::{Doing, Place};
-use crate::analyze::replay::program::{Away, Programs, Step, Token};
+use crate::analyze::replay::program::{Programs, Step, Token};
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 
@@ -114,13 +115,13 @@ impl Rewriter<'_> {
             }
             Step::Record(span, place) => written.extend(scaled(span, place).map(|span| Step::Record(span, place))),
             Step::Lose(span, place) => written.extend(scaled(span, place).map(|span| Step::Lose(span, place))),
-            Step::Sleep(_, place, Away::Timer) if self.is_late_reaping(place) => {
+            Step::Sleep(_, place, Outside::Timer) if self.is_late_reaping(place) => {
                 // The first one ends with the child, the others are not needed.
                 if late.replace(place.launch) != Some(place.launch) {
                     written.push(Step::Wait(self.end_token(place.launch), place, Nanos(0)));
                 }
             }
-            Step::Sleep(span, _, Away::Scanner) if self.edits.no_scan => self.cold.pause(span),
+            Step::Sleep(span, _, Outside::Scanner(_)) if self.edits.no_scan => self.cold.pause(span),
             Step::Wait(token, _, span) if self.given[token as usize] => self.cold.pause(span),
             Step::Sleep(span, place, away) => match scaled(span, place) {
                 Some(rest) => {

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 
+use crate::analyze::outside::Outside;
 use crate::analyze::phases::Phase;
 use crate::analyze::replay::place::{Doing, Place};
-use crate::analyze::replay::program::{Away, Step};
+use crate::analyze::replay::program::Step;
 
 /// Parents use less CPU for a launch, in nanoseconds: a shell 0.1 ms, Python's `subprocess` 1 ms.
 const MOST_ATTENDING: u64 = 3_000_000;
@@ -33,7 +34,7 @@ impl Attending {
                 Step::Run(span, place) if is_attending(place, launch) => {
                     by_launch.entry(place.launch).or_default().worked += span.0;
                 }
-                Step::Sleep(_, place, Away::Timer) if is_attending(place, launch) => {
+                Step::Sleep(_, place, Outside::Timer) if is_attending(place, launch) => {
                     by_launch.entry(place.launch).or_default().slept += 1;
                 }
                 _ => {}
@@ -46,7 +47,7 @@ impl Attending {
     pub(super) fn is_own(&self, step: Step) -> bool {
         match step {
             Step::Run(_, place) | Step::Record(_, place) => self.is(place, |done| done.worked > MOST_ATTENDING),
-            Step::Sleep(_, place, Away::Timer) => self.is(place, |done| done.slept < NAPS),
+            Step::Sleep(_, place, Outside::Timer) => self.is(place, |done| done.slept < NAPS),
             _ => false,
         }
     }
@@ -82,7 +83,7 @@ mod tests {
     }
 
     fn sleeping() -> Step {
-        Step::Sleep(Nanos(10_000_000), reaping(), Away::Timer)
+        Step::Sleep(Nanos(10_000_000), reaping(), Outside::Timer)
     }
 
     #[test]

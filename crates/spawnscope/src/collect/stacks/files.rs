@@ -14,6 +14,20 @@ use crate::event::Pid;
 
 /// The file of a mapping, for reading: while the process lives, as the process sees it.
 pub(super) fn open(pid: Pid, mapping: &Mapping) -> Option<File> {
+    let handle = find(pid, mapping)?;
+    File::open(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()
+}
+
+/// Tells a mapping's file from those that had its number before: /proc does not say when it was written to.
+pub(super) fn identify(pid: Pid, mapping: &mut Mapping) {
+    let modified = find(pid, mapping).and_then(|handle| modified(&handle));
+    if let Some(file) = &mut mapping.file {
+        file.id.modified = modified;
+    }
+}
+
+/// The file of a mapping, not opened yet: to open a device or a pipe may do something.
+fn find(pid: Pid, mapping: &Mapping) -> Option<File> {
     let mapped = mapping.file.as_ref()?;
     let path = Path::new(OsStr::from_bytes(&mapped.path));
     let within = path.strip_prefix("/").unwrap_or(path);
@@ -22,27 +36,28 @@ pub(super) fn open(pid: Pid, mapping: &Mapping) -> Option<File> {
         Path::new(&format!("/proc/{}/root", pid.0)).join(within),
         path.to_path_buf(),
     ];
-    places.iter().find_map(|place| open_if(place, &mapped.id))
+    places.iter().find_map(|place| find_at(place, &mapped.id))
 }
 
-/// Opens what is at `place` for reading if it is the file that is meant. It is looked at before it is opened, since to open
-/// a device or a pipe may do something.
-fn open_if(place: &Path, id: &FileId) -> Option<File> {
+/// What is at `place`, if it is the file that is meant.
+fn find_at(place: &Path, id: &FileId) -> Option<File> {
     let handle = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_PATH | libc::O_CLOEXEC)
         .open(place)
         .ok()?;
-    if !is_meant(&handle, id)? {
-        return None;
-    }
-    File::open(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()
+    let is_that_one = || Some(inode::is(&handle, id.inode, id.device)? && is_unchanged(&handle, id)?);
+    is_that_one()?.then_some(handle)
 }
 
-fn is_meant(handle: &File, id: &FileId) -> Option<bool> {
+fn is_unchanged(handle: &File, id: &FileId) -> Option<bool> {
+    let found = modified(handle)?;
+    Some(id.modified.is_none_or(|told| told == found))
+}
+
+fn modified(handle: &File) -> Option<u64> {
     let found = handle.metadata().ok()?;
-    let modified = found.mtime() as u64 * 1_000_000_000 + found.mtime_nsec() as u64;
-    Some(id.modified.is_none_or(|told| told == modified) && inode::is(handle, id.inode, id.device)?)
+    Some(found.mtime() as u64 * 1_000_000_000 + found.mtime_nsec() as u64)
 }
 
 /// How a process's pid namespace names the process.

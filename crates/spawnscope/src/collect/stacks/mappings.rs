@@ -4,6 +4,7 @@ use std::fs;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::files;
 use crate::event::Pid;
 
 /// The mappings of a process between two changes of them, by the collector's number.
@@ -17,7 +18,7 @@ pub(in crate::collect) struct FileId {
     pub(in crate::collect) device: u32,
     /// Its number there.
     pub(in crate::collect) inode: u64,
-    /// When it was written to, in nanoseconds since 1970.
+    /// When it was written to, in nanoseconds since 1970; `None`: unknown, so that it may be any file with this number.
     pub(in crate::collect) modified: Option<u64>,
 }
 
@@ -73,13 +74,14 @@ impl Image {
     /// What a process has mapped now, if it still runs the program whose stack exec put at `start_stack`.
     pub(super) fn read(pid: Pid, start_stack: u64) -> Option<Image> {
         let maps = fs::read(format!("/proc/{}/maps", pid.0)).ok()?;
+        let mut mappings: Vec<Mapping> = maps.split(|&byte| byte == b'\n').filter_map(mapping).collect();
+        mappings.iter_mut().for_each(|mapping| files::identify(pid, mapping));
         // Afterwards: a program executed meanwhile would be seen.
         if stack_of_program(pid)? != start_stack {
             return None;
         }
-        let mappings = maps.split(|&byte| byte == b'\n').filter_map(mapping).map(Rc::new);
         let image = Image {
-            mappings: mappings.collect(),
+            mappings: mappings.into_iter().map(Rc::new).collect(),
         };
         (!image.mappings.is_empty()).then_some(image)
     }
@@ -124,6 +126,8 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]
@@ -163,7 +167,10 @@ mod tests {
         let start = stack_of_program(own).unwrap();
         let image = Image::read(own, start).unwrap();
         let here = stack_of_program as *const () as u64;
-        assert!(image.find(here).unwrap().file.is_some());
+        let file = image.find(here).unwrap().file.as_ref().unwrap();
+        let found = fs::metadata("/proc/self/exe").unwrap();
+        let modified = found.mtime() as u64 * 1_000_000_000 + found.mtime_nsec() as u64;
+        assert_eq!(file.id.modified, Some(modified), "another file may get its number");
         assert_eq!(Image::read(own, start + 16), None);
     }
 }

@@ -1,8 +1,9 @@
 //! Makes native call chains of the stacks that a collector copies: `mappings` says which file's code lies where, `files`
-//! opens those files as the process saw them, `modules` keeps them, `tables` has their unwind tables, `unwind` walks a stack
+//! opens those files as the process saw them, `bounded` reads no more of them than is sound, `modules` keeps them, `tables` has their unwind tables, `unwind` walks a stack
 //! with these, and `symbols` (for code without a file, `perf_map`, for the kernel's, `kernel`) names what was found. This file owns the threads that do
 //! it, off the way of the kernel's events.
 
+mod bounded;
 mod files;
 mod kernel;
 mod mappings;

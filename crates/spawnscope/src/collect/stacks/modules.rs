@@ -1,5 +1,6 @@
 //! The ELF files that are in use, and what of them a walk needs.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ReadCache, elf};
 
+use super::bounded::{Bounded, MOST_BYTES};
 use super::files;
 use super::mappings::{FileId, Mapping};
 use super::recent::Recent;
@@ -73,7 +75,8 @@ impl Module {
 
     fn new(id: ModuleId, path: Arc<[u8]>, file: File) -> Option<Module> {
         let cache = ReadCache::new(file.try_clone().ok()?);
-        let elf = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+        let left = Cell::new(MOST_BYTES);
+        let elf = ElfFile64::<Endianness, _>::parse(Bounded::new(&cache, &left)).ok()?;
         let endian = elf.endian();
         let loaded = elf
             .elf_program_headers()
@@ -135,7 +138,8 @@ impl Modules {
 
     /// The file of a mapping, opened now if need be.
     pub(super) fn of(&mut self, pid: Pid, mapping: &Mapping) -> Option<Rc<Module>> {
-        let mapped = mapping.file.as_ref()?;
+        // By its number alone, what is known may be of a file that had the number before.
+        let mapped = mapping.file.as_ref().filter(|file| file.id.modified.is_some())?;
         let file = match self.known.get(&mapped.id) {
             Some(Known::Used(module)) => return Some(Rc::clone(module)),
             Some(Known::Unusable) => return None,
@@ -158,5 +162,91 @@ impl Modules {
     /// A file that `of` gave a moment ago.
     pub(super) fn numbered(&self, id: ModuleId) -> Option<Rc<Module>> {
         self.numbered.get(&id)?.upgrade()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mappings::{Image, stack_of_program};
+    use super::*;
+
+    /// An ELF file with one section of so many bytes, in which there is `data`, and behind that nothing.
+    fn elf_file(name: &str, flags: u64, bytes: u64, data: &[u8]) -> File {
+        const HEADER: u64 = 64;
+        let names = [b"\0", name.as_bytes(), b"\0.shstrtab\0"].concat();
+        let names_at = HEADER * 4;
+        let data_at = 4096u64;
+        let mut head = [b"\x7fELF\x02\x01\x01".as_slice(), &[0; 9]].concat();
+        head.extend([3u16, 62].iter().flat_map(|half| half.to_le_bytes()));
+        head.extend(1u32.to_le_bytes());
+        head.extend([0, 0, HEADER].iter().flat_map(|word| word.to_le_bytes()));
+        head.extend(0u32.to_le_bytes());
+        head.extend([64u16, 56, 0, 64, 3, 2].iter().flat_map(|half| half.to_le_bytes()));
+        head.extend([0; HEADER as usize]);
+        let strings = (1 + name.len() as u32 + 1, 3u32, 0, names_at, names.len() as u64);
+        for (name, kind, flags, at, size) in [(1, 1, flags, data_at, bytes), strings] {
+            head.extend([name, kind].iter().flat_map(|half| half.to_le_bytes()));
+            head.extend([flags, 0, at, size, 0, 1, 0].iter().flat_map(|word| word.to_le_bytes()));
+        }
+        head.extend(names);
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&head, 0).unwrap();
+        file.write_all_at(data, data_at).unwrap();
+        file.set_len(data_at + bytes).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_file_that_only_its_number_names_may_be_another_one() {
+        let own = Pid(std::process::id().cast_signed());
+        let image = Image::read(own, stack_of_program(own).unwrap()).unwrap();
+        let mut mapping = Mapping::clone(image.find(stack_of_program as *const () as u64).unwrap());
+        let mut modules = Modules::default();
+        assert!(modules.of(own, &mapping).is_some());
+        mapping.file.as_mut().unwrap().id.modified = None;
+        assert!(modules.of(own, &mapping).is_none());
+    }
+
+    fn has_debug_frame(file: File) -> bool {
+        let module = Module::new(ModuleId(0), b"x".as_slice().into(), file).unwrap();
+        module.tables.has_debug_frame()
+    }
+
+    #[test]
+    fn a_section_is_read_unless_it_claims_to_be_huge() {
+        let of_bytes = |bytes| has_debug_frame(elf_file(".debug_frame", 0, bytes, b""));
+        assert!(of_bytes(1 << 20));
+        assert!(!of_bytes(MOST_BYTES + 1));
+    }
+
+    /// zstd (RFC 8878): a frame with a window of 128 KiB, whose blocks are one byte each to be repeated.
+    fn unpacks_to(blocks: u32) -> Vec<u8> {
+        const BLOCK: u32 = 128 << 10;
+        let block = |number: u32| {
+            let is_last = u32::from(number + 1 == blocks);
+            let head = (is_last | 1 << 1 | BLOCK << 3).to_le_bytes();
+            [head[0], head[1], head[2], 0]
+        };
+        let bytes = u64::from(blocks) * u64::from(BLOCK);
+        let head = [u64::from(elf::ELFCOMPRESS_ZSTD.0), bytes, 1]
+            .map(u64::to_le_bytes)
+            .concat();
+        let frame = [0x28, 0xb5, 0x2f, 0xfd, 0, 0x38];
+        [head, frame.to_vec(), (0..blocks).flat_map(block).collect()].concat()
+    }
+
+    #[test]
+    fn a_section_is_unpacked_unless_it_would_become_huge() {
+        let of_blocks = |blocks| {
+            let data = unpacks_to(blocks);
+            has_debug_frame(elf_file(
+                ".debug_frame",
+                elf::SHF_COMPRESSED.0,
+                data.len() as u64,
+                &data,
+            ))
+        };
+        assert!(of_blocks(8));
+        assert!(!of_blocks((MOST_BYTES >> 17) as u32 + 1));
     }
 }

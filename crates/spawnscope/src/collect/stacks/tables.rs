@@ -9,6 +9,8 @@ use gimli::{
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ReadRef};
 
+use super::bounded::MOST_BYTES;
+
 pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
 
 /// How to find the caller of one place.
@@ -46,6 +48,9 @@ impl Tables {
     pub(super) fn read<'data, R: ReadRef<'data>>(elf: &ElfFile64<'data, Endianness, R>) -> Tables {
         let data = |name: &str| {
             let section = elf.section_by_name(name)?;
+            if section.compressed_file_range().ok()?.uncompressed_size > MOST_BYTES {
+                return None;
+            }
             Some(Data {
                 address: section.address(),
                 bytes: section.uncompressed_data().ok()?.into_owned(),
@@ -64,6 +69,12 @@ impl Tables {
             eh_frame_index: OnceCell::new(),
             debug_frame_index: OnceCell::new(),
         }
+    }
+
+    /// Whether there is one that could be read.
+    #[cfg(test)]
+    pub(super) fn has_debug_frame(&self) -> bool {
+        self.debug_frame.is_some()
     }
 
     /// The rule for an address; `None` where the tables say nothing, or nothing that can be understood.

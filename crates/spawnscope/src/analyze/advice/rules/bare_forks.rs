@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use super::super::ground::{name, time};
 use super::super::pipeline::is_bare_leaf;
+use super::super::selection::options;
 use super::super::shell::Dialect;
-use super::super::wording::{largest, launching, option};
+use super::super::wording::{largest, launching, working};
 use super::super::{Basis, Finding, Ground};
 use super::builtin::forks_around;
-use crate::analyze::phases::Phase;
+use super::shims::is_inside;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::{Change, is_captured};
 use crate::units;
@@ -25,7 +26,9 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let mut kinds: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
     for (index, launch) in forest.launches.iter().enumerate() {
         let is_told = with_a_program.contains(&(index as u32));
-        if is_told || !is_bare_leaf(forest, index) || !is_little(ground, index) {
+        let is_needless =
+            || is_bare_leaf(forest, index) && is_little(ground, index) && !is_inside(forest, index as u32);
+        if is_told || !is_needless() {
             continue;
         }
         // Workers of other programs are forks without exec as well, and do what they were made for.
@@ -44,8 +47,8 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
 /// so it is in a fork for an `echo` that runs for as long as its launch takes.
 fn is_little(ground: &Ground<'_, '_>, index: usize) -> bool {
     let launch = &ground.forest().launches[index];
-    let run = launch.phases.get(Phase::Run);
-    run.zip(launching(launch))
+    working(ground, index)
+        .zip(launching(launch))
         .is_some_and(|(run, launching)| run.0 <= MOST_RUN * launching.0)
 }
 
@@ -53,6 +56,10 @@ fn finding(ground: &Ground<'_, '_>, parent: &[u8], dialect: Dialect, launches: V
     let forks = units::counted(launches.len() as u64, "fork", "forks");
     let is_read = |index: &&u32| is_captured(ground.forest(), ground.whatif.timelines, **index);
     let captured = launches.iter().filter(is_read).count();
+    let tries = vec![Fix {
+        change: Change::Remove,
+        launches: launches.clone(),
+    }];
     Finding {
         rule: "bare-forks",
         title: format!(
@@ -75,11 +82,8 @@ fn finding(ground: &Ground<'_, '_>, parent: &[u8], dialect: Dialect, launches: V
         limits: "what a subshell keeps apart (variables, cd, exit, traps) is then the script's own; $( ) takes the newline at the \
                  end away, printf -v does not"
             .to_owned(),
-        whatif: option("--remove", &[b"(", parent, b")"].concat(), parent),
-        tries: vec![Fix {
-            change: Change::Remove,
-            launches: launches.clone(),
-        }],
+        whatif: options(ground, &tries),
+        tries,
         basis: Basis::Modelled,
         launches,
     }

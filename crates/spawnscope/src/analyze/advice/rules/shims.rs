@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use super::super::ground::{name, time};
 use super::super::shell::{Dialect, runs};
-use super::super::wording::{largest, launches, option};
+use super::super::wording::{HABIT, launches, literal, longest, option, quoted};
 use super::super::{Basis, Finding, Ground};
-use crate::analyze::launch::{Exec, base_name};
+use crate::analyze::launch::{Exec, Launch, base_name};
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Forest;
 use crate::analyze::whatif::Fix;
@@ -22,7 +22,8 @@ const CHOOSERS: [&[u8]; 7] = [b"pyenv", b"rbenv", b"nodenv", b"goenv", b"asdf", 
 /// A program reached through others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Chain<'a> {
-    parent: &'a [u8],
+    /// `None` for the command itself.
+    parent: Option<&'a [u8]>,
     /// As they come after each other, the real program last.
     links: Vec<&'a [u8]>,
     /// File of the real program.
@@ -39,6 +40,8 @@ enum Link {
     EnvLine,
     /// A script that sets something, at most.
     Wrapper,
+    /// A program of the same name elsewhere.
+    Namesake,
     /// What chooses a version.
     Chooser,
 }
@@ -46,7 +49,7 @@ enum Link {
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let mut chains: BTreeMap<Chain<'_>, Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&ground.forest().launches) {
-        if !launch.is_launch() || launch.parent.is_none() {
+        if !launch.is_launch() {
             continue;
         }
         if let Some(chain) = executed_chain(ground.forest(), index).or_else(|| launched_chain(ground, index)) {
@@ -59,8 +62,12 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
         chain.kind != Link::Wrapper
             || of(own_work) <= of(|ground, index| ground.launch(index).tax().unwrap_or_default())
     };
-    let chains = chains.into_iter().filter(|(chain, all)| does_little(chain, all));
-    largest(ground, chains, MOST_FINDINGS)
+    // What a version manager does before a program is known from a single time, and need never be done.
+    let is_habit = |chain: &Chain<'_>, all: &[u32]| chain.kind == Link::Chooser || all.len() >= HABIT;
+    let chains = chains
+        .into_iter()
+        .filter(|(chain, all)| is_habit(chain, all) && does_little(chain, all));
+    longest(ground, chains, MOST_FINDINGS)
         .into_iter()
         .map(|(chain, all)| finding(ground, &chain, all))
         .collect()
@@ -75,20 +82,58 @@ fn executed_chain<'a>(forest: &Forest<'a>, index: u32) -> Option<Chain<'a>> {
     }
     let kinds: Option<Vec<Link>> = before.iter().map(|exec| link(exec, real)).collect();
     Some(Chain {
-        parent: launch.birth_command.name,
+        parent: parent_of(launch),
         links: launch.execs.iter().map(|exec| base_name(exec.path)).collect(),
         real: real.path,
         kind: kinds?.into_iter().max()?,
     })
 }
 
+fn parent_of<'a>(launch: &Launch<'a>) -> Option<&'a [u8]> {
+    launch.parent.map(|_| launch.birth_command.name)
+}
+
+/// Whether a launch was made while a version manager looked for the program that is meant: its scripts are nobody's to change.
+pub(super) fn is_inside(forest: &Forest<'_>, launch: u32) -> bool {
+    let mut child = launch as usize;
+    while let Some(parent) = forest.parent(child) {
+        let at = forest.launches[child].start().unwrap_or_default();
+        let execs = &forest.launches[parent].execs;
+        let entered = |exec: &Exec<'_>| exec.enter.or(exec.returned).is_none_or(|entered| entered <= at);
+        let program = match &execs[..execs.partition_point(entered)] {
+            // The shell of a script that begins with `#!/usr/bin/env`.
+            [.., script, shell] if runs(script) == b"env" && Dialect::of_program(base_name(shell.path)).is_some() => {
+                Some(script)
+            }
+            others => others.last(),
+        };
+        if program.is_some_and(is_chooser) {
+            return true;
+        }
+        child = parent;
+    }
+    false
+}
+
+/// Whether an exec is of a version manager: `pyenv`, its `pyenv-exec`, or one of its shims.
+fn is_chooser(exec: &Exec<'_>) -> bool {
+    let program = base_name(exec.path);
+    let is_shim = exec.path.windows(7).any(|part| part == b"/shims/") || exec.path.starts_with(b"shims/");
+    let is_of = |chooser: &&[u8]| {
+        let rest = program.strip_prefix(*chooser);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"-"))
+    };
+    is_shim || CHOOSERS.iter().any(is_of)
+}
+
 /// What an exec is for, when another program follows it; `None` when it may have a purpose of its own (nice, sudo, `sh -c`).
 fn link(exec: &Exec<'_>, real: &Exec<'_>) -> Option<Link> {
     let program = base_name(exec.path);
-    let is_shim = exec.path.windows(7).any(|part| part == b"/shims/") || exec.path.starts_with(b"shims/");
-    let is_namesake = program == base_name(real.path) && exec.path != real.path;
-    if is_shim || is_namesake || CHOOSERS.contains(&program) {
+    if is_chooser(exec) {
         return Some(Link::Chooser);
+    }
+    if program == base_name(real.path) && exec.path != real.path {
+        return Some(Link::Namesake);
     }
     if exec.interpreter.is_some() && runs(exec) == b"env" {
         return Some(Link::EnvLine);
@@ -130,7 +175,7 @@ fn launched_chain<'a>(ground: &Ground<'_, 'a>, index: u32) -> Option<Chain<'a>> 
     let real = forest.launches[child as usize].execs.last()?;
     let is_read = is_captured(forest, ground.whatif.timelines, child);
     (!is_read).then(|| Chain {
-        parent: launch.birth_command.name,
+        parent: parent_of(launch),
         links: vec![base_name(exec.path), base_name(real.path)],
         real: real.path,
         kind: Link::Wrapper,
@@ -152,17 +197,20 @@ fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding
     Finding {
         rule: "shims",
         title: format!(
-            "{} reaches {} through {} {} times",
-            name(chain.parent),
+            "{} reaches {} through {between}{}",
+            chain.parent.map_or_else(|| "the command".to_owned(), name),
             name(program),
-            between,
-            units::count(all.len() as u64)
+            times(chain, all.len())
         ),
         evidence: vec![
             format!("the chain: {}", links.join(" -> ")),
             format!(
-                "{} take {} in all, {} of it before {real} begins",
-                launches(all.len()),
+                "{} {} in all, {} of it before {real} begins",
+                if all.len() == 1 {
+                    "it takes".to_owned()
+                } else {
+                    format!("{} take", launches(all.len()))
+                },
                 time(ground.spent_on(&all)),
                 time(Nanos(before))
             ),
@@ -170,7 +218,10 @@ fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding
         example: ground.example(&all),
         fix: instructions(chain, &real),
         limits: limits(chain.kind).to_owned(),
-        whatif: option("--direct", selected, chain.parent),
+        whatif: match chain.parent {
+            Some(parent) => option("--direct", selected, parent),
+            None => quoted(&format!("--direct={}", literal(selected))),
+        },
         tries: vec![Fix {
             change: Change::Direct,
             launches: all.clone(),
@@ -180,11 +231,19 @@ fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding
     }
 }
 
+fn times(chain: &Chain<'_>, count: usize) -> String {
+    match (chain.parent, count) {
+        (None, 1) => String::new(),
+        (_, 1) => " once".to_owned(),
+        _ => format!(" {} times", units::count(count as u64)),
+    }
+}
+
 fn limits(kind: Link) -> &'static str {
     match kind {
         Link::Env => "env also makes sure that a program and not a builtin of the shell is meant",
         Link::EnvLine => "the path of the interpreter is then fixed: other machines may have it elsewhere",
-        Link::Chooser => {
+        Link::Namesake | Link::Chooser => {
             "the version is then fixed: what the shim looks up (a .tool-versions, a toolchain file) has no effect"
         }
         Link::Wrapper => {
@@ -211,7 +270,7 @@ fn instructions(chain: &Chain<'_>, real: &str) -> Vec<String> {
     match chain.kind {
         Link::Env => vec![format!("call the program without env: {real}")],
         Link::EnvLine => vec![format!("name the interpreter in the script's first line: #!{real}")],
-        Link::Chooser => vec![
+        Link::Namesake | Link::Chooser => vec![
             format!("call the program itself: {real}"),
             "  its path: pyenv which, rbenv which, asdf which, mise which, rustup which".to_owned(),
             "  or put its directory before the shims' in the script's PATH".to_owned(),

@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::super::ground::{name, time};
 use super::super::pipeline::Surroundings;
+use super::super::selection::options;
 use super::super::shell::Dialect;
-use super::super::wording::{HABIT, instead, is_mostly_tax, largest, launches, option, uses_less_than_its_tax};
+use super::super::wording::{HABIT, instead, is_mostly_tax, largest, launches, uses_less_than_its_tax};
 use super::super::{Basis, Finding, Ground};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
@@ -161,7 +162,7 @@ fn finding(
         example: ground.example(&all),
         fix: instructions(&forms),
         limits: limits(&forms),
-        whatif: options(&tries, program, parent),
+        whatif: options(ground, &tries),
         tries,
         basis: Basis::Modelled,
         launches: all,
@@ -186,14 +187,6 @@ fn limits(forms: &[(&Substitute, usize)]) -> String {
         return "nothing is known that it does not do as well".to_owned();
     }
     limits.join("; ")
-}
-
-fn options(tries: &[Fix], program: &[u8], parent: &[u8]) -> String {
-    let of = |fix: &Fix| match fix.change {
-        Change::Builtin => option("--builtin", program, parent),
-        _ => option("--remove", program, parent),
-    };
-    tries.iter().map(of).collect::<Vec<_>>().join(" ")
 }
 
 fn times(count: usize) -> String {

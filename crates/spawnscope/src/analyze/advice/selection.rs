@@ -1,0 +1,75 @@
+//! How the launches of a proposal are selected on a command line. A selection that would try something else than the proposal
+//! is not told: the reader would see another saving than was promised.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::ground::{Ground, name};
+use super::wording::{launches_of, quoted};
+use crate::analyze::callers::{Callers, Detail};
+use crate::analyze::select::Selector;
+use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::Change;
+
+/// Lines that are named one by one.
+const MOST_LINES: usize = 4;
+/// What is selected may differ from what is meant by one part in so many of its time.
+const NEARLY_ALL: u64 = 20;
+
+/// The options that try these changes; empty where some of the launches cannot be told from others.
+pub(super) fn options(ground: &Ground<'_, '_>, tries: &[Fix]) -> String {
+    let options: Option<Vec<String>> = tries.iter().map(|fix| options_of(ground, fix)).collect();
+    options.unwrap_or_default().join(" ")
+}
+
+fn options_of(ground: &Ground<'_, '_>, fix: &Fix) -> Option<String> {
+    let option = match fix.change {
+        Change::Remove => "--remove",
+        Change::Builtin => "--builtin",
+        _ => return None,
+    };
+    let meant = with_descendants(ground, &fix.launches);
+    let mut kinds: BTreeMap<(Vec<u8>, &[u8]), Vec<u32>> = BTreeMap::new();
+    for &index in &fix.launches {
+        let launch = ground.launch(index);
+        let kind = (launch.command.label(), launch.birth_command.name);
+        kinds.entry(kind).or_default().push(index);
+    }
+    let mut selections = Vec::new();
+    for ((program, parent), launches) in &kinds {
+        let plain = launches_of(program, parent);
+        let fits = |selections: &Vec<String>| fits(ground, selections, launches, &meant);
+        let candidates = [Some(vec![plain.clone()]), with_lines(ground, &plain, launches)];
+        selections.extend(candidates.into_iter().flatten().find(fits)?);
+    }
+    let option = |selection: &String| quoted(&format!("{option}={selection}"));
+    Some(selections.iter().map(option).collect::<Vec<_>>().join(" "))
+}
+
+/// The same selection for each line that asked for some of the launches; `None` when there are many, or not all are known.
+fn with_lines(ground: &Ground<'_, '_>, plain: &str, launches: &[u32]) -> Option<Vec<String>> {
+    let callers = Callers::find(ground.forest(), Detail::Line);
+    let lines = launches.iter().map(|index| callers.of(*index as usize));
+    let lines: BTreeSet<Vec<u8>> = lines.map(|place| Some(place?.short_label())).collect::<Option<_>>()?;
+    let selection = |line: &Vec<u8>| format!("{plain},line={}", name(line));
+    (lines.len() <= MOST_LINES).then(|| lines.iter().map(selection).collect())
+}
+
+/// Whether selections hold for these launches, and for no others than are meant.
+fn fits(ground: &Ground<'_, '_>, selections: &[String], launches: &[u32], meant: &HashSet<u32>) -> bool {
+    let select = |text: &String| Selector::parse(text).ok()?.select(ground.forest()).ok();
+    let Some(selected) = selections.iter().map(select).collect::<Option<Vec<_>>>() else {
+        return false;
+    };
+    let selected = with_descendants(ground, &selected.concat());
+    let missing = launches.iter().filter(|index| !selected.contains(index));
+    let strays = selected.difference(meant);
+    let unlike: Vec<u32> = missing.chain(strays).copied().collect();
+    ground.spent_on(&unlike).0 <= ground.spent_on(launches).0 / NEARLY_ALL
+}
+
+/// What is gone with a launch.
+fn with_descendants(ground: &Ground<'_, '_>, launches: &[u32]) -> HashSet<u32> {
+    let tops: Vec<usize> = launches.iter().map(|index| *index as usize).collect();
+    let steps = ground.forest().walk(&tops);
+    steps.map(|step| step.index as u32).collect()
+}
