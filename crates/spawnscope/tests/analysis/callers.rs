@@ -164,7 +164,7 @@ fn launches_are_grouped_by_line_and_none_is_dropped() {
     let forks = 5 * (Spans::USUAL.create + Spans::USUAL.queue + 2_000_000 + Spans::USUAL.teardown + Spans::USUAL.reap);
     assert_eq!(line.inclusive.total, Nanos(forks), "dirname is within the forks");
     assert_eq!(find(&found.groups, "(bash: unknown line)").sums.count, 1);
-    assert_eq!(find(&found.groups, "(the command itself)").sums.count, 1);
+    assert_eq!(find(&found.groups, "(recorder)").sums.count, 1);
     let by_function = report(&unpacking(), GroupBy::Caller).groups;
     assert_eq!(find(&by_function, "relocate() in unpack.sh").sums.count, 10);
     assert_eq!(find(&by_function, "unpack.sh").sums.count, 5);
@@ -232,7 +232,7 @@ fn a_line_has_its_share_of_the_wall() {
     let share = 100.0 * (30 * Spans::USUAL.total()) as f64 / found.wall.0 as f64;
     let sentence = format!("unpack.sh:14 in relocate(): 30 x dirname, 34.5 ms, {share:.1} % of the wall");
     assert!(text.contains(&sentence), "{sentence}\n{text}");
-    let command = find(&found.groups, "(the command itself)");
+    let command = find(&found.groups, "(recorder)");
     let path = critical_path(&forest, &timelines, found.wall).unwrap();
     assert_eq!(
         command.inclusive.critical,
@@ -240,7 +240,7 @@ fn a_line_has_its_share_of_the_wall() {
         "with all that it launched"
     );
     let order: Vec<&[u8]> = found.groups.iter().map(|group| group.label.as_slice()).collect();
-    let lines: [&[u8]; 3] = [b"unpack.sh:14 in relocate()", b"unpack.sh:20", b"(the command itself)"];
+    let lines: [&[u8]; 3] = [b"unpack.sh:14 in relocate()", b"unpack.sh:20", b"(recorder)"];
     assert_eq!(order, lines, "the command is no line");
     let parsed: Value = serde_json::from_str(&json::render(&found)).unwrap();
     let row = &parsed["commands"][0];
@@ -296,6 +296,8 @@ fn launches_are_selected_by_line() {
     ] {
         assert_eq!(select(text), count, "{text}");
     }
+    let reversed = Selector::parse("mv,line=unpack.sh:20-14");
+    assert!(matches!(reversed, Err(SelectError::Reversed(_))), "{reversed:?}");
 }
 
 #[test]
