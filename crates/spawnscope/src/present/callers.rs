@@ -13,7 +13,7 @@ use crate::analyze::report::{Report, Spent};
 /// Programs that a row names.
 const MOST_PROGRAMS: usize = 2;
 
-/// A place as a JSON object: what is not known of it is `null`, and so is `program` beside a file.
+/// A place as a JSON object: what is not known of it is `null`, and so are `program` and `text` beside a file.
 pub(super) fn value(place: &Place) -> Value {
     let mut object = Map::new();
     insert_or_null(&mut object, "file", place.file.as_deref());
@@ -21,6 +21,7 @@ pub(super) fn value(place: &Place) -> Value {
     insert_or_null(&mut object, "function", place.function.as_deref());
     insert_or_null(&mut object, "module", place.module.as_deref());
     insert_or_null(&mut object, "program", place.program.as_deref());
+    insert_or_null(&mut object, "text", place.text.as_deref());
     object.insert("language".into(), place.language.name().into());
     Value::Object(object)
 }

@@ -69,7 +69,7 @@ impl Page {
     /// Adds a heading with an empty line before it.
     pub(super) fn heading(&mut self, title: &str) {
         self.line([]);
-        self.line([styled(TITLE, title)]);
+        self.sentence(0, TITLE, title);
     }
 
     /// Adds a sentence in as many lines as it needs.

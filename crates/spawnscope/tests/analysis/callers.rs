@@ -3,10 +3,12 @@
 use anstream::adapter::strip_str;
 use serde_json::Value;
 use spawnscope::analyze::callers::{Callers, Detail};
+use spawnscope::analyze::flame::{Stacking, Wanted, Weight, flame};
 use spawnscope::analyze::groups::Group;
 use spawnscope::analyze::select::{SelectError, Selector};
 use spawnscope::analyze::{Forest, GroupBy, WaitCollection, critical_path, report};
 use spawnscope::event::{Language, LaunchId, Mechanism, Nanos};
+use spawnscope::present::flame::folded;
 use spawnscope::present::{json, ndjson, table};
 use spawnscope::record::reader::{FrameRow, Recording};
 
@@ -48,6 +50,49 @@ fn a_script_tells_its_innermost_line_and_function() {
         }]
     };
     assert_eq!(label_of(text, Detail::Line).unwrap(), "bash line 3", "as of bash -c");
+}
+
+/// Launches by lines of a recipe of make.
+fn of_recipe(script: &str, lines: &[u32]) -> Recording {
+    let mut builder = Builder::command("/bin/sh", &["sh", "-c", script], 1_000_000_000);
+    for (at, line) in (1_000_000..).step_by(2_000_000).zip(lines) {
+        let launch = builder.launch(ROOT, at, &Spans::USUAL, DIRNAME);
+        let frame = FrameRow {
+            file: None,
+            ..builder.line(Language::Dash, "", *line, "")
+        };
+        builder.called(launch, &[frame]);
+    }
+    builder.recording
+}
+
+#[test]
+fn a_script_without_a_file_is_told_by_its_text() {
+    let long = "x".repeat(100);
+    let script = format!("dirname \"$p\"\n\n  mv a b\n{long}é");
+    let recording = of_recipe(&script, &[1, 3, 4, 9]);
+    let forest = Forest::grow(&recording);
+    let labels = |detail| -> Vec<String> {
+        let callers = Callers::find(&forest, detail);
+        let label = |launch| String::from_utf8(callers.of(launch).unwrap().label()).unwrap();
+        (1..5).map(label).collect()
+    };
+    let expected = [
+        "sh -c 'dirname \"$p\"'",
+        "sh -c 'mv a b' line 3",
+        &format!("sh -c '{}…' line 4", &long[..48]),
+        "sh line 9",
+    ];
+    assert_eq!(labels(Detail::Line), expected);
+    assert_eq!(labels(Detail::Function), [expected[0]; 4]);
+    let wanted = Wanted {
+        weight: Weight::Count,
+        stacking: Stacking::Caller,
+        phase: None,
+    };
+    let drawn = folded(&flame(&forest, None, |_| b"", wanted).unwrap());
+    assert!(drawn.contains("sh;-c dirname \"$p\";dirname 1\n"), "{drawn}");
+    assert!(drawn.contains("sh;-c:3 mv a b;dirname 1\n"), "{drawn}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::place::{Detail, Place};
 use crate::analyze::launch::base_name;
 use crate::analyze::tree::Forest;
+use crate::analyze::whatif::changes::command_of;
 use crate::record::reader::StackId;
 
 /// Places told of one set of launches.
@@ -19,8 +20,8 @@ pub struct Callers {
     of_launch: Vec<Asked>,
 }
 
-/// What a place is found from: both chains, and the program that ran the script.
-type Chains<'a> = (Option<StackId>, Option<StackId>, &'a [u8]);
+/// What a place is found from: both chains, the program that ran the script, and the script that it was given with `-c`.
+type Chains<'a> = (Option<StackId>, Option<StackId>, &'a [u8], Option<&'a [u8]>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
@@ -39,10 +40,12 @@ impl Callers {
         let mut known: HashMap<Place, u32> = HashMap::new();
         // Many launches have the same chain, and chains the same place.
         let mut by_chain: HashMap<Chains<'_>, Option<u32>> = HashMap::new();
-        for launch in &forest.launches {
-            let chain = (launch.script_stack, launch.native_stack, launch.birth_command.name);
+        for (index, launch) in forest.launches.iter().enumerate() {
+            let script = launch.script_stack;
+            let given = script.and_then(|_| command_of(forest.launcher(index)?));
+            let chain = (script, launch.native_stack, launch.birth_command.name, given);
             let place = *by_chain.entry(chain).or_insert_with(|| {
-                let place = Place::of(forest, launch, detail)?;
+                let place = Place::of(forest, launch, given, detail)?;
                 Some(*known.entry(place).or_insert_with_key(|place| {
                     callers.places.push(place.clone());
                     callers.places.len() as u32 - 1

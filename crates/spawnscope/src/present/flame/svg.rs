@@ -130,6 +130,7 @@ fn colour(label: &Label<'_>, text: &str) -> Color {
         Label::RunQueue => RUN_QUEUE,
         Label::UnknownPhase | Label::Outside(..) | Label::Truncated | Label::Beyond => UNKNOWN,
         Label::Program(_) => tint(&PROGRAMS),
+        Label::Given(..) => tint(&SCRIPTS),
         Label::Place(_) if kind(label) == Kind::Script => tint(&SCRIPTS),
         Label::Place(frame) if frame.language == Language::Kernel => tint(&KERNEL),
         Label::Place(_) => tint(&MACHINE_CODE),
