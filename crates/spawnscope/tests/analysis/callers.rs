@@ -91,8 +91,8 @@ fn a_script_without_a_file_is_told_by_its_text() {
         phase: None,
     };
     let drawn = folded(&flame(&forest, None, |_| b"", wanted).unwrap());
-    assert!(drawn.contains("sh;-c dirname \"$p\";dirname 1\n"), "{drawn}");
-    assert!(drawn.contains("sh;-c:3 mv a b;dirname 1\n"), "{drawn}");
+    assert!(drawn.contains("sh;-c 'dirname \"$p\"';dirname 1\n"), "{drawn}");
+    assert!(drawn.contains("sh;-c:3 'mv a b';dirname 1\n"), "{drawn}");
 }
 
 #[test]

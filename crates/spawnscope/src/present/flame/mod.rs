@@ -62,7 +62,7 @@ fn text_of_place(frame: &Frame<'_>) -> String {
     }
 }
 
-/// `-c mkdir -p a`, `-c:3 mv a b`: its line is told where there are several.
+/// `-c 'mkdir -p a'`, `-c:3 'mv a b'`: its line is told where there are several.
 fn text_of_given(script: &[u8], line: Option<u32>) -> String {
     let number = line.unwrap_or(1);
     let text = script
@@ -70,9 +70,9 @@ fn text_of_given(script: &[u8], line: Option<u32>) -> String {
         .nth(number.saturating_sub(1) as usize);
     let text = text::escape(text.unwrap_or_default().trim_ascii());
     if number > 1 {
-        format!("-c:{number} {text}")
+        format!("-c:{number} '{text}'")
     } else {
-        format!("-c {text}")
+        format!("-c '{text}'")
     }
 }
 
