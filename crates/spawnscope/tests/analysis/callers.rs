@@ -96,6 +96,35 @@ fn a_script_without_a_file_is_told_by_its_text() {
 }
 
 #[test]
+fn scripts_that_differ_in_their_arguments_are_one_place_when_they_are_many() {
+    let places = |count: u64| {
+        let mut builder = Builder::command("/usr/bin/make", &["make"], 1_000_000_000);
+        for number in 0..count {
+            let script = format!("dirname /x/{number}; true");
+            let start = 1_000_000 + number * 10_000_000;
+            let shell = builder.launch(ROOT, start, &Spans::USUAL, Some(("/bin/sh", &["sh", "-c", &script])));
+            let launch = builder.launch(shell, start + 2_000_000, &Spans::USUAL, DIRNAME);
+            let frame = FrameRow {
+                file: None,
+                ..builder.line(Language::Dash, "", 1, "")
+            };
+            builder.called(launch, &[frame]);
+        }
+        let forest = Forest::grow(&builder.recording);
+        let callers = Callers::find(&forest, Detail::Line);
+        let launches: Vec<u32> = (0..forest.launches.len() as u32).collect();
+        let counted = callers.count(&launches).most;
+        let told = counted
+            .iter()
+            .map(|(place, count)| (String::from_utf8(place.label()).unwrap(), *count));
+        told.collect::<Vec<_>>()
+    };
+    assert_eq!(places(5), [("sh -c 'dirname …'".to_owned(), 5)]);
+    let few = places(2);
+    assert_eq!(few[1], ("sh -c 'dirname /x/1; true'".to_owned(), 1));
+}
+
+#[test]
 fn pythons_own_library_is_passed_over() {
     let python = |builder: &mut Builder, files: &[(&str, u32, &str)]| -> Vec<FrameRow> {
         let frame = |(file, line, function): &(&str, u32, &str)| builder.line(Language::Python, file, *line, function);

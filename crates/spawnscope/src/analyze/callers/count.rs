@@ -12,6 +12,9 @@ use crate::record::reader::StackId;
 /// Places told of one set of launches.
 const MOST_TOLD: usize = 10;
 
+/// Scripts given with `-c` that begin with the same word and are told each.
+const MOST_ALIKE: u32 = 4;
+
 /// Where each launch of a recording was asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Callers {
@@ -57,8 +60,34 @@ impl Callers {
                 None => Asked::Unknown,
             });
         }
+        callers.merge_alike();
         mark_namesakes(&mut callers.places);
         callers
+    }
+
+    /// Tells scripts by their first word where many begin with it: they are one script with different arguments.
+    fn merge_alike(&mut self) {
+        let mut alike: HashMap<(Option<Vec<u8>>, Vec<u8>), u32> = HashMap::new();
+        let key = |place: &Place| Some((place.program.clone(), place.first_word()?.to_vec()));
+        for key in self.places.iter().filter_map(key) {
+            *alike.entry(key).or_default() += 1;
+        }
+        let mut known: HashMap<Place, u32> = HashMap::new();
+        let mut numbers = Vec::new();
+        for mut place in std::mem::take(&mut self.places) {
+            if let Some(key) = key(&place).filter(|key| alike[key] > MOST_ALIKE) {
+                place.text = Some([&key.1, " …".as_bytes()].concat());
+            }
+            numbers.push(*known.entry(place).or_insert_with_key(|place| {
+                self.places.push(place.clone());
+                self.places.len() as u32 - 1
+            }));
+        }
+        for asked in &mut self.of_launch {
+            if let Asked::At(number) = asked {
+                *number = numbers[*number as usize];
+            }
+        }
     }
 
     /// Whether any launch's place is known.

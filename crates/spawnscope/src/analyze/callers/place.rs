@@ -147,6 +147,11 @@ impl Place {
         Some([program, &text.unwrap_or_default(), line.as_bytes()].concat())
     }
 
+    /// With what the line of a script begins that has no file.
+    pub(super) fn first_word(&self) -> Option<&[u8]> {
+        self.text.as_deref()?.split(u8::is_ascii_whitespace).next()
+    }
+
     fn call(&self) -> Option<Vec<u8>> {
         let function = self.function.as_deref()?;
         Some([function, b"()"].concat())
