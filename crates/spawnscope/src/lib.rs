@@ -1,8 +1,8 @@
 //! Spawnscope: a causal profiler for process launches.
 //!
 //! Data goes one way: `collect` (what the kernel says) -> `record` (one SQLite file) -> `analyze` (pure) ->
-//! `present` (pure). `event` is the vocabulary of the first two, `cli` the verbs that join the stages. `hold` and `doctor` stand
-//! apart: they record nothing.
+//! `present` (pure). `event` is the vocabulary of the first two, `cli` the verbs that join the stages. `hold`, `lab` and
+//! `doctor` stand apart: they record nothing.
 
 pub mod analyze;
 pub mod cli;
@@ -10,7 +10,9 @@ pub mod collect;
 pub mod doctor;
 pub mod event;
 pub mod hold;
+pub mod lab;
 pub mod present;
 pub mod record;
 pub mod signals;
+mod statistics;
 pub mod units;

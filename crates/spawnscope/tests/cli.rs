@@ -94,6 +94,7 @@ fn help_is_as_reviewed() {
         "flame",
         "export",
         "hold",
+        "bench",
         "doctor",
         "completions",
     ] {
@@ -141,6 +142,7 @@ fn completions_know_every_verb() {
             "flame",
             "export",
             "hold",
+            "bench",
             "doctor",
             "no-redact",
         ] {
@@ -159,6 +161,8 @@ fn wrong_usage_ends_with_125_and_says_what_is_wrong() {
     assert!(failure(&["record", "-p", "1", "true"]).contains("cannot be used with"));
     assert!(failure(&["hold"]).contains("nothing to hold: name a command"));
     assert!(failure(&["hold", "--nth", "2", "true"]).contains("--match"));
+    assert!(failure(&["bench", "moon"]).contains("there is no experiment `moon`; there are mechanisms, parent-size,"));
+    assert!(failure(&["bench", "--json", "--csv"]).contains("cannot be used with"));
     assert!(failure(&["export"]).contains("--format"));
     assert!(failure(&["report", "--by", "moon"]).contains("command, parent, line, caller"));
     assert!(failure(&["flame", "--phase", "moon"]).contains("create, queue"));

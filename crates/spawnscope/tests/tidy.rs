@@ -8,16 +8,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A stage, and the parts of the crate that it may name. `record` shows the later stages its reader only.
-const MAY_IMPORT: [(&str, &[&str]); 9] = [
+const MAY_IMPORT: [(&str, &[&str]); 11] = [
     ("event.rs", &[]),
     ("units.rs", &["event"]),
     ("signals.rs", &[]),
+    ("statistics.rs", &[]),
+    ("lab", &["event", "units", "statistics", "lab"]),
     ("hold", &["event", "signals", "collect::held", "collect::pidfd"]),
     ("collect", &["event", "collect"]),
     ("record", &["event", "record"]),
-    ("analyze", &["event", "units", "analyze", "record::reader"]),
+    (
+        "analyze",
+        &["event", "units", "statistics", "analyze", "record::reader"],
+    ),
     ("doctor", &["event", "units", "collect", "doctor"]),
-    ("present", &["event", "units", "analyze", "doctor", "present"]),
+    ("present", &["event", "units", "analyze", "doctor", "lab", "present"]),
 ];
 const MOST_LINES: usize = 500;
 

@@ -2,6 +2,7 @@
 //! Every nanosecond of the wall is charged once, to a phase of a launch or to something outside, so that the charges sum
 //! to the wall exactly.
 
+use super::Origin;
 use super::outside::{Outside, OutsideTimes, outside_of};
 use super::phases::{Phase, Piece, pieces};
 use super::timeline::{Moment, State, ThreadIndex, Timelines, last_thread, root_of};
@@ -217,6 +218,13 @@ impl Walk<'_, '_> {
         (created > since && create < created).then_some((child, create, created))
     }
 
+    /// Whether the cursor is where the command has been let go, but has not come to its exec yet.
+    fn is_not_begun(&self, launch: u32) -> bool {
+        let each = &self.forest.launches[launch as usize];
+        let enter = each.execs.first().and_then(|exec| exec.enter);
+        each.origin == Origin::Command && enter.is_some_and(|enter| self.at <= enter)
+    }
+
     /// Charges the time since `since` to the launch under the cursor, each part to the phase it falls into.
     fn charge(&mut self, since: Nanos, time: Time) {
         let (launch, since) = (self.launch(), since.max(self.start));
@@ -227,6 +235,9 @@ impl Walk<'_, '_> {
             self.pieces = Some((launch, pieces));
         }
         while self.at > since {
+            if self.is_not_begun(launch) {
+                return self.charge_outside(since, Outside::Recorder);
+            }
             let (start, phase) = self.phase_before(self.at);
             let span = self.take(start.max(since));
             let charges = &mut self.path.launches[launch as usize];

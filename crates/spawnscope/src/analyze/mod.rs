@@ -26,7 +26,6 @@ pub mod whatif;
 mod grouped;
 mod join;
 mod overlap;
-mod statistics;
 
 pub use crate::record::reader::{Origin, Scope};
 pub use causes::Causes;

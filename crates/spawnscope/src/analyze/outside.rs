@@ -20,7 +20,7 @@ pub enum Outside {
     Scanner(Option<TextId>),
     /// Stopped by a signal.
     Stopped,
-    /// The recorder: between the command's end and the end of the wall.
+    /// The recorder: before the command's exec, and between its end and the end of the wall.
     Recorder,
     /// The recording does not say.
     Unknown,

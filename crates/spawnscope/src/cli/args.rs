@@ -1,6 +1,8 @@
 //! What can be typed: the one definition behind parsing, `--help`, the man pages and the completions.
 
+mod bench;
 mod doctor;
+mod hold;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,7 +10,9 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+pub use self::bench::BenchArguments;
 pub use self::doctor::DoctorArguments;
+pub use self::hold::HoldArguments;
 use crate::analyze::phases::Phase;
 use crate::present::table::DEFAULT_TOP;
 
@@ -37,6 +41,7 @@ Examples:
   spawnscope flame -o build.svg ci.db       the same as a flame graph
   spawnscope export --format perfetto -o t.pftrace   for https://ui.perfetto.dev
   spawnscope hold --match cc1 -- make       stop cc1 at its start, for gdb or perf
+  spawnscope bench --quick                  what launches cost on this machine
   spawnscope doctor                         what makes launches dear here
 
 Exit status: the command's own (128+n on signal n); 125 when spawnscope itself
@@ -87,8 +92,20 @@ pub enum Verb {
     /// The command, or a process that it launches, stops right after its exec: no instruction of the program, not even
     /// of its dynamic loader, has run. Its pid is printed, and any profiler or debugger can attach. Enter, on the
     /// terminal, continues it.
-    #[command(after_help = HOLD_EXAMPLES)]
+    #[command(after_help = hold::EXAMPLES)]
     Hold(HoldArguments),
+    /// Measure what a launch costs on this machine, and what makes it dear
+    ///
+    /// Experiments, each with its mechanisms in turns, as many rounds as the noise asks for and the time allows: medians with
+    /// intervals of 95 %. Every child proves that it ran. `--list` names the experiments; without names, all are run.
+    #[command(after_help = bench::EXAMPLES)]
+    Bench(BenchArguments),
+    /// Launch for `bench`
+    #[command(hide = true)]
+    LabWorker {
+        /// What the process is to be, as JSON
+        setting: String,
+    },
     /// Look for what makes launches dear on this machine
     ///
     /// Measures what a launch costs here, looks for scanners, shims, slow directories, start-up files and the like, and says of
@@ -397,48 +414,6 @@ pub enum ExportFormat {
     Ndjson,
     /// A Perfetto trace (protobuf): a track a process, phases as slices
     Perfetto,
-}
-
-const HOLD_EXAMPLES: &str = "\
-Examples:
-  spawnscope hold -- ./server --port 8080
-  spawnscope hold --match '*/cc1 *slow.c*' -- make
-  spawnscope hold --match python3 --nth 3 -- ./build.sh
-  spawnscope hold --run 'perf record -g -p {pid}' -- ./server
-  spawnscope hold --run 'strace -f -o log -p {pid}' --match git -- make
-
-The command's standard input is its own: Enter is read from the terminal.
-Without one, continue the process with `kill -CONT PID`. Ctrl-C reaches the
-command and all it launched, as ever; the held process is continued for it.
-
-With --run, the process is continued when a tracer has it, or when the command
-has performance events open and sleeps; after 10 s without either, it is
-continued nevertheless.
-
-No privilege is needed, but until the process is held, the kernel gives
-set-user-id programs no privilege, unless spawnscope runs as root. A parent that
-looks for stopped children, such as a shell with job control, sees one.
-
-Exit status: the command's own, as of record.";
-
-/// Arguments of `hold`.
-#[derive(Debug, Args)]
-pub struct HoldArguments {
-    /// Hold the launch whose program's base name, or whose arguments joined by blanks, match GLOB
-    #[arg(long = "match", value_name = "GLOB")]
-    pub pattern: Option<String>,
-    /// The N-th such launch, counted from 1
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "pattern", value_parser = clap::value_parser!(u32).range(1..))]
-    pub nth: u32,
-    /// Have a command attach, by a shell, with `{pid}` for the process; nobody is asked then
-    #[arg(long, value_name = "CMD")]
-    pub run: Option<OsString>,
-    /// Seconds after the process's end, before that command is sent SIGINT, and again before SIGTERM
-    #[arg(long, value_name = "S", default_value = "5", requires = "run", value_parser = seconds)]
-    pub grace: Duration,
-    /// The command and its arguments
-    #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
-    pub command: Vec<OsString>,
 }
 
 /// The recording to read.

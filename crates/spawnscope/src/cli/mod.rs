@@ -3,6 +3,7 @@
 mod advise;
 mod analysis;
 mod args;
+mod bench;
 mod doctor;
 mod exit;
 mod export;
@@ -62,6 +63,8 @@ fn run(verb: &Verb) -> Result<ExitCode> {
         Verb::Flame(arguments) => done(flame::run(arguments)),
         Verb::Export(arguments) => done(export::run(arguments)),
         Verb::Hold(arguments) => hold::run(arguments),
+        Verb::Bench(arguments) => bench::run(arguments),
+        Verb::LabWorker { setting } => done(bench::work(setting)),
         Verb::Doctor(arguments) => doctor::run(arguments),
         Verb::Completions { shell } => {
             manual::print_completions(*shell);

@@ -187,7 +187,7 @@ pub fn principal_cause(report: &Report) -> Option<String> {
     let tax = tax.map_or(Nanos(0), |(_, tax)| *tax);
     if tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64 {
         let share = units::percent(tax, report.wall);
-        let dearest = report.groups.iter().max_by_key(|group| group.sums.tax)?;
+        let dearest = report.groups.iter().max_by_key(|group| group.sums.critical_tax)?;
         let count = units::counted(dearest.sums.count, "launch", "launches");
         let made = match report.group_by {
             GroupBy::Command => "of",

@@ -8,6 +8,7 @@ use super::palette::{PLAIN, QUIET, TITLE};
 use super::{text, units};
 use crate::analyze::callers::{CallerCounts, Place};
 use crate::analyze::groups::Group;
+use crate::analyze::outside::Outside;
 use crate::analyze::report::{Report, Spent};
 
 /// Programs that a row names.
@@ -66,7 +67,7 @@ pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
             page.sentence(6, PLAIN, &facts);
         }
     }
-    let is_outside = |(what, _): &(Spent, _)| matches!(what, Spent::Outside(..));
+    let is_outside = |(what, _): &(Spent, _)| matches!(what, Spent::Outside(what, _) if *what != Outside::Recorder);
     let share = match report.all.critical {
         Some(_) if report.where_the_wall_went.iter().any(is_outside) => {
             "; % of the wall: on the critical path, without sleeps and other waits for what is not a launch"

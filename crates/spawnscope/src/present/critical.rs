@@ -45,7 +45,7 @@ pub(super) fn words(what: &Spent) -> String {
         }
         Spent::Outside(Outside::Scanner(_), None) => "waiting for the permission of a scanner",
         Spent::Outside(Outside::Stopped, _) => "stopped by a signal",
-        Spent::Outside(Outside::Recorder, _) => "the recorder, after the command's end",
+        Spent::Outside(Outside::Recorder, _) => "the recorder, before the command and after its end",
         Spent::Outside(Outside::Unknown, _) => "the recording does not say",
     };
     words.to_owned()

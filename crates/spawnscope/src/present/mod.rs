@@ -5,6 +5,7 @@ pub mod advice;
 pub mod doctor;
 pub mod flame;
 pub mod json;
+pub mod lab;
 pub mod ndjson;
 pub mod perfetto;
 pub mod table;

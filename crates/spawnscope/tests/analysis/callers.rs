@@ -5,6 +5,7 @@ use serde_json::Value;
 use spawnscope::analyze::callers::{Callers, Detail};
 use spawnscope::analyze::flame::{Stacking, Wanted, Weight, flame};
 use spawnscope::analyze::groups::Group;
+use spawnscope::analyze::outside::Outside;
 use spawnscope::analyze::select::{SelectError, Selector};
 use spawnscope::analyze::{Forest, GroupBy, WaitCollection, critical_path, report};
 use spawnscope::event::{Language, LaunchId, Mechanism, Nanos};
@@ -310,8 +311,8 @@ fn a_line_has_its_share_of_the_wall() {
     let path = critical_path(&forest, &timelines, found.wall).unwrap();
     assert_eq!(
         command.inclusive.critical,
-        Some(path.sum()),
-        "with all that it launched"
+        Some(path.sum().since(path.outside[&Outside::Recorder])),
+        "with all that it launched, from its exec on"
     );
     let order: Vec<&[u8]> = found.groups.iter().map(|group| group.label.as_slice()).collect();
     let lines: [&[u8]; 3] = [b"unpack.sh:14 in relocate()", b"unpack.sh:20", b"(recorder)"];

@@ -11,6 +11,8 @@ use crate::builder::{Builder, ROOT, Spans};
 use crate::slices::{any_slice, created, ended, slice};
 
 const WALL: u64 = 10_000_000;
+/// From the release of the command to its exec, as the builder has it.
+const RELEASE: u64 = 20_000;
 const WAIT4: u16 = 61;
 const NANOSLEEP: u16 = 35;
 const READ: u16 = 0;
@@ -68,10 +70,15 @@ fn a_parent_that_waits_charges_the_child_and_its_reaping() {
     assert_eq!(charged, expected);
     assert_eq!(
         path.launches[0].total().0,
-        WALL - spans.total(),
+        WALL - RELEASE - spans.total(),
         "the rest is the shell's own"
     );
-    assert!(path.outside.is_empty());
+    let outside: Vec<_> = path.outside.iter().collect();
+    assert_eq!(
+        outside,
+        [(&Outside::Recorder, &Nanos(RELEASE))],
+        "until the command's exec"
+    );
     assert_eq!(path.sum(), Nanos(WALL));
 }
 

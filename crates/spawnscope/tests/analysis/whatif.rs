@@ -214,6 +214,26 @@ fn a_static_program_still_asks_the_cpu_what_it_is() {
 }
 
 #[test]
+fn who_is_gone_is_not_reaped_at_once() {
+    let mut serial = Serial::new();
+    let sleep = 10 * LAUNCH;
+    let launches: Vec<LaunchId> = (0..3)
+        .map(|_| serial.launch_sleeping(&Spans::USUAL, DIRNAME.unwrap(), sleep))
+        .collect();
+    let recorded = serial.finish();
+    let [late, gone] = [Change::ReapNow, Change::Remove].map(|change| (change, &launches[..]));
+    assert_eq!(saved(&recorded, &[late, gone]), saved(&recorded, &[gone]));
+    assert!(saved(&recorded, &[late]) > 0);
+}
+
+#[test]
+fn who_is_reaped_on_time_is_not_reaped_earlier() {
+    let (recorded, launches) = dirnames(3);
+    let prediction = predict(&recorded, &none(), &[(Change::ReapNow, &launches)]);
+    assert_eq!(prediction.changed, [Vec::<u32>::new()]);
+}
+
+#[test]
 fn who_does_not_wait_keeps_its_caches() {
     let (recorded, launches) = dirnames(1);
     let saved = |refill: Refill| {

@@ -10,9 +10,10 @@ mod examinations;
 #[expect(dead_code, reason = "shared with the doctor's live tests, which use the rest")]
 #[path = "../live_doctor/examined.rs"]
 mod examined;
+mod lab;
 mod recordings;
 
 fn main() -> std::process::ExitCode {
-    let subjects = [examinations::tests(), recordings::tests()];
+    let subjects = [examinations::tests(), lab::tests(), recordings::tests()];
     support::main(subjects.into_iter().flatten().collect())
 }

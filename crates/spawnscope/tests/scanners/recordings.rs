@@ -51,9 +51,13 @@ fn fresh_binaries() {
         let beside = Beside::new(scanner);
         let (record, told) = advice(&beside, &beside.watched().display().to_string());
         let advice = told.iter().find(|advice| advice["rule"] == "scanner");
-        let advice = advice.unwrap_or_else(|| panic!("nothing of {scanner}: {told:#?}"));
-        assert!(advice["title"].to_string().contains(scanner), "{advice:#}");
-        assert!(advice["count"].as_u64() >= Some(FRESH), "{advice:#}");
+        // fapolicyd asks for so little time that it may be worth no advice.
+        if let Some(advice) = advice {
+            assert!(advice["title"].to_string().contains(scanner), "{advice:#}");
+            assert!(advice["count"].as_u64() >= Some(FRESH), "{advice:#}");
+        } else {
+            assert_ne!(scanner, "clamonacc", "{told:#?}");
+        }
         let told = spawnscope(["report".as_ref(), record.file().as_os_str()]).expect_code(0);
         let line = format!("waiting for the permission of a scanner: {scanner}");
         assert!(told.output().contains(&line), "{}", told.output());

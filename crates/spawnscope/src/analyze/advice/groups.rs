@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use super::{Ground, least};
 use crate::analyze::launch::Launch;
-use crate::analyze::statistics::median;
 use crate::event::Nanos;
+use crate::statistics::median;
 
 /// Findings of one rule at most: each is played, which takes a while on a large recording.
 pub(super) const MOST_FINDINGS: usize = 3;

@@ -2,7 +2,7 @@
 
 use super::{COST, MIN_TREND, Segment};
 use crate::analyze::phases::Phase;
-use crate::analyze::statistics::{kendall_tau, theil_sen_slope};
+use crate::statistics::{kendall_tau, theil_sen_slope};
 
 /// Growth below this is the allocator's breathing, not a leak.
 const MIN_MEMORY_GROWTH_BYTES: f64 = 4e6;

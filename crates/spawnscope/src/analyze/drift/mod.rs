@@ -6,9 +6,9 @@ mod samples;
 
 use super::launch::Launch;
 use super::phases::Phase;
-use super::statistics::{median, quantile, trend, trend_deviations};
 use super::tree::Forest;
 use crate::event::{LaunchId, Nanos, Pid};
+use crate::statistics::{median, quantile, trend, trend_deviations};
 
 pub use cause::{MemoryGrowth, Rise};
 use samples::Sample;

@@ -7,7 +7,7 @@ use std::hash::Hash;
 use super::COST;
 use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
-use crate::analyze::statistics::median;
+use crate::statistics::median;
 
 /// What one launch contributes.
 pub(super) struct Sample<'f> {

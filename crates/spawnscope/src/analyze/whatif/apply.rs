@@ -1,5 +1,6 @@
 //! Rewrites programs by edits: what is gone is left out, what gets shorter is scaled, and new waits come in.
 
+use super::attending::Attending;
 use super::edits::Edits;
 use super::refill::Cold;
 use crate::analyze::phases::Phase;
@@ -20,11 +21,13 @@ pub(super) fn apply(programs: &Programs, edits: &Edits) -> (Programs, f64) {
     };
     give_what_the_removed_signalled(programs, edits, &mut edited.given);
     let mut rewriter = Rewriter {
+        given: edited.given.clone(),
         edits,
         first_new: edited.given.len() as Token,
         news: vec![None; 2 * edits.waited_for.len()],
         count: 0,
         launch_of: &programs.launch_of,
+        attending: Attending::default(),
         cold: Cold::new(edits.refill),
     };
     for (thread, steps) in (0..).zip(&programs.steps) {
@@ -50,6 +53,9 @@ fn give_what_the_removed_signalled(programs: &Programs, edits: &Edits, given: &m
 
 struct Rewriter<'e> {
     edits: &'e Edits,
+    /// By token: nobody has to wait for it, since what signalled it was there before or is gone.
+    given: Vec<bool>,
+    attending: Attending,
     first_new: Token,
     /// Tokens of each launch that are not in the recording: for its exec, and for its end.
     news: Vec<Option<Token>>,
@@ -65,6 +71,7 @@ impl Rewriter<'_> {
         if self.edits.is_removed(launch) {
             return Vec::new();
         }
+        self.attending = Attending::of(steps, launch);
         let is_first = thread == launch;
         let mut awaited = is_first && self.edits.waited_for[launch as usize];
         let mut written = Vec::with_capacity(steps.len());
@@ -94,8 +101,10 @@ impl Rewriter<'_> {
     }
 
     fn rewrite_step(&mut self, step: Step, late: &mut Option<u32>, written: &mut Vec<Step>) {
+        let is_own = self.attending.is_own(step);
         let scaled = |span: Nanos, place: Place| {
-            let span = Nanos((span.0 as f64 * self.edits.factor(place)).round() as u64);
+            let factor = if is_own { 1.0 } else { self.edits.factor(place) };
+            let span = Nanos((span.0 as f64 * factor).round() as u64);
             (span.0 > 0).then_some(span)
         };
         match step {
@@ -112,11 +121,14 @@ impl Rewriter<'_> {
                 }
             }
             Step::Sleep(span, _, Away::Scanner) if self.edits.no_scan => self.cold.pause(span),
-            Step::Wait(_, place, span) if self.edits.is_removed(place.launch) => self.cold.pause(span),
-            Step::Sleep(span, place, away) => {
-                self.cold.end();
-                written.extend(scaled(span, place).map(|span| Step::Sleep(span, place, away)));
-            }
+            Step::Wait(token, _, span) if self.given[token as usize] => self.cold.pause(span),
+            Step::Sleep(span, place, away) => match scaled(span, place) {
+                Some(rest) => {
+                    self.cold.end();
+                    written.push(Step::Sleep(rest, place, away));
+                }
+                None => self.cold.pause(span),
+            },
             Step::Spawn(child) => self.spawn(child, written),
             Step::Wait(..) => {
                 self.cold.end();
@@ -139,7 +151,8 @@ impl Rewriter<'_> {
     }
 
     fn is_late_reaping(&self, place: Place) -> bool {
-        place.is(Phase::Reap) && self.edits.reaped_at_once[place.launch as usize]
+        let is_reaped = self.edits.reaped_at_once[place.launch as usize] && !self.edits.is_removed(place.launch);
+        place.is(Phase::Reap) && is_reaped
     }
 
     fn exec_token(&mut self, launch: u32) -> Token {

@@ -5,10 +5,10 @@ use super::refill::Refill;
 use crate::analyze::Origin;
 use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
-use crate::analyze::statistics::median;
 use crate::analyze::tree::Forest;
 use crate::event::{CALIBRATION_PAUSE, Calibration, Constant, Mechanism, Nanos};
 use crate::record::reader::Recording;
+use crate::statistics::median;
 
 /// Costs in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -63,14 +63,12 @@ impl Edits {
     /// A launch never happens, nor does what it launched.
     pub(super) fn remove(&mut self, forest: &Forest<'_>, launch: u32) {
         self.changed[launch as usize] = true;
-        for step in forest.walk(&[launch as usize]) {
-            self.removed[step.index] = true;
-        }
+        self.remove_within(forest, &[launch as usize]);
     }
 
-    /// What a launch launched never happens.
-    pub(super) fn remove_children(&mut self, forest: &Forest<'_>, launch: u32) {
-        for step in forest.walk(forest.children(launch as usize)) {
+    /// Launches never happen, nor what they launched: as part of a launch that is different anyhow, whose saving holds theirs.
+    pub(super) fn remove_within(&mut self, forest: &Forest<'_>, launches: &[usize]) {
+        for step in forest.walk(launches) {
             self.removed[step.index] = true;
         }
     }

@@ -2,6 +2,7 @@
 //! them, and the replay says how long it takes then; `interval` says how far that may be off.
 
 mod apply;
+mod attending;
 pub mod changes;
 pub mod constants;
 pub mod edits;

@@ -10,10 +10,10 @@ use super::super::runtimes::Runtime;
 use super::super::{Basis, Finding, Ground};
 use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
-use crate::analyze::statistics::median;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::{Change, copies_tables};
 use crate::event::Nanos;
+use crate::statistics::median;
 use crate::units;
 
 /// A parent's forks are dear when the middle one takes so many times what one from a small process does.

@@ -5,10 +5,10 @@ use super::super::{Basis, Finding, Ground};
 use crate::analyze::launch::Launch;
 use crate::analyze::outside::{Outside, outside_of};
 use crate::analyze::phases::Phase;
-use crate::analyze::statistics::median;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::{Change, QUICK_LAUNCH, copies_tables};
 use crate::event::{LeftCpu, Nanos};
+use crate::statistics::median;
 use crate::units;
 
 /// A machine where the middle launch takes longer is at fault.

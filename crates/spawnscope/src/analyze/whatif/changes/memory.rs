@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::Context;
 use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
-use crate::analyze::statistics::median;
 use crate::analyze::whatif::edits::Edits;
 use crate::event::Mechanism;
+use crate::statistics::median;
 
 /// Entries of a page table: as many small pages are one huge page (Documentation/admin-guide/mm/transhuge.rst).
 const PAGES_IN_HUGE_PAGE: f64 = 512.0;

@@ -3,6 +3,7 @@
 mod images;
 mod machine;
 mod memory;
+mod reaping;
 mod removal;
 mod shells;
 
@@ -82,10 +83,7 @@ impl Change {
             Change::Direct => shells::direct(forest, launches, edits),
             Change::Absolute => images::absolute(forest, launches, edits),
             Change::CloseRange => images::close_range(forest, launches, edits),
-            Change::ReapNow => {
-                launches.iter().for_each(|launch| edits.reap_at_once(*launch));
-                launches.to_vec()
-            }
+            Change::ReapNow => reaping::without_late_reaping(context, launches, edits),
             Change::NoTeardown => machine::without_teardown(forest, launches, edits),
             Change::QuickLaunch => machine::quick_launch(forest, launches, edits),
             Change::NoScan => machine::without_scanner(context, edits),

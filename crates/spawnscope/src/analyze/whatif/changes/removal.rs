@@ -6,11 +6,11 @@ use super::Context;
 use crate::analyze::Origin;
 use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
-use crate::analyze::statistics::median;
 use crate::analyze::timeline::Timelines;
 use crate::analyze::tree::Forest;
 use crate::analyze::whatif::edits::Edits;
 use crate::event::Nanos;
+use crate::statistics::median;
 
 /// System calls of x86-64 with which a shell reads what a `$( )` writes: read, pread64, readv.
 const READS: [u16; 3] = [0, 17, 19];
@@ -41,7 +41,7 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], edits: &mut Ed
             edits.remove(forest, launch);
             continue;
         }
-        edits.remove_children(forest, launch);
+        edits.remove_within(forest, forest.children(launch as usize));
         for phase in [Phase::Exec, Phase::Load, Phase::Run] {
             edits.scale(launch, phase, 0.0);
         }

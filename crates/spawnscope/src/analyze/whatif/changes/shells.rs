@@ -123,7 +123,7 @@ fn remove_helpers(forest: &Forest<'_>, launch: u32, each: &Launch<'_>, edits: &m
                 .created
                 .is_some_and(|created| created < last)
         }) {
-            edits.remove(forest, *child as u32);
+            edits.remove_within(forest, &[*child]);
         }
     }
 }

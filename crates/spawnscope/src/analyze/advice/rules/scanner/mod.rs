@@ -6,10 +6,10 @@ mod waits;
 
 use super::super::ground::{name, time};
 use super::super::{Basis, Finding, Ground};
-use crate::analyze::statistics::median;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
 use crate::event::{Nanos, ObjectKind};
+use crate::statistics::median;
 use crate::units;
 use waits::{Wait, first_and_later, most_at_once};
 

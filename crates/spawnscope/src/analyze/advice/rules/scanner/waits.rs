@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use crate::analyze::advice::Ground;
 use crate::analyze::outside::{Outside, outside_of};
-use crate::analyze::statistics::median;
 use crate::event::Nanos;
 use crate::record::reader::TextId;
+use crate::statistics::median;
 
 /// System calls of x86-64: execve, execveat.
 const EXECS: [u16; 2] = [59, 322];

@@ -1,7 +1,7 @@
 //! Statistics that a few outliers do not move: medians, ranks, slopes. Nothing here knows what the numbers mean.
 
 /// The middle value; `None` of no values.
-pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let values: Vec<f64> = values.into_iter().collect();
     if values.is_empty() {
         None
@@ -11,7 +11,7 @@ pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
 }
 
 /// The value below which `share` of the values lie, between neighbours by their distance. Zero for no values.
-pub(super) fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
+pub(crate) fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let position = share * values.len().saturating_sub(1) as f64;
     let (low, high) = (position.floor() as usize, position.ceil() as usize);
@@ -22,20 +22,20 @@ pub(super) fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
 }
 
 /// Rank correlation from -1 to 1: the share of pairs in the same order minus that in opposite order.
-pub(super) fn kendall_tau(x: &[f64], y: &[f64]) -> f64 {
+pub(crate) fn kendall_tau(x: &[f64], y: &[f64]) -> f64 {
     let agreement = pairs(x, y).map(|(dx, dy)| (dx * dy).partial_cmp(&0.0).map_or(0.0, |order| order as i8 as f64));
     let (count, sum) = agreement.fold((0.0, 0.0), |(count, sum), sign| (count + 1.0, sum + sign));
     if count == 0.0 { 0.0 } else { sum / count }
 }
 
 /// Kendall's tau of values against their own order: 1 when each is larger than all before it.
-pub(super) fn trend(values: &[f64]) -> f64 {
+pub(crate) fn trend(values: &[f64]) -> f64 {
     let positions: Vec<f64> = (0..values.len()).map(|position| position as f64).collect();
     kendall_tau(&positions, values)
 }
 
 /// The trend in standard deviations of what values in random order give: the test of Mann and Kendall.
-pub(super) fn trend_deviations(values: &[f64]) -> f64 {
+pub(crate) fn trend_deviations(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let variance = 2.0 * (2.0 * count + 5.0) / (9.0 * count * (count - 1.0));
     if values.len() < 2 {
@@ -46,7 +46,7 @@ pub(super) fn trend_deviations(values: &[f64]) -> f64 {
 }
 
 /// The median slope over all pairs of points, which a few outliers do not move.
-pub(super) fn theil_sen_slope(x: &[f64], y: &[f64]) -> Option<f64> {
+pub(crate) fn theil_sen_slope(x: &[f64], y: &[f64]) -> Option<f64> {
     median(pairs(x, y).filter(|(dx, _)| *dx != 0.0).map(|(dx, dy)| dy / dx))
 }
 

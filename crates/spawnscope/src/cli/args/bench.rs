@@ -1,0 +1,82 @@
+//! What can be typed after `bench`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+
+use super::seconds;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  spawnscope bench --quick                       a rough answer in a minute
+  spawnscope bench mechanisms parent-size        two experiments
+  spawnscope bench --json >before.json
+  spawnscope bench --compare before.json         what differs beyond the noise
+  spawnscope bench -o lab.html                   tables and plots on one page
+
+Needs no privilege; as root, `runtimes` also says where a start's time goes.
+The first Ctrl-C ends with what there is, and exit status 130.";
+
+/// Arguments of `bench`.
+#[derive(Debug, Args)]
+pub struct BenchArguments {
+    /// The experiments, by name [default: all]
+    #[arg(value_name = "EXPERIMENT")]
+    pub experiments: Vec<String>,
+    /// List the experiments
+    #[arg(long)]
+    pub list: bool,
+    /// Small sizes and wide intervals
+    #[arg(long)]
+    pub quick: bool,
+    /// Time for each experiment [default: 15; 1.5 with --quick]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub seconds: Option<Duration>,
+    /// The largest parent, in bytes, or with k, M or G
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
+    pub max: u64,
+    /// Print JSON (schema_version 1)
+    #[arg(long, conflicts_with_all = ["markdown", "csv"])]
+    pub json: bool,
+    /// Print Markdown
+    #[arg(long, conflicts_with = "csv")]
+    pub markdown: bool,
+    /// Print CSV: a line a measurement
+    #[arg(long)]
+    pub csv: bool,
+    /// Also write a page with tables and plots
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Say what differs from an older report, written by --json
+    #[arg(long, value_name = "OLD.json", value_hint = ValueHint::FilePath)]
+    pub compare: Option<PathBuf>,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1_000),
+        Some((at, 'M')) => (&text[..at], 1_000_000),
+        Some((at, 'G')) => (&text[..at], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let number: Option<u64> = number.parse().ok();
+    let bytes = number.and_then(|number| number.checked_mul(unit));
+    bytes.ok_or_else(|| "not a number of bytes, such as 500M or 4G".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_may_have_a_unit() {
+        assert_eq!(
+            ["12", "3k", "250M", "4G"].map(size),
+            [12, 3_000, 250_000_000, 4_000_000_000].map(Ok)
+        );
+        for text in ["", "G", "1.5G", "-1", "4GB", "99999999999G"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Fresh copies of a program, which nobody has executed, files that are out of the page cache, and programs that are no files.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::LabError;
+
+/// So many copies in a folder of their own.
+///
+/// # Errors
+/// When they cannot be written.
+pub fn fresh(program: &Path, folder: &Path, count: usize) -> Result<Vec<PathBuf>, LabError> {
+    let doing = || LabError::doing(format!("copy {}", program.display()));
+    fs::create_dir_all(folder).map_err(doing())?;
+    let copy = |number| {
+        let copy = folder.join(format!("copy{number}"));
+        fs::copy(program, &copy).map_err(doing())?;
+        Ok(copy)
+    };
+    (0..count).map(copy).collect()
+}
+
+/// Puts a file's content out of the page cache, which its owner may; its metadata stays.
+///
+/// # Errors
+/// When it cannot be written back or given up.
+pub fn forget(path: &Path) -> Result<(), LabError> {
+    let doing = || LabError::doing(format!("put {} out of the cache", path.display()));
+    let file = File::open(path).map_err(doing())?;
+    file.sync_all().map_err(doing())?;
+    posix_fadvise(file.as_fd(), 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).map_err(|errno| doing()(errno.into()))
+}
+
+/// A program that lies in memory and on no file system: nobody watches it.
+pub struct InMemory {
+    file: File,
+}
+
+impl InMemory {
+    /// Copies a program there.
+    ///
+    /// # Errors
+    /// When the kernel does not let memory be executed so.
+    pub fn of(program: &Path) -> Result<InMemory, LabError> {
+        let doing = || LabError::doing("put a program into memory");
+        // The flag is said since Linux 6.3, and an error before.
+        let memory = memfd_create(c"tiny", MemfdFlags::CLOEXEC | MemfdFlags::EXEC)
+            .or_else(|_| memfd_create(c"tiny", MemfdFlags::CLOEXEC))
+            .map_err(|errno| doing()(errno.into()))?;
+        let mut file = File::from(memory);
+        let content = fs::read(program).map_err(doing())?;
+        file.write_all(&content).map_err(doing())?;
+        Ok(InMemory { file })
+    }
+
+    /// The path by which any process of this user executes it.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
+    }
+}

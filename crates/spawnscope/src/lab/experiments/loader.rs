@@ -1,0 +1,184 @@
+//! What the dynamic loader takes: libraries, binding at once or when called, folders searched in vain, and names that need no
+//! search. Measured from outside: the launch of a program that does nothing.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::{launches, wall_and_call};
+use crate::lab::LabError;
+use crate::lab::compiler::Compiler;
+use crate::lab::ground::Ground;
+use crate::lab::harness::Case;
+use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
+use crate::lab::shell::find;
+use crate::lab::worker::protocol::{Program, Setting};
+use crate::lab::worker::{Mechanism, Worker};
+
+const LIBRARIES: [usize; 5] = [0, 10, 50, 100, 300];
+const QUICK_LIBRARIES: [usize; 2] = [0, 5];
+const FOLDERS: [usize; 3] = [0, 10, 100];
+const QUICK_FOLDERS: [usize; 2] = [0, 10];
+/// A library of some size: relocations of data and calls of the C library.
+const LIBRARY: &str = r"#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+void *table[] = { malloc, free, calloc, realloc, puts, printf, fopen, fclose, fread, fwrite, memcpy, strlen, strcmp, getenv,
+    getpid, read, write, close };
+int call(char *text) {
+    puts(text);
+    free(malloc(strlen(text)));
+    close(getpid());
+    return read(0, text, 1) + write(1, text, 1) + strcmp(text, getenv(text)) + fclose(fopen(text, text));
+}
+";
+const MAIN: &str = "int main(void) { return 42; }";
+const STATUS: i32 = 42;
+
+/// The series, and how the program is linked or run.
+const KINDS: [(&str, Linking, bool); 4] = [
+    ("run path, lazy", Linking::RunPath, false),
+    ("run path, now", Linking::RunPath, true),
+    ("a folder each, lazy", Linking::RunPathEach, false),
+    ("absolute names, lazy", Linking::Absolute, false),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Linking {
+    /// Found in the one folder of the run path.
+    RunPath,
+    /// A folder for each library: the loader looks through those before, in vain.
+    RunPathEach,
+    /// The name has a slash, so that nothing is searched, as shrinkwrap does it.
+    Absolute,
+}
+
+pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+    let keys = [
+        key("loading", "loading", Unit::Text),
+        key("count", "count", Unit::Count),
+    ];
+    let columns = keys.into_iter().chain(wall_and_call()).collect();
+    let mut outcome = Outcome::new(
+        "Launches of a program with libraries, and of one behind folders searched in vain",
+        columns,
+    );
+    outcome.draw("count", "wall_ns", &["loading"], [Scale::Linear, Scale::Linear]);
+    let mut cases = Vec::new();
+    searches(ground, &mut cases)?;
+    match Compiler::find() {
+        Some(compiler) => {
+            if let Err(error) = libraries(ground, &compiler, &mut cases) {
+                outcome.note(format!("libraries: {error}"));
+            }
+        }
+        None => outcome.note("without a C compiler (cc), programs with libraries are left out"),
+    }
+    let measured = ground.interleave(cases);
+    outcome.add(&measured);
+    outcome.fit("count", 1.0, "library or folder");
+    outcome.note("each library has 18 relocations of data and 12 calls of the C library; none is called");
+    Ok(outcome)
+}
+
+/// `true`, with folders in `LD_LIBRARY_PATH` that hold nothing.
+fn searches(ground: &Ground<'_>, cases: &mut Vec<Case<'_>>) -> Result<(), LabError> {
+    let Some(program) = find("true") else { return Ok(()) };
+    let counts: &[usize] = ground.pick(&FOLDERS, &QUICK_FOLDERS);
+    for &count in counts {
+        let folders: Vec<PathBuf> = (0..count)
+            .map(|number| ground.folder().join("loader").join(format!("empty{number}")))
+            .collect();
+        let made: Result<(), _> = folders.iter().try_for_each(fs::create_dir_all);
+        made.map_err(LabError::doing("make folders"))?;
+        let path: OsString = std::env::join_paths(folders).map_err(|error| LabError::Unavailable(error.to_string()))?;
+        let variables: &[(&str, &std::ffi::OsStr)] = if count > 0 { &[("LD_LIBRARY_PATH", &path)] } else { &[] };
+        let worker = Rc::new(Worker::start_with(&Setting::default(), variables)?);
+        let keys = [Value::from("true, LD_LIBRARY_PATH"), Value::from(count as u64)];
+        cases.push(launches(keys, &worker, Mechanism::VforkExec, &Program::new([&program])));
+    }
+    Ok(())
+}
+
+fn libraries(ground: &Ground<'_>, compiler: &Compiler, cases: &mut Vec<Case<'_>>) -> Result<(), LabError> {
+    let counts: &[usize] = ground.pick(&LIBRARIES, &QUICK_LIBRARIES);
+    let most = counts.last().copied().unwrap_or_default();
+    let lazy = Rc::new(Worker::start(&Setting::default())?);
+    let now = Rc::new(Worker::start_with(
+        &Setting::default(),
+        &[("LD_BIND_NOW", "1".as_ref())],
+    )?);
+    let root = ground.folder().join("libraries");
+    let _ = ground.goes_on("compiling a library", 0.0);
+    fs::create_dir_all(&root).map_err(LabError::doing("make a folder"))?;
+    let library = compiler.compile(LIBRARY, &root.join("library.so"), &["-shared", "-fPIC", "-Wl,-z,lazy"])?;
+    let one_folder = copies(&library, most, |number| root.join(format!("lib{number}.so")))?;
+    let folder_each = copies(&library, most, |number| root.join(format!("f{number}/lib{number}.so")))?;
+    for (position, &count) in counts.iter().enumerate() {
+        let _ = ground.goes_on(&format!("linking {count} libraries"), 0.0);
+        let mut linked: Vec<(Linking, PathBuf)> = Vec::new();
+        for (kind, linking, binds_now) in KINDS {
+            let known = linked
+                .iter()
+                .find(|(other, _)| *other == linking)
+                .map(|(_, path)| path.clone());
+            let program = match known {
+                Some(path) => path,
+                None => {
+                    let files = if linking == Linking::RunPathEach {
+                        &folder_each
+                    } else {
+                        &one_folder
+                    };
+                    let output = root.join(format!("program{}-{}", position, linked.len()));
+                    link(compiler, &output, linking, &files[..count])?
+                }
+            };
+            linked.push((linking, program.clone()));
+            let keys = [Value::from(kind), Value::from(count as u64)];
+            let worker = if binds_now { &now } else { &lazy };
+            let program = Program::new([program]).ends_with(STATUS);
+            cases.push(launches(keys, worker, Mechanism::VforkExec, &program));
+        }
+    }
+    Ok(())
+}
+
+/// Copies are files of their own to the loader; links to one would be loaded once.
+fn copies(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -> Result<Vec<PathBuf>, LabError> {
+    let copy = |number| {
+        let copy = name(number);
+        let doing = || LabError::doing(format!("copy a library to {}", copy.display()));
+        if let Some(folder) = copy.parent() {
+            fs::create_dir_all(folder).map_err(doing())?;
+        }
+        fs::copy(library, &copy).map_err(doing())?;
+        Ok(copy)
+    };
+    (0..count).map(copy).collect()
+}
+
+/// Without a SONAME, a library is needed by the name that it was linked by: with a slash by its path, by `-l` without.
+fn link(compiler: &Compiler, output: &Path, linking: Linking, files: &[PathBuf]) -> Result<PathBuf, LabError> {
+    let mut options = vec![
+        "-Wl,--no-as-needed,-z,lazy".to_owned(),
+        "-Wl,--allow-shlib-undefined".to_owned(),
+    ];
+    for file in files {
+        let folder = file.parent().unwrap_or(Path::new("/"));
+        if linking == Linking::Absolute {
+            options.push(super::text(file));
+            continue;
+        }
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let new_folder = format!("-Wl,-rpath,{}", folder.display());
+        if !options.contains(&new_folder) {
+            options.extend([new_folder, format!("-L{}", folder.display())]);
+        }
+        options.push(format!("-l:{name}"));
+    }
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    compiler.compile(MAIN, output, &options)
+}

@@ -1,0 +1,69 @@
+//! What a launch costs against the parent's open files, which are copied with it, and what ways to close them cost.
+
+use std::rc::Rc;
+
+use super::{launches, wall_and_call};
+use crate::lab::LabError;
+use crate::lab::ground::Ground;
+use crate::lab::harness::Measured;
+use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
+use crate::lab::worker::protocol::Setting;
+use crate::lab::worker::{Mechanism, Worker};
+
+const COUNTS: [u64; 5] = [0, 100, 1000, 5000, 15_000];
+const QUICK_COUNTS: [u64; 2] = [0, 200];
+const MECHANISMS: [Mechanism; 9] = [
+    Mechanism::ForkExec,
+    Mechanism::VforkExec,
+    Mechanism::PosixSpawn,
+    Mechanism::CloseLoop,
+    Mechanism::CloseProc,
+    Mechanism::CloseRange,
+    Mechanism::CloseUnshare,
+    Mechanism::Vspawn,
+    Mechanism::VspawnCloseOthers,
+];
+
+pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+    let keys = [
+        key("mechanism", "mechanism", Unit::Text),
+        key("open_files", "open files", Unit::Count),
+    ];
+    let columns = keys.into_iter().chain(wall_and_call()).collect();
+    let mut outcome = Outcome::new("Launches against the open files of the parent", columns);
+    outcome.draw(
+        "open_files",
+        "wall_ns",
+        &["mechanism"],
+        [Scale::Logarithmic, Scale::Logarithmic],
+    );
+    let counts: &[u64] = ground.pick(&COUNTS, &QUICK_COUNTS);
+    let (mut cases, mut failed) = (Vec::new(), Vec::new());
+    for &open_files in counts {
+        let setting = Setting {
+            open_files,
+            ..Setting::default()
+        };
+        let worker = match Worker::start(&setting) {
+            Ok(worker) => Rc::new(worker),
+            Err(error) => {
+                failed.push(Measured::failed(
+                    vec![Value::from("every mechanism"), Value::from(open_files)],
+                    error,
+                ));
+                continue;
+            }
+        };
+        for mechanism in MECHANISMS {
+            let keys = [Value::from(mechanism.name()), Value::from(open_files)];
+            cases.push(launches(keys, &worker, mechanism, &ground.tiny()));
+        }
+    }
+    let mut measured = ground.interleave(cases);
+    measured.extend(failed);
+    outcome.add(&measured);
+    outcome.fit("open_files", 1.0, "open file");
+    outcome
+        .note("the files are close-on-exec; the close loop goes up to the limit of open files, however few there are");
+    Ok(outcome)
+}

@@ -1,0 +1,73 @@
+//! What a needless shell costs: `sh -c COMMAND` in each shell that is here, against the command by itself.
+
+use std::rc::Rc;
+
+use super::{launches, wall_and_call};
+use crate::lab::LabError;
+use crate::lab::ground::Ground;
+use crate::lab::outcome::{Outcome, Unit, Value, key};
+use crate::lab::shell::find;
+use crate::lab::worker::protocol::{Program, Setting};
+use crate::lab::worker::{Mechanism, Worker};
+
+/// Shells and what makes them one.
+const SHELLS: [(&str, &[&str]); 8] = [
+    ("sh", &[]),
+    ("dash", &[]),
+    ("bash", &[]),
+    ("mksh", &[]),
+    ("busybox", &["sh"]),
+    ("ksh", &[]),
+    ("yash", &[]),
+    ("zsh", &["-f"]),
+];
+
+pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+    let keys = [
+        key("shell", "shell", Unit::Text),
+        key("text", "its command", Unit::Text),
+    ];
+    let columns = keys.into_iter().chain(wall_and_call()).collect();
+    let mut outcome = Outcome::new("A tiny command through a shell, against without one", columns);
+    let worker = Rc::new(Worker::start(&Setting::default())?);
+    let command = shlex::try_quote(&super::text(&ground.tiny_path()))
+        .map_err(|error| LabError::Unavailable(error.to_string()))?
+        .into_owned();
+    let direct = [Value::from("none"), Value::from("COMMAND")];
+    let mut cases = vec![launches(direct, &worker, Mechanism::VforkExec, &ground.tiny())];
+    let mut absent = Vec::new();
+    for (name, arguments) in SHELLS {
+        let Some(path) = find(name) else {
+            absent.push(name);
+            continue;
+        };
+        // Some shells become a command that is their last, and others never do.
+        for (shown, text) in [
+            ("COMMAND", command.clone()),
+            ("COMMAND; exit $?", format!("{command}; exit $?")),
+        ] {
+            let argv = [super::text(&path)]
+                .into_iter()
+                .chain(arguments.iter().map(|&one| one.to_owned()));
+            let program = Program::new(argv.chain(["-c".to_owned(), text])).ends_with(ground.tiny().status);
+            cases.push(launches(
+                [Value::from(name), Value::from(shown)],
+                &worker,
+                Mechanism::VforkExec,
+                &program,
+            ));
+        }
+    }
+    let measured = ground.interleave(cases);
+    outcome.add(&measured);
+    if let Some(base) = measured.first() {
+        outcome.compare("ratio", &measured, base, 0);
+    }
+    if !absent.is_empty() {
+        outcome.note(format!("not here: {}", absent.join(", ")));
+    }
+    if let Some(sh) = find("sh").and_then(|path| path.canonicalize().ok()) {
+        outcome.note(format!("sh is {}", sh.display()));
+    }
+    Ok(outcome)
+}

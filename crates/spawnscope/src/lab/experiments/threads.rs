@@ -1,0 +1,77 @@
+//! What a launch costs against the parent's threads, and how long another thread, which needs the memory's lock, stands still.
+
+use std::rc::Rc;
+
+use crate::lab::LabError;
+use crate::lab::ground::Ground;
+use crate::lab::harness::{Case, Measured};
+use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
+use crate::lab::worker::protocol::{Program, Request, Setting};
+use crate::lab::worker::{Mechanism, Worker};
+
+const COUNTS: [u64; 4] = [0, 10, 100, 1000];
+const QUICK_COUNTS: [u64; 2] = [0, 10];
+const LARGE_BYTES: u64 = 250_000_000;
+const QUICK_LARGE_BYTES: u64 = 16_000_000;
+const MECHANISMS: [Mechanism; 4] = [
+    Mechanism::ForkExec,
+    Mechanism::VforkExec,
+    Mechanism::PosixSpawn,
+    Mechanism::Vspawn,
+];
+
+pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+    let columns = vec![
+        key("mechanism", "mechanism", Unit::Text),
+        key("threads", "threads", Unit::Count),
+        key("parent_bytes", "parent", Unit::Bytes),
+        measure("wall_ns", "wall", Unit::Nanos),
+        measure("stall_ns", "neighbour's stall", Unit::Nanos),
+    ];
+    let mut outcome = Outcome::new("Launches against the threads of the parent", columns);
+    let counts: &[u64] = ground.pick(&COUNTS, &QUICK_COUNTS);
+    let large = ground.pick(LARGE_BYTES, QUICK_LARGE_BYTES).min(ground.most_memory);
+    let settings = counts.iter().map(|threads| (*threads, 0)).chain([(0, large)]);
+    let (mut cases, mut failed) = (Vec::new(), Vec::new());
+    for (threads, memory_bytes) in settings {
+        let setting = Setting {
+            threads,
+            memory_bytes,
+            ..Setting::default()
+        };
+        let keys = |name: &str| vec![Value::from(name), Value::from(threads), Value::from(memory_bytes)];
+        match Worker::start(&setting) {
+            Ok(worker) => {
+                let worker = Rc::new(worker);
+                let cased = |mechanism: Mechanism| case(keys(mechanism.name()), &worker, mechanism, ground.tiny());
+                cases.extend(MECHANISMS.map(cased));
+            }
+            Err(error) => failed.push(Measured::failed(keys("every mechanism"), error)),
+        }
+    }
+    let mut measured = ground.interleave(cases);
+    measured.extend(failed);
+    outcome.add(&measured);
+    outcome.note(
+        "the neighbour is one more thread, which maps and unmaps a page without end; waiting for a CPU stalls it too",
+    );
+    Ok(outcome)
+}
+
+fn case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
+    let worker = Rc::clone(worker);
+    Case::new(keys, move |count| {
+        let program = || program.clone();
+        let alone = worker.ask(&Request::Launch {
+            mechanism,
+            program: program(),
+            count,
+        })?;
+        let beside = worker.ask(&Request::Stall {
+            mechanism,
+            program: program(),
+            count,
+        })?;
+        Ok(alone.into_iter().take(1).chain(beside.into_iter().skip(1)).collect())
+    })
+}

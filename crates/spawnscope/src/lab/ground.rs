@@ -1,0 +1,146 @@
+//! What experiments share: a folder in which programs may be executed, the tiny programs, how much effort, and whether to go on.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::LabError;
+use super::harness::{Case, Effort, Measured, interleave};
+use super::tiny;
+use super::worker::protocol::Program;
+
+/// What an experiment is given.
+pub struct Ground<'a> {
+    /// How much is to be done.
+    pub effort: Effort,
+    /// The largest parent, in bytes.
+    pub most_memory: u64,
+    folder: TempDir,
+    notes: RefCell<Vec<String>>,
+    watch: &'a dyn Watch,
+}
+
+/// Who looks on.
+pub trait Watch {
+    /// Told what is being done, and which share of it is. False: stop, and give what there is.
+    fn goes_on(&self, doing: &str, share: f64) -> bool;
+}
+
+impl<'a> Ground<'a> {
+    /// Finds a folder and writes the tiny programs there.
+    ///
+    /// # Errors
+    /// When no folder lets programs be executed.
+    pub fn prepare(effort: Effort, most_memory: u64, watch: &'a dyn Watch) -> Result<Ground<'a>, LabError> {
+        let (folder, notes) = executable_folder()?;
+        Ok(Ground {
+            effort,
+            most_memory,
+            folder,
+            notes: RefCell::new(notes),
+            watch,
+        })
+    }
+
+    /// What was found out about the machine on the way, which every report says.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.borrow().clone()
+    }
+
+    /// The folder of this run.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The child that ends at once: a few instructions, and no library.
+    #[must_use]
+    pub fn tiny(&self) -> Program {
+        Program::new([self.tiny_path()]).ends_with(tiny::STATUS)
+    }
+
+    /// Where that program is.
+    #[must_use]
+    pub fn tiny_path(&self) -> PathBuf {
+        self.folder.path().join(TINY)
+    }
+
+    /// One that also writes a word, for those that read from a pipe.
+    #[must_use]
+    pub fn tiny_speaker(&self) -> Program {
+        let path = self.folder.path().join(SPEAKER);
+        Program::new([path]).ends_with(tiny::STATUS).says(tiny::WORD)
+    }
+
+    /// Measures cases in turns.
+    #[must_use]
+    pub fn interleave(&self, cases: Vec<Case<'_>>) -> Vec<Measured> {
+        interleave(self.effort, cases, &|share| self.watch.goes_on("", share))
+    }
+
+    /// Says what is being prepared; false when it should not be.
+    #[must_use]
+    pub fn goes_on(&self, doing: &str, share: f64) -> bool {
+        self.watch.goes_on(doing, share)
+    }
+
+    /// One of two by the effort.
+    #[must_use]
+    pub fn pick<T>(&self, whole: T, quick: T) -> T {
+        if self.effort.quick { quick } else { whole }
+    }
+}
+
+const TINY: &str = "tiny";
+const SPEAKER: &str = "tiny-speaker";
+
+/// The first folder in which the tiny program can be executed, and what was wrong with those before it.
+fn executable_folder() -> Result<(TempDir, Vec<String>), LabError> {
+    let home = std::env::home_dir().map(|home| home.join(".cache"));
+    let places = [
+        Some(std::env::temp_dir()),
+        Some(PathBuf::from("/tmp")),
+        Some(PathBuf::from("/var/tmp")),
+        home,
+        std::env::current_dir().ok(),
+    ];
+    let mut refused: Vec<String> = Vec::new();
+    for place in places.into_iter().flatten() {
+        match try_folder(&place) {
+            Ok(folder) => {
+                let note =
+                    |why: &String| format!("programs could not be executed in {why}; {} was used", place.display());
+                return Ok((folder, refused.iter().map(note).collect()));
+            }
+            Err(error) => {
+                let reason = format!("{} ({error})", place.display());
+                if !refused.contains(&reason) {
+                    refused.push(reason);
+                }
+            }
+        }
+    }
+    Err(LabError::Unavailable(format!(
+        "no folder lets programs be executed; TMPDIR may name one. Tried: {}",
+        refused.join(", ")
+    )))
+}
+
+fn try_folder(place: &Path) -> Result<TempDir, LabError> {
+    let folder = tempfile::Builder::new()
+        .prefix("spawnscope-lab-")
+        .tempdir_in(place)
+        .map_err(LabError::doing("make a folder"))?;
+    tiny::write(&folder.path().join(TINY), None)?;
+    tiny::write(&folder.path().join(SPEAKER), Some(tiny::WORD))?;
+    let status = Command::new(folder.path().join(TINY))
+        .status()
+        .map_err(LabError::doing("execute a program"))?;
+    match status.code() {
+        Some(tiny::STATUS) => Ok(folder),
+        _ => Err(LabError::Untrusted(format!("the tiny program ended with {status}"))),
+    }
+}

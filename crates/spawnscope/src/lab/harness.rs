@@ -1,0 +1,407 @@
+//! How often and in what order: rounds in which every case has its turn, so that what the machine does meanwhile hits all
+//! alike; a warm-up; as many rounds as the noise asks for and the time allows; medians with intervals.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::LabError;
+use super::outcome::Value;
+use crate::statistics::median;
+
+/// Fewer rounds have no interval of 95 %.
+pub const FEWEST_ROUNDS: usize = 6;
+const MOST_ROUNDS: usize = 200;
+
+/// How much is to be done.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Smaller sizes, and a rough answer.
+    pub quick: bool,
+    /// For the rounds of one experiment; the fewest that give an interval are made in any case.
+    pub time: Duration,
+}
+
+impl Effort {
+    /// Half an interval's length, as a share of the median, that is good enough.
+    fn wanted_noise(self) -> f64 {
+        if self.quick { 0.1 } else { 0.01 }
+    }
+
+    /// How long one turn of a case should take.
+    fn turn(self) -> Duration {
+        Duration::from_millis(if self.quick { 2 } else { 10 })
+    }
+
+    fn most_in_a_turn(self) -> f64 {
+        if self.quick { 5.0 } else { 25.0 }
+    }
+}
+
+/// Something to be measured: does it so many times, and gives a value for each column of measurements.
+pub struct Case<'a> {
+    keys: Vec<Value>,
+    run: Box<dyn FnMut(u32) -> Result<Vec<f64>, LabError> + 'a>,
+}
+
+impl<'a> Case<'a> {
+    /// A case named by its keys.
+    pub fn new(
+        keys: impl IntoIterator<Item = Value>,
+        run: impl FnMut(u32) -> Result<Vec<f64>, LabError> + 'a,
+    ) -> Case<'a> {
+        Case {
+            keys: keys.into_iter().collect(),
+            run: Box::new(run),
+        }
+    }
+}
+
+/// What the rounds gave for a case.
+#[derive(Debug)]
+pub struct Measured {
+    /// Which case.
+    pub keys: Vec<Value>,
+    /// The values of each round.
+    pub rounds: Vec<Vec<f64>>,
+    /// Why they are not to be used.
+    pub failure: Option<LabError>,
+}
+
+/// A median and the interval that holds it with at least 95 %.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The median over rounds.
+    pub median: f64,
+    /// Lower end; as far as the smallest where rounds are too few.
+    pub low: f64,
+    /// Upper end, likewise.
+    pub high: f64,
+    /// How many rounds.
+    pub rounds: usize,
+}
+
+impl Estimate {
+    /// Of one value for each round; `None` without rounds.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Estimate> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let below = ranks_outside(sorted.len());
+        Some(Estimate {
+            median: median(sorted.iter().copied())?,
+            low: *sorted.get(below)?,
+            high: *sorted.get(sorted.len() - 1 - below)?,
+            rounds: sorted.len(),
+        })
+    }
+
+    /// Half the interval as a share of the median.
+    #[must_use]
+    pub fn noise(&self) -> f64 {
+        if self.median == 0.0 {
+            0.0
+        } else {
+            (self.high - self.low) / 2.0 / self.median.abs()
+        }
+    }
+}
+
+/// How many order statistics may be left out at either end, so that the rest holds the median with 95 %: the sign test,
+/// whose law is the binomial one.
+fn ranks_outside(count: usize) -> usize {
+    const MISSED_AT_EACH_END: f64 = 0.025;
+    let mut outside = 0;
+    let mut probability = 0.5f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
+    let mut sum = probability;
+    while sum <= MISSED_AT_EACH_END && outside + 1 < count.div_ceil(2) {
+        outside += 1;
+        probability *= (count - outside + 1) as f64 / outside as f64;
+        sum += probability;
+    }
+    // `outside` is the first that was too much.
+    outside.saturating_sub(usize::from(sum > MISSED_AT_EACH_END))
+}
+
+impl Measured {
+    /// One that has failed before its first round.
+    #[must_use]
+    pub fn failed(keys: Vec<Value>, failure: LabError) -> Measured {
+        Measured {
+            keys,
+            rounds: Vec::new(),
+            failure: Some(failure),
+        }
+    }
+
+    /// Whether there is anything to tell.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.failure.is_none() && !self.rounds.is_empty()
+    }
+
+    /// The keys in words.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let text = self.keys.iter().filter_map(|key| match key {
+            Value::Text(text) if !text.is_empty() => Some(text.clone()),
+            Value::Number(number) if *number >= 1e6 => Some(crate::units::bytes(*number as u64)),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        });
+        text.collect::<Vec<_>>().join(", ")
+    }
+
+    fn values(&self, column: usize) -> Vec<f64> {
+        self.rounds
+            .iter()
+            .filter_map(|round| round.get(column).copied())
+            .collect()
+    }
+
+    /// The estimate of a column.
+    #[must_use]
+    pub fn estimate(&self, column: usize) -> Option<Estimate> {
+        Estimate::of(&self.values(column))
+    }
+
+    /// How many times as much one of its columns is as another, round by round.
+    #[must_use]
+    pub fn ratio_within(&self, column: usize, base: usize) -> Option<Estimate> {
+        Estimate::of(&quotients(&self.values(column), &self.values(base)))
+    }
+
+    /// How many times as much as another case it takes, round by round; `None` where that was nothing.
+    #[must_use]
+    pub fn ratio(&self, base: &Measured, column: usize) -> Option<Estimate> {
+        let ratios = quotients(&self.values(column), &base.values(column));
+        Estimate::of(&ratios).filter(|ratio| ratio.median.is_finite() && ratio.high.is_finite())
+    }
+}
+
+fn quotients(above: &[f64], below: &[f64]) -> Vec<f64> {
+    above.iter().zip(below).map(|(above, below)| above / below).collect()
+}
+
+/// Runs all cases in turns. `goes_on` is asked before each round and told how far things are; when it says no, what there
+/// is comes back.
+pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, goes_on: &dyn Fn(f64) -> bool) -> Vec<Measured> {
+    let warmed_up = |case| Turn::warmed_up(case, effort, goes_on(0.0));
+    let mut turns: Vec<Turn<'_>> = cases.into_iter().map(warmed_up).collect();
+    let mut order: Vec<usize> = (0..turns.len()).collect();
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let began = Instant::now();
+    for round in 0..MOST_ROUNDS {
+        let spent = began.elapsed().as_secs_f64() / effort.time.as_secs_f64().max(1e-9);
+        let enough = round >= FEWEST_ROUNDS && (spent >= 1.0 || is_quiet(&turns, effort));
+        let done = spent.min(round as f64 / FEWEST_ROUNDS as f64).min(1.0);
+        if enough || !goes_on(done) {
+            break;
+        }
+        // What comes after a slow one finds cold caches: nobody always does.
+        random.shuffle(&mut order);
+        for &index in &order {
+            turns[index].take();
+        }
+    }
+    turns.into_iter().map(|turn| turn.measured).collect()
+}
+
+fn is_quiet(turns: &[Turn<'_>], effort: Effort) -> bool {
+    let sound = turns.iter().filter(|turn| turn.measured.failure.is_none());
+    sound
+        .filter_map(|turn| turn.measured.estimate(0))
+        .all(|estimate| estimate.noise() <= effort.wanted_noise())
+}
+
+struct Turn<'a> {
+    run: Box<dyn FnMut(u32) -> Result<Vec<f64>, LabError> + 'a>,
+    count: u32,
+    measured: Measured,
+}
+
+impl Turn<'_> {
+    /// Runs the case for the first time, which says how often it can be done in a turn; unless all is over.
+    fn warmed_up(mut case: Case<'_>, effort: Effort, goes_on: bool) -> Turn<'_> {
+        let began = Instant::now();
+        let failure = if goes_on { (case.run)(1).err() } else { None };
+        let count = effort.turn().as_secs_f64() / began.elapsed().as_secs_f64();
+        Turn {
+            run: case.run,
+            count: count.clamp(1.0, effort.most_in_a_turn()) as u32,
+            measured: Measured {
+                keys: case.keys,
+                rounds: Vec::new(),
+                failure,
+            },
+        }
+    }
+
+    fn take(&mut self) {
+        if self.measured.failure.is_some() {
+            return;
+        }
+        match (self.run)(self.count) {
+            Ok(values) => self.measured.rounds.push(values),
+            Err(failure) => self.measured.failure = Some(failure),
+        }
+    }
+}
+
+/// Xorshift: the same orders every time.
+struct Random(u64);
+
+impl Random {
+    fn shuffle(&mut self, order: &mut [usize]) {
+        for last in (1..order.len()).rev() {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            order.swap(last, (self.0 % (last as u64 + 1)) as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use proptest::prelude::*;
+
+    use super::super::outcome::{Outcome, Unit, key, measure};
+    use super::*;
+
+    const BRIEF: Effort = Effort {
+        quick: true,
+        time: Duration::ZERO,
+    };
+
+    fn case<'a>(name: &str, run: impl FnMut(u32) -> Result<Vec<f64>, LabError> + 'a) -> Case<'a> {
+        Case::new([Value::from(name)], run)
+    }
+
+    #[test]
+    fn intervals_are_those_of_the_sign_test() {
+        // From tables of the binomial law: so many are left out at either end.
+        for (count, outside) in [(6, 0), (8, 0), (9, 1), (11, 1), (12, 2), (20, 5), (25, 7), (100, 39)] {
+            assert_eq!(ranks_outside(count), outside, "{count}");
+        }
+        let found = Estimate::of(&[9.0, 1.0, 2.0, 8.0, 3.0, 7.0, 4.0, 6.0, 5.0]).unwrap();
+        assert_eq!((found.low, found.median, found.high, found.rounds), (2.0, 5.0, 8.0, 9));
+        assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn every_case_has_its_turn_in_every_round_and_the_fewest_rounds_are_made() {
+        let turns = RefCell::new(Vec::new());
+        let noisy = |name: &'static str| {
+            let turns = &turns;
+            case(name, move |count| {
+                assert!((1..=5).contains(&count));
+                turns.borrow_mut().push(name);
+                Ok(vec![turns.borrow().len() as f64])
+            })
+        };
+        let measured = interleave(BRIEF, vec![noisy("a"), noisy("b"), noisy("c")], &|_| true);
+        assert!(
+            measured
+                .iter()
+                .all(|case| case.rounds.len() == FEWEST_ROUNDS && case.failure.is_none())
+        );
+        let turns = turns.borrow();
+        let rounds: Vec<Vec<&str>> = turns.chunks(3).map(<[_]>::to_vec).collect();
+        assert_eq!(rounds.len(), FEWEST_ROUNDS + 1, "and a warm-up");
+        assert!(
+            rounds
+                .iter()
+                .all(|round| ["a", "b", "c"].iter().all(|name| round.contains(name)))
+        );
+        assert!(rounds.iter().any(|round| round[0] != "a"), "nobody is always the first");
+    }
+
+    #[test]
+    fn quiet_cases_end_early_and_noisy_ones_take_the_time() {
+        let effort = Effort {
+            quick: true,
+            time: Duration::from_secs(3600),
+        };
+        let quiet = interleave(effort, vec![case("quiet", |_| Ok(vec![5.0]))], &|_| true);
+        assert_eq!(quiet[0].rounds.len(), FEWEST_ROUNDS);
+        let number = Cell::new(0.0);
+        let noisy = interleave(
+            effort,
+            vec![case("noisy", |_| Ok(vec![number.replace(number.get() + 1.0)]))],
+            &|_| true,
+        );
+        assert_eq!(noisy[0].rounds.len(), MOST_ROUNDS, "an hour is not over");
+    }
+
+    #[test]
+    fn a_case_that_fails_is_not_run_again_and_gives_no_estimate_to_the_report() {
+        let runs = Cell::new(0);
+        let failing = case("failing", |_| {
+            runs.set(runs.get() + 1);
+            if runs.get() == 3 {
+                return Err(LabError::Untrusted("a child was missing".to_owned()));
+            }
+            Ok(vec![1.0])
+        });
+        let measured = interleave(BRIEF, vec![failing, case("sound", |_| Ok(vec![2.0]))], &|_| true);
+        assert_eq!(runs.get(), 3);
+        let columns = vec![key("case", "case", Unit::Text), measure("wall_ns", "wall", Unit::Nanos)];
+        let mut outcome = Outcome::new("", columns);
+        outcome.add(&measured);
+        assert_eq!(outcome.rows.len(), 1);
+        assert_eq!(outcome.rows[0].get("case"), &Value::from("sound"));
+        assert_eq!(outcome.notes, ["failing: cannot be trusted: a child was missing"]);
+    }
+
+    #[test]
+    fn an_interruption_ends_with_what_there_is() {
+        let asked = Cell::new(0);
+        let goes_on = |_| {
+            asked.set(asked.get() + 1);
+            asked.get() <= 3
+        };
+        let measured = interleave(BRIEF, vec![case("cut", |_| Ok(vec![1.0]))], &goes_on);
+        assert_eq!(measured[0].rounds.len(), 2, "asked before the warm-up, too");
+        let never = interleave(BRIEF, vec![case("none", |_| panic!("run"))], &|_| false);
+        assert!(never[0].rounds.is_empty() && !never[0].is_told());
+    }
+
+    #[test]
+    fn ratios_are_of_the_same_round() {
+        // The machine is twice as slow in every second round: of no matter to the ratio.
+        let rounds = |of: f64| (0..8).map(|round| vec![of * f64::from(1 + round % 2)]).collect();
+        let measured = |of| Measured {
+            keys: Vec::new(),
+            rounds: rounds(of),
+            failure: None,
+        };
+        let ratio = measured(30.0).ratio(&measured(10.0), 0).unwrap();
+        assert_eq!((ratio.low, ratio.median, ratio.high), (3.0, 3.0, 3.0));
+        assert_eq!(measured(1.0).ratio(&measured(0.0), 0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_median_lies_in_its_interval(values in prop::collection::vec(-1e9..1e9f64, 1..80)) {
+            let found = Estimate::of(&values).unwrap();
+            prop_assert!(found.low <= found.median && found.median <= found.high);
+        }
+
+        #[test]
+        fn at_least_95_percent_are_held_and_not_many_more(count in 6usize..200) {
+            // Both tails beyond what was left out, added up without the loop under test.
+            let outside = ranks_outside(count);
+            let tail = |most: usize| (0..=most).map(|k| binomial(count, k)).sum::<f64>();
+            prop_assert!(2.0 * tail(outside) <= 0.05 + 1e-9);
+            prop_assert!(2.0 * tail(outside + 1) > 0.05 - 1e-9, "one more would do");
+        }
+    }
+
+    fn binomial(count: usize, k: usize) -> f64 {
+        let ways: f64 = (0..k).map(|i| ((count - i) as f64 / (i + 1) as f64).ln()).sum();
+        (ways - count as f64 * 2f64.ln()).exp()
+    }
+}

@@ -1,0 +1,49 @@
+//! The lab: what a launch costs on this machine, and what makes it dear. One file an experiment in `experiments`; `worker` are
+//! the processes that launch, `harness` decides how often, `outcome` is what comes out. Prints nothing.
+
+pub mod compare;
+pub mod experiments;
+pub mod ground;
+pub mod harness;
+pub mod machine;
+pub mod outcome;
+pub mod worker;
+
+mod compiler;
+mod copies;
+mod fit;
+mod shell;
+mod tiny;
+
+use std::io;
+
+use thiserror::Error;
+
+/// Why something was not measured.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// The machine does not have what it takes, or does not let it be done.
+    #[error("{0}")]
+    Unavailable(String),
+    /// It ran, but not as it should have: the figures would mean nothing.
+    #[error("cannot be trusted: {0}")]
+    Untrusted(String),
+    /// A system call failed.
+    #[error("failed to {doing}: {source}")]
+    System {
+        /// What was being done.
+        doing: String,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl LabError {
+    /// For `map_err`: what was being done.
+    pub fn doing(doing: impl Into<String>) -> impl FnOnce(io::Error) -> LabError {
+        move |source| LabError::System {
+            doing: doing.into(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Starts one program by any mechanism, and waits for it until it has proved that it ran.
+
+use std::ffi::{CString, c_char};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::fcntl::OFlag;
+use nix::unistd::pipe2;
+use vspawn::{Command, Prepared, Stdio};
+
+use super::Mechanism;
+use super::protocol::Program;
+use super::raw::{Call, Closing, Raw};
+use crate::lab::LabError;
+
+/// All that launches of one program need, made before the first.
+pub struct Launcher<'p> {
+    program: &'p Program,
+    path: CString,
+    /// Null-terminated; into the strings of `_argv`.
+    argv: Vec<*const c_char>,
+    _argv: Vec<CString>,
+    /// For a shell.
+    line: CString,
+    prepared: Prepared,
+    most_files: usize,
+    /// Raw children that are not running.
+    idle: Vec<(Closing, Box<Raw>)>,
+}
+
+/// A child, until it is waited for.
+pub enum Running {
+    Pid(i32),
+    /// Runs on the stack of its `Raw`.
+    Raw(i32, Closing, Box<Raw>),
+    Vspawn(vspawn::Child),
+    Piped(i32, File),
+    VspawnPiped(vspawn::Child, File),
+    Stream(*mut libc::FILE),
+    /// Had ended when the call returned, with this wait status.
+    Ended(i32),
+}
+
+impl<'p> Launcher<'p> {
+    /// Prepares launches of a program by one mechanism.
+    pub fn new(mechanism: Mechanism, program: &'p Program) -> Result<Launcher<'p>, LabError> {
+        let strings: Result<Vec<CString>, _> = program.argv.iter().map(|text| CString::new(text.as_str())).collect();
+        let strings = strings.map_err(|_| LabError::Unavailable("an argument has a null byte".to_owned()))?;
+        let path = strings.first().cloned().unwrap_or_default();
+        let argv = strings.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]);
+        let words = program.argv.iter().map(String::as_str);
+        let line = shlex::try_join(words).ok().and_then(|line| CString::new(line).ok());
+        // SAFETY: a plain question.
+        let most_files = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
+        Ok(Launcher {
+            program,
+            path,
+            argv: argv.collect(),
+            line: line.unwrap_or_default(),
+            prepared: command(mechanism, program)
+                .prepare()
+                .map_err(|error| LabError::Unavailable(error.to_string()))?,
+            most_files: usize::try_from(most_files).unwrap_or(1024),
+            idle: Vec::new(),
+            _argv: strings,
+        })
+    }
+
+    /// Starts a child.
+    pub fn start(&mut self, mechanism: Mechanism) -> Result<Running, LabError> {
+        let detached = libc::CLONE_VM;
+        let suspended = libc::CLONE_VM | libc::CLONE_VFORK;
+        let started = match mechanism {
+            Mechanism::ForkExit => self.fork(false).map(Running::Pid),
+            Mechanism::ForkExec => self.fork(true).map(Running::Pid),
+            Mechanism::VforkExec => self.raw(Call::Vfork, Closing::Exec),
+            Mechanism::Clone => self.raw(Call::Clone { flags: suspended }, Closing::Exec),
+            Mechanism::Clone3 => self.raw(Call::Clone3, Closing::Exec),
+            Mechanism::CloneDetached => self.raw(Call::Clone { flags: detached }, Closing::Exec),
+            Mechanism::CloseLoop => self.raw(Call::Vfork, Closing::Loop),
+            Mechanism::CloseProc => self.raw(Call::Vfork, Closing::Proc),
+            Mechanism::CloseRange => self.raw(Call::Vfork, Closing::Range),
+            Mechanism::CloseUnshare => {
+                let flags = suspended | libc::CLONE_FILES;
+                self.raw(Call::Clone { flags }, Closing::Unshare)
+            }
+            Mechanism::PosixSpawn | Mechanism::PosixSpawnp => self.posix_spawn(mechanism, None).map(Running::Pid),
+            Mechanism::PosixSpawnPipe => self.posix_spawn_with_pipe(mechanism),
+            // SAFETY: a valid string.
+            Mechanism::System => Ok(Running::Ended(unsafe { libc::system(self.line.as_ptr()) })),
+            Mechanism::Popen => self.popen(),
+            Mechanism::VspawnPrepared => self.prepared.spawn().map(Running::Vspawn).map_err(other),
+            Mechanism::Vspawn | Mechanism::VspawnCloseOthers => {
+                let child = command(mechanism, self.program).spawn();
+                child.map(Running::Vspawn).map_err(other)
+            }
+            Mechanism::VspawnDetached => {
+                let child = command(mechanism, self.program).spawn_nowait();
+                child.map(Running::Vspawn).map_err(other)
+            }
+            Mechanism::VspawnPipe => vspawn_with_pipe(self.program),
+        };
+        started.map_err(LabError::doing(format!("start a child by {}", mechanism.name())))
+    }
+
+    /// Waits for a child's end, and checks that it did what its program does.
+    pub fn finish(&mut self, mechanism: Mechanism, running: Running) -> Result<(), LabError> {
+        let ended = match running {
+            Running::Pid(pid) => wait(pid).map(|status| (status, None)),
+            Running::Raw(pid, closing, raw) => {
+                let status = wait(pid);
+                self.idle.push((closing, raw));
+                status.map(|status| (status, None))
+            }
+            Running::Vspawn(mut child) => wait_for(&mut child).map(|status| (status, None)),
+            Running::Piped(pid, output) => read(output).and_then(|said| Ok((wait(pid)?, Some(said)))),
+            Running::VspawnPiped(mut child, output) => {
+                read(output).and_then(|said| Ok((wait_for(&mut child)?, Some(said))))
+            }
+            Running::Stream(stream) => Ok(read_stream(stream)),
+            Running::Ended(status) => Ok((status, None)),
+        };
+        let (status, said) = ended.map_err(LabError::doing("wait for a child"))?;
+        let right_end = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == self.program.status;
+        match said {
+            _ if !right_end => Err(LabError::Untrusted(format!(
+                "a child by {} ended with wait status {status:#x}, not with exit status {}",
+                mechanism.name(),
+                self.program.status
+            ))),
+            Some(said) if said != self.program.says => Err(LabError::Untrusted(format!(
+                "a child by {} wrote {said:?}, not {:?}",
+                mechanism.name(),
+                self.program.says
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn fork(&self, exec: bool) -> io::Result<i32> {
+        // SAFETY: the child makes system calls only, and leaves.
+        match unsafe { libc::fork() } {
+            // SAFETY: as above.
+            0 => unsafe {
+                if exec {
+                    libc::execv(self.path.as_ptr(), self.argv.as_ptr());
+                    libc::_exit(127)
+                }
+                libc::_exit(self.program.status)
+            },
+            -1 => Err(io::Error::last_os_error()),
+            pid => Ok(pid),
+        }
+    }
+
+    fn raw(&mut self, call: Call, closing: Closing) -> io::Result<Running> {
+        let fits = self.idle.iter().position(|(other, _)| *other == closing);
+        let raw = match fits {
+            Some(position) => self.idle.swap_remove(position).1,
+            None => Raw::new(&self.path, &self.argv, closing, self.most_files),
+        };
+        let pid = raw.start(call)?;
+        Ok(Running::Raw(pid, closing, raw))
+    }
+
+    fn posix_spawn(&self, mechanism: Mechanism, output: Option<i32>) -> io::Result<i32> {
+        unsafe extern "C" {
+            static environ: *const *mut c_char;
+        }
+        let mut pid = 0;
+        // SAFETY: valid strings and arrays; the actions are initialised before use and destroyed after.
+        let result = unsafe {
+            let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
+            libc::posix_spawn_file_actions_init(&raw mut actions);
+            if let Some(fd) = output {
+                libc::posix_spawn_file_actions_adddup2(&raw mut actions, fd, 1);
+            }
+            let call = match mechanism {
+                Mechanism::PosixSpawnp => libc::posix_spawnp,
+                _ => libc::posix_spawn,
+            };
+            let (path, argv) = (self.path.as_ptr(), self.argv.as_ptr().cast());
+            let result = call(&raw mut pid, path, &raw const actions, std::ptr::null(), argv, environ);
+            libc::posix_spawn_file_actions_destroy(&raw mut actions);
+            result
+        };
+        match result {
+            0 => Ok(pid),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    fn posix_spawn_with_pipe(&self, mechanism: Mechanism) -> io::Result<Running> {
+        let (reader, writer): (OwnedFd, OwnedFd) = pipe2(OFlag::O_CLOEXEC)?;
+        let pid = self.posix_spawn(mechanism, Some(writer.as_raw_fd()))?;
+        Ok(Running::Piped(pid, File::from(reader)))
+    }
+
+    fn popen(&self) -> io::Result<Running> {
+        // SAFETY: valid strings.
+        let stream = unsafe { libc::popen(self.line.as_ptr(), c"r".as_ptr()) };
+        if stream.is_null() {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Running::Stream(stream))
+    }
+}
+
+fn vspawn_with_pipe(program: &Program) -> io::Result<Running> {
+    let mut child = command(Mechanism::VspawnPipe, program).spawn().map_err(other)?;
+    let output = child.stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
+    Ok(Running::VspawnPiped(child, File::from(OwnedFd::from(output))))
+}
+
+fn command(mechanism: Mechanism, program: &Program) -> Command {
+    let mut command = Command::new(program.argv.first().map_or("", String::as_str));
+    command.args(program.argv.iter().skip(1));
+    command.close_others(mechanism == Mechanism::VspawnCloseOthers);
+    if mechanism == Mechanism::VspawnPipe {
+        command.stdout(Stdio::piped());
+    }
+    command
+}
+
+fn other(error: vspawn::Error) -> io::Error {
+    io::Error::other(error)
+}
+
+fn wait(pid: i32) -> io::Result<i32> {
+    let mut status = 0;
+    loop {
+        // SAFETY: the kernel fills `status`.
+        match unsafe { libc::waitpid(pid, &raw mut status, 0) } {
+            -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+            -1 => return Err(io::Error::last_os_error()),
+            _ => return Ok(status),
+        }
+    }
+}
+
+fn wait_for(child: &mut vspawn::Child) -> io::Result<i32> {
+    use std::os::unix::process::ExitStatusExt;
+    child.wait().map(ExitStatusExt::into_raw).map_err(other)
+}
+
+fn read(mut output: File) -> io::Result<String> {
+    let mut said = String::new();
+    output.read_to_string(&mut said)?;
+    Ok(said)
+}
+
+/// The wait status and what was written.
+fn read_stream(stream: *mut libc::FILE) -> (i32, Option<String>) {
+    let mut said = Vec::new();
+    let mut buffer = [0u8; 256];
+    // SAFETY: the buffer is as long as it is said to be; the stream is read to its end and closed once.
+    let status = unsafe {
+        loop {
+            match libc::fread(buffer.as_mut_ptr().cast(), 1, buffer.len(), stream) {
+                0 => break,
+                length => said.extend_from_slice(&buffer[..length]),
+            }
+        }
+        libc::pclose(stream)
+    };
+    (status, Some(String::from_utf8_lossy(&said).into_owned()))
+}

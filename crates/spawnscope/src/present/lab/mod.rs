@@ -1,0 +1,121 @@
+//! What the lab found, for people and programs: tables for terminals, Markdown, CSV, JSON, and a page with plots.
+
+mod comparison;
+mod csv;
+mod html;
+mod markdown;
+mod plot;
+mod terminal;
+mod values;
+
+pub use comparison::comparison;
+pub use csv::csv;
+pub use html::html;
+pub use markdown::markdown;
+pub use terminal::{experiment, list, machine};
+
+use crate::lab::compare::Change;
+use crate::lab::outcome::Report;
+
+/// The report as JSON, with what differs from an older one where there is one.
+///
+/// # Panics
+/// Never: all keys are text and all numbers finite or null.
+#[must_use]
+pub fn json(report: &Report, changes: Option<&[Change]>) -> String {
+    #[derive(serde::Serialize)]
+    struct Whole<'a> {
+        #[serde(flatten)]
+        report: &'a Report,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        comparison: Option<&'a [Change]>,
+    }
+    let whole = Whole {
+        report,
+        comparison: changes,
+    };
+    let mut text = serde_json::to_string_pretty(&whole).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::harness::Estimate;
+    use crate::lab::machine::Machine;
+    use crate::lab::outcome::{Outcome, Row, SCHEMA_VERSION, Scale, Unit, Value, key, measure};
+
+    const CASE: &str = "\"a\", | <b> & \u{1b}[2J";
+
+    /// A report whose texts are what each form must not take for its own.
+    fn hostile() -> Report {
+        let columns = vec![
+            key("case", "a<b|c", Unit::Text),
+            key("size", "size", Unit::Bytes),
+            measure("wall_ns", "wall", Unit::Nanos),
+        ];
+        let mut outcome = Outcome::new("<script>alert(1)</script>", columns);
+        outcome.name = "name".to_owned();
+        outcome.draw("size", "wall_ns", &["case"], [Scale::Logarithmic, Scale::Logarithmic]);
+        let row = |case: &str, size: u64, value| {
+            Row(vec![
+                ("case".to_owned(), Value::from(case)),
+                ("size".to_owned(), Value::from(size)),
+                ("wall_ns".to_owned(), value),
+            ])
+        };
+        let measured = Value::from(Estimate::of(&[1e6, 2e6, 9e6]));
+        outcome.rows = vec![
+            row(CASE, 0, measured.clone()),
+            row(CASE, 1_000_000, measured),
+            row("unknown", 1_000_000, Value::Unknown),
+        ];
+        outcome.note("a note | with <tags>");
+        Report {
+            schema_version: SCHEMA_VERSION,
+            machine: Machine::here(),
+            quick: false,
+            interrupted: false,
+            experiments: vec![outcome],
+        }
+    }
+
+    #[test]
+    fn no_text_is_taken_for_markup_or_a_cell() {
+        let report = hostile();
+        let page = html(&report);
+        assert!(!page.contains("<script") && !page.contains("<b>") && page.contains("&lt;script&gt;"));
+        let cells: Vec<usize> = markdown(&report)
+            .lines()
+            .filter(|line| line.starts_with('|'))
+            .map(|line| line.replace("\\|", "").matches('|').count())
+            .collect();
+        assert_eq!(cells, [4; 5]);
+        let written = csv(&report).unwrap();
+        let mut lines = ::csv::Reader::from_reader(written.as_slice());
+        let rows: Vec<::csv::StringRecord> = lines.records().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), 2, "the unknown is left out");
+        assert!(rows[0][1].starts_with("\"a\", | <b>"));
+    }
+
+    #[test]
+    fn json_is_read_as_it_was_written() {
+        let report = hostile();
+        let again: Report = serde_json::from_str(&json(&report, Some(&[]))).unwrap();
+        assert_eq!(again.experiments[0].rows, report.experiments[0].rows);
+        assert_eq!(again.experiments[0].chart, report.experiments[0].chart);
+    }
+
+    #[test]
+    fn an_unknown_is_a_dash_and_wide_intervals_are_marked() {
+        let mut report = hostile();
+        let text = experiment(&report.experiments[0], 80);
+        assert!(text.contains("~2.00 ms") && text.contains("wider than"), "{text}");
+        report.experiments[0].chart = None;
+        let text = experiment(&report.experiments[0], 80);
+        let unknown = text.lines().find(|line| line.contains("unknown")).unwrap();
+        assert!(unknown.trim_end().ends_with('-'), "{text}");
+        assert!(!text.contains("\u{1b}[2J"), "{text}");
+    }
+}

@@ -1,0 +1,234 @@
+//! Each experiment by itself: its rows are there, each with an interval, and what must be larger is.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::bench::{measured, notes, rows, rows_with};
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+
+pub fn tests() -> Vec<LiveTest> {
+    let test = |name, needs, run| LiveTest { name, needs, run };
+    vec![
+        test("mechanisms_has_every_way_to_make_a_process", &[], mechanisms),
+        test("parent_size_shows_that_fork_copies_page_tables", &[], parent_size),
+        test("growth_has_a_row_for_each_step", &[], growth),
+        test("open_fds_has_every_way_to_close_them", &[], open_fds),
+        test("threads_tells_walls_and_stalls", &[], threads),
+        test("child_kind_has_compiled_children", &[Need::Cc], child_kind),
+        test("loader_has_libraries_and_searches", &[Need::Cc], loader),
+        test("first_launch_has_both_launches", &[], first_launch),
+        test("shell_has_those_that_are_here", &[], shell),
+        test("path_search_has_misses_of_both_kinds", &[], path_search),
+        test("shims_has_a_chain_of_scripts", &[Need::Cc], shims),
+        test(
+            "runtimes_has_the_shell_and_its_phases",
+            &[Need::Ebpf, Need::Python],
+            runtimes,
+        ),
+        test("throughput_is_a_rate_of_launches", &[], throughput),
+        test("copy_on_write_is_paid_after_forks", &[], copy_on_write),
+    ]
+}
+
+/// The values of a key column, and a check that each measurement is one.
+fn keys(experiment: &Value, key: &str) -> BTreeSet<String> {
+    let text = notes(experiment);
+    assert!(
+        !text.contains("cannot be trusted") && !text.contains("failed to"),
+        "{text}"
+    );
+    let columns = experiment["columns"].as_array().expect("columns");
+    for row in rows(experiment) {
+        for column in columns {
+            let name = column["name"].as_str().expect("a name");
+            let value = &row[name];
+            if column["is_key"] == true || value.is_null() || value.is_number() {
+                continue;
+            }
+            let [low, median, high] = ["low", "median", "high"].map(|part| value[part].as_f64().expect(name));
+            assert!(low <= median && median <= high, "{name} of {row}");
+            assert!(value["rounds"].as_u64().expect("rounds") >= 6, "{name} of {row}");
+        }
+    }
+    let of = |row: &Value| row[key].as_str().map_or_else(|| row[key].to_string(), str::to_owned);
+    rows(experiment).iter().map(of).collect()
+}
+
+#[track_caller]
+fn assert_all(found: &BTreeSet<String>, wanted: &[&str]) {
+    for name in wanted {
+        assert!(found.contains(*name), "{name} in {found:?}");
+    }
+}
+
+/// The least that was measured, which noise does not make smaller.
+fn least(row: &Value, measure: &str) -> f64 {
+    row[measure]["low"].as_f64().expect("an interval")
+}
+
+fn mechanisms() {
+    let experiment = measured("mechanisms");
+    let found = keys(&experiment, "mechanism");
+    assert_eq!(found.len(), 14, "{found:?}");
+    assert_all(
+        &found,
+        &["fork + _exit", "clone3", "popen", "vspawn, pipe", "vspawn, detached"],
+    );
+    for row in rows(&experiment) {
+        let [user, system, cpu] =
+            ["user_ns", "system_ns", "cpu_ns"].map(|name| row[name]["high"].as_f64().expect("time"));
+        assert!(cpu <= user + system, "{row}");
+        assert!(least(row, "call_ns") > 0.0, "{row}");
+    }
+    let base = rows_with(&experiment, &[("mechanism", "vfork + exec")])[0];
+    assert_eq!(
+        (base["ratio"]["low"].as_f64(), base["ratio"]["high"].as_f64()),
+        (Some(1.0), Some(1.0))
+    );
+    let popen = rows_with(&experiment, &[("mechanism", "popen")])[0];
+    assert_eq!(popen["published_ratio"], 13.04);
+}
+
+fn parent_size() {
+    let experiment = measured("parent-size");
+    assert_all(
+        &keys(&experiment, "mechanism"),
+        &["fork + exec", "posix_spawn", "vspawn", "bash runs true"],
+    );
+    let forks = rows_with(&experiment, &[("mechanism", "fork + _exit"), ("memory", "")]);
+    let sizes: Vec<f64> = forks.iter().filter_map(|row| row["parent_bytes"].as_f64()).collect();
+    assert_eq!(sizes, [0.0, 16e6, 64e6]);
+    assert!(
+        least(forks[2], "wall_ns") > least(forks[0], "wall_ns"),
+        "page tables are copied"
+    );
+    let fit = experiment["fits"]
+        .as_array()
+        .expect("fits")
+        .iter()
+        .find(|fit| fit["series"] == "fork + _exit");
+    assert_eq!(fit.expect("a line")["per"], "MB");
+}
+
+fn growth() {
+    let experiment = measured("growth");
+    keys(&experiment, "mechanism");
+    let steps = rows_with(&experiment, &[("mechanism", "fork + _exit")]);
+    assert_eq!(steps.len(), 25);
+    assert_eq!(steps[24]["parent_bytes"].as_f64(), Some(24.0 * 1_048_576.0));
+}
+
+fn open_fds() {
+    let experiment = measured("open-fds");
+    let found = keys(&experiment, "mechanism");
+    assert_all(
+        &found,
+        &[
+            "vfork, close loop",
+            "vfork, /proc/self/fd",
+            "vfork, close_range",
+            "clone, unshare",
+            "vspawn, close_others",
+        ],
+    );
+    assert_eq!(rows(&experiment).len(), 2 * found.len());
+}
+
+fn threads() {
+    let experiment = measured("threads");
+    assert_eq!(keys(&experiment, "threads"), ["0", "10"].map(str::to_owned).into());
+    assert!(
+        rows(&experiment).iter().all(|row| least(row, "stall_ns") > 0.0),
+        "a turn is always more than nothing"
+    );
+}
+
+fn child_kind() {
+    assert_all(
+        &keys(&measured("child-kind"), "child"),
+        &["no library", "C, dynamic, pie", "true"],
+    );
+}
+
+fn loader() {
+    let experiment = measured("loader");
+    let found = keys(&experiment, "loading");
+    assert_all(
+        &found,
+        &[
+            "true, LD_LIBRARY_PATH",
+            "run path, now",
+            "absolute names, lazy",
+            "a folder each, lazy",
+        ],
+    );
+    assert_eq!(rows_with(&experiment, &[("loading", "run path, lazy")]).len(), 2);
+}
+
+fn first_launch() {
+    let experiment = measured("first-launch");
+    assert_all(
+        &keys(&experiment, "program"),
+        &["tiny", "true", "true, out of the cache", "tiny, in memory"],
+    );
+    for row in rows(&experiment) {
+        assert!(least(row, "first_last_ns") >= least(row, "first_ns"), "{row}");
+        assert!(least(row, "second_ns") > 0.0, "{row}");
+    }
+}
+
+fn shell() {
+    let experiment = measured("shell");
+    assert_all(&keys(&experiment, "shell"), &["none", "sh"]);
+    assert!(notes(&experiment).contains("sh is /"));
+}
+
+fn path_search() {
+    let experiment = measured("path-search");
+    assert_all(&keys(&experiment, "search"), &["posix_spawnp", "vspawn", "sh"]);
+    assert_eq!(
+        keys(&experiment, "folders"),
+        ["empty", "missing"].map(str::to_owned).into()
+    );
+}
+
+fn shims() {
+    assert_all(
+        &keys(&measured("shims"), "wrapper"),
+        &["none", "env env env", "version manager", "compiled proxy"],
+    );
+}
+
+fn runtimes() {
+    let experiment = measured("runtimes");
+    assert_all(&keys(&experiment, "runtime"), &["bash", "python3", "python3 -I -S"]);
+    for runtime in ["bash", "python3"] {
+        let row = rows_with(&experiment, &[("runtime", runtime)])[0];
+        for phase in ["exec_ns", "load_ns", "run_ns"] {
+            assert!(row[phase].as_f64().is_some_and(|nanos| nanos > 0.0), "{phase} of {row}");
+        }
+    }
+}
+
+fn throughput() {
+    let experiment = measured("throughput");
+    assert_eq!(keys(&experiment, "in_flight").len(), 2);
+    assert!(
+        rows(&experiment)
+            .iter()
+            .all(|row| least(row, "launches_per_second") > 0.0)
+    );
+}
+
+fn copy_on_write() {
+    let experiment = measured("copy-on-write");
+    keys(&experiment, "mechanism");
+    let snapshot = [("mechanism", "fork, no exec"), ("memory", "small pages")];
+    let row = rows_with(&experiment, &snapshot)[0];
+    assert!(
+        least(row, "during_ns") > least(row, "before_ns"),
+        "each page is copied: {row}"
+    );
+}

@@ -1,0 +1,17 @@
+//! Tests of the lab: every experiment runs and its figures are there, children that do not run are noticed, each form of
+//! the report holds what was measured. Nothing is timed; where an order is checked, it holds on the busiest machine.
+
+#[expect(dead_code, reason = "shared with the live tests, which use the rest")]
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bench;
+mod experiments;
+mod forms;
+mod hostile;
+mod workers;
+
+fn main() -> std::process::ExitCode {
+    let subjects = [experiments::tests(), forms::tests(), hostile::tests(), workers::tests()];
+    support::main(subjects.into_iter().flatten().collect())
+}

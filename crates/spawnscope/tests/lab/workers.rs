@@ -1,0 +1,187 @@
+//! The processes that launch: by every mechanism, a child that does not do what it should is noticed.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::LiveTest;
+use crate::support::run::SPAWNSCOPE;
+
+const MECHANISMS: [&str; 20] = [
+    "ForkExit",
+    "ForkExec",
+    "VforkExec",
+    "Clone",
+    "Clone3",
+    "CloneDetached",
+    "PosixSpawn",
+    "PosixSpawnp",
+    "PosixSpawnPipe",
+    "System",
+    "Popen",
+    "Vspawn",
+    "VspawnPrepared",
+    "VspawnPipe",
+    "VspawnDetached",
+    "VspawnCloseOthers",
+    "CloseLoop",
+    "CloseProc",
+    "CloseRange",
+    "CloseUnshare",
+];
+const READERS: [&str; 3] = ["PosixSpawnPipe", "Popen", "VspawnPipe"];
+
+pub fn tests() -> Vec<LiveTest> {
+    let test = |name, run| LiveTest { name, needs: &[], run };
+    vec![
+        test("every_mechanism_launches_and_sees_the_exit_status", statuses),
+        test("what_a_child_writes_is_compared", words),
+        test("a_program_that_is_not_there_is_no_launch", missing),
+        test("no_child_has_the_files_of_its_parent", descriptors),
+        test("a_parent_has_the_memory_it_was_told_to", memory),
+        test("children_at_once_are_all_waited_for", at_once),
+    ]
+}
+
+/// A worker, spoken to as `bench` does.
+struct Worker {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Worker {
+    fn start(memory_bytes: u64, open_files: u64) -> Worker {
+        let setting = json!({"memory_bytes": memory_bytes, "pages": "Small", "open_files": open_files, "threads": 0});
+        let mut child = Command::new(SPAWNSCOPE)
+            .args(["lab-worker", &setting.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a worker");
+        let input = child.stdin.take().expect("its input");
+        let output = BufReader::new(child.stdout.take().expect("its output"));
+        let mut worker = Worker { child, input, output };
+        assert!(worker.reply()["Done"].is_array(), "it is ready");
+        worker
+    }
+
+    fn ask(&mut self, request: &Value) -> Value {
+        writeln!(self.input, "{request}").expect("it listens");
+        self.reply()
+    }
+
+    fn launch(&mut self, mechanism: &str, argv: &[&str], status: i32, says: &str) -> Value {
+        let program = json!({"argv": argv, "status": status, "says": says});
+        self.ask(&json!({"Launch": {"mechanism": mechanism, "program": program, "count": 3}}))
+    }
+
+    fn reply(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("an answer");
+        serde_json::from_str(&line).expect("JSON")
+    }
+
+    fn end(self) {
+        let Worker { mut child, input, .. } = self;
+        drop(input);
+        assert!(child.wait().expect("its end").success(), "it ends with its input");
+    }
+}
+
+fn statuses() {
+    let mut worker = Worker::start(0, 0);
+    for mechanism in MECHANISMS {
+        let good = worker.launch(mechanism, &["/bin/sh", "-c", "exit 7"], 7, "");
+        let values = good["Done"].as_array().unwrap_or_else(|| panic!("{mechanism}: {good}"));
+        assert!(
+            values.len() == 5 && values[0].as_f64() > Some(0.0),
+            "{mechanism}: {good}"
+        );
+        if mechanism != "ForkExit" {
+            let bad = worker.launch(mechanism, &["/bin/sh", "-c", "exit 8"], 7, "");
+            let reason = bad["Untrusted"]
+                .as_str()
+                .unwrap_or_else(|| panic!("{mechanism}: {bad}"));
+            assert!(reason.contains("not with exit status 7"), "{mechanism}: {reason}");
+        }
+    }
+    worker.end();
+}
+
+fn words() {
+    let mut worker = Worker::start(0, 0);
+    for mechanism in READERS {
+        let argv = ["/bin/echo", "one word"];
+        assert!(
+            worker.launch(mechanism, &argv, 0, "one word\n")["Done"].is_array(),
+            "{mechanism}"
+        );
+        let bad = worker.launch(mechanism, &argv, 0, "another\n");
+        assert!(
+            bad["Untrusted"].as_str().expect("a reason").contains("one word"),
+            "{mechanism}: {bad}"
+        );
+    }
+    worker.end();
+}
+
+fn missing() {
+    let mut worker = Worker::start(0, 0);
+    for mechanism in MECHANISMS.iter().filter(|mechanism| **mechanism != "ForkExit") {
+        let answer = worker.launch(mechanism, &["/nonexistent/program"], 0, "");
+        assert!(answer["Done"].is_null(), "{mechanism}: {answer}");
+    }
+    worker.end();
+}
+
+/// The worker's files and pipes are close-on-exec. Whatever else it has, it inherited from this test; those that close take that too.
+fn descriptors() {
+    const OPEN: u64 = 50;
+    let mut worker = Worker::start(0, OPEN);
+    // A shell has the folder that it lists itself.
+    let few = |most: u64| format!("set -- /proc/self/fd/*; test $# -le {most}");
+    for mechanism in MECHANISMS.iter().filter(|mechanism| **mechanism != "ForkExit") {
+        let closes = [
+            "CloseLoop",
+            "CloseProc",
+            "CloseRange",
+            "CloseUnshare",
+            "VspawnCloseOthers",
+        ]
+        .contains(mechanism);
+        let most = if closes { 4 } else { OPEN };
+        let answer = worker.launch(mechanism, &["/bin/sh", "-c", &few(most)], 0, "");
+        assert!(answer["Done"].is_array(), "{mechanism}: {answer}");
+    }
+    let pid = worker.child.id();
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("its files").count();
+    assert!(open as u64 >= OPEN + 3, "the parent still has its own: {open}");
+    worker.end();
+}
+
+fn memory() {
+    let mut worker = Worker::start(20_000_000, 0);
+    let resident = |pid: u32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).expect("its sizes");
+        let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+        pages.expect("a number") * 4096
+    };
+    let pid = worker.child.id();
+    let before = resident(pid);
+    assert!(before > 20_000_000, "{before}");
+    assert_eq!(worker.ask(&json!({"Grow": {"bytes": 8_000_000}})), json!({"Done": []}));
+    assert!(resident(pid) >= before + 7_900_000);
+    worker.end();
+}
+
+fn at_once() {
+    let mut worker = Worker::start(0, 0);
+    let paths: Vec<&str> = vec!["/bin/true"; 12];
+    let answer = worker.ask(&json!({"AllAtOnce": {"paths": paths, "status": 0}}));
+    assert_eq!(answer["Done"].as_array().map(Vec::len), Some(12), "{answer}");
+    let answer = worker.ask(&json!({"AllAtOnce": {"paths": ["/bin/true", "/bin/false"], "status": 0}}));
+    assert!(answer["Untrusted"].is_string(), "{answer}");
+    worker.end();
+}

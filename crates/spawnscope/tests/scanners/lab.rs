@@ -1,0 +1,44 @@
+//! The lab beside a scanner that looks at every launch: `first-launch` says that something does.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::beside::{Beside, NEEDS};
+use crate::support::LiveTest;
+use crate::support::run::{SPAWNSCOPE, run};
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![LiveTest {
+        name: "first_launch_tells_a_scanner_that_looks_each_time",
+        needs: NEEDS,
+        run: looks_each_time,
+    }]
+}
+
+/// ClamAV scans at each open, so that a second launch is no quicker than a first; one from memory is.
+fn looks_each_time() {
+    let beside = Beside::new("clamonacc");
+    let launcher = beside.launcher();
+    let mut command = Command::new(&launcher[0]);
+    command
+        .args(&launcher[1..])
+        .arg("env")
+        .arg(format!("TMPDIR={}", beside.watched().display()))
+        .args([
+            SPAWNSCOPE,
+            "bench",
+            "--quick",
+            "--seconds",
+            "0.5",
+            "--json",
+            "first-launch",
+        ])
+        .env_remove("LD_LIBRARY_PATH");
+    let report: Value = serde_json::from_slice(&run(&mut command).expect_code(0).stdout).expect("JSON");
+    let notes = report["experiments"][0]["notes"].to_string();
+    assert!(
+        notes.contains("something looks at every executable each time"),
+        "{report:#}"
+    );
+}
