@@ -167,6 +167,11 @@ fn wrong_usage_ends_with_125_and_says_what_is_wrong() {
     assert!(failure(&["report", "--by", "moon"]).contains("command, parent, line, caller"));
     assert!(failure(&["flame", "--phase", "moon"]).contains("create, queue"));
     assert!(failure(&["flame", "--folded", "--title", "x"]).contains("cannot be used with"));
+    let negative = failure(&["report", "--top", "-1"]);
+    assert!(
+        negative.contains("'--top <N>'") && !negative.contains("-- -1"),
+        "{negative}"
+    );
 }
 
 #[test]
@@ -285,6 +290,46 @@ fn an_export_never_destroys_a_recording() {
 }
 
 #[test]
+fn a_dash_names_the_standard_output() {
+    let sample = Sample::new();
+    let path = sample.path();
+    for verb in [&["export", "--format", "ndjson"][..], &["flame", "--folded"]] {
+        let printed = stdout(&[verb, &[path.to_str().unwrap()]].concat());
+        let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
+            .args(verb)
+            .args(["-o", "-"])
+            .arg(&path)
+            .current_dir(sample.folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), printed, "{verb:?}");
+        assert!(!sample.folder.path().join("-").exists(), "{verb:?}");
+    }
+}
+
+#[test]
+fn without_a_terminal_the_width_is_what_columns_says() {
+    let sample = Sample::new();
+    let widest = |columns: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
+            .args(["report", sample.path().to_str().unwrap()])
+            .env("COLUMNS", columns)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(|line| line.chars().count()).max().unwrap()
+    };
+    let usual = widest("");
+    assert!((61..=80).contains(&usual), "{usual}");
+    assert!(widest("60") <= 60);
+    assert!(widest("20") <= 40, "the least that can be laid out");
+    assert!((81..=120).contains(&widest("120")));
+    for wrong in ["0", "wide", "-5", "1001"] {
+        assert_eq!(widest(wrong), usual, "{wrong}");
+    }
+}
+
+#[test]
 fn folded_stacks_are_as_before() {
     let sample = Sample::new();
     let path = sample.path();
@@ -372,6 +417,9 @@ fn a_line_that_no_launch_has_is_refused() {
     sample.execute("UPDATE launch SET script_stack = NULL");
     let message = failure(&["whatif", "--remove", "line=a.sh:3", sample.path().to_str().unwrap()]);
     assert!(message.contains("this recording holds none"), "{message}");
+    let sample = Sample::new();
+    let message = failure(&["whatif", "--remove", "line=a.sh:3", sample.path().to_str().unwrap()]);
+    assert!(message.contains("report --by line --top 0"), "{message}");
 }
 
 #[test]

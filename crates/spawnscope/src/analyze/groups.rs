@@ -39,7 +39,7 @@ pub struct Inclusive {
 }
 
 /// Stands where a parent's name would for the command itself, which nothing in the recording launched.
-const THE_COMMAND: &[u8] = b"(the command itself)";
+const THE_RECORDER: &[u8] = b"(recorder)";
 
 /// What launches of one group share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -105,7 +105,7 @@ fn key_of<'a>(launch: &Launch<'a>, place: Option<u32>, group_by: GroupBy) -> Key
 fn made_by<'a>(launch: &Launch<'a>) -> Command<'a> {
     let plain = |name| Command { name, forked: false };
     match launch.origin {
-        Origin::Command => plain(THE_COMMAND),
+        Origin::Command => plain(THE_RECORDER),
         _ if launch.depth == 0 => plain(b"-"),
         _ => launch.birth_command,
     }
@@ -202,7 +202,7 @@ fn rank(group: &Group, group_by: GroupBy) -> (Option<Nanos>, Nanos, u64) {
     match group_by {
         GroupBy::Command | GroupBy::Parent => (sums.tax, sums.total, sums.count),
         // All the wall is the command's: it would come first always, and say nothing.
-        GroupBy::Line | GroupBy::Caller if group.label == THE_COMMAND => (None, Nanos(0), 0),
+        GroupBy::Line | GroupBy::Caller if group.label == THE_RECORDER => (None, Nanos(0), 0),
         GroupBy::Line | GroupBy::Caller => (group.inclusive.critical, group.inclusive.total, sums.count),
     }
 }

@@ -52,6 +52,9 @@ pub enum SelectError {
     /// Another word before `=`.
     #[error("launches cannot be selected by `{0}`: use a program's name, argv=GLOB, parent=GLOB or line=FILE:N")]
     Key(String),
+    /// A range of lines that ends before it begins.
+    #[error("`line={0}` names no lines: the first one of a range comes first, as in line=FILE:4-6")]
+    Reversed(String),
     /// No launch of the recording has one.
     #[error(
         "`{0}` selects by the line that asked for a launch, but this recording holds none: use a program's name, argv=GLOB or parent=GLOB"
@@ -78,13 +81,18 @@ impl Selector {
         &self.text
     }
 
+    /// Whether the line that asked for a launch matters.
+    #[must_use]
+    pub fn is_by_line(&self) -> bool {
+        self.terms.iter().any(|term| matches!(term, Term::Line(_)))
+    }
+
     /// The selected launches by index, in the order of their numbers.
     ///
     /// # Errors
     /// When they are selected by a line, and no launch has one.
     pub fn select(&self, forest: &Forest<'_>) -> Result<Vec<u32>, SelectError> {
-        let by_line = self.terms.iter().any(|term| matches!(term, Term::Line(_)));
-        let callers = by_line.then(|| Callers::find(forest, Detail::Line));
+        let callers = self.is_by_line().then(|| Callers::find(forest, Detail::Line));
         if callers.as_ref().is_some_and(|callers| !callers.has_any()) {
             return Err(SelectError::Line(self.text.clone()));
         }
@@ -103,7 +111,7 @@ impl Term {
             Some((_, "")) | None if term.is_empty() || term.ends_with('=') => Err(SelectError::Empty(whole.to_owned())),
             Some(("argv", pattern)) => Ok(Term::Argv(glob(pattern)?)),
             Some(("parent", pattern)) => Ok(Term::Parent(glob(pattern)?)),
-            Some(("line", place)) => Ok(Term::Line(LinePattern::parse(place))),
+            Some(("line", place)) => LinePattern::parse(place).map(Term::Line),
             Some((key, _)) => Err(SelectError::Key(key.to_owned())),
             None => Ok(Term::Program(glob(term)?)),
         }
@@ -127,19 +135,20 @@ impl Term {
 
 impl LinePattern {
     /// `unpack.sh:14`, `unpack.sh:10-20` or `unpack.sh`; what is no line number belongs to the file's name.
-    fn parse(text: &str) -> LinePattern {
+    fn parse(text: &str) -> Result<LinePattern, SelectError> {
         let numbers = text.rsplit_once(':').and_then(|(file, lines)| {
             let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
             Some((file, (first.parse().ok()?, last.parse().ok()?)))
         });
         let (file, lines) = match numbers {
+            Some((_, (first, last))) if first > last => return Err(SelectError::Reversed(text.to_owned())),
             Some((file, lines)) => (file, Some(lines)),
             None => (text, None),
         };
-        LinePattern {
+        Ok(LinePattern {
             file: file.strip_prefix("./").unwrap_or(file).as_bytes().to_vec(),
             lines,
-        }
+        })
     }
 
     fn holds(&self, place: &Place) -> bool {

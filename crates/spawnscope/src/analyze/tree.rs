@@ -11,6 +11,9 @@ use super::launch::{Command, Exec, FailedExec, Launch, base_name};
 use crate::event::{LaunchId, Nanos};
 use crate::record::reader::{LaunchRow, Recording, StackId};
 
+/// Forks of forks that are looked through for the program that they are copies of.
+const DEEPEST_FORKS: usize = 16;
+
 /// All launches, ordered by id, and the shape of their trees. Launches are named by their index.
 #[derive(Clone, Debug)]
 pub struct Forest<'a> {
@@ -128,6 +131,26 @@ impl<'a> Forest<'a> {
     #[must_use]
     pub fn parent(&self, index: usize) -> Option<usize> {
         self.parents[index]
+    }
+
+    /// What the maker of a launch had last executed when it made it; what forks without exec copy is their parent's.
+    #[must_use]
+    pub fn launcher(&self, index: usize) -> Option<&Exec<'a>> {
+        let mut child = index;
+        for _ in 0..DEEPEST_FORKS {
+            let parent = self.parent(child)?;
+            let at = &self.launches[child].instants;
+            let at = at.create.or(at.created);
+            let execs = &self.launches[parent].execs;
+            let is_before =
+                |exec: &Exec<'_>| at.is_none_or(|at| exec.enter.or(exec.returned).is_none_or(|entered| entered <= at));
+            let done = execs.partition_point(is_before);
+            if done > 0 {
+                return execs.get(done - 1);
+            }
+            child = parent;
+        }
+        None
     }
 
     /// Visits `tops` and everything below them, each launch before its children.

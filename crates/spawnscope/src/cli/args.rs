@@ -207,7 +207,7 @@ pub struct ReportArguments {
     #[arg(long, value_enum, default_value_t = Grouping::Command)]
     pub by: Grouping,
     /// Rows of the table to print, the dearest first; 0 prints all
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_TOP)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_TOP, allow_negative_numbers = true)]
     pub top: usize,
     /// Print JSON (schema_version 1)
     #[arg(long)]
@@ -337,7 +337,7 @@ all together can be wider than the wall; --weight critical is exactly the wall."
 pub struct FlameArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
-    /// Where to write it; by default flame.svg, or standard output if that is no terminal
+    /// Where to write it, - for standard output; by default flame.svg, or standard output if that is no terminal
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// What the width of a box is [default: wall; with --phase, where there are samples, as --on-cpu]
@@ -402,7 +402,7 @@ pub struct ExportArguments {
     /// The format
     #[arg(long, value_enum)]
     pub format: ExportFormat,
-    /// Where to write it instead of standard output
+    /// Where to write it instead of standard output (-)
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 }

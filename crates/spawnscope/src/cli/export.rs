@@ -31,7 +31,7 @@ pub fn run(arguments: &ExportArguments) -> Result<()> {
 }
 
 fn destination(arguments: &ExportArguments) -> Result<Box<dyn Write>> {
-    match &arguments.output {
+    match output::file(arguments.output.as_deref()) {
         Some(path) => Ok(Box::new(output::create(path)?)),
         None if arguments.format == ExportFormat::Perfetto && io::stdout().is_terminal() => {
             bail!("a Perfetto trace is binary: name a file with -o, or redirect standard output")

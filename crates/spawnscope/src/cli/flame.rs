@@ -114,7 +114,7 @@ fn as_svg(_: &FlameArguments, _: &Recording, _: &Flame<'_>) -> Result<Vec<u8>> {
 fn write(arguments: &FlameArguments, drawn: &[u8]) -> Result<()> {
     let default = PathBuf::from(DEFAULT_OUTPUT);
     let path: Option<&Path> = match &arguments.output {
-        Some(path) => Some(path),
+        Some(path) => output::file(Some(path)),
         None if !arguments.folded && io::stdout().is_terminal() => Some(&default),
         None => None,
     };

@@ -1,7 +1,9 @@
 //! Where output goes: how wide a terminal is, which files are not written over, and a reader that has seen enough.
 
+use std::env;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -9,15 +11,27 @@ use anyhow::{Context, Result, bail};
 
 use crate::record::reader::RecordingFile;
 
-/// Columns where there is no terminal to ask.
+/// Columns where there is no terminal to ask, and nobody says.
 const DEFAULT_WIDTH: usize = 80;
+/// What `COLUMNS` may say.
+const WIDTHS: RangeInclusive<usize> = 20..=1000;
+/// Names standard output where a file could be named.
+const STANDARD_OUTPUT: &str = "-";
 /// What every output can be laid out in; a narrower terminal wraps lines.
 const LEAST_WIDTH: usize = 40;
 
-/// Columns of the stream's terminal; 80 when it is none.
+/// Columns of the stream's terminal; when it is none, those that `COLUMNS` says, or 80.
 #[must_use]
 pub fn width(stream: &impl AsFd) -> usize {
-    terminal_width(stream).unwrap_or(DEFAULT_WIDTH)
+    let said = || {
+        env::var("COLUMNS")
+            .ok()?
+            .parse()
+            .ok()
+            .filter(|said| WIDTHS.contains(said))
+    };
+    let width = terminal_width(stream).or_else(said);
+    width.unwrap_or(DEFAULT_WIDTH).max(LEAST_WIDTH)
 }
 
 /// Columns of the stream's terminal, if it knows them.
@@ -26,6 +40,12 @@ pub fn terminal_width(stream: &impl AsFd) -> Option<usize> {
     let fd = stream.as_fd();
     let size = rustix::termios::tcgetwinsize(fd.is_terminal().then_some(fd)?).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col).max(LEAST_WIDTH))
+}
+
+/// The file that was named with -o; `None` for standard output, which `-` names too.
+#[must_use]
+pub fn file(named: Option<&Path>) -> Option<&Path> {
+    named.filter(|path| *path != Path::new(STANDARD_OUTPUT))
 }
 
 /// A file to write to, unless it is a recording: read while it is written, nothing would be left of it.

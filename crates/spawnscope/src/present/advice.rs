@@ -42,11 +42,12 @@ pub fn render(report: &Report, all: bool, width: usize) -> String {
     let wall = units::time(report.wall);
     let advices = &report.advices;
     if report.replay_error.is_none() {
-        page.sentence(
-            2,
-            PLAIN,
-            "no advice: this recording holds no command that began and ended in it",
-        );
+        let why = if report.is_live && !report.command.is_empty() {
+            "no advice yet: this recording is still being made"
+        } else {
+            "no advice: this recording holds no command that began and ended in it"
+        };
+        page.sentence(2, PLAIN, why);
         return page.finish();
     }
     if advices.worth.is_empty() {
@@ -102,7 +103,7 @@ fn in_full(page: &mut Page, advice: &Advice) {
         // A snippet is typed as it stands; a sentence may be broken.
         let escaped = text::escape(line.as_bytes());
         if line.starts_with("  ") {
-            page.line([plain(format!("     {escaped}"))]);
+            snippet(page, &escaped);
         } else {
             page.sentence(5, PLAIN, &format!("-> {escaped}"));
         }
@@ -120,6 +121,17 @@ fn in_full(page: &mut Page, advice: &Advice) {
     if !finding.whatif.is_empty() {
         let whatif = text::escape(finding.whatif.as_bytes());
         page.sentence(5, QUIET, &format!("try: spawnscope whatif {whatif}"));
+    }
+}
+
+/// A line to type; what is too long for the page goes on deeper.
+fn snippet(page: &mut Page, escaped: &str) {
+    let typed = escaped.trim_start();
+    let indent = 5 + escaped.len() - typed.len();
+    let lines = text::wrap(typed, page.width().saturating_sub(indent + 4));
+    for (number, line) in lines.into_iter().enumerate() {
+        let deeper = if number == 0 { 0 } else { 4 };
+        page.line([plain(" ".repeat(indent + deeper)), plain(line)]);
     }
 }
 

@@ -8,12 +8,13 @@ use super::palette::{PLAIN, QUIET, TITLE};
 use super::{text, units};
 use crate::analyze::callers::{CallerCounts, Place};
 use crate::analyze::groups::Group;
-use crate::analyze::report::Report;
+use crate::analyze::outside::Outside;
+use crate::analyze::report::{Report, Spent};
 
 /// Programs that a row names.
 const MOST_PROGRAMS: usize = 2;
 
-/// A place as a JSON object: what is not known of it is `null`, and so is `program` beside a file.
+/// A place as a JSON object: what is not known of it is `null`, and so are `program` and `text` beside a file.
 pub(super) fn value(place: &Place) -> Value {
     let mut object = Map::new();
     insert_or_null(&mut object, "file", place.file.as_deref());
@@ -21,6 +22,7 @@ pub(super) fn value(place: &Place) -> Value {
     insert_or_null(&mut object, "function", place.function.as_deref());
     insert_or_null(&mut object, "module", place.module.as_deref());
     insert_or_null(&mut object, "program", place.program.as_deref());
+    insert_or_null(&mut object, "text", place.text.as_deref());
     object.insert("language".into(), place.language.name().into());
     Value::Object(object)
 }
@@ -65,7 +67,11 @@ pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
             page.sentence(6, PLAIN, &facts);
         }
     }
+    let is_outside = |(what, _): &(Spent, _)| matches!(what, Spent::Outside(what, _) if *what != Outside::Recorder);
     let share = match report.all.critical {
+        Some(_) if report.where_the_wall_went.iter().any(is_outside) => {
+            "; % of the wall: on the critical path, without sleeps and other waits for what is not a launch"
+        }
         Some(_) => "; % of the wall: on the critical path",
         None => "",
     };

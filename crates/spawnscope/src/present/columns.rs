@@ -3,6 +3,9 @@
 
 use super::text;
 
+/// Columns before a name.
+const NAME_INDENT: usize = 2;
+
 /// One column of figures.
 pub(super) struct Column {
     pub(super) title: &'static str,
@@ -37,6 +40,12 @@ impl<'c> Columns<'c> {
     /// Columns of the terminal that they take.
     pub(super) fn width(&self) -> usize {
         self.fitting.iter().map(|(_, width)| width).sum()
+    }
+
+    /// Columns for the names before them: what is left of a page, but no more than the widest name needs. Figures far from
+    /// their names are hard to read.
+    pub(super) fn name_width(&self, page_width: usize, widest: usize) -> usize {
+        page_width.saturating_sub(NAME_INDENT + self.width()).min(widest)
     }
 
     /// The titles as they stand above the figures.

@@ -1,6 +1,6 @@
 //! Where the wall went, along the critical path: names for what it was spent on, and the section of the report.
 
-use super::page::{Page, plain, styled};
+use super::page::{Page, plain};
 use super::palette::{PLAIN, QUIET};
 use super::{text, units};
 use crate::analyze::outside::Outside;
@@ -76,7 +76,6 @@ pub(super) fn parts(page: &mut Page, parts: &[(Spent, Nanos)], wall: Nanos) {
         }
         let figure = text::pad_left(&units::time(*time), 10);
         let share = text::pad_left(&units::percent(*time, wall), 8);
-        let words = text::truncate(&words(what), page.width().saturating_sub(24).max(1));
-        page.line([plain(format!("  {figure}{share}   ")), styled(PLAIN, words)]);
+        page.hanging([plain(format!("  {figure}{share}   "))], PLAIN, &words(what));
     }
 }

@@ -51,35 +51,63 @@ pub(super) fn path_searches(page: &mut Page, report: &Report) {
         PLAIN,
         &format!("{searches} with {misses}, which took {}", units::time(found.cost)),
     );
-    faults(page, "missed in", &found.directories, |fault| text::escape(&fault.name));
-    faults(page, "never launched", &found.not_found, |fault| {
-        let why = match fault.errno {
-            libc::EACCES => "permission denied",
-            _ => "not found",
-        };
-        format!("{} ({why})", text::escape(&fault.name))
-    });
+    let missed = Faults {
+        title: "missed in",
+        names: found
+            .directories
+            .iter()
+            .map(|fault| text::escape(&fault.name))
+            .collect(),
+        faults: &found.directories,
+    };
+    let never_launched = Faults {
+        title: "never launched",
+        names: found.not_found.iter().map(name_with_reason).collect(),
+        faults: &found.not_found,
+    };
+    let widest = missed.widest().max(never_launched.widest());
+    missed.show(page, widest);
+    never_launched.show(page, widest);
 }
 
-fn faults(page: &mut Page, title: &str, faults: &[Fault], name_of: impl Fn(&Fault) -> String) {
-    if faults.is_empty() {
-        return;
+fn name_with_reason(fault: &Fault) -> String {
+    let why = match fault.errno {
+        libc::EACCES => "permission denied",
+        _ => "not found",
+    };
+    format!("{} ({why})", text::escape(&fault.name))
+}
+
+/// A table of what is at fault, dearest first.
+struct Faults<'f> {
+    title: &'static str,
+    names: Vec<String>,
+    faults: &'f [Fault],
+}
+
+impl Faults<'_> {
+    /// Columns of its widest name that is shown; its title is one.
+    fn widest(&self) -> usize {
+        text::widest(&self.names[..self.names.len().min(MOST_FAULTS)], self.title)
     }
-    let shown = &faults[..faults.len().min(MOST_FAULTS)];
-    let rows: Vec<Vec<String>> = shown.iter().map(figures_of).collect();
-    let columns = Columns::fit(page.width().saturating_sub(2 + FAULT_WIDTH), &FIGURES, &rows);
-    let name_width = page.width().saturating_sub(2 + columns.width());
-    let titles = columns.titles();
-    page.line([styled(
-        QUIET,
-        format!("  {}{titles}", text::pad_right(title, name_width)),
-    )]);
-    for (fault, figures) in shown.iter().zip(&rows) {
-        let name = text::pad_right(&name_of(fault), name_width);
-        page.line([plain(format!("  {name}{}", columns.row(figures)))]);
-    }
-    if let Some(more) = faults.len().checked_sub(MOST_FAULTS).filter(|more| *more > 0) {
-        page.line([styled(QUIET, format!("  … {} more", units::count(more as u64)))]);
+
+    fn show(&self, page: &mut Page, widest: usize) {
+        if self.faults.is_empty() {
+            return;
+        }
+        let shown = &self.faults[..self.faults.len().min(MOST_FAULTS)];
+        let rows: Vec<Vec<String>> = shown.iter().map(figures_of).collect();
+        let columns = Columns::fit(page.width().saturating_sub(2 + FAULT_WIDTH), &FIGURES, &rows);
+        let name_width = columns.name_width(page.width(), widest);
+        let title = text::pad_right(self.title, name_width);
+        page.line([styled(QUIET, format!("  {title}{}", columns.titles()))]);
+        for (name, figures) in self.names.iter().zip(&rows) {
+            let name = text::pad_right(name, name_width);
+            page.line([plain(format!("  {name}{}", columns.row(figures)))]);
+        }
+        if let Some(more) = self.faults.len().checked_sub(MOST_FAULTS).filter(|more| *more > 0) {
+            page.line([styled(QUIET, format!("  … {} more", units::count(more as u64)))]);
+        }
     }
 }
 

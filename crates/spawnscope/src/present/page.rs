@@ -7,6 +7,11 @@ use anstyle::Style;
 use super::palette::{PLAIN, TITLE};
 use super::text;
 
+/// A sentence that would hang in fewer columns stands below what it hangs on,
+const HANGING_WIDTH: usize = 16;
+/// indented by so many.
+const HANGING_INDENT: usize = 4;
+
 /// A part of a line in one style. The text must be escaped already.
 pub(super) struct Span {
     text: String,
@@ -64,13 +69,32 @@ impl Page {
     /// Adds a heading with an empty line before it.
     pub(super) fn heading(&mut self, title: &str) {
         self.line([]);
-        self.line([styled(TITLE, title)]);
+        self.sentence(0, TITLE, title);
     }
 
     /// Adds a sentence in as many lines as it needs.
     pub(super) fn sentence(&mut self, indent: usize, style: Style, sentence: &str) {
         for line in text::wrap(sentence, self.width.saturating_sub(indent)) {
             self.line([plain(" ".repeat(indent)), styled(style, line)]);
+        }
+    }
+
+    /// Adds a sentence behind the beginning of a line, and goes on below itself: broken, never cut. Where that would be narrow,
+    /// it stands below that beginning.
+    pub(super) fn hanging(&mut self, beginning: impl IntoIterator<Item = Span>, style: Style, sentence: &str) {
+        let mut beginning: Vec<Span> = beginning.into_iter().collect();
+        let column: usize = beginning.iter().map(|span| text::width(&span.text)).sum();
+        let width = self.width.saturating_sub(column);
+        if width < HANGING_WIDTH.min(text::width(sentence)) {
+            self.line(beginning);
+            if !sentence.is_empty() {
+                self.sentence(HANGING_INDENT, style, sentence);
+            }
+            return;
+        }
+        for line in text::wrap(sentence, width) {
+            beginning.push(styled(style, line));
+            self.line(std::mem::replace(&mut beginning, vec![plain(" ".repeat(column))]));
         }
     }
 

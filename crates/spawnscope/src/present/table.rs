@@ -37,10 +37,6 @@ impl Default for Options {
 const NAME_WIDTH: usize = 11;
 /// Columns before the figures of the legend: a glyph and the name of a phase.
 const PHASE_WIDTH: usize = 13;
-/// Columns before the notes of the headline.
-const NOTE_COLUMN: usize = 37;
-/// A note with less than this beside its figure stands below it.
-const NOTE_WIDTH: usize = 24;
 
 /// Figures of the table of programs.
 const FIGURES: [Column; 7] = [
@@ -160,20 +156,7 @@ fn fact(page: &mut Page, name: &str, figure: &str, note: &str) {
 fn styled_fact(page: &mut Page, [name_style, figure_style]: [Style; 2], name: &str, figure: &str, note: &str) {
     let name = styled(name_style, format!("  {name:<20}"));
     let figure = styled(figure_style, text::pad_left(figure, 12));
-    let note_width = page.width().saturating_sub(NOTE_COLUMN);
-    if note_width < NOTE_WIDTH {
-        page.line([name, figure]);
-        if !note.is_empty() {
-            page.sentence(4, name_style, note);
-        }
-        return;
-    }
-    let mut notes = text::wrap(note, note_width).into_iter();
-    let first = notes.next().unwrap_or_default();
-    page.line([name, figure, styled(name_style, format!("   {first}"))]);
-    for note in notes {
-        page.line([plain(" ".repeat(NOTE_COLUMN)), styled(name_style, note)]);
-    }
+    page.hanging([name, figure, plain("   ")], name_style, note);
 }
 
 /// The bar of the launch tax and its legend. `run` stands apart: beside the root's own work nothing else would show.
@@ -269,14 +252,15 @@ fn groups(page: &mut Page, report: &Report, top: Option<usize>) {
 fn table(page: &mut Page, groups: &[Group], column: &str) {
     let rows: Vec<Vec<String>> = groups.iter().map(figures_of).collect();
     let columns = Columns::fit(page.width().saturating_sub(2 + NAME_WIDTH), &FIGURES, &rows);
-    let name_width = page.width().saturating_sub(2 + columns.width());
+    let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
+    let name_width = columns.name_width(page.width(), text::widest(&names, column));
     let titles = columns.titles();
     page.line([styled(
         QUIET,
         format!("  {}{titles}", text::pad_right(column, name_width)),
     )]);
-    for (group, figures) in groups.iter().zip(&rows) {
-        let name = text::pad_right(&text::escape(&group.label), name_width);
+    for (name, figures) in names.iter().zip(&rows) {
+        let name = text::pad_right(name, name_width);
         page.line([plain(format!("  {name}{}", columns.row(figures)))]);
     }
 }

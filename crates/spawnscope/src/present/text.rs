@@ -90,6 +90,12 @@ pub fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
 
+/// Columns that the widest of some names and their title takes.
+#[must_use]
+pub fn widest(names: &[String], title: &str) -> usize {
+    names.iter().map(|name| width(name)).fold(width(title), usize::max)
+}
+
 /// The text, or as much of its beginning as fits into `limit` columns with a `…`.
 #[must_use]
 pub fn truncate(text: &str, limit: usize) -> String {

@@ -69,19 +69,13 @@ fn sentence(waits: &TiedWaits) -> String {
 }
 
 fn object(object: &TiedObject) -> Option<String> {
-    let only = object.only.as_ref();
-    if let Some(path) = only.and_then(|only| only.path.as_deref()) {
+    if let Some(path) = object.only.as_ref().and_then(|only| only.path.as_deref()) {
         return Some(format!(" on {}", shown(path)));
     }
-    let one = |name: &str| match only {
-        // As /proc/PID/fd shows them.
-        Some(only) => format!(" on {name}:[{}]", only.inode),
-        None => format!(" on a {name}"),
-    };
     Some(match object.kind {
-        ObjectKind::Pipe => one("pipe"),
-        ObjectKind::Fifo => one("fifo"),
-        ObjectKind::UnixSocket | ObjectKind::Socket => one("socket"),
+        ObjectKind::Pipe => " on a pipe".to_owned(),
+        ObjectKind::Fifo => " on a fifo".to_owned(),
+        ObjectKind::UnixSocket | ObjectKind::Socket => " on a socket".to_owned(),
         ObjectKind::CharacterDevice => " on a device".to_owned(),
         ObjectKind::BlockDevice => " on a disk".to_owned(),
         ObjectKind::File => " on a file".to_owned(),

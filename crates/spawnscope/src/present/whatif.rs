@@ -1,7 +1,9 @@
 //! The prediction of `spawnscope whatif`: for the terminal, and as JSON.
 
+use anstyle::Style;
 use serde_json::{Map, Value, json};
 
+use super::columns::{Column, Columns};
 use super::json::{insert_text, spent};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE};
@@ -16,6 +18,22 @@ const SCHEMA_VERSION: u32 = 1;
 const LEAST_RECORDING: f64 = 0.005;
 /// Programs of the critical path that are shown.
 const MOST_PROGRAMS: usize = 8;
+const TITLE_OF_NAMES: &str = "program";
+/// Columns that the name of a program keeps before figures have to go.
+const NAME_WIDTH: usize = 11;
+/// Figures of programs on the critical path.
+const FIGURES: [Column; 2] = [
+    Column {
+        title: "critical",
+        width: 13,
+        worth: 2,
+    },
+    Column {
+        title: "tax",
+        width: 13,
+        worth: 1,
+    },
+];
 
 /// The prediction as text.
 #[must_use]
@@ -23,7 +41,7 @@ pub fn render(outlook: &Outlook, width: usize) -> String {
     let mut page = Page::of_width(width);
     let prediction = &outlook.prediction;
     for change in &outlook.changes {
-        page.line([styled(TITLE, text::escape(change.text.as_bytes()))]);
+        page.sentence(0, TITLE, &text::escape(change.text.as_bytes()));
         page.sentence(
             2,
             if change.launches == 0 && change.selected > 0 {
@@ -35,33 +53,32 @@ pub fn render(outlook: &Outlook, width: usize) -> String {
         );
     }
     page.line([]);
-    page.line([plain(format!(
-        "  {:<10}{:>10}{}",
-        "wall",
-        units::time(prediction.wall),
-        recorded(prediction)
-    ))]);
-    page.line([
-        plain(format!("  {:<10}", "predicted")),
-        styled(TITLE, format!("{:>10}", units::time(prediction.predicted))),
-        plain(format!(
-            "   {}",
-            difference(prediction.unrecorded, prediction.predicted)
-        )),
-    ]);
-    let interval = format!(
-        "between {} and {}",
-        units::time(prediction.low),
-        units::time(prediction.high)
-    );
-    page.line([plain(format!("  {:<10}{:>10}   ", "", "")), plain(interval)]);
+    figure(&mut page, PLAIN, "wall", prediction.wall, &recorded(prediction));
+    let interval = between(prediction.low, prediction.high);
+    figure(&mut page, TITLE, "predicted", prediction.predicted, &interval);
+    difference(&mut page, prediction);
     let error = 100.0 * prediction.replay_error;
-    let error = format!("played again unchanged, the wall comes out {error:+.1} % off; the interval holds that");
+    let error = format!(
+        "played again unchanged, the wall comes out {error:+.1} % off; both intervals hold that, the wall's also that no two runs take the same time"
+    );
     page.sentence(2, QUIET, &error);
     if !outlook.critical_after.is_empty() {
         critical_after(&mut page, outlook);
     }
     page.finish()
+}
+
+fn figure(page: &mut Page, style: Style, name: &str, time: Nanos, note: &str) {
+    let beginning = [
+        plain(format!("  {name:<10}")),
+        styled(style, text::pad_left(&units::time(time), 10)),
+        plain("   "),
+    ];
+    page.hanging(beginning, PLAIN, note);
+}
+
+fn between(least: Nanos, most: Nanos) -> String {
+    format!("between {} and {}", units::time(least), units::time(most))
 }
 
 /// What the wall was without being recorded, where that makes a difference to be seen.
@@ -70,7 +87,7 @@ fn recorded(prediction: &Prediction) -> String {
     if (took.0 as f64) < LEAST_RECORDING * prediction.wall.0 as f64 {
         return String::new();
     }
-    format!("   recorded; about {} without that", units::time(prediction.unrecorded))
+    format!("recorded; about {} without that", units::time(prediction.unrecorded))
 }
 
 fn held(change: &Changed) -> String {
@@ -85,29 +102,36 @@ fn held(change: &Changed) -> String {
     }
 }
 
-fn difference(wall: Nanos, predicted: Nanos) -> String {
-    let share = |part: Nanos| units::percent(part, wall);
-    if predicted > wall {
-        let more = predicted.since(wall);
-        return format!("{} longer, {} of the wall", units::time(more), share(more));
+/// What is saved is known better than the wall, which drifts besides: its interval is that of the advice.
+fn difference(page: &mut Page, prediction: &Prediction) {
+    let wall = prediction.unrecorded;
+    let more = prediction.predicted.since(wall);
+    if more.0 > 0 {
+        let note = format!("longer, {} of the wall", units::percent(more, wall));
+        return figure(page, PLAIN, "added", more, &note);
     }
-    let less = wall.since(predicted);
-    format!("{} less, {} of the wall", units::time(less), share(less))
+    let [saved, least, most] = prediction.saving();
+    let note = format!("{} of the wall; {}", units::percent(saved, wall), between(least, most));
+    figure(page, PLAIN, "saved", saved, &note);
 }
 
 fn critical_after(page: &mut Page, outlook: &Outlook) {
     page.heading("The critical path then");
     critical::parts(page, &outlook.where_the_wall_went, outlook.prediction.predicted);
     page.line([]);
-    let width = page.width().saturating_sub(28).max(8);
-    page.line([styled(
-        QUIET,
-        format!("  {}{:>13}{:>13}", text::pad_right("program", width), "critical", "tax"),
-    )]);
-    for program in outlook.critical_after.iter().take(MOST_PROGRAMS) {
-        let name = text::pad_right(&text::escape(&program.label), width);
-        let figures = format!("{:>13}{:>13}", units::time(program.critical), units::time(program.tax));
-        page.line([styled(PLAIN, format!("  {name}{figures}"))]);
+    let shown = &outlook.critical_after[..outlook.critical_after.len().min(MOST_PROGRAMS)];
+    let rows: Vec<Vec<String>> = shown
+        .iter()
+        .map(|program| vec![units::time(program.critical), units::time(program.tax)])
+        .collect();
+    let columns = Columns::fit(page.width().saturating_sub(2 + NAME_WIDTH), &FIGURES, &rows);
+    let names: Vec<String> = shown.iter().map(|program| text::escape(&program.label)).collect();
+    let name_width = columns.name_width(page.width(), text::widest(&names, TITLE_OF_NAMES));
+    let title = text::pad_right(TITLE_OF_NAMES, name_width);
+    page.line([styled(QUIET, format!("  {title}{}", columns.titles()))]);
+    for (name, figures) in names.iter().zip(&rows) {
+        let name = text::pad_right(name, name_width);
+        page.line([plain(format!("  {name}{}", columns.row(figures)))]);
     }
 }
 
@@ -115,6 +139,7 @@ fn critical_after(page: &mut Page, outlook: &Outlook) {
 #[must_use]
 pub fn json(outlook: &Outlook) -> String {
     let prediction = &outlook.prediction;
+    let [saving, saving_low, saving_high] = prediction.saving();
     let value = json!({
         "schema_version": SCHEMA_VERSION,
         "wall_ns": prediction.wall.0,
@@ -122,6 +147,9 @@ pub fn json(outlook: &Outlook) -> String {
         "predicted_ns": prediction.predicted.0,
         "low_ns": prediction.low.0,
         "high_ns": prediction.high.0,
+        "saving_ns": saving.0,
+        "saving_low_ns": saving_low.0,
+        "saving_high_ns": saving_high.0,
         "replay_error": prediction.replay_error,
         "changes": outlook.changes.iter().map(change_value).collect::<Vec<_>>(),
         "critical_after": outlook.critical_after.iter().map(critical_value).collect::<Vec<_>>(),

@@ -1,7 +1,7 @@
 //! Advice about small programs whose work a shell does itself: what it says for each of them, and where it says nothing.
 
 use spawnscope::analyze::advice::{Advice, Advices};
-use spawnscope::event::{LaunchId, LeftCpu, Nanos, TaskId};
+use spawnscope::event::{LaunchId, LeftCpu, Mechanism, Nanos, TaskId};
 use spawnscope::record::reader::WakerRow;
 
 use crate::builder::{ROOT, Spans};
@@ -44,6 +44,33 @@ fn a_dirname_loop_becomes_an_expansion_and_saves_the_launches() {
         ["dirname", "/usr/lib/x"].map(|word| word.as_bytes().to_vec())
     );
     assert_eq!(advice.finding.whatif, "--remove=dirname,parent=bash");
+}
+
+#[test]
+fn what_a_plain_command_writes_is_written_by_the_shell() {
+    for (argv, expected) in [
+        (
+            &["dirname", "/usr/lib/x"][..],
+            "  dirname \"$p\"  ->  echo \"${p%/*}\"   (40",
+        ),
+        (
+            &["basename", "/a/b.c", ".c"],
+            "->  b=${p##*/}; b=${b%.c}; echo \"$b\"   (40",
+        ),
+        (
+            &["expr", "3", "+", "4"],
+            "  expr \"$a\" + \"$b\"  ->  echo \"$((a + b))\"   (40",
+        ),
+    ] {
+        let mut serial = Serial::of("/bin/sh", &["sh", "-c", "..."]);
+        for _ in 0..COUNT {
+            let launch = serial.launch_waiting(&Spans::USUAL, Some((argv[0], argv)), WAIT4);
+            serial.builder.row(launch).mechanism = Some(Mechanism::Vfork);
+        }
+        let told = advices(&serial.finish());
+        let advice = only(&told, "builtin");
+        assert!(fix_of(&advice).contains(expected), "{advice:?}");
+    }
 }
 
 #[test]

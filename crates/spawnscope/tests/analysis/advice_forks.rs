@@ -4,14 +4,18 @@ use spawnscope::analyze::advice::{Advice, Advices};
 use spawnscope::event::{Language, LeftCpu, Nanos};
 
 use crate::builder::Spans;
-use crate::serial::{READ, Serial, advices, is_silent, only};
+use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
 
 const COUNT: u64 = 60;
 
 fn forking(parent: &str, spans: &Spans) -> Advices {
+    forking_and_waiting(parent, spans, READ)
+}
+
+fn forking_and_waiting(parent: &str, spans: &Spans, call: u16) -> Advices {
     let mut serial = Serial::of(parent, &[parent, "script"]);
     for _ in 0..COUNT {
-        serial.launch_waiting(spans, None, READ);
+        serial.launch_waiting(spans, None, call);
     }
     advices(&serial.finish())
 }
@@ -44,6 +48,15 @@ fn substitutions_that_run_no_program_can_do_without_a_fork() {
     }
     let advice = only(&forking("/bin/bash", &Spans::USUAL), "bare-forks");
     assert_eq!(advice.finding.whatif, "'--remove=(bash),parent=bash'");
+}
+
+#[test]
+fn forks_that_nobody_reads_are_none_and_not_0() {
+    let advice = only(&forking_and_waiting("/bin/bash", &Spans::USUAL, WAIT4), "bare-forks");
+    assert!(
+        advice.finding.evidence[1].contains("reads what none of them"),
+        "{advice:?}"
+    );
 }
 
 #[test]

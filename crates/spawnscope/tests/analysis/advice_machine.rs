@@ -158,6 +158,16 @@ fn more_processes_than_cpus_are_told_what_more_cpus_would_bring() {
         "{advice:?}"
     );
     assert_eq!(advice.finding.whatif, "--cpus=4");
+    let waited = advice
+        .finding
+        .evidence
+        .iter()
+        .find(|sentence| sentence.contains("waited for a CPU"));
+    let waited = waited.unwrap();
+    assert!(
+        waited.contains("ms of it as new processes"),
+        "as the report's own line leaves these out: {waited}"
+    );
 }
 
 #[test]

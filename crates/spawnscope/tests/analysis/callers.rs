@@ -3,11 +3,13 @@
 use anstream::adapter::strip_str;
 use serde_json::Value;
 use spawnscope::analyze::callers::{Callers, Detail};
+use spawnscope::analyze::flame::{Stacking, Wanted, Weight, flame};
 use spawnscope::analyze::groups::Group;
 use spawnscope::analyze::outside::Outside;
 use spawnscope::analyze::select::{SelectError, Selector};
 use spawnscope::analyze::{Forest, GroupBy, WaitCollection, critical_path, report};
 use spawnscope::event::{Language, LaunchId, Mechanism, Nanos};
+use spawnscope::present::flame::folded;
 use spawnscope::present::{json, ndjson, table};
 use spawnscope::record::reader::{FrameRow, Recording};
 
@@ -49,6 +51,78 @@ fn a_script_tells_its_innermost_line_and_function() {
         }]
     };
     assert_eq!(label_of(text, Detail::Line).unwrap(), "bash line 3", "as of bash -c");
+}
+
+/// Launches by lines of a recipe of make.
+fn of_recipe(script: &str, lines: &[u32]) -> Recording {
+    let mut builder = Builder::command("/bin/sh", &["sh", "-c", script], 1_000_000_000);
+    for (at, line) in (1_000_000..).step_by(2_000_000).zip(lines) {
+        let launch = builder.launch(ROOT, at, &Spans::USUAL, DIRNAME);
+        let frame = FrameRow {
+            file: None,
+            ..builder.line(Language::Dash, "", *line, "")
+        };
+        builder.called(launch, &[frame]);
+    }
+    builder.recording
+}
+
+#[test]
+fn a_script_without_a_file_is_told_by_its_text() {
+    let long = "x".repeat(100);
+    let script = format!("dirname \"$p\"\n\n  mv a b\n{long}é");
+    let recording = of_recipe(&script, &[1, 3, 4, 9]);
+    let forest = Forest::grow(&recording);
+    let labels = |detail| -> Vec<String> {
+        let callers = Callers::find(&forest, detail);
+        let label = |launch| String::from_utf8(callers.of(launch).unwrap().label()).unwrap();
+        (1..5).map(label).collect()
+    };
+    let expected = [
+        "sh -c 'dirname \"$p\"'",
+        "sh -c 'mv a b' line 3",
+        &format!("sh -c '{}…' line 4", &long[..48]),
+        "sh line 9",
+    ];
+    assert_eq!(labels(Detail::Line), expected);
+    assert_eq!(labels(Detail::Function), [expected[0]; 4]);
+    let wanted = Wanted {
+        weight: Weight::Count,
+        stacking: Stacking::Caller,
+        phase: None,
+    };
+    let drawn = folded(&flame(&forest, None, |_| b"", wanted).unwrap());
+    assert!(drawn.contains("sh;-c 'dirname \"$p\"';dirname 1\n"), "{drawn}");
+    assert!(drawn.contains("sh;-c:3 'mv a b';dirname 1\n"), "{drawn}");
+}
+
+#[test]
+fn scripts_that_differ_in_their_arguments_are_one_place_when_they_are_many() {
+    let places = |count: u64| {
+        let mut builder = Builder::command("/usr/bin/make", &["make"], 1_000_000_000);
+        for number in 0..count {
+            let script = format!("dirname /x/{number}; true");
+            let start = 1_000_000 + number * 10_000_000;
+            let shell = builder.launch(ROOT, start, &Spans::USUAL, Some(("/bin/sh", &["sh", "-c", &script])));
+            let launch = builder.launch(shell, start + 2_000_000, &Spans::USUAL, DIRNAME);
+            let frame = FrameRow {
+                file: None,
+                ..builder.line(Language::Dash, "", 1, "")
+            };
+            builder.called(launch, &[frame]);
+        }
+        let forest = Forest::grow(&builder.recording);
+        let callers = Callers::find(&forest, Detail::Line);
+        let launches: Vec<u32> = (0..forest.launches.len() as u32).collect();
+        let counted = callers.count(&launches).most;
+        let told = counted
+            .iter()
+            .map(|(place, count)| (String::from_utf8(place.label()).unwrap(), *count));
+        told.collect::<Vec<_>>()
+    };
+    assert_eq!(places(5), [("sh -c 'dirname …'".to_owned(), 5)]);
+    let few = places(2);
+    assert_eq!(few[1], ("sh -c 'dirname /x/1; true'".to_owned(), 1));
 }
 
 #[test]
@@ -165,7 +239,7 @@ fn launches_are_grouped_by_line_and_none_is_dropped() {
     let forks = 5 * (Spans::USUAL.create + Spans::USUAL.queue + 2_000_000 + Spans::USUAL.teardown + Spans::USUAL.reap);
     assert_eq!(line.inclusive.total, Nanos(forks), "dirname is within the forks");
     assert_eq!(find(&found.groups, "(bash: unknown line)").sums.count, 1);
-    assert_eq!(find(&found.groups, "(the command itself)").sums.count, 1);
+    assert_eq!(find(&found.groups, "(recorder)").sums.count, 1);
     let by_function = report(&unpacking(), GroupBy::Caller).groups;
     assert_eq!(find(&by_function, "relocate() in unpack.sh").sums.count, 10);
     assert_eq!(find(&by_function, "unpack.sh").sums.count, 5);
@@ -233,7 +307,7 @@ fn a_line_has_its_share_of_the_wall() {
     let share = 100.0 * (30 * Spans::USUAL.total()) as f64 / found.wall.0 as f64;
     let sentence = format!("unpack.sh:14 in relocate(): 30 x dirname, 34.5 ms, {share:.1} % of the wall");
     assert!(text.contains(&sentence), "{sentence}\n{text}");
-    let command = find(&found.groups, "(the command itself)");
+    let command = find(&found.groups, "(recorder)");
     let path = critical_path(&forest, &timelines, found.wall).unwrap();
     assert_eq!(
         command.inclusive.critical,
@@ -241,7 +315,7 @@ fn a_line_has_its_share_of_the_wall() {
         "with all that it launched, from its exec on"
     );
     let order: Vec<&[u8]> = found.groups.iter().map(|group| group.label.as_slice()).collect();
-    let lines: [&[u8]; 3] = [b"unpack.sh:14 in relocate()", b"unpack.sh:20", b"(the command itself)"];
+    let lines: [&[u8]; 3] = [b"unpack.sh:14 in relocate()", b"unpack.sh:20", b"(recorder)"];
     assert_eq!(order, lines, "the command is no line");
     let parsed: Value = serde_json::from_str(&json::render(&found)).unwrap();
     let row = &parsed["commands"][0];
@@ -297,6 +371,8 @@ fn launches_are_selected_by_line() {
     ] {
         assert_eq!(select(text), count, "{text}");
     }
+    let reversed = Selector::parse("mv,line=unpack.sh:20-14");
+    assert!(matches!(reversed, Err(SelectError::Reversed(_))), "{reversed:?}");
 }
 
 #[test]

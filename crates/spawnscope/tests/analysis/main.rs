@@ -25,6 +25,7 @@ mod replay;
 mod report;
 mod samples;
 mod serial;
+mod shown;
 mod slices;
 mod tied;
 mod tree;

@@ -375,10 +375,10 @@ fn waits_that_do_not_matter_are_not_in_the_report() {
 }
 
 #[test]
-fn a_single_pipe_or_path_is_said() {
+fn a_path_is_said_and_no_number_of_a_pipe() {
     let (mut builder, git) = with_git();
     for (kind, path, expected) in [
-        (ObjectKind::Pipe, None, "in read on pipe:[4242] from 1 x git:"),
+        (ObjectKind::Pipe, None, "in read on a pipe from 1 x git:"),
         (
             ObjectKind::Fifo,
             Some(b"/tmp/a\x1bfifo".as_slice()),

@@ -366,6 +366,20 @@ fn descriptors_can_be_closed_in_one_call() {
 }
 
 #[test]
+fn a_launch_that_is_gone_is_changed_by_nothing_else() {
+    let (recorded, launches) = dirnames(6);
+    let held = |changes: &[(Change, &[LaunchId])]| -> Vec<usize> {
+        let changed = predict(&recorded, &none(), changes).changed;
+        changed.iter().map(Vec::len).collect()
+    };
+    let (all, some) = (&launches[..], &launches[..2]);
+    assert_eq!(held(&[(Change::Static, all), (Change::Remove, some)]), [4, 2]);
+    assert_eq!(held(&[(Change::Remove, some), (Change::Static, all)]), [2, 4]);
+    assert_eq!(held(&[(Change::Remove, all), (Change::Remove, some)]), [6, 0]);
+    assert_eq!(held(&[(Change::Builtin, all), (Change::Absolute, some)])[0], 6);
+}
+
+#[test]
 fn selections_hold_all_of_their_terms() {
     let mut serial = Serial::new();
     serial.launch(&Spans::USUAL, DIRNAME);

@@ -2,7 +2,6 @@
 
 use crate::analyze::launch::{Exec, base_name};
 use crate::analyze::tree::Forest;
-use crate::event::Nanos;
 
 /// What a shell understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,9 +15,6 @@ pub(super) enum Dialect {
     /// zsh.
     Zsh,
 }
-
-/// Subshells within subshells that are looked through for the program that they are forks of.
-const DEEPEST: usize = 16;
 
 impl Dialect {
     /// By the base name of a program. bash under the name of sh keeps its extensions, but a script for sh must not use them.
@@ -34,31 +30,11 @@ impl Dialect {
 
     /// The shell that made a launch; `None` when its parent is none.
     pub(super) fn of_parent(forest: &Forest<'_>, index: usize) -> Option<Dialect> {
-        Dialect::of_program(runs(parent_program(forest, index)?))
+        Dialect::of_program(runs(forest.launcher(index)?))
     }
 }
 
 /// The program that a process really runs: of a `#!` script, its interpreter.
 pub(super) fn runs<'a>(exec: &Exec<'a>) -> &'a [u8] {
     base_name(exec.interpreter.unwrap_or(exec.path))
-}
-
-/// What the maker of a launch had last executed when it made it; what forks without exec copy is their parent's.
-pub(super) fn parent_program<'f, 'a>(forest: &'f Forest<'a>, index: usize) -> Option<&'f Exec<'a>> {
-    let mut child = index;
-    for _ in 0..DEEPEST {
-        let parent = forest.parent(child)?;
-        let at = &forest.launches[child].instants;
-        let execs = &forest.launches[parent].execs;
-        let done = execs.partition_point(|exec| is_before(exec, at.create.or(at.created)));
-        if done > 0 {
-            return execs.get(done - 1);
-        }
-        child = parent;
-    }
-    None
-}
-
-fn is_before(exec: &Exec<'_>, at: Option<Nanos>) -> bool {
-    at.is_none_or(|at| exec.enter.or(exec.returned).is_none_or(|entered| entered <= at))
 }

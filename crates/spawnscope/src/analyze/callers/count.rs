@@ -6,10 +6,14 @@ use std::collections::{HashMap, HashSet};
 use super::place::{Detail, Place};
 use crate::analyze::launch::base_name;
 use crate::analyze::tree::Forest;
+use crate::analyze::whatif::changes::command_of;
 use crate::record::reader::StackId;
 
 /// Places told of one set of launches.
 const MOST_TOLD: usize = 10;
+
+/// Scripts given with `-c` that begin with the same word and are told each.
+const MOST_ALIKE: u32 = 4;
 
 /// Where each launch of a recording was asked for.
 #[derive(Clone, Debug, Default)]
@@ -19,8 +23,8 @@ pub struct Callers {
     of_launch: Vec<Asked>,
 }
 
-/// What a place is found from: both chains, and the program that ran the script.
-type Chains<'a> = (Option<StackId>, Option<StackId>, &'a [u8]);
+/// What a place is found from: both chains, the program that ran the script, and the script that it was given with `-c`.
+type Chains<'a> = (Option<StackId>, Option<StackId>, &'a [u8], Option<&'a [u8]>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
@@ -39,10 +43,12 @@ impl Callers {
         let mut known: HashMap<Place, u32> = HashMap::new();
         // Many launches have the same chain, and chains the same place.
         let mut by_chain: HashMap<Chains<'_>, Option<u32>> = HashMap::new();
-        for launch in &forest.launches {
-            let chain = (launch.script_stack, launch.native_stack, launch.birth_command.name);
+        for (index, launch) in forest.launches.iter().enumerate() {
+            let script = launch.script_stack;
+            let given = script.and_then(|_| command_of(forest.launcher(index)?));
+            let chain = (script, launch.native_stack, launch.birth_command.name, given);
             let place = *by_chain.entry(chain).or_insert_with(|| {
-                let place = Place::of(forest, launch, detail)?;
+                let place = Place::of(forest, launch, given, detail)?;
                 Some(*known.entry(place).or_insert_with_key(|place| {
                     callers.places.push(place.clone());
                     callers.places.len() as u32 - 1
@@ -54,8 +60,34 @@ impl Callers {
                 None => Asked::Unknown,
             });
         }
+        callers.merge_alike();
         mark_namesakes(&mut callers.places);
         callers
+    }
+
+    /// Tells scripts by their first word where many begin with it: they are one script with different arguments.
+    fn merge_alike(&mut self) {
+        let mut alike: HashMap<(Option<Vec<u8>>, Vec<u8>), u32> = HashMap::new();
+        let key = |place: &Place| Some((place.program.clone(), place.first_word()?.to_vec()));
+        for key in self.places.iter().filter_map(key) {
+            *alike.entry(key).or_default() += 1;
+        }
+        let mut known: HashMap<Place, u32> = HashMap::new();
+        let mut numbers = Vec::new();
+        for mut place in std::mem::take(&mut self.places) {
+            if let Some(key) = key(&place).filter(|key| alike[key] > MOST_ALIKE) {
+                place.text = Some([&key.1, " …".as_bytes()].concat());
+            }
+            numbers.push(*known.entry(place).or_insert_with_key(|place| {
+                self.places.push(place.clone());
+                self.places.len() as u32 - 1
+            }));
+        }
+        for asked in &mut self.of_launch {
+            if let Asked::At(number) = asked {
+                *number = numbers[*number as usize];
+            }
+        }
     }
 
     /// Whether any launch's place is known.

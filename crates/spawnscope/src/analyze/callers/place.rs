@@ -32,9 +32,15 @@ pub struct Place {
     pub address: Option<u64>,
     /// The program that ran the script, where no file says which script it was.
     pub program: Option<Vec<u8>>,
+    /// The line that asked (to the function: the first one) of a script that was given to that program with `-c`; only its beginning, so that those that begin
+    /// alike are one place.
+    pub text: Option<Vec<u8>>,
     /// Whether another file of the recording has the same base name, so that text gives the whole path.
     pub(super) has_namesake: bool,
 }
+
+/// Bytes of a script's line that tell it.
+const MOST_TEXT: usize = 48;
 
 /// Beginnings of the names of libraries that launch for others: the C library, the loader, Python's own.
 const RUNTIME_LIBRARIES: [&[u8]; 9] = [
@@ -76,16 +82,20 @@ const LAUNCHING_FUNCTIONS: [&[u8]; 21] = [
 ];
 
 impl Place {
-    /// Where a launch was asked for; `None` when no chain says.
-    #[must_use]
-    pub fn of(forest: &Forest<'_>, launch: &Launch<'_>, detail: Detail) -> Option<Place> {
+    /// Where a launch was asked for; `None` when no chain says. `given` is the script that its shell was given with `-c`.
+    pub(super) fn of(forest: &Forest<'_>, launch: &Launch<'_>, given: Option<&[u8]>, detail: Detail) -> Option<Place> {
         let script = in_script(forest.frames(launch.script_stack));
         let frame = script.or_else(|| in_machine_code(&forest.frames(launch.native_stack)))?;
-        Some(Place::of_frame(&frame, launch.birth_command.name, detail))
+        Some(Place::of_frame(&frame, launch.birth_command.name, given, detail))
     }
 
-    fn of_frame(frame: &Frame<'_>, program: &[u8], detail: Detail) -> Place {
+    fn of_frame(frame: &Frame<'_>, program: &[u8], given: Option<&[u8]>, detail: Detail) -> Place {
         let has_name = frame.function.is_some() || frame.file.is_some();
+        let line = match detail {
+            Detail::Line => frame.line,
+            Detail::Function => Some(1),
+        };
+        let is_given = frame.language.is_script() && frame.file.is_none();
         Place {
             language: frame.language,
             file: frame.file.map(<[u8]>::to_vec),
@@ -93,7 +103,8 @@ impl Place {
             function: frame.function.map(<[u8]>::to_vec),
             module: frame.module.map(<[u8]>::to_vec),
             address: frame.address.filter(|_| !has_name),
-            program: (frame.language.is_script() && frame.file.is_none()).then(|| program.to_vec()),
+            program: is_given.then(|| program.to_vec()),
+            text: given.filter(|_| is_given).and_then(|given| beginning(given, line?)),
             has_namesake: false,
         }
     }
@@ -123,9 +134,22 @@ impl Place {
             (Some(file), Some(line)) => Some([file, format!(":{line}").as_bytes()].concat()),
             (Some(file), None) => Some(file.to_vec()),
             // A script that was given as an argument has no file.
-            (None, Some(line)) => Some([self.program.as_deref()?, format!(" line {line}").as_bytes()].concat()),
-            (None, None) => self.program.clone(),
+            (None, line) => self.in_given_script(line),
         }
+    }
+
+    /// `sh -c 'mkdir -p "$d"'`, `sh -c 'mv a b' line 3`, `sh line 3`
+    fn in_given_script(&self, line: Option<u32>) -> Option<Vec<u8>> {
+        let program = self.program.as_deref()?;
+        let line = line.filter(|line| self.text.is_none() || *line > 1);
+        let line = line.map(|line| format!(" line {line}")).unwrap_or_default();
+        let text = self.text.as_deref().map(|text| [b" -c '", text, b"'"].concat());
+        Some([program, &text.unwrap_or_default(), line.as_bytes()].concat())
+    }
+
+    /// With what the line of a script begins that has no file.
+    pub(super) fn first_word(&self) -> Option<&[u8]> {
+        self.text.as_deref()?.split(u8::is_ascii_whitespace).next()
     }
 
     fn call(&self) -> Option<Vec<u8>> {
@@ -144,6 +168,21 @@ impl Place {
             (None, None, None) => b"?".to_vec(),
         }
     }
+}
+
+/// The beginning of a line of a script, as far as it tells one from others.
+fn beginning(script: &[u8], line: u32) -> Option<Vec<u8>> {
+    let line = script.split(|byte| *byte == b'\n').nth(line.checked_sub(1)? as usize)?;
+    let line = line.trim_ascii();
+    if line.len() <= MOST_TEXT {
+        return (!line.is_empty()).then(|| line.to_vec());
+    }
+    let is_continuation = |at: &usize| line[*at] & 0xc0 == 0x80;
+    let end = (0..=MOST_TEXT)
+        .rev()
+        .find(|at| !is_continuation(at))
+        .unwrap_or_default();
+    Some([&line[..end], "…".as_bytes()].concat())
 }
 
 /// The innermost frame that is not of the language's own library; when all are, the innermost.

@@ -13,6 +13,7 @@ use super::outside::Outside;
 use super::phases::Phase;
 use super::samples::Sample;
 use super::tree::Forest;
+use super::whatif::changes::command_of;
 use crate::record::reader::TextId;
 use stacks::Stacks;
 pub use stacks::{MOST_LEVELS, Node};
@@ -70,6 +71,8 @@ pub enum Label<'a> {
     Program(Command<'a>),
     /// A place in a program; of machine code without the address where the function is known.
     Place(Frame<'a>),
+    /// A line of a script that the program below was given with `-c`.
+    Given(&'a [u8], Option<u32>),
     /// Frames that could not be read.
     Truncated,
     /// Everything beyond the highest level.
@@ -272,7 +275,15 @@ fn chain<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a
 
 /// A launch's whole chain from the outermost frame inwards: of the script where one is known, else of machine code.
 fn frames<'a>(forest: &Forest<'a>, index: usize) -> Vec<Label<'a>> {
-    labels(forest.frames(forest.launches[index].best_stack()))
+    let given = forest.launcher(index).and_then(command_of);
+    let named = |label| match (label, given) {
+        (Label::Place(frame), Some(script)) if frame.language.is_script() && frame.file.is_none() => {
+            Label::Given(script, frame.line)
+        }
+        _ => label,
+    };
+    let labels = labels(forest.frames(forest.launches[index].best_stack()));
+    labels.into_iter().map(named).collect()
 }
 
 fn labels(mut frames: Frames<'_>) -> Vec<Label<'_>> {

@@ -10,6 +10,8 @@ mod interval;
 pub mod outlook;
 pub mod refill;
 
+use std::collections::HashSet;
+
 use super::critical_path::CriticalPath;
 use super::replay::{Replay, critical_path_of, simulate};
 use super::timeline::Timelines;
@@ -76,6 +78,33 @@ impl Prediction {
     }
 }
 
+/// The launches that a change holds for.
+struct Held {
+    /// Those that it took away itself.
+    removed: Vec<u32>,
+    /// Those that another change may yet take away, or has.
+    others: Vec<u32>,
+}
+
+impl Held {
+    fn by(fix: &Fix, context: Context<'_, '_>, edits: &mut Edits) -> Held {
+        let was_there = |launch: &u32| !edits.is_removed(*launch);
+        let before: HashSet<u32> = fix.launches.iter().copied().filter(was_there).collect();
+        let held = fix.change.edit(context, &fix.launches, edits);
+        let is_its_own = |launch: &u32| before.contains(launch) && edits.is_removed(*launch);
+        let (removed, others) = held.into_iter().partition(is_its_own);
+        Held { removed, others }
+    }
+
+    /// What is taken away by another change is no longer changed by this one.
+    fn in_the_end(mut self, edits: &Edits) -> Vec<u32> {
+        self.others.retain(|launch| !edits.is_removed(*launch));
+        self.removed.extend(self.others);
+        self.removed.sort_unstable();
+        self.removed
+    }
+}
+
 impl WhatIf<'_, '_> {
     /// Predicts the wall with all changes together.
     #[must_use]
@@ -123,8 +152,8 @@ impl WhatIf<'_, '_> {
         };
         let mut edits = Edits::none(self.forest);
         edits.refill = self.constants.refill;
-        let edit = |fix: &Fix| fix.change.edit(context, &fix.launches, &mut edits);
-        let changed = fixes.iter().map(edit).collect();
+        let changed: Vec<Held> = fixes.iter().map(|fix| Held::by(fix, context, &mut edits)).collect();
+        let changed = changed.into_iter().map(|held| held.in_the_end(&edits)).collect();
         (edits, changed)
     }
 }

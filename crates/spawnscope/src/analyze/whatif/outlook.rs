@@ -84,6 +84,9 @@ pub enum OutlookError {
         "`{0}` selects no launch of this recording; `spawnscope report` lists the programs, `spawnscope tree` their arguments"
     )]
     NothingSelected(String),
+    /// The same, by the line that asked for a launch.
+    #[error("`{0}` selects no launch of this recording; `spawnscope report --by line --top 0` lists the lines")]
+    NoLineSelected(String),
     /// A selection by what the recording does not hold.
     #[error(transparent)]
     Selection(#[from] SelectError),
@@ -92,6 +95,9 @@ pub enum OutlookError {
         "this recording has no command that began and ended in it, so that there is no wall to predict: record one with `spawnscope record -- CMD`"
     )]
     NoWall,
+    /// The recorder is still at work.
+    #[error("this recording is still being made: the wall is known when the command has ended")]
+    IsLive,
 }
 
 /// Tries the changes.
@@ -104,7 +110,14 @@ pub fn outlook(
     timelines: &Timelines,
     asked: &[Asked],
 ) -> Result<Outlook, OutlookError> {
-    let setting = Setting::of(recording).ok_or(OutlookError::NoWall)?;
+    let no_wall = || {
+        if recording.info.is_live && !recording.info.command.is_empty() {
+            OutlookError::IsLive
+        } else {
+            OutlookError::NoWall
+        }
+    };
+    let setting = Setting::of(recording).ok_or_else(no_wall)?;
     let fixes: Result<Vec<Fix>, OutlookError> = asked.iter().map(|asked| resolve(asked, forest)).collect();
     let fixes = fixes?;
     let replay = Replay::new(forest, timelines, &setting).ok_or(OutlookError::NoWall)?;
@@ -132,8 +145,12 @@ fn resolve(asked: &Asked, forest: &Forest<'_>) -> Result<Fix, OutlookError> {
         Some(selector) => selector.select(forest)?,
         None => Vec::new(),
     };
-    if asked.selector.is_some() && launches.is_empty() {
-        return Err(OutlookError::NothingSelected(asked.text.clone()));
+    match &asked.selector {
+        Some(selector) if launches.is_empty() && selector.is_by_line() => {
+            return Err(OutlookError::NoLineSelected(asked.text.clone()));
+        }
+        Some(_) if launches.is_empty() => return Err(OutlookError::NothingSelected(asked.text.clone())),
+        _ => {}
     }
     Ok(Fix {
         change: asked.change,

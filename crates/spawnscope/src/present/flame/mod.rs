@@ -30,6 +30,7 @@ fn text_of(label: &Label<'_>) -> String {
         Label::UnknownPhase => "(unknown phase)".to_owned(),
         Label::Program(command) => text::escape(&command.label()),
         Label::Place(frame) => text_of_place(frame),
+        Label::Given(script, line) => text_of_given(script, *line),
         Label::Truncated => "(callers unknown)".to_owned(),
         Label::Beyond => "(more)".to_owned(),
         Label::Outside(what, name) => {
@@ -58,6 +59,20 @@ fn text_of_place(frame: &Frame<'_>) -> String {
         (None, None, Some(module), Some(address)) => format!("{module}+{address:#x}"),
         (None, None, None, Some(address)) => format!("{address:#x}"),
         (None, None, module, None) => module.unwrap_or_else(|| UNKNOWN.to_owned()),
+    }
+}
+
+/// `-c 'mkdir -p a'`, `-c:3 'mv a b'`: its line is told where there are several.
+fn text_of_given(script: &[u8], line: Option<u32>) -> String {
+    let number = line.unwrap_or(1);
+    let text = script
+        .split(|byte| *byte == b'\n')
+        .nth(number.saturating_sub(1) as usize);
+    let text = text::escape(text.unwrap_or_default().trim_ascii());
+    if number > 1 {
+        format!("-c:{number} '{text}'")
+    } else {
+        format!("-c '{text}'")
     }
 }
 
@@ -159,6 +174,7 @@ fn kind(label: &Label<'_>) -> Kind {
         Label::Phase(_) | Label::RunQueue | Label::UnknownPhase | Label::Outside(..) => Kind::Phase,
         Label::Program(_) => Kind::Program,
         Label::Place(frame) if frame.language.is_script() => Kind::Script,
+        Label::Given(..) => Kind::Script,
         Label::Place(_) | Label::Truncated | Label::Beyond => Kind::MachineCode,
     }
 }

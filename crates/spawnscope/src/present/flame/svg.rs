@@ -108,7 +108,22 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     lines.reverse();
     let mut drawn = Vec::new();
     from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
-    Ok(drawn)
+    Ok(with_the_whole_named(drawn))
+}
+
+/// Writes a name on the lowest box: inferno's script does, but where pictures are shown without scripts it would have none.
+fn with_the_whole_named(mut drawn: Vec<u8>) -> Vec<u8> {
+    let position = |text: &[u8], from: usize| {
+        let found = drawn[from..].windows(text.len()).position(|window| window == text);
+        found.map(|at| from + at)
+    };
+    let title = position(b"<title>all (", 0);
+    let text = title.and_then(|title| position(b"</text>", title));
+    // A program called `all` has its name.
+    if let Some(end) = text.filter(|end| drawn[..*end].ends_with(b">")) {
+        drawn.splice(end..end, *b"all");
+    }
+    drawn
 }
 
 /// The text with the kind of its box behind it, in marks that inferno does not draw: a program may be called `load`, and is
@@ -130,6 +145,7 @@ fn colour(label: &Label<'_>, text: &str) -> Color {
         Label::RunQueue => RUN_QUEUE,
         Label::UnknownPhase | Label::Outside(..) | Label::Truncated | Label::Beyond => UNKNOWN,
         Label::Program(_) => tint(&PROGRAMS),
+        Label::Given(..) => tint(&SCRIPTS),
         Label::Place(_) if kind(label) == Kind::Script => tint(&SCRIPTS),
         Label::Place(frame) if frame.language == Language::Kernel => tint(&KERNEL),
         Label::Place(_) => tint(&MACHINE_CODE),

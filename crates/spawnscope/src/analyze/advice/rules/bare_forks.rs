@@ -74,7 +74,7 @@ fn finding(ground: &Ground<'_, '_>, parent: &[u8], dialect: Dialect, launches: V
             ),
             format!(
                 "the shell reads what {} of them write, as for $( ); the others are parts of pipelines, or in ( )",
-                units::count(captured as u64)
+                if captured == 0 { "none".to_owned() } else { units::count(captured as u64) }
             ),
         ],
         example: Vec::new(),

@@ -2,6 +2,7 @@
 
 use super::super::ground::time;
 use super::super::{Basis, Finding, Ground, share_of};
+use crate::analyze::critical_path::Charges;
 use crate::analyze::phases::Phase;
 use crate::analyze::replay::runnable;
 use crate::analyze::whatif::Fix;
@@ -43,6 +44,16 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     vec![finding(ground, launches, waited, wanted)]
 }
 
+/// The report's own line for waiting holds no launching, and that of new processes is launching.
+fn of_it_new(ground: &Ground<'_, '_>) -> String {
+    let of_launch = |charges: &Charges| charges.get(Phase::Queue).0;
+    let new = Nanos(ground.path.launches.iter().map(of_launch).sum());
+    if new.0 == 0 {
+        return String::new();
+    }
+    format!("; {} of it as new processes, which is launch tax", time(new))
+}
+
 fn finding(ground: &Ground<'_, '_>, launches: Vec<u32>, waited: Nanos, wanted: f64) -> Finding {
     let cpus = ground.recording.info.cpus;
     let twice = cpus.saturating_mul(2);
@@ -54,10 +65,11 @@ fn finding(ground: &Ground<'_, '_>, launches: Vec<u32>, waited: Nanos, wanted: f
         ),
         evidence: vec![
             format!(
-            "{} on the critical path waited for a CPU, {} in all: {} of the wall",
-            units::counted(launches.len() as u64, "process", "processes"),
-            time(waited),
+                "{} on the critical path waited for a CPU, {} in all: {} of the wall{}",
+                units::counted(launches.len() as u64, "process", "processes"),
+                time(waited),
                 units::percent(waited, ground.wall()),
+                of_it_new(ground),
             ),
             format!("on average {wanted:.1} threads ran or were able to run"),
         ],

@@ -16,6 +16,7 @@ pub use images::search_share;
 pub use machine::QUICK_LAUNCH;
 pub use memory::copies_tables;
 pub use removal::is_captured;
+pub(in crate::analyze) use shells::command_of;
 pub use shells::{Shell, is_shell, needless_shell, wrapped_child};
 
 /// A fix.

@@ -48,7 +48,7 @@ pub fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
 }
 
 /// What a shell was to run: the string behind `-c`.
-fn command_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
+pub(in crate::analyze) fn command_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     if !is_shell(base_name(exec.path)) {
         return None;
     }

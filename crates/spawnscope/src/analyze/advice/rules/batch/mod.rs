@@ -7,7 +7,6 @@ mod snippet;
 use std::collections::{BTreeMap, HashSet};
 
 use super::super::ground::{name, time};
-use super::super::shell::parent_program;
 use super::super::wording::{HABIT, is_mostly_tax, largest, launches, option};
 use super::super::{Basis, Finding, Ground};
 use crate::analyze::whatif::Fix;
@@ -145,7 +144,7 @@ fn batches_of<'a>(ground: &Ground<'_, 'a>, parent: usize) -> Vec<(Kind<'a>, Vec<
     }
     let mut alike: BTreeMap<(Kind<'a>, Common<'a>), Files<'a>> = BTreeMap::new();
     // A process may exec between two launches, but hardly a launcher of this sort: the first child tells for all.
-    let Some(launcher) = parent_program(forest, children[0]).and_then(|exec| launcher(exec, cpus)) else {
+    let Some(launcher) = forest.launcher(children[0]).and_then(|exec| launcher(exec, cpus)) else {
         return Vec::new();
     };
     for &index in children {

@@ -79,6 +79,20 @@ impl Substitute {
         Substitute::new(before, after, Effect::Once, limits)
     }
 
+    /// The same where no `$( )` is around the call, and what it says is written.
+    pub(super) fn printed(mut self) -> Substitute {
+        let Some(inner) = self.before.strip_prefix("$(").and_then(|inner| inner.strip_suffix(')')) else {
+            return self;
+        };
+        self.after = match (self.after.strip_prefix("b="), self.after.strip_prefix("$(")) {
+            (Some(_), _) => format!("{}; echo \"$b\"", self.after),
+            (_, Some(command)) if !command.starts_with('(') => command.trim_end_matches(')').to_owned(),
+            _ => format!("echo \"{}\"", self.after),
+        };
+        self.before = inner.to_owned();
+        self
+    }
+
     fn new(
         before: impl Into<String>,
         after: impl Into<String>,

@@ -18,6 +18,7 @@ use super::super::wording::{HABIT, instead, is_mostly_tax, largest, launches, us
 use super::super::{Basis, Finding, Ground};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
+use crate::event::Mechanism;
 use call::{Call, Effect, Substitute};
 
 /// What a shell writes instead of a call; `None` where that is not sure to do the same.
@@ -131,11 +132,14 @@ fn needless(ground: &Ground<'_, '_>, siblings: &[usize], position: usize) -> Opt
         is_fed: around.is_fed,
         is_captured: around.is_captured,
     };
+    let substitute = TABLE[known].1(&call)?;
+    // What a shell makes by vfork is a plain command: in $( ) and in pipelines it forks.
+    let is_plain = launch.mechanism == Some(Mechanism::Vfork) && !call.is_captured;
     Some(Needless {
         launch: index as u32,
         unit: around.unit,
         forks: around.forks,
-        substitute: TABLE[known].1(&call)?,
+        substitute: if is_plain { substitute.printed() } else { substitute },
     })
 }
 

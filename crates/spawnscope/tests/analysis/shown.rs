@@ -1,0 +1,159 @@
+//! What people see, whatever the width: sentences are broken and not cut, figures stand by their names, and one thing has one
+//! figure wherever it is told.
+
+use anstream::adapter::strip_str;
+use serde_json::Value;
+use spawnscope::analyze::select::Selector;
+use spawnscope::analyze::whatif::changes::Change;
+use spawnscope::analyze::whatif::outlook::{Asked, Outlook, OutlookError, outlook};
+use spawnscope::analyze::{Causes, Forest, GroupBy, Report, report_on};
+use spawnscope::present::{advice, table, whatif};
+use spawnscope::record::reader::{Recording, SliceRow};
+
+use crate::builder::Spans;
+use crate::serial::{READ, Serial, timelines};
+
+const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
+const WIDTHS: [usize; 4] = [40, 60, 80, 200];
+
+/// A loop with `$(dirname)`, and a program that sleeps.
+fn looping() -> (Recording, Vec<SliceRow>) {
+    let mut serial = Serial::new();
+    for _ in 0..40 {
+        serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
+    }
+    serial.launch_sleeping(&Spans::USUAL, ("/bin/sleep", &["sleep", "0.1"]), 100_000_000);
+    serial.finish()
+}
+
+fn report((recording, slices): &(Recording, Vec<SliceRow>), group_by: GroupBy) -> Report {
+    let forest = Forest::grow(recording);
+    let causes = Causes::find(recording, &forest, &timelines(recording, &forest, slices));
+    report_on(recording, &forest, causes.as_ref(), group_by)
+}
+
+fn without_dirname((recording, slices): &(Recording, Vec<SliceRow>)) -> Result<Outlook, OutlookError> {
+    let forest = Forest::grow(recording);
+    let asked = Asked {
+        change: Change::Remove,
+        text: "--remove dirname".to_owned(),
+        selector: Some(Selector::parse("dirname").unwrap()),
+    };
+    outlook(recording, &forest, &timelines(recording, &forest, slices), &[asked])
+}
+
+/// The text without styles, in one line, so that words are found wherever lines are broken.
+fn joined(text: &str) -> String {
+    let words: Vec<String> = strip_str(text)
+        .to_string()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect();
+    words.join(" ")
+}
+
+#[test]
+fn a_prediction_is_whole_at_every_width() {
+    let outlook = without_dirname(&looping()).unwrap();
+    for width in WIDTHS {
+        let text = strip_str(&whatif::render(&outlook, width)).to_string();
+        assert!(!text.contains('…'), "{width}:\n{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= width),
+            "{width}:\n{text}"
+        );
+        for sentence in [
+            "of the wall; between ",
+            "sleeping on purpose",
+            "launching: all phases but run",
+        ] {
+            assert!(joined(&text).contains(sentence), "{width}: {sentence}\n{text}");
+        }
+    }
+}
+
+#[test]
+fn a_saving_has_the_same_interval_wherever_it_is_told() {
+    let looping = looping();
+    let outlook = without_dirname(&looping).unwrap();
+    let advised = report(&looping, GroupBy::Command).advices.worth[0].saving;
+    assert_eq!(outlook.prediction.saving(), advised);
+    let parsed: Value = serde_json::from_str(&whatif::json(&outlook)).unwrap();
+    let told = ["saving_ns", "saving_low_ns", "saving_high_ns"].map(|key| parsed[key].as_u64().unwrap());
+    assert_eq!(told, advised.map(|saving| saving.0));
+    let [saved, least, most] = advised.map(spawnscope::units::time);
+    let text = joined(&whatif::render(&outlook, 80));
+    assert!(text.contains(&format!("saved {saved} ")), "{text}");
+    assert!(
+        text.contains(&format!("of the wall; between {least} and {most}")),
+        "{text}"
+    );
+}
+
+#[test]
+fn figures_stand_by_their_names_on_wide_pages() {
+    let found = report(&looping(), GroupBy::Command);
+    let text = table::render(&found, &table::Options { width: 200, top: None });
+    let text = strip_str(&text).to_string();
+    let row = text.lines().find(|line| line.starts_with("  dirname")).unwrap();
+    assert!(row.starts_with("  dirname     40"), "{row}");
+}
+
+#[test]
+fn shares_of_lines_say_that_they_hold_no_sleep() {
+    let mut looping = looping();
+    let legend = |looping: &(Recording, Vec<SliceRow>)| {
+        let found = report(looping, GroupBy::Line);
+        joined(&table::render(&found, &table::Options::default()))
+    };
+    let told = legend(&looping);
+    assert!(told.contains("critical path, without sleeps and other waits"), "{told}");
+    let mut serial = Serial::new();
+    serial.launch(&Spans::USUAL, DIRNAME);
+    looping = serial.finish();
+    let told = legend(&looping);
+    assert!(
+        told.contains("on the critical path") && !told.contains("without sleeps"),
+        "{told}"
+    );
+}
+
+#[test]
+fn instructions_are_whole_at_every_width() {
+    let mut serial = Serial::of("/usr/bin/python3", &["python3", "run.py"]);
+    for _ in 0..40 {
+        serial.launch(&Spans::USUAL, Some(("/bin/sh", &["sh", "-c", "git status"])));
+        let shell = serial.builder.recording.launches.last().unwrap().id;
+        let at = serial.builder.row(shell).exit.unwrap().0 - 100_000;
+        serial
+            .builder
+            .exec_at(shell, b"/usr/bin/git", &[b"git", b"status"], [at, at + 1, at + 2]);
+    }
+    let found = report(&serial.finish(), GroupBy::Command);
+    for width in WIDTHS {
+        let text = advice::render(&found, false, width);
+        for snippet in [
+            "Node: execFile()",
+            "posix_spawnp(), not system() or popen()",
+            "without shell=True",
+        ] {
+            assert!(joined(&text).contains(snippet), "{width}: {snippet}\n{text}");
+        }
+    }
+}
+
+#[test]
+fn a_recording_that_is_being_made_says_so() {
+    let (mut recording, slices) = looping();
+    recording.info.wall = None;
+    recording.info.ended = None;
+    recording.info.is_live = true;
+    let live = (recording, slices);
+    assert!(matches!(without_dirname(&live), Err(OutlookError::IsLive)));
+    let told = |of: &_| joined(&advice::render(&report(of, GroupBy::Command), false, 80));
+    assert!(told(&live).contains("still being made"), "{}", told(&live));
+    let mut cut_off = live;
+    cut_off.0.info.is_live = false;
+    assert!(matches!(without_dirname(&cut_off), Err(OutlookError::NoWall)));
+    assert!(told(&cut_off).contains("began and ended"), "{}", told(&cut_off));
+}
