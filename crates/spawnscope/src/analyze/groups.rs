@@ -39,7 +39,7 @@ pub struct Inclusive {
 }
 
 /// Stands where a parent's name would for the command itself, which nothing in the recording launched.
-const THE_RECORDER: &[u8] = b"(recorder)";
+pub const THE_RECORDER: &[u8] = b"(recorder)";
 
 /// What launches of one group share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,6 +8,7 @@ use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
 use super::{text, units};
 use crate::analyze::advice::{Advice, Advices, Basis};
+use crate::analyze::groups::THE_RECORDER;
 use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::event::Nanos;
 
@@ -187,7 +188,8 @@ pub fn principal_cause(report: &Report) -> Option<String> {
     let tax = tax.map_or(Nanos(0), |(_, tax)| *tax);
     if tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64 {
         let share = units::percent(tax, report.wall);
-        let dearest = report.groups.iter().max_by_key(|group| group.sums.critical_tax)?;
+        let askers = report.groups.iter().filter(|group| group.label != THE_RECORDER);
+        let dearest = askers.max_by_key(|group| group.sums.critical_tax)?;
         let count = units::counted(dearest.sums.count, "launch", "launches");
         let made = match report.group_by {
             GroupBy::Command => "of",
