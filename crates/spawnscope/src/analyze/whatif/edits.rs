@@ -1,7 +1,7 @@
 //! What is to be different in a replay, by launch and phase: which launches are gone, how much of each phase remains, and who
 //! waits for what instead. `apply` rewrites programs by it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::refill::Refill;
 use crate::analyze::launch::Launch;
@@ -138,11 +138,16 @@ impl Edits {
         f64::from(phase * piece)
     }
 
-    /// For each launch that is different in itself: how much less time it takes, roughly. Only the spread of these is used.
+    /// For each launch that is different in itself: how much less time it takes, roughly; those of one program together. Only the
+    /// spread of these is used.
     #[must_use]
-    pub fn savings(&self, forest: &Forest<'_>) -> Vec<f64> {
-        let changed = (0..forest.launches.len()).filter(|index| self.changed[*index]);
-        changed.map(|index| self.saving(forest, index)).collect()
+    pub fn savings(&self, forest: &Forest<'_>) -> Vec<Vec<f64>> {
+        let mut by_program: BTreeMap<&[u8], Vec<f64>> = BTreeMap::new();
+        for index in (0..forest.launches.len()).filter(|index| self.changed[*index]) {
+            let program = forest.launches[index].command.name;
+            by_program.entry(program).or_default().push(self.saving(forest, index));
+        }
+        by_program.into_values().collect()
     }
 
     fn saving(&self, forest: &Forest<'_>, index: usize) -> f64 {

@@ -119,7 +119,7 @@ impl WhatIf<'_, '_> {
         let (predicted, wall) = (measured * played.0 as f64, measured * self.replay.unrecorded.0 as f64);
         let error = self.replay.error();
         let savings = edits.savings(self.forest);
-        let constants = uncertain / savings.iter().sum::<f64>().max(1.0);
+        let constants = uncertain / savings.iter().flatten().sum::<f64>().max(1.0);
         let spread = constants.hypot(edits.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
         let margins = interval::margins(predicted, wall - predicted, &savings, spread, error);
         Prediction {
