@@ -15,4 +15,5 @@ pub mod present;
 pub mod record;
 pub mod signals;
 mod statistics;
+mod tiny;
 pub mod units;

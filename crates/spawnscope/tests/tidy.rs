@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A stage, and the parts of the crate that it may name. `record` shows the later stages its reader only.
-const MAY_IMPORT: [(&str, &[&str]); 11] = [
+const MAY_IMPORT: [(&str, &[&str]); 12] = [
     ("event.rs", &[]),
     ("units.rs", &["event"]),
     ("signals.rs", &[]),
     ("statistics.rs", &[]),
-    ("lab", &["event", "units", "statistics", "lab"]),
+    ("tiny.rs", &[]),
+    ("lab", &["event", "units", "statistics", "tiny", "lab"]),
     ("hold", &["event", "signals", "collect::held", "collect::pidfd"]),
     ("collect", &["event", "collect"]),
     ("record", &["event", "record"]),
@@ -21,7 +22,7 @@ const MAY_IMPORT: [(&str, &[&str]); 11] = [
         "analyze",
         &["event", "units", "statistics", "analyze", "record::reader"],
     ),
-    ("doctor", &["event", "units", "collect", "doctor"]),
+    ("doctor", &["event", "units", "tiny", "collect", "doctor"]),
     ("present", &["event", "units", "analyze", "doctor", "lab", "present"]),
 ];
 const MOST_LINES: usize = 500;

@@ -1,5 +1,5 @@
-//! Programs to launch: prepared before the fork, so that nothing has to be allocated after it; and the smallest static one,
-//! written here, since not every machine has a static program or a compiler.
+//! Programs to launch: prepared before the fork, so that nothing has to be allocated after it; and the smallest static one, since
+//! not every machine has a static program or a compiler.
 
 use std::ffi::{CString, OsStr, c_char, c_int};
 use std::fs::OpenOptions;
@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
+
+use crate::tiny;
 
 /// A program with its arguments and environment, as execve takes them.
 pub(super) struct Image {
@@ -83,29 +85,7 @@ pub(super) fn write_static(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// A static program that only exits, with status 0: an ELF header, one program header that maps the whole file at 4 MiB, and `xor edi, edi; mov eax, 60; syscall`.
+/// A static program that only exits, with status 0.
 pub(super) fn static_program() -> Option<Vec<u8>> {
-    if !cfg!(target_arch = "x86_64") {
-        return None;
-    }
-    const CODE: [u8; 9] = [0x31, 0xff, 0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05];
-    const BASE: u64 = 0x40_0000;
-    const HEADERS: u64 = 64 + 56;
-    let bytes = HEADERS + CODE.len() as u64;
-    let mut file = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    let mut halves = |halves: &[u16]| file.extend(halves.iter().flat_map(|half| half.to_le_bytes()));
-    // Executable, for x86-64, version 1.
-    halves(&[2, 62, 1, 0]);
-    let mut words = |words: &[u64]| file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-    // Entry, program headers, no sections.
-    words(&[BASE + HEADERS, 64, 0]);
-    // Flags (two halves), sizes and numbers of headers.
-    let mut halves = |halves: &[u16]| file.extend(halves.iter().flat_map(|half| half.to_le_bytes()));
-    halves(&[0, 0, 64, 56, 1, 0, 0, 0]);
-    // Loaded, readable and executable.
-    halves(&[1, 0, 5, 0]);
-    let mut words = |words: &[u64]| file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-    words(&[0, BASE, BASE, bytes, bytes, 0x1000]);
-    file.extend(CODE);
-    Some(file)
+    tiny::program(0, "")
 }
