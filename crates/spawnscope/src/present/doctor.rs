@@ -67,7 +67,7 @@ fn summary(page: &mut Page, diagnosis: &Diagnosis) {
     if problems == 0 {
         page.sentence(0, PLAIN, &format!("launches are sound: {cost}"));
     } else {
-        page.line([styled(TITLE, "A launch on this machine"), plain(format!(": {cost}"))]);
+        page.sentence(0, TITLE, &format!("A launch on this machine: {cost}"));
         let count = units::counted(problems, "problem", "problems");
         page.sentence(2, FINDING, &format!("{count} found, the dearest first"));
     }
