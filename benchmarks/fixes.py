@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Holds predictions against fixes: for each pair of crates/spawnscope/tests/fixes (main.rs there says what a pair is), records
-`before` now and then while `before` and `after` are run in turn without the recorder, lets `spawnscope whatif` predict the
-wall with the pair's fix from each recording, and takes the median prediction:
+"""Holds predictions against fixes: for each pair of crates/spawnscope/tests/fixes (main.rs there says what a pair is), rounds of
+recording `before`, running `before`, and running `after`, the last two in changing order. From each recording `spawnscope whatif`
+predicts the wall with the pair's fix:
 
-    error = |predicted wall - median of `after`| / median of `after`
+    error = |median of (predicted wall / `after`) - 1|, each ratio within a round
 
-so that what recording costs, and the drift of the machine from one run to the next, count as errors. A prediction covers when
-the median of `after` lies in its interval. Prints a table, writes benchmarks/runs/<date>-<host>/fixes.json, and with
+so that what recording costs, and what the machine does meanwhile, count as errors, but not what it did a minute ago. A prediction
+covers when the median of `after` lies in the interval of the median prediction. Prints a table, writes benchmarks/runs/<date>-<host>/fixes.json, and with
 --write the table of docs/guide/predictions.md. Exit status 1 when the median error is above 8 % or the worst above 20 %, without
 those pairs whose fix is known to change more than launches (their file `beyond` says what): they stand in a table of their own.
 Needs root, bash, python3, make, cc, 3 GB of memory, and a quiet machine."""
@@ -33,8 +33,6 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 MOST_MEDIAN_ERROR, MOST_ERROR = 0.08, 0.20
 # Of a prediction.
 KEPT = ["wall_ns", "predicted_ns", "low_ns", "high_ns", "replay_error"]
-# Medians that are known worse than this are measured longer.
-MOST_UNCERTAINTY, MOST_ROUNDS = 0.02, 4
 
 
 def main():
@@ -59,8 +57,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"pairs to measure, all unless told otherwise: {', '.join(known)}")
     parser.add_argument("--binary", default="target/release/spawnscope", help="the profiler whose predictions count")
-    parser.add_argument("--pairs", type=int, default=15, help="runs of each variant, at least")
-    parser.add_argument("--recordings", type=int, default=5, help="the median of their predictions is used")
+    parser.add_argument("--rounds", type=int, default=15, help="recordings, and runs of each variant")
     parser.add_argument("--write", action="store_true", help="put the table into docs/guide/predictions.md")
     parser.add_argument("--dry-run", action="store_true", help="do not store the results")
     parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="keep recordings of both variants there")
@@ -68,8 +65,8 @@ def parse():
     options.names = options.names or known
     if unknown := set(options.names) - set(known):
         parser.error(f"no such pair: {', '.join(sorted(unknown))}")
-    if options.pairs < 2 or options.recordings < 1:
-        parser.error("needs at least two runs of each variant and one recording")
+    if options.rounds < 2:
+        parser.error("needs at least two rounds")
     options.binary = str(Path(options.binary).resolve())
     return options
 
@@ -123,14 +120,10 @@ def measured(pair, options):
     runs = {"before": [], "after": []}
     for variant in runs:
         pair.seconds(variant, expected)
-    rounds = -(-options.pairs // options.recordings)
-    while len(runs["after"]) < options.pairs * MOST_ROUNDS:
-        if len(recordings) * rounds <= len(runs["after"]):
-            recordings.append(recorded(pair, options, len(recordings)))
-        for variant in list(runs) if len(runs["after"]) % 2 else reversed(list(runs)):
+    for number in range(options.rounds):
+        recordings.append(recorded(pair, options, number))
+        for variant in list(runs) if number % 2 else reversed(list(runs)):
             runs[variant].append(pair.seconds(variant, expected))
-        if len(runs["after"]) >= options.pairs and max(map(uncertainty, runs.values())) <= MOST_UNCERTAINTY:
-            break
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
         shutil.copy(middle(recordings)["file"], options.keep / f"{pair.name}.before.db")
@@ -154,16 +147,11 @@ def json_of(command):
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-def uncertainty(values):
-    """Half the width of the median's 95 % interval, as a share of it (McGill, Tukey and Larsen's notch)."""
-    low, middle, high = statistics.quantiles(values, n=4)
-    return 1.57 * (high - low) / len(values) ** 0.5 / middle
-
-
 def judged(flags, recordings, runs):
     prediction = middle(recordings)["prediction"]
-    before, after = (statistics.median(runs[variant]) for variant in ("before", "after"))
+    after = statistics.median(runs["after"])
     recorded, predicted, low, high = (prediction[key] / 1e9 for key in KEPT[:4])
+    ratios = [recording["prediction"]["predicted_ns"] / 1e9 / run for recording, run in zip(recordings, runs["after"])]
     return {
         "flags": flags,
         "recorded_seconds": recorded,
@@ -172,9 +160,7 @@ def judged(flags, recordings, runs):
         "replay_error": prediction["replay_error"],
         "before_seconds": spread(runs["before"]),
         "after_seconds": spread(runs["after"]),
-        "error": abs(predicted - after) / after,
-        # Without what recording cost, as far as that is the same everywhere.
-        "error_scaled": abs(predicted * before / recorded - after) / after,
+        "error": abs(statistics.median(ratios) - 1),
         "covers": low <= after <= high,
         "predictions": [recording["prediction"] for recording in recordings],
         "runs_seconds": runs,
