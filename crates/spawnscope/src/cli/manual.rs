@@ -12,7 +12,7 @@ use super::args::Arguments;
 
 /// What recording costs; README.md has the figures.
 const OVERHEAD: &str = "\
-Starting and finishing takes 0.2 to 0.3 s. In a storm of launches the cost of
+Starting and finishing takes 0.2 s. In a storm of launches the cost of
 recording was lost in the noise of the machine it was measured on. A launch
 takes about 260 bytes. Measure on yours: benchmarks/overhead.py in the source.";
 
