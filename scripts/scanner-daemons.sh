@@ -12,8 +12,12 @@ rm -rf "$root"
 packages=$(mktemp -d)
 trap 'rm -rf "$packages"' EXIT
 
+# The two, whether or not the system has them, and what of theirs it lacks.
 wanted() {
-    apt-get --simulate install --no-install-recommends clamav-daemon fapolicyd | sed -n 's/^Inst \([^ ]*\) .*/\1/p'
+    {
+        printf '%s\n' clamav-daemon fapolicyd
+        apt-get --simulate install --no-install-recommends clamav-daemon fapolicyd | sed -n 's/^Inst \([^ ]*\) .*/\1/p'
+    } | sort -u
 }
 
 # Lists of packages may be missing, or old.
