@@ -85,19 +85,23 @@ impl Sample {
     }
 }
 
+const VERBS: [&str; 11] = [
+    "record",
+    "report",
+    "advise",
+    "whatif",
+    "tree",
+    "flame",
+    "export",
+    "hold",
+    "bench",
+    "doctor",
+    "completions",
+];
+
 #[test]
 fn help_is_as_reviewed() {
-    for verb in [
-        "record",
-        "report",
-        "tree",
-        "flame",
-        "export",
-        "hold",
-        "bench",
-        "doctor",
-        "completions",
-    ] {
+    for verb in VERBS {
         let help = stdout(&[verb, "--help"]);
         assert_data_eq!(help.as_str(), golden(&format!("help/{verb}.txt")).raw());
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{verb}");
@@ -135,17 +139,7 @@ fn man_pages_are_up_to_date() {
 fn completions_know_every_verb() {
     for shell in ["bash", "zsh", "fish"] {
         let script = stdout(&["completions", shell]);
-        for word in [
-            "record",
-            "report",
-            "tree",
-            "flame",
-            "export",
-            "hold",
-            "bench",
-            "doctor",
-            "no-redact",
-        ] {
+        for word in VERBS.into_iter().chain(["no-redact"]) {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }

@@ -3,6 +3,7 @@
 use std::thread;
 
 use super::advice::{Advices, Ground, advise};
+use super::callers::{Callers, Detail};
 use super::critical_path::{CriticalPath, critical_path};
 use super::replay::{Replay, Setting};
 use super::timeline::Timelines;
@@ -43,6 +44,7 @@ impl Causes {
                 replay: &replay,
                 constants: &Constants::of(recording, forest),
             },
+            callers: &Callers::find(forest, Detail::Line),
         };
         Some(Causes {
             advices: advise(&ground),

@@ -16,6 +16,7 @@ pub mod ebpf;
 pub mod held;
 #[cfg(feature = "ebpf")]
 mod inode;
+pub mod shared;
 #[cfg(feature = "ebpf")]
 mod stacks;
 

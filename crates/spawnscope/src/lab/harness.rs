@@ -189,7 +189,8 @@ pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, goes_on: &dyn Fn(f64) ->
     let warmed_up = |case| Turn::warmed_up(case, effort, goes_on(0.0));
     let mut turns: Vec<Turn<'_>> = cases.into_iter().map(warmed_up).collect();
     let mut order: Vec<usize> = (0..turns.len()).collect();
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    // The same orders every time.
+    let mut random = fastrand::Rng::with_seed(0);
     let began = Instant::now();
     for round in 0..MOST_ROUNDS {
         let spent = began.elapsed().as_secs_f64() / effort.time.as_secs_f64().max(1e-9);
@@ -244,20 +245,6 @@ impl Turn<'_> {
         match (self.run)(self.count) {
             Ok(values) => self.measured.rounds.push(values),
             Err(failure) => self.measured.failure = Some(failure),
-        }
-    }
-}
-
-/// Xorshift: the same orders every time.
-struct Random(u64);
-
-impl Random {
-    fn shuffle(&mut self, order: &mut [usize]) {
-        for last in (1..order.len()).rev() {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            order.swap(last, (self.0 % (last as u64 + 1)) as usize);
         }
     }
 }

@@ -9,7 +9,7 @@ enum { SCAN_MS = 20 };
 static void *answer_all(void *scanner)
 {
     prctl(PR_SET_NAME, "answers");
-    scan(*(int *)scanner, SCAN_MS);
+    scan(*(int *)scanner, SCAN_MS, answer);
 }
 
 static pid_t start_named_scanner(const char *directory)

@@ -20,18 +20,25 @@ static inline void mount_private_tmpfs(const char *directory)
         cannot_run_here("mount(tmpfs)");
 }
 
-static inline void answer(int scanner, const struct fanotify_event_metadata *event, int scan_ms)
+static inline void allow(int scanner, const struct fanotify_event_metadata *event)
 {
-    int64_t start = now_ns();
-    sleep_ms(scan_ms);
-    truth("amount_ns", scan_ms == 0 ? 0 : now_ns() - start);
     struct fanotify_response response = {.fd = event->fd, .response = FAN_ALLOW};
     if (write(scanner, &response, sizeof response) != sizeof response)
         fail("fanotify response");
     close(event->fd);
 }
 
-static inline _Noreturn void scan(int scanner, int scan_ms)
+static inline void answer(int scanner, const struct fanotify_event_metadata *event, int scan_ms)
+{
+    int64_t start = now_ns();
+    sleep_ms(scan_ms);
+    truth("amount_ns", scan_ms == 0 ? 0 : now_ns() - start);
+    allow(scanner, event);
+}
+
+typedef void look(int scanner, const struct fanotify_event_metadata *event, int scan_ms);
+
+static inline _Noreturn void scan(int scanner, int scan_ms, look *look)
 {
     // Whatever happens to us, no execve may hang: the kernel allows all that waits when the scanner's fd closes.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -43,7 +50,7 @@ static inline _Noreturn void scan(int scanner, int scan_ms)
             fail("read fanotify");
         struct fanotify_event_metadata *event = (void *)buffer;
         for (; FAN_EVENT_OK(event, length); event = FAN_EVENT_NEXT(event, length))
-            answer(scanner, event, scan_ms);
+            look(scanner, event, scan_ms);
     }
 }
 
@@ -58,7 +65,7 @@ static inline pid_t start_scanner(const char *directory, uint64_t what, int scan
     if (pid == -1)
         fail("fork");
     if (pid == 0)
-        scan(scanner, scan_ms);
+        scan(scanner, scan_ms, answer);
     close(scanner);
     return pid;
 }

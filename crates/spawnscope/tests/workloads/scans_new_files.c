@@ -14,26 +14,11 @@ static void remember(int scanner, int file)
         fail("fanotify_mark(FAN_MARK_IGNORED_MASK)");
 }
 
-static _Noreturn void scan_once(int scanner)
+static void look_once(int scanner, const struct fanotify_event_metadata *event, int scan_ms)
 {
-    prctl(PR_SET_NAME, "test-scanner");
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(DEADLINE_SECONDS);
-    for (;;) {
-        char buffer[4096] __attribute__((aligned(8)));
-        ssize_t length = read(scanner, buffer, sizeof buffer);
-        if (length == -1)
-            fail("read fanotify");
-        struct fanotify_event_metadata *event = (void *)buffer;
-        for (; FAN_EVENT_OK(event, length); event = FAN_EVENT_NEXT(event, length)) {
-            sleep_ms(SCAN_MS);
-            remember(scanner, event->fd);
-            struct fanotify_response response = {.fd = event->fd, .response = FAN_ALLOW};
-            if (write(scanner, &response, sizeof response) != sizeof response)
-                fail("fanotify response");
-            close(event->fd);
-        }
-    }
+    sleep_ms(scan_ms);
+    remember(scanner, event->fd);
+    allow(scanner, event);
 }
 
 int main(int count, char **arguments)
@@ -51,8 +36,10 @@ int main(int count, char **arguments)
     pid_t daemon = fork();
     if (daemon == -1)
         fail("fork");
-    if (daemon == 0)
-        scan_once(scanner);
+    if (daemon == 0) {
+        prctl(PR_SET_NAME, "test-scanner");
+        scan(scanner, SCAN_MS, look_once);
+    }
     close(scanner);
     pid_t command = fork();
     if (command == -1)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::analyze::callers::Callers;
 use crate::analyze::critical_path::CriticalPath;
 use crate::analyze::launch::{Command, Launch};
 use crate::analyze::phases::Phase;
@@ -19,6 +20,8 @@ pub struct Ground<'g, 'a> {
     pub path: &'g CriticalPath,
     /// Its launches, threads, and the replay.
     pub whatif: WhatIf<'g, 'a>,
+    /// The lines that asked for launches.
+    pub callers: &'g Callers,
 }
 
 /// Launches of one program by one program.

@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use super::callers::{CallerCounts, Callers, Detail};
+use super::callers::CallerCounts;
 use super::whatif::{Fix, Prediction};
 use crate::event::Nanos;
 pub use ground::Ground;
@@ -97,10 +97,10 @@ pub fn advise(ground: &Ground<'_, '_>) -> Advices {
     let tries: Vec<&[Fix]> = findings.iter().map(|finding| finding.tries.as_slice()).collect();
     let predictions = predict_all(ground, &tries);
     let mut advices = Advices::default();
-    let callers = Callers::find(ground.forest(), Detail::Line);
+    let callers = ground.callers;
     for (mut finding, prediction) in findings.into_iter().zip(predictions) {
         let saving = prediction.saving();
-        finding.evidence.extend(callers::evidence(ground, &callers, &finding));
+        finding.evidence.extend(callers::evidence(ground, callers, &finding));
         let advice = Advice {
             callers: callers.count(&finding.launches),
             finding,

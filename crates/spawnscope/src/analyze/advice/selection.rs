@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::ground::{Ground, name};
 use super::wording::{launches_of, quoted};
-use crate::analyze::callers::{Callers, Detail};
 use crate::analyze::select::Selector;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
@@ -47,8 +46,7 @@ fn options_of(ground: &Ground<'_, '_>, fix: &Fix) -> Option<String> {
 
 /// The same selection for each line that asked for some of the launches; `None` when there are many, or not all are known.
 fn with_lines(ground: &Ground<'_, '_>, plain: &str, launches: &[u32]) -> Option<Vec<String>> {
-    let callers = Callers::find(ground.forest(), Detail::Line);
-    let lines = launches.iter().map(|index| callers.of(*index as usize));
+    let lines = launches.iter().map(|index| ground.callers.of(*index as usize));
     let lines: BTreeSet<Vec<u8>> = lines.map(|place| Some(place?.short_label())).collect::<Option<_>>()?;
     let selection = |line: &Vec<u8>| format!("{plain},line={}", name(line));
     (lines.len() <= MOST_LINES).then(|| lines.iter().map(selection).collect())

@@ -1,10 +1,9 @@
 //! The memory in which the measuring process and its children leave their times, and where the recorder reads them once
 //! they are gone.
 
-use std::io;
-use std::ops::Deref;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::collect::shared::Shareable;
 
 /// Most rounds that are measured.
 pub(super) const MOST_ROUNDS: usize = 16;
@@ -52,26 +51,8 @@ impl Life {
     }
 }
 
-impl Board {
-    /// A board that forks share.
-    pub(super) fn share() -> io::Result<SharedBoard> {
-        // SAFETY: asks for new memory, which touches nothing that exists.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                size_of::<Board>(),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        match NonNull::new(address.cast()) {
-            Some(board) if address != libc::MAP_FAILED => Ok(SharedBoard(board)),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-}
+// SAFETY: nothing but atomic numbers, which may be zero.
+unsafe impl Shareable for Board {}
 
 impl Series {
     /// Adds a life; one too many is dropped.
@@ -92,24 +73,5 @@ impl Series {
             reaped: reaped.load(Ordering::Relaxed),
         };
         self.lives.iter().take(complete).map(life).collect()
-    }
-}
-
-/// A mapped board.
-pub(super) struct SharedBoard(NonNull<Board>);
-
-impl Deref for SharedBoard {
-    type Target = Board;
-
-    fn deref(&self) -> &Board {
-        // SAFETY: mapped as long as `self` lives, aligned as pages are, zeroed at first, and written atomically only.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl Drop for SharedBoard {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody borrows it any more.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<Board>()) };
     }
 }

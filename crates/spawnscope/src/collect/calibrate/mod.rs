@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 use nix::unistd::{ForkResult, fork};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use self::board::{Board, Life, SharedBoard};
+use self::board::{Board, Life};
 pub use self::calls::Unrecorded;
 use super::pidfd;
+use super::shared::Shared;
 use crate::event::{Calibration, Constant, Pid};
 
 /// No round is begun later than this after the first.
@@ -29,7 +30,7 @@ const FEWEST_ROUNDS: usize = 5;
 pub struct Calibrator {
     process: Measuring,
     ended: OwnedFd,
-    board: SharedBoard,
+    board: Shared<Board>,
     started: Instant,
 }
 
@@ -40,7 +41,7 @@ impl Calibrator {
     /// # Errors
     /// When there is no memory for it, or no process.
     pub fn start() -> io::Result<Calibrator> {
-        let board = Board::share()?;
+        let board = Shared::<Board>::map()?;
         // SAFETY: the child makes only system calls on memory that was mapped before, and never returns.
         let pid = match unsafe { fork() }? {
             ForkResult::Child => rounds::run(&board, LAST_ROUND),

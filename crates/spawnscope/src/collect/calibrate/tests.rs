@@ -5,8 +5,8 @@ use super::*;
 
 /// Rounds of which the fastest takes 1, the slowest `rounds` times its time; the large process's take 100 ns longer for
 /// each MiB to create, and 50 to free.
-fn board(rounds: u64) -> SharedBoard {
-    let board = Board::share().unwrap();
+fn board(rounds: u64) -> Shared<Board> {
+    let board = Shared::<Board>::map().unwrap();
     let mebibytes = (rounds::LARGE_BYTES >> 20) as u64;
     // Not in order.
     for scale in (1..=rounds).map(|number| 1 + number * 2 % rounds) {
@@ -79,7 +79,7 @@ fn a_board_holds_no_more_than_it_has_room_for() {
             reaped: 600
         }
     );
-    assert_eq!(Board::share().unwrap().small.lives(), []);
+    assert_eq!(Shared::<Board>::map().unwrap().small.lives(), []);
 }
 
 #[test]

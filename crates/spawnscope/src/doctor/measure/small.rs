@@ -3,14 +3,13 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::ops::Deref;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use nix::unistd::{ForkResult, fork};
 
 use super::image::{Image, execute_in_memory};
+use crate::collect::shared::{Shareable, Shared};
 use crate::collect::{now, pidfd};
 use crate::doctor::programs::is_readable_within;
 use crate::event::{Nanos, Pid};
@@ -50,48 +49,19 @@ impl Series {
     }
 }
 
-/// A board that forks share.
-pub(super) struct SharedBoard(NonNull<Board>);
-
-impl SharedBoard {
-    fn map() -> io::Result<SharedBoard> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let kind = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        // SAFETY: asks for new memory, which touches nothing that exists.
-        let address = unsafe { libc::mmap(std::ptr::null_mut(), size_of::<Board>(), access, kind, -1, 0) };
-        match NonNull::new(address.cast()) {
-            Some(board) if address != libc::MAP_FAILED => Ok(SharedBoard(board)),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-}
-
-impl Deref for SharedBoard {
-    type Target = Board;
-
-    fn deref(&self) -> &Board {
-        // SAFETY: mapped as long as `self` lives, aligned as pages are, zeroed at first, and written atomically only.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl Drop for SharedBoard {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody borrows it any more.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<Board>()) };
-    }
-}
+// SAFETY: nothing but atomic numbers, which may be zero.
+unsafe impl Shareable for Board {}
 
 /// What a small process has left.
 pub(super) struct Measurement {
-    pub(super) board: SharedBoard,
+    pub(super) board: Shared<Board>,
     /// Whether it came to its end by itself.
     pub(super) is_in_time: bool,
 }
 
 /// Has `work` done by a small process, for so long at most. What it put on the board until then counts.
 pub(super) fn measure(limit: Duration, work: impl FnOnce(&Board) -> Option<()>) -> io::Result<Measurement> {
-    let board = SharedBoard::map()?;
+    let board = Shared::<Board>::map()?;
     // SAFETY: the child makes only system calls on memory that was prepared before, and never returns.
     let child = match unsafe { fork() }? {
         ForkResult::Child => {
