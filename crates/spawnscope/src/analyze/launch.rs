@@ -106,6 +106,13 @@ impl Launch<'_> {
         Some(end?.since(self.start()?))
     }
 
+    /// What it takes to launch, waiting aside: how long it waits for a CPU and for its parent has nothing to do with its size.
+    #[must_use]
+    pub fn launching(&self) -> Option<Nanos> {
+        let of_its_own = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
+        self.phases.sum(of_its_own)
+    }
+
     /// Everything but `run`; `None` when no such phase is known.
     #[must_use]
     pub fn tax(&self) -> Option<Nanos> {

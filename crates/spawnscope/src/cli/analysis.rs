@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::thread;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 
 use crate::analyze::timeline::Timelines;
 use crate::analyze::{Forest, SliceCollection};
@@ -19,7 +19,8 @@ pub fn with_timelines<T>(
 ) -> Result<T> {
     let file = RecordingFile::open(path)?;
     thread::scope(|scope| {
-        let slices = scope.spawn(|| read_slices(path));
+        let reader = thread::Builder::new().spawn_scoped(scope, || read_slices(path));
+        let slices = reader.context("failed to start a thread that reads slices")?;
         let recording = file.read()?;
         let forest = Forest::grow(&recording);
         let slices = slices.join().map_err(|_| anyhow!("failed to read the slices"))??;

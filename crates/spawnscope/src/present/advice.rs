@@ -7,7 +7,7 @@ use super::json::{insert_arguments, nanos};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
 use super::{text, units};
-use crate::analyze::advice::{Advice, Advices, Basis};
+use crate::analyze::advice::{Advice, Advices, Basis, Doubt};
 use crate::analyze::groups::THE_RECORDER;
 use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::event::Nanos;
@@ -153,19 +153,27 @@ fn not_worth(page: &mut Page, advices: &Advices, all: bool) {
         return;
     }
     if !all {
-        let more = units::counted(
-            count,
-            "finding holds nothing up and is",
-            "findings hold nothing up and are",
-        );
-        page.sentence(2, QUIET, &format!("{more} not worth fixing; `--all` shows"));
+        let more = units::counted(count, "finding is", "findings are");
+        let all = format!("{more} not worth fixing, or too uncertain to tell; `--all` shows");
+        page.sentence(2, QUIET, &all);
         return;
     }
-    page.heading("Not worth fixing: off the critical path");
-    for advice in &advices.not_worth {
+    let mut told = None;
+    for (doubt, advice) in &advices.not_worth {
+        if told.replace(doubt) != Some(doubt) {
+            page.heading(match doubt {
+                Doubt::Uncertain => "Too uncertain to tell",
+                Doubt::Little => "Not worth fixing: most of the time would remain",
+                Doubt::OffPath => "Not worth fixing: off the critical path",
+            });
+        }
         page.sentence(2, PLAIN, &text::escape(advice.finding.title.as_bytes()));
-        let [expected, _, most] = advice.saving.map(units::time);
-        page.sentence(5, QUIET, &format!("would save {expected} of the wall ({most} at most)"));
+        let [expected, least, most] = advice.saving.map(units::time);
+        let range = match doubt {
+            Doubt::Uncertain => format!("anything between {least} and {most}"),
+            Doubt::Little | Doubt::OffPath => format!("{most} at most"),
+        };
+        page.sentence(5, QUIET, &format!("would save {expected} of the wall ({range})"));
     }
 }
 
@@ -217,7 +225,7 @@ pub fn json(report: &Report) -> String {
         "replay_error": report.replay_error,
         "principal_cause": principal_cause(report),
         "advice": values(&advices.worth),
-        "not_worth": values(&advices.not_worth),
+        "not_worth": advices.not_worth.iter().map(not_worth_value).collect::<Vec<_>>(),
         "together": advices.together.map(|[expected, least, most]| json!({
             "rules": advices.worth.iter().take(MOST_IN_REPORT).map(|advice| advice.finding.rule).collect::<Vec<_>>(),
             "saving_ns": expected.0, "saving_low_ns": least.0, "saving_high_ns": most.0,
@@ -232,6 +240,22 @@ pub(super) fn values(advices: &[Advice]) -> Vec<Value> {
 }
 
 fn value(advice: &Advice) -> Value {
+    Value::Object(object(advice))
+}
+
+/// One that is not worth following, with why.
+fn not_worth_value((doubt, advice): &(Doubt, Advice)) -> Value {
+    let mut object = object(advice);
+    let doubt = match doubt {
+        Doubt::Uncertain => "uncertain",
+        Doubt::Little => "little",
+        Doubt::OffPath => "off-path",
+    };
+    object.insert("doubt".into(), doubt.into());
+    Value::Object(object)
+}
+
+fn object(advice: &Advice) -> Map<String, Value> {
     let finding = &advice.finding;
     let [expected, least, most] = advice.saving;
     let mut object = Map::new();
@@ -253,5 +277,5 @@ fn value(advice: &Advice) -> Value {
     };
     object.insert("basis".into(), basis.into());
     object.insert("overlaps".into(), advice.overlaps.as_slice().into());
-    Value::Object(object)
+    object
 }

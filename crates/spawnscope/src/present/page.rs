@@ -66,6 +66,11 @@ impl Page {
         self.text.push('\n');
     }
 
+    /// Adds a line that is to be typed: cut, it would be another.
+    pub(super) fn command(&mut self, indent: usize, command: &str) {
+        let _ = writeln!(self.text, "{:indent$}{command}", "");
+    }
+
     /// Adds a heading with an empty line before it.
     pub(super) fn heading(&mut self, title: &str) {
         self.line([]);

@@ -319,7 +319,7 @@ fn with_a_filter_go_its_subshell_and_the_echo_that_feeds_it() {
         advice.finding.evidence[1].contains("60 forks of the shell"),
         "{advice:?}"
     );
-    let findings = told.worth.iter().chain(&told.not_worth);
+    let findings = told.worth.iter().chain(told.not_worth.iter().map(|(_, advice)| advice));
     let forks = findings.filter(|advice| advice.finding.rule == "bare-forks").count();
     assert_eq!(forks, 0, "those forks are told already: {told:?}");
 }

@@ -1,6 +1,6 @@
 //! Advice about what comes before a program: directories of PATH that lack it, and chains of programs that lead to it.
 
-use spawnscope::analyze::advice::Advices;
+use spawnscope::analyze::advice::{Advice, Advices};
 use spawnscope::event::Nanos;
 
 use crate::builder::{ROOT, Spans};
@@ -201,4 +201,86 @@ fn a_namesake_of_the_command_is_no_version_manager() {
         .exec_at(ROOT, b".libs/tool", &[b"tool"], [30_000_000, 30_300_000, 30_600_000]);
     serial.works_until(60_000_000);
     assert!(is_silent(&advices(&serial.finish()), "shims"));
+}
+
+const PYENV: &str = "/home/user/.pyenv/libexec/pyenv";
+
+/// A startup file that has a version manager print what the shell evaluates, once each.
+fn startup(commands: &[&[&str]]) -> Advices {
+    let mut serial = Serial::of("/bin/bash", &["bash", "-i"]);
+    let spans = Spans {
+        run: 40_000_000,
+        ..Spans::USUAL
+    };
+    for command in commands {
+        let script = format!("{PYENV}-{}", command[0]);
+        let words = [&["bash", PYENV], *command].concat();
+        let launch = serial.launch_waiting(&spans, Some((PYENV, &words)), READ);
+        serial.builder.recording.execs.last_mut().unwrap().interpreter = Some(serial.builder.text(b"/usr/bin/env"));
+        let loaded = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0;
+        let rest: Vec<&[u8]> = command[1..].iter().map(|word| word.as_bytes()).collect();
+        let mut at = loaded + 1_000_000;
+        for path in ["/bin/bash", &script, "/bin/bash"] {
+            let argv = [&[b"bash".as_slice(), script.as_bytes()], &rest[..]].concat();
+            let ends = [at, at + 300_000, at + 600_000];
+            serial.builder.exec_at(launch, path.as_bytes(), &argv, ends);
+            let shebang = serial.builder.text(b"/usr/bin/env");
+            let exec = serial.builder.recording.execs.last_mut().unwrap();
+            exec.interpreter = (path == script).then_some(shebang);
+            at += 5_000_000;
+        }
+    }
+    advices(&serial.finish())
+}
+
+#[test]
+fn a_version_manager_that_is_called_for_itself_is_no_shim() {
+    let told = startup(&[&["init", "-"], &["rehash"], &["install", "3.12"]]);
+    assert!(is_silent(&told, "shims"), "{told:?}");
+    let calls: Vec<&Advice> = told.worth.iter().collect();
+    let mut titles: Vec<&str> = calls.iter().map(|advice| advice.finding.title.as_str()).collect();
+    titles.sort_unstable();
+    assert_eq!(
+        titles,
+        ["bash calls `pyenv init -` once", "bash calls `pyenv rehash` once"],
+        "what is installed is wanted"
+    );
+    let init = calls
+        .iter()
+        .find(|advice| advice.finding.title.contains("init"))
+        .unwrap();
+    assert_eq!(
+        init.finding.whatif,
+        "'--remove=argv=bash?/home/user/.pyenv/libexec/pyenv-init?-'"
+    );
+    assert!(init.finding.fix[2].ends_with(". ~/.pyenv-init.sh"), "{init:?}");
+    assert!(init.saving[0] > Nanos(40_000_000), "{:?}", init.saving);
+}
+
+#[test]
+fn chains_whose_titles_read_alike_are_told_apart() {
+    let mut serial = Serial::new();
+    for tool in ["lint", "test"] {
+        let path = format!("/home/user/.asdf/shims/{tool}");
+        let spans = Spans {
+            run: 40_000_000,
+            ..Spans::USUAL
+        };
+        let launch = serial.launch(&spans, Some((&path, &[tool])));
+        let loaded = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0;
+        for (number, path) in [(1, "/opt/asdf/bin/asdf"), (2, "/usr/bin/node")] {
+            let at = loaded + number * 10_000_000;
+            let script = format!("/opt/{tool}.js");
+            let argv: [&[u8]; 2] = [b"node", script.as_bytes()];
+            serial
+                .builder
+                .exec_at(launch, path.as_bytes(), &argv, [at, at + 300_000, at + 600_000]);
+        }
+    }
+    let told = advices(&serial.finish());
+    let mut titles: Vec<&str> = told.worth.iter().map(|advice| advice.finding.title.as_str()).collect();
+    titles.sort_unstable();
+    let title = "bash reaches node through 2 other programs once";
+    let expected = ["lint", "test"].map(|tool| format!("{title}: node /opt/{tool}.js"));
+    assert_eq!(titles, expected);
 }

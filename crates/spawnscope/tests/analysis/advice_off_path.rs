@@ -1,6 +1,6 @@
 //! Launches that hold nothing up are not worth fixing, and are said to be so.
 
-use spawnscope::analyze::advice::Advices;
+use spawnscope::analyze::advice::{Advice, Advices, Doubt};
 use spawnscope::event::{Nanos, TaskId};
 
 use crate::builder::{ROOT, Spans};
@@ -36,11 +36,9 @@ fn beside() -> Advices {
 fn launches_beside_the_critical_path_are_not_worth_fixing() {
     let told = beside();
     assert!(told.worth.is_empty(), "{told:?}");
-    let advice = told
-        .not_worth
-        .iter()
-        .find(|advice| advice.finding.rule == "off-path")
-        .unwrap();
+    let is_told = |(_, advice): &&(Doubt, Advice)| advice.finding.rule == "off-path";
+    let (doubt, advice) = told.not_worth.iter().find(is_told).unwrap();
+    assert_eq!(*doubt, Doubt::OffPath);
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
     let title = &advice.finding.title;
     assert!(
@@ -57,6 +55,6 @@ fn launches_one_after_the_other_are_on_the_path() {
         serial.launch(&Spans::USUAL, Some(("/bin/ls", &["ls"])));
     }
     let told = advices(&serial.finish());
-    let findings = told.worth.iter().chain(&told.not_worth);
+    let findings = told.worth.iter().chain(told.not_worth.iter().map(|(_, advice)| advice));
     assert_eq!(findings.filter(|advice| advice.finding.rule == "off-path").count(), 0);
 }

@@ -53,6 +53,17 @@ fn a_script_tells_its_innermost_line_and_function() {
     assert_eq!(label_of(text, Detail::Line).unwrap(), "bash line 3", "as of bash -c");
 }
 
+#[test]
+fn a_function_without_a_line_is_told_by_the_line_in_its_file_that_called_it() {
+    let evaluated = |builder: &mut Builder| {
+        let mut function = builder.line(Language::Bash, "/home/user/.bashrc", 1, "pyenv");
+        function.line = None;
+        vec![function, builder.line(Language::Bash, "/home/user/.bashrc", 22, "")]
+    };
+    assert_eq!(label_of(evaluated, Detail::Line).unwrap(), ".bashrc:22");
+    assert_eq!(label_of(evaluated, Detail::Function).unwrap(), "pyenv() in .bashrc");
+}
+
 /// Launches by lines of a recipe of make.
 fn of_recipe(script: &str, lines: &[u32]) -> Recording {
     let mut builder = Builder::command("/bin/sh", &["sh", "-c", script], 1_000_000_000);

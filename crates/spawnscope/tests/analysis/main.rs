@@ -19,6 +19,7 @@ mod drift;
 mod flame;
 mod golden;
 mod hostile;
+mod last_commands;
 mod path_search;
 mod phases;
 mod replay;

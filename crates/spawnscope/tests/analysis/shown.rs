@@ -10,7 +10,7 @@ use spawnscope::analyze::{Causes, Forest, GroupBy, Report, report_on};
 use spawnscope::present::{advice, table, whatif};
 use spawnscope::record::reader::{Recording, SliceRow};
 
-use crate::builder::Spans;
+use crate::builder::{ROOT, Spans};
 use crate::serial::{READ, Serial, timelines};
 
 const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
@@ -156,4 +156,46 @@ fn a_recording_that_is_being_made_says_so() {
     cut_off.0.info.is_live = false;
     assert!(matches!(without_dirname(&cut_off), Err(OutlookError::NoWall)));
     assert!(told(&cut_off).contains("began and ended"), "{}", told(&cut_off));
+}
+
+/// A command that a version manager's shim becomes after so many nanoseconds.
+fn behind_a_shim(shim: u64) -> (Recording, Vec<SliceRow>) {
+    let mut serial = Serial::of("/home/user/.rbenv/shims/ruby", &["bash", "ruby"]);
+    let at = [shim, shim + 300_000, shim + 600_000];
+    serial.builder.exec_at(ROOT, b"/opt/ruby/bin/ruby", &[b"ruby"], at);
+    serial.works_until(60_000_000);
+    serial.finish()
+}
+
+#[test]
+fn what_may_save_much_is_not_said_to_be_off_the_critical_path() {
+    let told = |shim| {
+        let all = joined(&advice::render(
+            &report(&behind_a_shim(shim), GroupBy::Command),
+            true,
+            80,
+        ));
+        let doubt = "not worth fixing, or too uncertain to tell; `--all` shows";
+        let some = joined(&advice::render(
+            &report(&behind_a_shim(shim), GroupBy::Command),
+            false,
+            80,
+        ));
+        assert!(some.contains(doubt), "{some}");
+        all
+    };
+    let uncertain = told(8_000_000);
+    assert!(
+        uncertain.contains("Too uncertain to tell the command reaches ruby through ruby"),
+        "{uncertain}"
+    );
+    assert!(uncertain.contains("of the wall (anything between "), "{uncertain}");
+    let little = told(3_000_000);
+    assert!(
+        little.contains("Not worth fixing: most of the time would remain the command reaches ruby"),
+        "{little}"
+    );
+    let value: Value =
+        serde_json::from_str(&advice::json(&report(&behind_a_shim(3_000_000), GroupBy::Command))).unwrap();
+    assert_eq!(value["not_worth"][0]["doubt"], "little");
 }

@@ -134,6 +134,18 @@ fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
 }
 
 #[test]
+fn what_a_batchs_first_pays_for_the_others_makes_it_no_less_certain() {
+    let mut serial = Serial::new();
+    let run = 10_000_000;
+    let launches: Vec<LaunchId> = (0..6)
+        .map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME))
+        .collect();
+    let prediction = predict(&serial.finish(), &none(), &[(Change::Batch(2), &launches)]);
+    let [expected, least, _] = prediction.saving();
+    assert!(least.0 > expected.0 / 2, "{:?}", prediction.saving());
+}
+
+#[test]
 fn equal_runs_do_not_tell_what_of_them_is_fixed() {
     let batched = |run: u64| {
         let mut serial = Serial::new();

@@ -10,6 +10,7 @@ mod rules;
 mod runtimes;
 mod selection;
 mod shell;
+mod titles;
 mod wording;
 
 use std::cmp::Reverse;
@@ -73,10 +74,33 @@ pub struct Advice {
 pub struct Advices {
     /// What saves wall time, the most first.
     pub worth: Vec<Advice>,
-    /// What costs much but holds nothing up: not worth fixing.
-    pub not_worth: Vec<Advice>,
+    /// What costs much, but saves too little for sure.
+    pub not_worth: Vec<(Doubt, Advice)>,
     /// What the first three save together, when there are at least two.
     pub together: Option<[Nanos; 3]>,
+}
+
+/// Why advice is not worth following, although its launches cost much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doubt {
+    /// It may save much, or next to nothing.
+    Uncertain,
+    /// Its launches are in the way, but most of what they take remains.
+    Little,
+    /// Others were at work while its launches ran.
+    OffPath,
+}
+
+impl Doubt {
+    fn of(ground: &Ground<'_, '_>, advice: &Advice, least: Nanos) -> Doubt {
+        if advice.saving[0] > least {
+            Doubt::Uncertain
+        } else if rules::off_path::are_off_path(ground, &advice.finding.launches) {
+            Doubt::OffPath
+        } else {
+            Doubt::Little
+        }
+    }
 }
 
 /// A saving has to exceed this share of the wall to be told.
@@ -115,7 +139,8 @@ pub fn advise(ground: &Ground<'_, '_>) -> Advices {
         if is_worth {
             advices.worth.push(advice);
         } else if ground.spent_on(&advice.finding.launches) > share_of(ground.wall(), NOTABLE_SHARE) {
-            advices.not_worth.push(advice);
+            let doubt = Doubt::of(ground, &advice, least(ground.wall()));
+            advices.not_worth.push((doubt, advice));
         }
     }
     let by_saving = |advice: &Advice| {
@@ -126,9 +151,14 @@ pub fn advise(ground: &Ground<'_, '_>) -> Advices {
         )
     };
     advices.worth.sort_by_key(by_saving);
-    advices
-        .not_worth
-        .sort_by_key(|advice| (Reverse(ground.spent_on(&advice.finding.launches)), advice.finding.rule));
+    advices.not_worth.sort_by_key(|(doubt, advice)| {
+        (
+            *doubt,
+            Reverse(ground.spent_on(&advice.finding.launches)),
+            advice.finding.rule,
+        )
+    });
+    titles::tell_apart(&mut advices);
     mark_overlaps(&mut advices.worth);
     advices.together = together(ground, &advices.worth);
     advices

@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::ground::{Ground, name};
-use super::wording::{launches_of, quoted};
+use super::wording::{launches_of, literal, quoted};
 use crate::analyze::select::Selector;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
 
 /// Lines that are named one by one.
 const MOST_LINES: usize = 4;
+/// Bytes of arguments that are told.
+const MOST_ARGUMENTS: usize = 100;
 /// What is selected may differ from what is meant by one part in so many of its time.
 const NEARLY_ALL: u64 = 20;
 
@@ -37,7 +39,11 @@ fn options_of(ground: &Ground<'_, '_>, fix: &Fix) -> Option<String> {
     for ((program, parent), launches) in &kinds {
         let plain = launches_of(program, parent);
         let fits = |selections: &Vec<String>| fits(ground, selections, launches, &meant);
-        let candidates = [Some(vec![plain.clone()]), with_lines(ground, &plain, launches)];
+        let candidates = [
+            Some(vec![plain.clone()]),
+            with_lines(ground, &plain, launches),
+            with_arguments(ground, launches),
+        ];
         selections.extend(candidates.into_iter().flatten().find(fits)?);
     }
     let option = |selection: &String| quoted(&format!("{option}={selection}"));
@@ -50,6 +56,23 @@ fn with_lines(ground: &Ground<'_, '_>, plain: &str, launches: &[u32]) -> Option<
     let lines: BTreeSet<Vec<u8>> = lines.map(|place| Some(place?.short_label())).collect::<Option<_>>()?;
     let selection = |line: &Vec<u8>| format!("{plain},line={}", name(line));
     (lines.len() <= MOST_LINES).then(|| lines.iter().map(selection).collect())
+}
+
+/// By what they were told to do, where that is the same for all.
+fn with_arguments(ground: &Ground<'_, '_>, launches: &[u32]) -> Option<Vec<String>> {
+    let arguments = |index: &u32| {
+        let exec = ground.launch(*index).execs.last().filter(|exec| !exec.argv_cut)?;
+        Some(exec.arguments().collect::<Vec<_>>().join(&b' '))
+    };
+    let all: BTreeSet<Vec<u8>> = launches.iter().map(arguments).collect::<Option<_>>()?;
+    let only = all.first().filter(|only| all.len() == 1 && !only.is_empty())?;
+    // A command that is copied must be in one piece.
+    let in_one_piece = |character: char| {
+        let is_apart = character.is_whitespace() || character.is_control();
+        if is_apart { '?' } else { character }
+    };
+    let arguments: String = literal(only).chars().map(in_one_piece).collect();
+    (arguments.len() <= MOST_ARGUMENTS).then(|| vec![format!("argv={arguments}")])
 }
 
 /// Whether selections hold for these launches, and for no others than are meant.

@@ -1,7 +1,7 @@
 //! Shells as parents: which dialect the program that made a launch speaks. What a script is told to write depends on it.
 
-use crate::analyze::launch::{Exec, base_name};
 use crate::analyze::tree::Forest;
+use crate::analyze::whatif::changes::chains::runs;
 
 /// What a shell understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,9 +32,4 @@ impl Dialect {
     pub(super) fn of_parent(forest: &Forest<'_>, index: usize) -> Option<Dialect> {
         Dialect::of_program(runs(forest.launcher(index)?))
     }
-}
-
-/// The program that a process really runs: of a `#!` script, its interpreter.
-pub(super) fn runs<'a>(exec: &Exec<'a>) -> &'a [u8] {
-    base_name(exec.interpreter.unwrap_or(exec.path))
 }

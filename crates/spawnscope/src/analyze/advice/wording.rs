@@ -4,7 +4,6 @@
 use std::cmp::Reverse;
 
 use super::ground::{Ground, name};
-use crate::analyze::launch::Launch;
 use crate::analyze::phases::{Phase, Piece, pieces};
 use crate::analyze::replay::runnable;
 use crate::analyze::timeline::ThreadIndex;
@@ -38,12 +37,6 @@ pub(super) fn longest<K>(
     groups.into_iter().take(most).map(|(_, group)| group).collect()
 }
 
-/// What it takes to launch, waiting aside: how long it waits for a CPU and for its parent has nothing to do with its size.
-pub(super) fn launching(launch: &Launch<'_>) -> Option<Nanos> {
-    let of_its_own = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
-    launch.phases.sum(of_its_own)
-}
-
 /// What a launch does of its own: its run without the time in which it could have gone on but had no CPU, which says nothing
 /// of its work. Time asleep stays in, since that may be all that it is for.
 pub(super) fn working(ground: &Ground<'_, '_>, index: usize) -> Option<Nanos> {
@@ -64,7 +57,7 @@ pub(super) fn working(ground: &Ground<'_, '_>, index: usize) -> Option<Nanos> {
 pub(super) fn is_mostly_tax(ground: &Ground<'_, '_>, index: usize) -> bool {
     let launch = &ground.forest().launches[index];
     working(ground, index)
-        .zip(launching(launch))
+        .zip(launch.launching())
         .is_some_and(|(run, launching)| run <= launching)
 }
 
@@ -72,7 +65,7 @@ pub(super) fn is_mostly_tax(ground: &Ground<'_, '_>, index: usize) -> bool {
 pub(super) fn uses_less_than_its_tax(ground: &Ground<'_, '_>, index: usize) -> bool {
     let launch = &ground.forest().launches[index];
     let used = launch.cpu_phases.get(Phase::Run).or(launch.phases.get(Phase::Run));
-    used.zip(launching(launch))
+    used.zip(launch.launching())
         .is_some_and(|(used, launching)| used <= launching)
 }
 

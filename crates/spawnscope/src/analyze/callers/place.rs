@@ -84,7 +84,7 @@ const LAUNCHING_FUNCTIONS: [&[u8]; 21] = [
 impl Place {
     /// Where a launch was asked for; `None` when no chain says. `given` is the script that its shell was given with `-c`.
     pub(super) fn of(forest: &Forest<'_>, launch: &Launch<'_>, given: Option<&[u8]>, detail: Detail) -> Option<Place> {
-        let script = in_script(forest.frames(launch.script_stack));
+        let script = in_script(forest.frames(launch.script_stack), detail);
         let frame = script.or_else(|| in_machine_code(&forest.frames(launch.native_stack)))?;
         Some(Place::of_frame(&frame, launch.birth_command.name, given, detail))
     }
@@ -185,12 +185,17 @@ fn beginning(script: &[u8], line: u32) -> Option<Vec<u8>> {
     Some([&line[..end], "…".as_bytes()].concat())
 }
 
-/// The innermost frame that is not of the language's own library; when all are, the innermost.
-fn in_script(frames: Frames<'_>) -> Option<Frame<'_>> {
+/// The innermost frame that is not of the language's own library; when all are, the innermost. Of a function whose lines are not
+/// known, the line in the same file that called it says more.
+fn in_script(frames: Frames<'_>, detail: Detail) -> Option<Frame<'_>> {
     let mut innermost = None;
-    for frame in frames.filter(says_where) {
+    let mut frames = frames.filter(says_where);
+    while let Some(frame) = frames.next() {
         if !is_standard_library(&frame) {
-            return Some(frame);
+            let lacks_line = detail == Detail::Line && frame.line.is_none() && frame.file.is_some();
+            let caller = if lacks_line { frames.next() } else { None };
+            let caller = caller.filter(|caller| caller.line.is_some() && caller.file == frame.file);
+            return Some(caller.unwrap_or(frame));
         }
         innermost.get_or_insert(frame);
     }

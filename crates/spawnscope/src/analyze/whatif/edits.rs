@@ -37,6 +37,8 @@ pub struct Edits {
     changed: Vec<bool>,
     /// What is saved at launches by what no factor of a phase tells.
     saved: HashMap<u32, f64>,
+    /// By launch, the one whose saving holds its own as well: what one saves and the other pays is one saving.
+    counted_with: HashMap<u32, u32>,
 }
 
 impl Edits {
@@ -57,6 +59,7 @@ impl Edits {
             cpus: None,
             changed: vec![false; count],
             saved: HashMap::new(),
+            counted_with: HashMap::new(),
         }
     }
 
@@ -95,6 +98,13 @@ impl Edits {
     pub(super) fn saves(&mut self, launch: u32, nanos: f64) {
         self.changed[launch as usize] = true;
         *self.saved.entry(launch).or_default() += nanos;
+    }
+
+    /// What launches save is one saving: the first of them does the work of all.
+    pub(super) fn count_together(&mut self, launches: &[u32]) {
+        if let Some((first, others)) = launches.split_first() {
+            self.counted_with.extend(others.iter().map(|other| (*other, *first)));
+        }
     }
 
     /// A parent has nothing to do for a launch.
@@ -138,14 +148,19 @@ impl Edits {
         f64::from(phase * piece)
     }
 
-    /// For each launch that is different in itself: how much less time it takes, roughly; those of one program together. Only the
+    /// For each launch that is different in itself (of those that become one, for all together): how much less time it takes, roughly; those of one program together. Only the
     /// spread of these is used.
     #[must_use]
     pub fn savings(&self, forest: &Forest<'_>) -> Vec<Vec<f64>> {
-        let mut by_program: BTreeMap<&[u8], Vec<f64>> = BTreeMap::new();
+        let mut savings: BTreeMap<u32, f64> = BTreeMap::new();
         for index in (0..forest.launches.len()).filter(|index| self.changed[*index]) {
-            let program = forest.launches[index].command.name;
-            by_program.entry(program).or_default().push(self.saving(forest, index));
+            let counted = self.counted_with.get(&(index as u32)).copied().unwrap_or(index as u32);
+            *savings.entry(counted).or_default() += self.saving(forest, index);
+        }
+        let mut by_program: BTreeMap<&[u8], Vec<f64>> = BTreeMap::new();
+        for (index, saving) in savings {
+            let program = forest.launches[index as usize].command.name;
+            by_program.entry(program).or_default().push(saving);
         }
         by_program.into_values().collect()
     }

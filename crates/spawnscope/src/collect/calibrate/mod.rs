@@ -21,8 +21,8 @@ use crate::event::{Calibration, Constant, Pid};
 
 /// No round is begun later than this after the first.
 const LAST_ROUND: Duration = Duration::from_millis(100);
-/// How long the measuring process may live. Longer than a round beyond `LAST_ROUND`, where nothing gets in its way.
-const LIFETIME: Duration = Duration::from_millis(105);
+/// How long the measuring process may live after that. Longer than a round, where nothing gets in its way.
+const LAST_MOMENT: Duration = Duration::from_millis(5);
 /// Quartiles of fewer rounds say nothing.
 const FEWEST_ROUNDS: usize = 5;
 
@@ -31,7 +31,7 @@ pub struct Calibrator {
     process: Measuring,
     ended: OwnedFd,
     board: Shared<Board>,
-    started: Instant,
+    until: Instant,
 }
 
 impl Calibrator {
@@ -41,10 +41,18 @@ impl Calibrator {
     /// # Errors
     /// When there is no memory for it, or no process.
     pub fn start() -> io::Result<Calibrator> {
+        Calibrator::start_for(LAST_ROUND)
+    }
+
+    /// The same, where nobody waits for a command: no round is begun later than so long after the first.
+    ///
+    /// # Errors
+    /// As `start`.
+    pub fn start_for(last_round: Duration) -> io::Result<Calibrator> {
         let board = Shared::<Board>::map()?;
         // SAFETY: the child makes only system calls on memory that was mapped before, and never returns.
         let pid = match unsafe { fork() }? {
-            ForkResult::Child => rounds::run(&board, LAST_ROUND),
+            ForkResult::Child => rounds::run(&board, last_round),
             ForkResult::Parent { child } => Pid(child.as_raw()),
         };
         let process = Measuring(pid);
@@ -52,7 +60,7 @@ impl Calibrator {
             ended: pidfd(pid)?,
             process,
             board,
-            started: Instant::now(),
+            until: Instant::now() + last_round + LAST_MOMENT,
         })
     }
 
@@ -66,7 +74,7 @@ impl Calibrator {
 
     fn await_end(&self) {
         loop {
-            let left = LIFETIME.saturating_sub(self.started.elapsed());
+            let left = self.until.saturating_duration_since(Instant::now());
             let timeout = Timespec {
                 tv_sec: 0,
                 tv_nsec: i64::from(left.subsec_nanos()),

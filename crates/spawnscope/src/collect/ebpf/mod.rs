@@ -89,12 +89,14 @@ impl EbpfCollector {
         let wire_settings = wire_settings(follow, settings, buffer_bytes)?;
         // Each takes some ten milliseconds.
         let (scanner_code, usual, loaded) = thread::scope(|scope| {
-            let scanner_code = scope.spawn(symbols::scanner_code);
-            let usual = scope.spawn(|| interpreters::usual(settings));
+            let scanner_code = thread::Builder::new().spawn_scoped(scope, symbols::scanner_code);
+            let usual = thread::Builder::new().spawn_scoped(scope, || interpreters::usual(settings));
             let loaded = load::load(buffer_bytes, &wire_settings, ROOT.0 + 1);
-            (scanner_code.join().ok().flatten(), usual.join(), loaded)
-        });
-        let Loaded { object, mut missing } = loaded?;
+            let scanner_code = scanner_code.map_err(|error| no_thread(&error))?;
+            let usual = usual.map_err(|error| no_thread(&error))?;
+            Ok((scanner_code.join().ok().flatten(), usual.join(), loaded?))
+        })?;
+        let Loaded { object, mut missing } = loaded;
         match scanner_code {
             Some(code) => set(&object, ".data.scanner", code.as_bytes())?,
             None => missing.push(no_scanner_code()),
@@ -106,10 +108,7 @@ impl EbpfCollector {
         let drained = Rc::new(RefCell::new(Drained::default()));
         let tells_stacks = settings.stacks || settings.sample.is_some();
         let unwinder = tells_stacks.then(Unwinder::start).transpose();
-        let unwinder = unwinder.map_err(|error| CollectError::Failed {
-            action: "start a thread for call chains",
-            detail: error.to_string(),
-        })?;
+        let unwinder = unwinder.map_err(|error| no_thread(&error))?;
         let unwinder = unwinder.map(|unwinder| Rc::new(RefCell::new(unwinder)));
         let ring = ring_buffer(&object, &drained, unwinder.as_ref())?;
         drained.borrow_mut().events.extend(seeds::plant(&object, follow)?);
@@ -262,6 +261,13 @@ fn recursion_misses(program: &libbpf_rs::Program<'_>) -> Option<u64> {
 fn failed(action: &'static str, error: &libbpf_rs::Error) -> CollectError {
     CollectError::Failed {
         action,
+        detail: error.to_string(),
+    }
+}
+
+fn no_thread(error: &std::io::Error) -> CollectError {
+    CollectError::Failed {
+        action: "start a thread",
         detail: error.to_string(),
     }
 }

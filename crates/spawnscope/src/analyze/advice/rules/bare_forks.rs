@@ -7,11 +7,11 @@ use super::super::ground::{name, time};
 use super::super::pipeline::is_bare_leaf;
 use super::super::selection::options;
 use super::super::shell::Dialect;
-use super::super::wording::{largest, launching, working};
+use super::super::wording::{largest, working};
 use super::super::{Basis, Finding, Ground};
 use super::builtin::forks_around;
-use super::shims::is_inside;
 use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::chains::is_inside;
 use crate::analyze::whatif::changes::{Change, is_captured};
 use crate::units;
 
@@ -48,7 +48,7 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
 fn is_little(ground: &Ground<'_, '_>, index: usize) -> bool {
     let launch = &ground.forest().launches[index];
     working(ground, index)
-        .zip(launching(launch))
+        .zip(launch.launching())
         .is_some_and(|(run, launching)| run.0 <= MOST_RUN * launching.0)
 }
 

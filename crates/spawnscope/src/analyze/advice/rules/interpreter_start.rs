@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::super::ground::{name, time};
-use super::super::shell::runs;
-use super::super::wording::{HABIT, largest, launches, launching, option};
+use super::super::wording::{HABIT, largest, launches, option};
 use super::super::{Basis, Finding, Ground};
 use crate::analyze::launch::{Exec, Launch, base_name};
 use crate::analyze::phases::Phase;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
+use crate::analyze::whatif::changes::chains::{did_other_work, runs};
 use crate::event::Nanos;
 use crate::units;
 
@@ -85,7 +85,8 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
         let mut of_parent: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
         for &index in forest.children(parent) {
             let launch = &forest.launches[index];
-            if let Some((interpreter, script)) = started_for_little(launch) {
+            let is_only_that = |_: &_| !did_other_work(forest, ground.whatif.timelines, index as u32);
+            if let Some((interpreter, script)) = started_for_little(launch).filter(is_only_that) {
                 let kind = (interpreter, launch.birth_command.name, launch.command.name, script);
                 of_parent.entry(kind).or_default().push(index as u32);
             }
@@ -111,7 +112,7 @@ fn started_for_little(launch: &Launch<'_>) -> Option<(usize, Vec<u8>)> {
     let known = INTERPRETERS
         .iter()
         .position(|known| is_version_of(program, known.prefix))?;
-    let (run, tax) = (launch.phases.get(Phase::Run)?, launching(launch)?);
+    let (run, tax) = (launch.phases.get(Phase::Run)?, launch.launching()?);
     let is_start = run.0 as f64 <= tax.0 as f64 * INTERPRETERS[known].start;
     is_start.then(|| (known, script_of(exec)))
 }

@@ -18,6 +18,7 @@ mod scanner;
 mod shims;
 mod slow_machine;
 mod teardown;
+mod version_manager;
 
 use super::{Finding, Ground};
 
@@ -25,7 +26,7 @@ use super::{Finding, Ground};
 pub(super) type Rule = fn(&Ground<'_, '_>) -> Vec<Finding>;
 
 /// All rules.
-pub(super) const ALL: [Rule; 17] = [
+pub(super) const ALL: [Rule; 18] = [
     bare_forks::find,
     batch::find,
     builtin::find,
@@ -43,4 +44,5 @@ pub(super) const ALL: [Rule; 17] = [
     shims::find,
     slow_machine::find,
     teardown::find,
+    version_manager::find,
 ];

@@ -17,15 +17,23 @@ const MOST_FINDINGS: usize = 3;
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let critical = critical_with_descendants(ground);
     let kinds = ground.kinds().into_iter().filter_map(|kind| {
-        let on_path: u64 = kind.launches.iter().map(|index| critical[*index as usize]).sum();
-        let spent = ground.spent_on(&kind.launches).0;
-        let is_off = on_path as f64 <= spent as f64 * MOST_CRITICAL;
+        let is_off = are_off(ground, &critical, &kind.launches);
         is_off.then_some(((kind.parent, kind.command), kind.launches))
     });
     largest(ground, kinds, MOST_FINDINGS)
         .into_iter()
         .map(|((parent, command), all)| finding(ground, parent, &command.label(), all))
         .collect()
+}
+
+/// Whether launches, with all below them, hold next to nothing up.
+pub(in crate::analyze::advice) fn are_off_path(ground: &Ground<'_, '_>, launches: &[u32]) -> bool {
+    are_off(ground, &critical_with_descendants(ground), launches)
+}
+
+fn are_off(ground: &Ground<'_, '_>, critical: &[u64], launches: &[u32]) -> bool {
+    let on_path: u64 = launches.iter().map(|index| critical[*index as usize]).sum();
+    on_path as f64 <= ground.spent_on(launches).0 as f64 * MOST_CRITICAL
 }
 
 /// Time on the critical path of each launch and of all below it: what only waits for its own launches is not beside the path.

@@ -4,25 +4,24 @@
 use std::collections::BTreeMap;
 
 use super::super::ground::{name, time};
-use super::super::shell::{Dialect, runs};
 use super::super::wording::{HABIT, launches, literal, longest, option, quoted};
 use super::super::{Basis, Finding, Ground};
 use crate::analyze::launch::{Exec, Launch, base_name};
 use crate::analyze::phases::Phase;
-use crate::analyze::tree::Forest;
 use crate::analyze::whatif::Fix;
-use crate::analyze::whatif::changes::{Change, is_captured, needless_shell, wrapped_child};
+use crate::analyze::whatif::changes::chains::{Link, begin, is_inside, is_shell_script, own_call};
+use crate::analyze::whatif::changes::{Change, is_captured, wrapped_child};
 use crate::event::Nanos;
 use crate::units;
 
 const MOST_FINDINGS: usize = 3;
-/// Programs that look up which version is meant, and exec it.
-const CHOOSERS: [&[u8]; 7] = [b"pyenv", b"rbenv", b"nodenv", b"goenv", b"asdf", b"mise", b"rustup"];
 
 /// A program reached through others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Chain<'a> {
-    /// `None` for the command itself.
+    /// Who calls the first of them: the parent, or what the process was before; `None` for the command itself.
+    caller: Option<&'a [u8]>,
+    /// The parent; `None` for the command itself.
     parent: Option<&'a [u8]>,
     /// As they come after each other, the real program last.
     links: Vec<&'a [u8]>,
@@ -31,28 +30,21 @@ struct Chain<'a> {
     kind: Link,
 }
 
-/// What stands before a program; of several, the last of these tells what the chain is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Link {
-    /// `env` in a command, which changes nothing in the environment.
-    Env,
-    /// `#!/usr/bin/env`, which looks for an interpreter along PATH.
-    EnvLine,
-    /// A script that sets something, at most.
-    Wrapper,
-    /// A program of the same name elsewhere.
-    Namesake,
-    /// What chooses a version.
-    Chooser,
+impl Chain<'_> {
+    /// Whether its process was another program before, whose last command this is.
+    fn is_last_command(&self) -> bool {
+        self.caller != self.parent
+    }
 }
 
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let mut chains: BTreeMap<Chain<'_>, Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&ground.forest().launches) {
-        if !launch.is_launch() {
+        // What a version manager calls is no shim of its user's.
+        if !launch.is_launch() || is_inside(ground.forest(), index) {
             continue;
         }
-        if let Some(chain) = executed_chain(ground.forest(), index).or_else(|| launched_chain(ground, index)) {
+        if let Some(chain) = executed_chain(ground, index).or_else(|| launched_chain(ground, index)) {
             chains.entry(chain).or_default().push(index);
         }
     }
@@ -73,17 +65,21 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// A process that becomes one program after the other.
-fn executed_chain<'a>(forest: &Forest<'a>, index: u32) -> Option<Chain<'a>> {
+/// A process that becomes one program after the other, in the end or all along.
+fn executed_chain<'a>(ground: &Ground<'_, 'a>, index: u32) -> Option<Chain<'a>> {
+    let forest = ground.forest();
     let launch = &forest.launches[index as usize];
-    let (real, before) = launch.execs.split_last()?;
-    if before.is_empty() || needless_shell(forest, index).is_some() {
+    let begin = begin(forest, ground.whatif.timelines, index);
+    let (real, before) = launch.execs[begin..].split_last()?;
+    if before.is_empty() || own_call(launch).is_some() {
         return None;
     }
-    let kinds: Option<Vec<Link>> = before.iter().map(|exec| link(exec, real)).collect();
+    let kinds: Option<Vec<Link>> = before.iter().map(|exec| Link::of(exec, real)).collect();
+    let became = begin.checked_sub(1).map(|before| base_name(launch.execs[before].path));
     Some(Chain {
+        caller: became.or(parent_of(launch)),
         parent: parent_of(launch),
-        links: launch.execs.iter().map(|exec| base_name(exec.path)).collect(),
+        links: launch.execs[begin..].iter().map(|exec| base_name(exec.path)).collect(),
         real: real.path,
         kind: kinds?.into_iter().max()?,
     })
@@ -93,62 +89,18 @@ fn parent_of<'a>(launch: &Launch<'a>) -> Option<&'a [u8]> {
     launch.parent.map(|_| launch.birth_command.name)
 }
 
-/// Whether a launch was made while a version manager looked for the program that is meant: its scripts are nobody's to change.
-pub(super) fn is_inside(forest: &Forest<'_>, launch: u32) -> bool {
-    let mut child = launch as usize;
-    while let Some(parent) = forest.parent(child) {
-        let at = forest.launches[child].start().unwrap_or_default();
-        let execs = &forest.launches[parent].execs;
-        let entered = |exec: &Exec<'_>| exec.enter.or(exec.returned).is_none_or(|entered| entered <= at);
-        let program = match &execs[..execs.partition_point(entered)] {
-            // The shell of a script that begins with `#!/usr/bin/env`.
-            [.., script, shell] if runs(script) == b"env" && Dialect::of_program(base_name(shell.path)).is_some() => {
-                Some(script)
-            }
-            others => others.last(),
-        };
-        if program.is_some_and(is_chooser) {
-            return true;
-        }
-        child = parent;
-    }
-    false
+/// The execs of a process from the first of its chain on.
+fn chained<'g, 'a>(ground: &'g Ground<'_, 'a>, index: u32) -> &'g [Exec<'a>] {
+    let begin = begin(ground.forest(), ground.whatif.timelines, index);
+    ground.launch(index).execs.get(begin..).unwrap_or_default()
 }
 
-/// Whether an exec is of a version manager: `pyenv`, its `pyenv-exec`, or one of its shims.
-fn is_chooser(exec: &Exec<'_>) -> bool {
-    let program = base_name(exec.path);
-    let is_shim = exec.path.windows(7).any(|part| part == b"/shims/") || exec.path.starts_with(b"shims/");
-    let is_of = |chooser: &&[u8]| {
-        let rest = program.strip_prefix(*chooser);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"-"))
-    };
-    is_shim || CHOOSERS.iter().any(is_of)
-}
-
-/// What an exec is for, when another program follows it; `None` when it may have a purpose of its own (nice, sudo, `sh -c`).
-fn link(exec: &Exec<'_>, real: &Exec<'_>) -> Option<Link> {
-    let program = base_name(exec.path);
-    if is_chooser(exec) {
-        return Some(Link::Chooser);
-    }
-    if program == base_name(real.path) && exec.path != real.path {
-        return Some(Link::Namesake);
-    }
-    if exec.interpreter.is_some() && runs(exec) == b"env" {
-        return Some(Link::EnvLine);
-    }
-    if program == b"env" {
-        let first = exec.arguments().nth(1).unwrap_or_default();
-        return (!first.starts_with(b"-") && !first.contains(&b'=')).then_some(Link::Env);
-    }
-    is_shell_script(exec).then_some(Link::Wrapper)
-}
-
-/// A shell that runs a file, not the text behind `-c`.
-fn is_shell_script(exec: &Exec<'_>) -> bool {
-    let of_file = || exec.arguments().nth(1).is_some_and(|first| !first.starts_with(b"-"));
-    Dialect::of_program(runs(exec)).is_some() && (exec.interpreter.is_some() || of_file())
+/// Wall time of a launch without what its process did before the chain.
+fn spent(ground: &Ground<'_, '_>, index: u32) -> Nanos {
+    let (launch, chained) = (ground.launch(index), chained(ground, index));
+    let first = chained.first().filter(|_| chained.len() < launch.execs.len());
+    let before = first.and_then(|first| Some(first.enter?.since(launch.start()?)));
+    ground.spent_on(&[index]).since(before.unwrap_or_default())
 }
 
 /// What a launch did that was not the real program's.
@@ -159,7 +111,7 @@ fn own_work(ground: &Ground<'_, '_>, index: u32) -> Nanos {
         let run = launch.phases.get(Phase::Run).unwrap_or_default();
         return run.since(of_real.unwrap_or_default());
     }
-    let between = launch.execs.windows(2).filter_map(|pair| {
+    let between = chained(ground, index).windows(2).filter_map(|pair| {
         let ready = pair[0].loaded.or(pair[0].returned)?;
         Some(pair[1].enter?.since(ready).0)
     });
@@ -175,6 +127,7 @@ fn launched_chain<'a>(ground: &Ground<'_, 'a>, index: u32) -> Option<Chain<'a>> 
     let real = forest.launches[child as usize].execs.last()?;
     let is_read = is_captured(forest, ground.whatif.timelines, child);
     (!is_read).then(|| Chain {
+        caller: parent_of(launch),
         parent: parent_of(launch),
         links: vec![base_name(exec.path), base_name(real.path)],
         real: real.path,
@@ -193,28 +146,15 @@ fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding
         [link] => link.clone(),
         others => format!("{} other programs", others.len()),
     };
-    let before: u64 = all.iter().map(|index| before_real(ground, *index).0).sum();
     Finding {
         rule: "shims",
         title: format!(
             "{} reaches {} through {between}{}",
-            chain.parent.map_or_else(|| "the command".to_owned(), name),
+            chain.caller.map_or_else(|| "the command".to_owned(), name),
             name(program),
             times(chain, all.len())
         ),
-        evidence: vec![
-            format!("the chain: {}", links.join(" -> ")),
-            format!(
-                "{} {} in all, {} of it before {real} begins",
-                if all.len() == 1 {
-                    "it takes".to_owned()
-                } else {
-                    format!("{} take", launches(all.len()))
-                },
-                time(ground.spent_on(&all)),
-                time(Nanos(before))
-            ),
-        ],
+        evidence: evidence(ground, chain, &all),
         example: ground.example(&all),
         fix: instructions(chain, &real),
         limits: limits(chain.kind).to_owned(),
@@ -231,8 +171,33 @@ fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding
     }
 }
 
+fn evidence(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: &[u32]) -> Vec<String> {
+    let links: Vec<String> = chain.links.iter().map(|link| name(link)).collect();
+    let sum = |of: fn(&Ground<'_, '_>, u32) -> Nanos| Nanos(all.iter().map(|index| of(ground, *index).0).sum());
+    let took = match all.len() {
+        1 => "it takes".to_owned(),
+        count => format!("{} take", launches(count)),
+    };
+    let mut evidence = vec![
+        format!("the chain: {}", links.join(" -> ")),
+        format!(
+            "{took} {} in all, {} of it before {} begins",
+            time(sum(spent)),
+            time(sum(before_real)),
+            name(chain.real)
+        ),
+    ];
+    if let Some(caller) = chain.caller.filter(|_| chain.is_last_command()) {
+        evidence.push(format!(
+            "it is the last command of {}, whose process becomes it; what that did before stays",
+            name(caller)
+        ));
+    }
+    evidence
+}
+
 fn times(chain: &Chain<'_>, count: usize) -> String {
-    match (chain.parent, count) {
+    match (chain.caller, count) {
         (None, 1) => String::new(),
         (_, 1) => " once".to_owned(),
         _ => format!(" {} times", units::count(count as u64)),
@@ -255,7 +220,7 @@ fn limits(kind: Link) -> &'static str {
 /// From the first exec until the real program's, or until it is launched.
 fn before_real(ground: &Ground<'_, '_>, index: u32) -> Nanos {
     let launch = ground.launch(index);
-    let first = launch.execs.first().and_then(|exec| exec.enter);
+    let first = chained(ground, index).first().and_then(|exec| exec.enter);
     let real = match &launch.execs[..] {
         [_] => wrapped_child(ground.forest(), index).and_then(|child| ground.launch(child).start()),
         execs => execs.last().and_then(|exec| exec.enter),

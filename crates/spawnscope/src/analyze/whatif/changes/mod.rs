@@ -1,5 +1,6 @@
 //! The fixes that can be tried: each turns a set of launches into edits, and says of how many of them it holds.
 
+pub mod chains;
 mod images;
 mod machine;
 mod memory;
@@ -73,14 +74,14 @@ impl Change {
         match self {
             Change::Remove => removal::remove(forest, launches, edits),
             Change::Builtin => removal::builtin(context, launches, edits),
-            Change::Batch(size) => removal::batch(forest, launches, size, edits),
+            Change::Batch(size) => removal::batch(context, launches, size, edits),
             Change::Vfork => memory::vfork(context, launches, edits),
             Change::HugePages => memory::huge_pages(context, launches, edits),
             Change::SteadyParent => memory::steady_parent(context, launches, edits),
             Change::NoShell => shells::no_shell(forest, launches, edits),
             Change::Static => images::without_loader(context, launches, edits),
             Change::NoSearch => images::without_search(forest, launches, edits),
-            Change::Direct => shells::direct(forest, launches, edits),
+            Change::Direct => shells::direct(context, launches, edits),
             Change::Absolute => images::absolute(forest, launches, edits),
             Change::CloseRange => images::close_range(forest, launches, edits),
             Change::ReapNow => reaping::without_late_reaping(context, launches, edits),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::Context;
+use super::{Context, chains};
 use crate::analyze::Origin;
 use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
@@ -125,12 +125,14 @@ fn is_read_by(timelines: &Timelines, thread: u32, from: Nanos, to: Nanos) -> boo
 }
 
 /// Of each so many launches of one program by one parent, the first does the work of all: the fixed part of a run is paid once, and
-/// what each did beyond that is work that stays.
-pub(super) fn batch(forest: &Forest<'_>, launches: &[u32], size: u32, edits: &mut Edits) -> Vec<u32> {
+/// what each did beyond that is work that stays. A process that did other work before it became the program is none of these.
+pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, edits: &mut Edits) -> Vec<u32> {
+    let Context { forest, timelines, .. } = context;
     let run_of = |launch: u32| forest.launches[launch as usize].phases.get(Phase::Run);
     let mut runs: HashMap<&[u8], Vec<Nanos>> = HashMap::new();
     let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
-    for &launch in launches {
+    let only_that = |launch: &&u32| !chains::did_other_work(forest, timelines, **launch);
+    for &launch in launches.iter().filter(only_that) {
         let each = &forest.launches[launch as usize];
         if let (Some(parent), Some(run)) = (forest.parent(launch as usize), run_of(launch)) {
             runs.entry(each.command.name).or_default().push(run);
@@ -148,6 +150,7 @@ pub(super) fn batch(forest: &Forest<'_>, launches: &[u32], size: u32, edits: &mu
             edits.scale(batch[0], Phase::Run, (fixed.likely + work) / own as f64);
             edits.uncertain += (fixed.most - fixed.likely) / 2.0 * (batch.len() - 1) as f64;
             batch[1..].iter().for_each(|launch| edits.remove(forest, *launch));
+            edits.count_together(batch);
             held.extend(batch);
         }
     }

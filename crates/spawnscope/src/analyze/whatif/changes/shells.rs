@@ -1,14 +1,16 @@
 //! Programs that only start another one: shells between a parent and a program, and wrappers (shims) that exec or launch the
 //! real one.
 
+use super::{Context, chains};
 use crate::analyze::launch::{Exec, Launch, base_name};
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Forest;
 use crate::analyze::whatif::edits::Edits;
 
 /// Names under which shells run.
-const SHELLS: [&[u8]; 9] = [
-    b"sh", b"dash", b"bash", b"ash", b"ksh", b"mksh", b"zsh", b"busybox", b"rbash",
+const SHELLS: [&[u8]; 15] = [
+    b"sh", b"dash", b"bash", b"ash", b"ksh", b"ksh93", b"mksh", b"lksh", b"oksh", b"pdksh", b"posh", b"yash", b"zsh",
+    b"busybox", b"rbash",
 ];
 /// What only a shell can do; with these in a command, it is not needless.
 const OPERATORS: &[u8] = b"|&;<>()`$*?[]{}~!\n";
@@ -34,7 +36,7 @@ pub fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
     let launch = &forest.launches[index as usize];
     let at = launch.execs.iter().position(|exec| command_of(exec).is_some())?;
     let command = command_of(&launch.execs[at])?;
-    if command.iter().any(|byte| OPERATORS.contains(byte)) {
+    if !is_plain(command) {
         return None;
     }
     if at + 1 < launch.execs.len() {
@@ -45,6 +47,12 @@ pub fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
         return (!has_helpers).then_some(Shell::Became(at));
     }
     wrapped_child(forest, index).map(Shell::Launched)
+}
+
+/// Whether a command is one program with its arguments, which needs no shell.
+#[must_use]
+pub fn is_plain(command: &[u8]) -> bool {
+    !command.iter().any(|byte| OPERATORS.contains(byte))
 }
 
 /// What a shell was to run: the string behind `-c`.
@@ -77,7 +85,7 @@ pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits)
             Some(Shell::Became(exec)) => {
                 leave_out(launch, exec, edits);
                 if exec == 0 {
-                    begin_with(launch, &forest.launches[launch as usize].execs, 1, edits);
+                    begin_with(launch, &forest.launches[launch as usize].execs, [0, 1], edits);
                 }
             }
             Some(Shell::Launched(child)) => leave_out_launcher(launch, child, edits),
@@ -88,16 +96,19 @@ pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits)
     held
 }
 
-/// The execs before the last one go, with all that they launched; a wrapper that launches the program instead goes altogether.
-pub(super) fn direct(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+/// The execs that only lead to the last one go, with all that they launched; a wrapper that launches the program instead goes
+/// altogether.
+pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+    let Context { forest, timelines, .. } = context;
     let mut held = Vec::new();
     for &launch in launches {
         let each = &forest.launches[launch as usize];
-        let before_last = each.execs.len().saturating_sub(1);
-        if before_last > 0 {
-            (0..before_last).for_each(|exec| leave_out(launch, exec, edits));
-            begin_with(launch, &each.execs, before_last, edits);
-            remove_helpers(forest, launch, each, edits);
+        let last = each.execs.len().saturating_sub(1);
+        let begin = chains::begin(forest, timelines, launch);
+        if begin < last {
+            (begin..last).for_each(|exec| leave_out(launch, exec, edits));
+            begin_with(launch, &each.execs, [begin, last], edits);
+            edits.remove_within(forest, &chains::launched_between(forest, launch, begin, last));
         } else if let Some(child) = wrapped_child(forest, launch).filter(|_| is_script(each)) {
             leave_out_launcher(launch, child, edits);
         } else {
@@ -108,24 +119,10 @@ pub(super) fn direct(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -
     held
 }
 
+/// Whether a process was nothing else than one script.
 fn is_script(launch: &Launch<'_>) -> bool {
     let of = |exec: &Exec<'_>| exec.interpreter.is_some() || is_shell(base_name(exec.path));
-    launch.execs.last().is_some_and(of)
-}
-
-/// What a chain launched before its last exec was for the chain's sake.
-fn remove_helpers(forest: &Forest<'_>, launch: u32, each: &Launch<'_>, edits: &mut Edits) {
-    let last = each.execs.last().and_then(|exec| exec.enter);
-    for child in forest.children(launch as usize) {
-        if last.is_some_and(|last| {
-            forest.launches[*child]
-                .instants
-                .created
-                .is_some_and(|created| created < last)
-        }) {
-            edits.remove_within(forest, &[*child]);
-        }
-    }
+    matches!(&launch.execs[..], [only] if of(only))
 }
 
 /// One exec of several does not happen, nor what its program did.
@@ -135,13 +132,13 @@ fn leave_out(launch: u32, exec: usize, edits: &mut Edits) {
     }
 }
 
-/// What was a later exec becomes the first: it gives back what was shared with the parent, rather than the memory of the program
-/// before it, and so takes no longer than the first one did.
-fn begin_with(launch: u32, execs: &[Exec<'_>], exec: usize, edits: &mut Edits) {
+/// What was a later exec is made in the place of an earlier one: it gives back what was there then (at the first: what was shared with
+/// the parent) rather than the memory of the program before it, and so takes no longer than the earlier one did.
+fn begin_with(launch: u32, execs: &[Exec<'_>], [earlier, later]: [usize; 2], edits: &mut Edits) {
     let span = |exec: &Exec<'_>| Some(exec.returned?.since(exec.enter?).0 as f64);
-    let own = execs.get(exec).and_then(span);
-    if let (Some(first), Some(own)) = (execs.first().and_then(span), own.filter(|own| *own > 0.0)) {
-        edits.scale_piece(launch, Phase::Exec, exec, (first / own).min(1.0));
+    let own = execs.get(later).and_then(span);
+    if let (Some(first), Some(own)) = (execs.get(earlier).and_then(span), own.filter(|own| *own > 0.0)) {
+        edits.scale_piece(launch, Phase::Exec, later, (first / own).min(1.0));
     }
 }
 

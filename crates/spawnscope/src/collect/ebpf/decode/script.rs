@@ -26,7 +26,7 @@ pub(super) fn chain(called: &WireScriptCalled, data: &[u8]) -> Option<Chain> {
 }
 
 fn line(called: &WireScriptCalled, frame: usize) -> Option<u32> {
-    let is_known = frame < called.known_lines as usize && called.flags & SCRIPT_INTERACTIVE == 0;
+    let is_known = frame < called.known_lines as usize;
     let line = called.lines.get(frame).copied().filter(|_| is_known);
     line.filter(|&line| line != 0)
 }
@@ -39,6 +39,7 @@ const MAIN: &[u8] = b"main";
 /// `own_name` is $0 where it matters, and else empty.
 fn bash(called: &WireScriptCalled, kept: &[Kept<'_>], own_name: &[u8]) -> Chain {
     let is_truncated = called.flags & SCRIPT_TRUNCATED != 0;
+    let is_interactive = called.flags & SCRIPT_INTERACTIVE != 0;
     let ends = called.flags & SCRIPT_OUTERMOST != 0;
     let outermost = kept.last().filter(|_| ends && !is_truncated);
     let is_script = outermost.is_some_and(|frame| frame.function == MAIN);
@@ -47,6 +48,8 @@ fn bash(called: &WireScriptCalled, kept: &[Kept<'_>], own_name: &[u8]) -> Chain 
         let is_function = !is_main && kept.function != SOURCE;
         // What bash calls the place of functions that came from no file.
         let came_in = kept.file == MAIN || kept.file == own_name || own_name.is_empty();
+        // With a prompt, bash counts in functions otherwise, and most of those that startup files call were evaluated by them.
+        let has_line = !is_interactive || kept.function == SOURCE;
         let is_placeholder = is_function && (kept.file == b"environment" || (!ends && came_in));
         Frame {
             function: Some(kept.function)
@@ -57,13 +60,12 @@ fn bash(called: &WireScriptCalled, kept: &[Kept<'_>], own_name: &[u8]) -> Chain 
                 .filter(|_| !is_placeholder)
                 .filter(known)
                 .map(<[u8]>::to_vec),
-            line: line(called, at),
+            line: line(called, at).filter(|_| has_line),
             ..Frame::unknown(Language::Bash)
         }
     };
     let mut frames: Vec<Frame> = kept.iter().enumerate().map(frame).collect();
     // What `-c` was given, or came from standard input.
-    let is_interactive = called.flags & SCRIPT_INTERACTIVE != 0;
     if !ends && !is_truncated && !is_interactive {
         frames.push(Frame {
             line: line(called, kept.len()),
@@ -155,7 +157,17 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_with_a_prompt_has_no_lines_and_nothing_around_its_functions() {
+    fn a_shell_with_a_prompt_has_lines_in_the_files_that_it_reads_and_nothing_around_its_functions() {
+        let texts = ["rc", "f", "rc", "source", "rc", "g", "bash"];
+        let chain = told(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2, 4, 7], &texts, 3).unwrap();
+        assert_eq!(
+            places(&chain),
+            [
+                (Some("rc"), None, Some("f")),
+                (Some("rc"), Some(4), None),
+                (Some("rc"), None, Some("g"))
+            ]
+        );
         let chain = told(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2, 4], &["rc", "f", "bash"], 1).unwrap();
         assert_eq!(places(&chain), [(Some("rc"), None, Some("f"))]);
         assert!(

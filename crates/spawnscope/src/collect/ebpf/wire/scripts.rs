@@ -114,7 +114,7 @@ pub struct WireScriptCalled {
 pub const SCRIPT_TRUNCATED: u32 = 1;
 /// `flags` of a chain: the outermost frame was called by nobody.
 pub const SCRIPT_OUTERMOST: u32 = 2;
-/// `flags` of a chain: what a shell with a prompt executes has no lines.
+/// `flags` of a chain: a shell with a prompt, which has lines only for the files that it reads.
 pub const SCRIPT_INTERACTIVE: u32 = 4;
 
 /// A process runs an executable that nobody has looked at yet; told once for each.

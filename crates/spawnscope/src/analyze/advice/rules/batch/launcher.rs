@@ -1,8 +1,9 @@
 //! Who launches a program for one file at a time: xargs, find, or a loop of a shell.
 
 use super::super::super::ground::name;
-use super::super::super::shell::{Dialect, runs};
+use super::super::super::shell::Dialect;
 use crate::analyze::launch::Exec;
+use crate::analyze::whatif::changes::chains::runs;
 
 /// Who launches one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

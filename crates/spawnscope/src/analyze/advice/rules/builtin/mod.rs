@@ -18,6 +18,7 @@ use super::super::wording::{HABIT, instead, is_mostly_tax, largest, launches, us
 use super::super::{Basis, Finding, Ground};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
+use crate::analyze::whatif::changes::chains::is_inside;
 use crate::event::Mechanism;
 use call::{Call, Effect, Substitute};
 
@@ -123,7 +124,8 @@ fn needless(ground: &Ground<'_, '_>, siblings: &[usize], position: usize) -> Opt
     } else {
         is_mostly_tax(ground, index)
     };
-    if !is_small {
+    // The scripts of a version manager are nobody's to change.
+    if !is_small || is_inside(forest, index as u32) {
         return None;
     }
     let call = Call {

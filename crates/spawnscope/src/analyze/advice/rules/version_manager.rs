@@ -1,0 +1,97 @@
+//! Version managers that are called for themselves: `eval "$(pyenv init -)"` in a shell's startup file starts a dozen scripts to print
+//! what is the same each time.
+
+use std::collections::BTreeMap;
+
+use super::super::ground::{name, time};
+use super::super::selection::options;
+use super::super::wording::{launches, longest};
+use super::super::{Basis, Finding, Ground};
+use crate::analyze::whatif::Fix;
+use crate::analyze::whatif::changes::Change;
+use crate::analyze::whatif::changes::chains::{is_inside, own_call};
+use crate::units;
+
+const MOST_FINDINGS: usize = 3;
+
+/// The program that calls, and what it calls: the manager and its arguments.
+type Call<'a> = (&'a [u8], Vec<&'a [u8]>);
+
+pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+    let mut calls: BTreeMap<Call<'_>, Vec<u32>> = BTreeMap::new();
+    for (index, launch) in (0..).zip(&ground.forest().launches) {
+        if !launch.is_launch() || launch.parent.is_none() || is_inside(ground.forest(), index) {
+            continue;
+        }
+        if let Some(call) = own_call(launch) {
+            calls.entry((launch.birth_command.name, call)).or_default().push(index);
+        }
+    }
+    longest(ground, calls, MOST_FINDINGS)
+        .into_iter()
+        .filter_map(|((caller, call), all)| finding(ground, caller, &call, all))
+        .collect()
+}
+
+/// `None` for what is done for its own sake, as `pyenv install`.
+fn finding(ground: &Ground<'_, '_>, caller: &[u8], call: &[&[u8]], all: Vec<u32>) -> Option<Finding> {
+    let (manager, command) = (name(call.first()?), name(call.get(1)?));
+    let call = name(&call.join(&b' '));
+    let (fix, limits) = instead(&manager, &command, &call)?;
+    let tries = vec![Fix {
+        change: Change::Remove,
+        launches: all.clone(),
+    }];
+    let times = match all.len() {
+        1 => "once".to_owned(),
+        count => format!("{} times", units::count(count as u64)),
+    };
+    let took = match all.len() {
+        1 => "it takes".to_owned(),
+        count => format!("{} take", launches(count)),
+    };
+    Some(Finding {
+        rule: "version-manager",
+        title: format!("{} calls `{call}` {times}", name(caller)),
+        evidence: vec![format!(
+            "{took} {} in all, for what is the same each time",
+            time(ground.spent_on(&all))
+        )],
+        example: Vec::new(),
+        fix,
+        limits,
+        whatif: options(ground, &tries),
+        tries,
+        basis: Basis::Measured,
+        launches: all,
+    })
+}
+
+/// What to do instead of a command of a version manager, and what is then otherwise.
+fn instead(manager: &str, command: &str, call: &str) -> Option<(Vec<String>, String)> {
+    match command {
+        "init" | "virtualenv-init" | "activate" => Some((
+            vec![
+                "keep what it prints in a file, and have the shell read that:".to_owned(),
+                format!("  {call} >~/.{manager}-{command}.sh"),
+                format!("  eval \"$({call})\"  ->  . ~/.{manager}-{command}.sh"),
+            ],
+            format!("the file has to be written anew after {manager} was updated"),
+        )),
+        "rehash" => Some((
+            vec![
+                format!("leave it out: {manager} renews its shims itself when it installs a version"),
+                format!("  {manager} init -  ->  {manager} init - --no-rehash"),
+            ],
+            format!(
+                "programs that were installed otherwise (by pip, gem, npm) have no shim before the next `{manager} rehash`"
+            ),
+        )),
+        "which" | "whence" | "where" | "root" | "prefix" | "version" | "version-name" | "current" => Some((
+            vec!["call it once, and keep its answer in a variable".to_owned()],
+            "in a folder that asks for another version (.python-version, .tool-versions) the answer is another one"
+                .to_owned(),
+        )),
+        _ => None,
+    }
+}

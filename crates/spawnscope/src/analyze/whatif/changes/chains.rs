@@ -1,0 +1,202 @@
+//! Programs that lead to others in their own process, exec by exec: with which exec such a way begins, and what it is for. A shell
+//! becomes its last command, so that a process may have done other work before.
+
+use super::removal::is_captured;
+use super::shells::{command_of, is_plain, is_shell};
+use crate::analyze::launch::{Exec, Launch, base_name};
+use crate::analyze::phases::Phase;
+use crate::analyze::timeline::Timelines;
+use crate::analyze::tree::Forest;
+use crate::event::Nanos;
+
+/// Programs that look up which version is meant, and exec it.
+const CHOOSERS: [&[u8]; 7] = [b"pyenv", b"rbenv", b"nodenv", b"goenv", b"asdf", b"mise", b"rustup"];
+
+/// What an exec is for when another program follows it; of several, the last of these tells what all are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Link {
+    /// `env` in a command, which changes nothing in the environment.
+    Env,
+    /// `#!/usr/bin/env`, which looks for an interpreter along PATH.
+    EnvLine,
+    /// A script that sets something, at most.
+    Wrapper,
+    /// A program of the same name elsewhere.
+    Namesake,
+    /// What chooses a version.
+    Chooser,
+}
+
+impl Link {
+    /// What an exec before that of `real` is for; `None` when it may have a purpose of its own (nice, sudo, `sh -c`).
+    #[must_use]
+    pub fn of(exec: &Exec<'_>, real: &Exec<'_>) -> Option<Link> {
+        let program = base_name(exec.path);
+        if is_chooser(exec) {
+            return Some(Link::Chooser);
+        }
+        if command_of(exec).is_some() {
+            return None;
+        }
+        if program == base_name(real.path) && exec.path != real.path {
+            return Some(Link::Namesake);
+        }
+        if exec.interpreter.is_some() && runs(exec) == b"env" {
+            return Some(Link::EnvLine);
+        }
+        if program == b"env" {
+            let first = exec.arguments().nth(1).unwrap_or_default();
+            return (!first.starts_with(b"-") && !first.contains(&b'=')).then_some(Link::Env);
+        }
+        is_shell_script(exec).then_some(Link::Wrapper)
+    }
+}
+
+/// The exec of a process, from 0, with which the way to its last program begins: that program's own when nothing leads to it.
+/// What the process did before, as a shell whose last command it became, is no part of the way.
+#[must_use]
+pub fn begin(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> usize {
+    let execs = &forest.launches[launch as usize].execs;
+    let last = execs.len().saturating_sub(1);
+    let leads = |at: &usize| leads_on(forest, timelines, launch, *at);
+    let is_known = |at: &usize| Link::of(&execs[*at], &execs[last]).is_some() && leads(at);
+    let known = (0..last).rev().take_while(is_known).last();
+    let begin = known.or_else(|| (0..last).rev().take_while(leads).last());
+    begin.unwrap_or(last)
+}
+
+/// Whether a process launched other work before the way to its last program began.
+#[must_use]
+pub fn did_other_work(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
+    let execs = &forest.launches[launch as usize].execs;
+    let until = execs.get(begin(forest, timelines, launch)).and_then(entered);
+    until.is_some_and(|until| !are_helpers(forest, timelines, &made_between(forest, launch, Nanos(0), until)))
+}
+
+/// What a process launched from one of its execs on until another.
+#[must_use]
+pub fn launched_between(forest: &Forest<'_>, launch: u32, from: usize, to: usize) -> Vec<usize> {
+    let execs = &forest.launches[launch as usize].execs;
+    let at = |exec: usize| execs.get(exec).and_then(entered);
+    at(from)
+        .zip(at(to))
+        .map(|(from, to)| made_between(forest, launch, from, to))
+        .unwrap_or_default()
+}
+
+/// Whether a program did nothing but to lead to the next one, with the help of others at most.
+fn leads_on(forest: &Forest<'_>, timelines: &Timelines, launch: u32, at: usize) -> bool {
+    let execs = &forest.launches[launch as usize].execs;
+    if entered(&execs[at]).is_none() || entered(&execs[at + 1]).is_none() {
+        return false;
+    }
+    if script_of(&execs[..=at]).is_some_and(is_chooser) {
+        return true;
+    }
+    let launched = launched_between(forest, launch, at, at + 1);
+    match command_of(&execs[at]) {
+        Some(text) => is_plain(text) && launched.is_empty(),
+        None => are_helpers(forest, timelines, &launched),
+    }
+}
+
+/// Whether launches only told their parent something, or did next to nothing: a wrapper's `dirname` and `mkdir -p`.
+fn are_helpers(forest: &Forest<'_>, timelines: &Timelines, launches: &[usize]) -> bool {
+    let not_read = launches
+        .iter()
+        .filter(|index| !is_captured(forest, timelines, **index as u32));
+    let (mut ran, mut launching) = (0, 0);
+    for launch in not_read.map(|index| &forest.launches[*index]) {
+        let Some(run) = launch.phases.get(Phase::Run) else {
+            return false;
+        };
+        ran += run.0;
+        launching += launch.launching().unwrap_or_default().0;
+    }
+    ran <= launching
+}
+
+fn made_between(forest: &Forest<'_>, launch: u32, from: Nanos, to: Nanos) -> Vec<usize> {
+    let children = forest.children(launch as usize);
+    let made_before = |at: Nanos| {
+        // They are in this order; one whose making is unknown comes first, and counts as none.
+        let making = |child: usize| {
+            forest.launches[child]
+                .instants
+                .create
+                .or(forest.launches[child].instants.created)
+        };
+        children.partition_point(|child| making(*child) < Some(at))
+    };
+    let (first, end) = (made_before(from), made_before(to));
+    children[first..end.max(first)].to_vec()
+}
+
+fn entered(exec: &Exec<'_>) -> Option<Nanos> {
+    exec.enter.or(exec.returned)
+}
+
+/// Whether a launch was made while a version manager looked for the program that is meant: its scripts are nobody's to change.
+#[must_use]
+pub fn is_inside(forest: &Forest<'_>, launch: u32) -> bool {
+    let mut child = launch as usize;
+    while let Some(parent) = forest.parent(child) {
+        let at = forest.launches[child].start().unwrap_or_default();
+        let execs = &forest.launches[parent].execs;
+        let before = execs.partition_point(|exec| entered(exec).is_none_or(|entered| entered <= at));
+        if script_of(&execs[..before]).is_some_and(is_chooser) {
+            return true;
+        }
+        child = parent;
+    }
+    false
+}
+
+/// What a version manager was told, when a process is that manager and not the program that it chose: its name, and behind that its
+/// arguments.
+#[must_use]
+pub fn own_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
+    script_of(&launch.execs).filter(|exec| is_chooser(exec) && !is_shim(exec))?;
+    let chooser = launch
+        .execs
+        .iter()
+        .find(|exec| CHOOSERS.contains(&base_name(exec.path)))?;
+    let name = base_name(chooser.path);
+    let arguments = chooser.arguments().skip_while(|argument| base_name(argument) != name);
+    Some([name].into_iter().chain(arguments.skip(1)).collect())
+}
+
+/// What a process runs after these execs: the script, where that begins with `#!/usr/bin/env` and the last exec is of its shell.
+fn script_of<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
+    match execs {
+        [.., script, shell] if runs(script) == b"env" && is_shell(base_name(shell.path)) => Some(script),
+        others => others.last(),
+    }
+}
+
+/// Whether an exec is of a version manager: `pyenv`, its `pyenv-exec`, or one of its shims.
+fn is_chooser(exec: &Exec<'_>) -> bool {
+    let program = base_name(exec.path);
+    let is_of = |chooser: &&[u8]| {
+        let rest = program.strip_prefix(*chooser);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"-"))
+    };
+    is_shim(exec) || CHOOSERS.iter().any(is_of)
+}
+
+fn is_shim(exec: &Exec<'_>) -> bool {
+    exec.path.windows(7).any(|part| part == b"/shims/") || exec.path.starts_with(b"shims/")
+}
+
+/// A shell that runs a file, not the text behind `-c`.
+#[must_use]
+pub fn is_shell_script(exec: &Exec<'_>) -> bool {
+    let of_file = || exec.arguments().nth(1).is_some_and(|first| !first.starts_with(b"-"));
+    is_shell(runs(exec)) && (exec.interpreter.is_some() || of_file())
+}
+
+/// The program that a process really runs: of a `#!` script, its interpreter.
+#[must_use]
+pub fn runs<'a>(exec: &Exec<'a>) -> &'a [u8] {
+    base_name(exec.interpreter.unwrap_or(exec.path))
+}
