@@ -1,7 +1,7 @@
 //! Fresh copies of a program, which nobody has executed, files that are out of the page cache, and programs that are no files.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
@@ -28,12 +28,48 @@ pub fn fresh(program: &Path, folder: &Path, count: usize) -> Result<Vec<PathBuf>
 /// Puts a file's content out of the page cache, which its owner may; its metadata stays.
 ///
 /// # Errors
-/// When it cannot be written back or given up.
+/// When it cannot be written back or given up, or when its file system has it in memory all the same.
 pub fn forget(path: &Path) -> Result<(), LabError> {
     let doing = || LabError::doing(format!("put {} out of the cache", path.display()));
     let file = File::open(path).map_err(doing())?;
     file.sync_all().map_err(doing())?;
-    posix_fadvise(file.as_fd(), 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).map_err(|errno| doing()(errno.into()))
+    posix_fadvise(file.as_fd(), 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
+        .map_err(|errno| doing()(errno.into()))?;
+    match pages_in_memory(&file).map_err(doing())? {
+        0 => Ok(()),
+        _ => Err(LabError::Unavailable(
+            "the temporary folder's file system keeps its files in memory".to_owned(),
+        )),
+    }
+}
+
+fn pages_in_memory(file: &File) -> io::Result<usize> {
+    let bytes = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+    if bytes == 0 {
+        return Ok(0);
+    }
+    let mut pages = vec![0u8; bytes.div_ceil(rustix::param::page_size())];
+    // SAFETY: asks for a new mapping, which nobody reads; the kernel writes a byte for each of its pages.
+    unsafe {
+        let start = libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        );
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let told = libc::mincore(start, bytes, pages.as_mut_ptr());
+        let error = io::Error::last_os_error();
+        libc::munmap(start, bytes);
+        if told != 0 {
+            return Err(error);
+        }
+    }
+    Ok(pages.iter().filter(|page| **page & 1 == 1).count())
 }
 
 /// A program that lies in memory and on no file system: nobody watches it.

@@ -8,7 +8,11 @@ use tempfile::TempDir;
 
 use super::LabError;
 use super::harness::{Case, Effort, Measured, interleave};
+use super::keeper::{self, Keeper};
+use super::memory::Room;
+use super::outcome::Outcome;
 use super::tiny;
+use super::worker::Mechanism;
 use super::worker::protocol::Program;
 
 /// What an experiment is given.
@@ -18,6 +22,8 @@ pub struct Ground<'a> {
     /// The largest parent, in bytes.
     pub most_memory: u64,
     folder: TempDir,
+    /// Goes after the folder, which it finds removed.
+    _keeper: Option<Keeper>,
     notes: RefCell<Vec<String>>,
     watch: &'a dyn Watch,
 }
@@ -38,6 +44,7 @@ impl<'a> Ground<'a> {
         Ok(Ground {
             effort,
             most_memory,
+            _keeper: Keeper::start(folder.path()),
             folder,
             notes: RefCell::new(notes),
             watch,
@@ -68,9 +75,12 @@ impl<'a> Ground<'a> {
         self.folder.path().join(TINY)
     }
 
-    /// One that also writes a word, for those that read from a pipe.
+    /// The same for a mechanism: one that also writes a word, where that is read from a pipe.
     #[must_use]
-    pub fn tiny_speaker(&self) -> Program {
+    pub fn tiny_for(&self, mechanism: Mechanism) -> Program {
+        if !mechanism.reads() {
+            return self.tiny();
+        }
         let path = self.folder.path().join(SPEAKER);
         Program::new([path]).ends_with(tiny::STATUS).says(tiny::WORD)
     }
@@ -78,13 +88,40 @@ impl<'a> Ground<'a> {
     /// Measures cases in turns.
     #[must_use]
     pub fn interleave(&self, cases: Vec<Case<'_>>) -> Vec<Measured> {
-        interleave(self.effort, cases, &|share| self.watch.goes_on("", share))
+        self.interleave_part(cases, 0.0, 1.0)
+    }
+
+    /// Measures cases in turns that are a share of all that the experiment measures, after another share.
+    #[must_use]
+    pub fn interleave_part(&self, cases: Vec<Case<'_>>, after: f64, share: f64) -> Vec<Measured> {
+        let effort = Effort {
+            time: self.effort.time.mul_f64(share),
+            ..self.effort
+        };
+        interleave(effort, cases, &|done| self.watch.goes_on("", after + done * share))
     }
 
     /// Says what is being prepared; false when it should not be.
     #[must_use]
     pub fn goes_on(&self, doing: &str, share: f64) -> bool {
         self.watch.goes_on(doing, share)
+    }
+
+    /// The size that each of so many parents, which live at the same time, can have: what is wanted, or less where there is
+    /// less memory, and then a note says so.
+    #[must_use]
+    pub fn size_of_each(&self, wanted: u64, parents: u64, outcome: &mut Outcome) -> u64 {
+        let wanted = wanted.min(self.most_memory);
+        let room = Room::here();
+        let size = wanted.min(room.each).min(room.in_all / parents);
+        if size < wanted {
+            outcome.note(format!(
+                "parents of {} rather than {}, for want of memory",
+                crate::units::bytes(size),
+                crate::units::bytes(wanted)
+            ));
+        }
+        size
     }
 
     /// One of two by the effort.
@@ -111,8 +148,7 @@ fn executable_folder() -> Result<(TempDir, Vec<String>), LabError> {
     for place in places.into_iter().flatten() {
         match try_folder(&place) {
             Ok(folder) => {
-                let note =
-                    |why: &String| format!("programs could not be executed in {why}; {} was used", place.display());
+                let note = |why: &String| format!("the lab could not work in {why}; {} was used", place.display());
                 return Ok((folder, refused.iter().map(note).collect()));
             }
             Err(error) => {
@@ -130,8 +166,13 @@ fn executable_folder() -> Result<(TempDir, Vec<String>), LabError> {
 }
 
 fn try_folder(place: &Path) -> Result<TempDir, LabError> {
+    if !place.to_str().is_some_and(|name| name.chars().all(is_plain)) {
+        return Err(LabError::Unavailable(
+            "its name has characters that linkers, shells or PATH take for their own".to_owned(),
+        ));
+    }
     let folder = tempfile::Builder::new()
-        .prefix("spawnscope-lab-")
+        .prefix(keeper::PREFIX)
         .tempdir_in(place)
         .map_err(LabError::doing("make a folder"))?;
     tiny::write(&folder.path().join(TINY), None)?;
@@ -143,4 +184,9 @@ fn try_folder(place: &Path) -> Result<TempDir, LabError> {
         Some(tiny::STATUS) => Ok(folder),
         _ => Err(LabError::Untrusted(format!("the tiny program ended with {status}"))),
     }
+}
+
+/// Commas end options of linkers, colons folders of PATH; blanks and quotes are those of shells.
+fn is_plain(character: char) -> bool {
+    character.is_alphanumeric() || "/._-+=@%~^".contains(character)
 }

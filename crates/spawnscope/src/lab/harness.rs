@@ -96,14 +96,11 @@ impl Estimate {
         })
     }
 
-    /// Half the interval as a share of the median.
+    /// Half the interval as a share of the median; infinite where that is zero and the interval is more.
     #[must_use]
     pub fn noise(&self) -> f64 {
-        if self.median == 0.0 {
-            0.0
-        } else {
-            (self.high - self.low) / 2.0 / self.median.abs()
-        }
+        let half = (self.high - self.low) / 2.0;
+        if half == 0.0 { 0.0 } else { half / self.median.abs() }
     }
 }
 
@@ -152,7 +149,9 @@ impl Measured {
         text.collect::<Vec<_>>().join(", ")
     }
 
-    fn values(&self, column: usize) -> Vec<f64> {
+    /// Those of a column, round by round.
+    #[must_use]
+    pub fn values(&self, column: usize) -> Vec<f64> {
         self.rounds
             .iter()
             .filter_map(|round| round.get(column).copied())
@@ -163,12 +162,6 @@ impl Measured {
     #[must_use]
     pub fn estimate(&self, column: usize) -> Option<Estimate> {
         Estimate::of(&self.values(column))
-    }
-
-    /// How many times as much one of its columns is as another, round by round.
-    #[must_use]
-    pub fn ratio_within(&self, column: usize, base: usize) -> Option<Estimate> {
-        Estimate::of(&quotients(&self.values(column), &self.values(base)))
     }
 
     /// How many times as much as another case it takes, round by round; `None` where that was nothing.
@@ -183,7 +176,7 @@ fn quotients(above: &[f64], below: &[f64]) -> Vec<f64> {
     above.iter().zip(below).map(|(above, below)| above / below).collect()
 }
 
-/// Runs all cases in turns. `goes_on` is asked before each round and told how far things are; when it says no, what there
+/// Runs all cases in turns. `goes_on` is asked before each turn and told how far things are; when it says no, what there
 /// is comes back.
 pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, goes_on: &dyn Fn(f64) -> bool) -> Vec<Measured> {
     let warmed_up = |case| Turn::warmed_up(case, effort, goes_on(0.0));
@@ -192,16 +185,19 @@ pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, goes_on: &dyn Fn(f64) ->
     // The same orders every time.
     let mut random = fastrand::Rng::with_seed(0);
     let began = Instant::now();
-    for round in 0..MOST_ROUNDS {
+    'rounds: for round in 0..MOST_ROUNDS {
         let spent = began.elapsed().as_secs_f64() / effort.time.as_secs_f64().max(1e-9);
         let enough = round >= FEWEST_ROUNDS && (spent >= 1.0 || is_quiet(&turns, effort));
         let done = spent.min(round as f64 / FEWEST_ROUNDS as f64).min(1.0);
-        if enough || !goes_on(done) {
+        if enough {
             break;
         }
         // What comes after a slow one finds cold caches: nobody always does.
         random.shuffle(&mut order);
         for &index in &order {
+            if !goes_on(done) {
+                break 'rounds;
+            }
             turns[index].take();
         }
     }

@@ -1,8 +1,11 @@
 //! Which machine it was: what a reader must know to compare figures.
 
 use std::fs;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+
+use super::memory::meminfo;
 
 /// The machine; what it does not say is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,7 +21,7 @@ pub struct Machine {
     /// The C library.
     pub libc: Option<String>,
     /// Whether it is a guest of a hypervisor, where page tables are dearer.
-    pub is_virtual: bool,
+    pub is_virtual: Option<bool>,
     /// The setting of transparent huge pages.
     pub huge_pages: Option<String>,
     /// Whether it was measured as root.
@@ -40,10 +43,10 @@ impl Machine {
         Machine {
             processor: line("model name"),
             cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u64),
-            memory_bytes: memory("MemTotal:"),
+            memory_bytes: meminfo(Path::new("/"), "MemTotal:"),
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             libc: libc_version(),
-            is_virtual: line("flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+            is_virtual: is_virtual(line("flags").as_deref(), Path::new("/")),
             huge_pages: huge_pages.and_then(|text| Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())),
             as_root: rustix::process::geteuid().is_root(),
             spawnscope: env!("CARGO_PKG_VERSION").to_owned(),
@@ -51,17 +54,11 @@ impl Machine {
     }
 }
 
-/// Memory that could be had now, in bytes.
-#[must_use]
-pub fn available_memory() -> Option<u64> {
-    memory("MemAvailable:")
-}
-
-fn memory(name: &str) -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kilobytes * 1024)
+/// By the processor's flags, which those of x86 have; others may have a hypervisor that says so.
+fn is_virtual(flags: Option<&str>, root: &Path) -> Option<bool> {
+    let by_flags = flags.map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
+    let told = ["sys/hypervisor/type", "proc/device-tree/hypervisor"];
+    by_flags.or_else(|| told.iter().any(|place| root.join(place).exists()).then_some(true))
 }
 
 #[cfg(target_env = "gnu")]
@@ -74,4 +71,20 @@ fn libc_version() -> Option<String> {
 #[cfg(not(target_env = "gnu"))]
 fn libc_version() -> Option<String> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whether_a_machine_is_virtual_may_be_unknown() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(is_virtual(Some("fpu hypervisor sse"), root.path()), Some(true));
+        assert_eq!(is_virtual(Some("fpu sse"), root.path()), Some(false));
+        assert_eq!(is_virtual(None, root.path()), None, "no word of it");
+        fs::create_dir_all(root.path().join("sys/hypervisor")).unwrap();
+        fs::write(root.path().join("sys/hypervisor/type"), "xen\n").unwrap();
+        assert_eq!(is_virtual(None, root.path()), Some(true));
+    }
 }

@@ -5,13 +5,17 @@ pub mod compare;
 pub mod experiments;
 pub mod ground;
 pub mod harness;
+pub mod keeper;
 pub mod machine;
+pub mod movement;
 pub mod outcome;
 pub mod worker;
 
 mod compiler;
 mod copies;
+mod effect;
 mod fit;
+mod memory;
 mod shell;
 mod tiny;
 

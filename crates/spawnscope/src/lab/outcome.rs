@@ -1,6 +1,8 @@
 //! What an experiment found: columns, rows of keys and estimates, fits, and how it is best drawn. This is the JSON contract
 //! of `bench --json`, and what `--compare` reads again.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::harness::{Estimate, FEWEST_ROUNDS, Measured};
@@ -20,8 +22,26 @@ pub struct Report {
     pub quick: bool,
     /// Whether it was ended before all was measured.
     pub interrupted: bool,
+    /// The experiments that it therefore did not come to.
+    #[serde(default)]
+    pub not_run: Vec<String>,
     /// In the order they were asked for.
     pub experiments: Vec<Outcome>,
+}
+
+impl Report {
+    /// One to which experiments are still to come.
+    #[must_use]
+    pub fn new(machine: Machine, quick: bool) -> Report {
+        Report {
+            schema_version: SCHEMA_VERSION,
+            machine,
+            quick,
+            interrupted: false,
+            not_run: Vec::new(),
+            experiments: Vec::new(),
+        }
+    }
 }
 
 /// What one experiment found.
@@ -39,6 +59,12 @@ pub struct Outcome {
     pub fits: Vec<Fit>,
     /// How to draw them.
     pub chart: Option<Chart>,
+    /// Without a chart, the columns that are drawn as bars, a group of them a row.
+    #[serde(default)]
+    pub bars: Vec<String>,
+    /// The files of cases that are programs of the machine: equal names need not be the same program elsewhere.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
     /// What a reader must know: what was left out, what is not to be trusted, what root would add.
     pub notes: Vec<String>,
 }
@@ -101,6 +127,9 @@ pub struct Fit {
     pub at_zero_ns: f64,
     /// Nanoseconds for each 1,000,000 bytes, or for each of what the x axis counts.
     pub slope_ns: f64,
+    /// What the noise of its points allows.
+    #[serde(default)]
+    pub slope_interval_ns: Option<[f64; 2]>,
     /// What the slope is per: `MB`, `file`.
     pub per: String,
     /// Share of the variance that the line explains; unknown when nothing varies.
@@ -246,15 +275,23 @@ impl Outcome {
     /// An outcome without rows; `columns` are keys, then measurements in the order in which cases give them.
     #[must_use]
     pub fn new(title: &str, columns: Vec<Column>) -> Outcome {
+        let first = columns.iter().find(|column| !column.is_key);
         Outcome {
+            bars: first.map(|column| column.name.clone()).into_iter().collect(),
             name: String::new(),
             title: title.to_owned(),
             columns,
             rows: Vec::new(),
             fits: Vec::new(),
             chart: None,
+            files: BTreeMap::new(),
             notes: Vec::new(),
         }
+    }
+
+    /// Has these columns drawn as bars, rather than only the first measurement.
+    pub fn draw_bars(&mut self, columns: &[&str]) {
+        self.bars = columns.iter().map(|&name| name.to_owned()).collect();
     }
 
     /// Has it drawn: a line for each series, of the column `y` over the column `x`.
@@ -312,9 +349,15 @@ impl Outcome {
     }
 
     /// Adds a column that compares each case with a base, round by round: `column` is the position among measurements.
-    /// Says where the noise is larger than the difference.
+    /// Says what it is, and where the noise is larger than the difference.
     pub fn compare(&mut self, title: &str, measured: &[Measured], base: &Measured, column: usize) {
         let name = "ratio";
+        let compared = self.columns.iter().filter(|column| !column.is_key).nth(column);
+        let compared = compared.map_or(String::new(), |column| column.title.clone());
+        self.note(format!(
+            "{title}: {compared} against {}, in each round; its median is not always the quotient of the medians shown",
+            base.label()
+        ));
         self.columns.push(measure(name, title, Unit::Ratio));
         let told = measured.iter().filter(|case| case.is_told());
         let mut lost = Vec::new();
@@ -329,13 +372,19 @@ impl Outcome {
             }
             row.0.push((name.to_owned(), ratio.into()));
         }
-        if !lost.is_empty() {
-            self.note(format!(
-                "the noise is larger than the difference from {}: {}",
-                base.label(),
-                lost.join("; ")
-            ));
-        }
+        let others = self.rows.len().saturating_sub(1);
+        self.tell(&format!("from {}", base.label()), &lost, others, "cases");
+    }
+
+    /// Whether a number of the keys tells no case from another.
+    #[must_use]
+    pub fn is_the_same_in_all(&self, column: &Column) -> bool {
+        let value = self.rows.first().map(|row| row.get(&column.name));
+        let mut others = self.rows.iter().skip(1).peekable();
+        column.is_key
+            && column.unit != Unit::Text
+            && others.peek().is_some()
+            && others.all(|row| Some(row.get(&column.name)) == value)
     }
 
     /// The name of the series that a row of the chart belongs to.

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
 use super::LabError;
 
 /// The file of a program along PATH.
@@ -26,24 +29,36 @@ pub fn find(program: &str) -> Option<PathBuf> {
 /// A shell that holds a variable of a given length, and launches a program when it is told to.
 pub struct ShellParent {
     child: Child,
-    pipes: RefCell<Option<(ChildStdin, BufReader<ChildStdout>)>>,
+    pipes: RefCell<(ChildStdin, BufReader<ChildStdout>)>,
 }
 
-/// Counts those that ended well, so that a launch which failed is seen.
-const SCRIPT: &str = r#"printf -v ballast '%*s' "$1" ''
+/// Counts those that ended well, so that a launch which failed is seen. Zeros are the quickest that bash has to fill a
+/// variable with: a GB takes it seconds.
+const SCRIPT: &str = r#"ballast=
+if (($1)); then printf -v ballast '%0*d' "$1" 0; fi
 echo "${#ballast}"
 while read -r count; do
     done=0
     for ((i = 0; i < count; i++)); do "$2" && ((++done)); done
     echo "$done"
 done"#;
+/// While it is filled, who waits looks up so often.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
 
 impl ShellParent {
-    /// Starts bash with so many bytes in a variable.
+    /// Starts bash with so many bytes in a variable, unless `goes_on` says no meanwhile.
     ///
     /// # Errors
     /// When it cannot be started, or did not get them.
-    pub fn start(bash: &Path, bytes: u64, program: &Path) -> Result<ShellParent, LabError> {
+    pub fn start(
+        bash: &Path,
+        bytes: u64,
+        program: &Path,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Option<ShellParent>, LabError> {
         let mut child = Command::new(bash)
             .args(["-c", SCRIPT, "bash", &bytes.to_string()])
             .arg(program)
@@ -55,12 +70,18 @@ impl ShellParent {
             .spawn()
             .map_err(LabError::doing("start bash"))?;
         let pipes = child.stdin.take().zip(child.stdout.take().map(BufReader::new));
+        let pipes = pipes.ok_or_else(|| LabError::Untrusted("bash has no pipes".to_owned()))?;
         let parent = ShellParent {
             child,
             pipes: RefCell::new(pipes),
         };
+        while !parent.has_answered()? {
+            if !goes_on() {
+                return Ok(None);
+            }
+        }
         parent.heard(bytes)?;
-        Ok(parent)
+        Ok(Some(parent))
     }
 
     /// Launches so many times: nanoseconds of one.
@@ -69,31 +90,39 @@ impl ShellParent {
     /// When not all of them ended well.
     pub fn launch(&self, count: u32) -> Result<f64, LabError> {
         let began = Instant::now();
-        if let Some((input, _)) = self.pipes.borrow_mut().as_mut() {
-            writeln!(input, "{count}").map_err(LabError::doing("ask bash"))?;
-        }
+        writeln!(self.pipes.borrow_mut().0, "{count}").map_err(LabError::doing("ask bash"))?;
         self.heard(u64::from(count))?;
         Ok(began.elapsed().as_nanos() as f64 / f64::from(count))
     }
 
+    /// Whether there is something to read, or its end, within a moment.
+    fn has_answered(&self) -> Result<bool, LabError> {
+        let pipes = self.pipes.borrow();
+        match poll(&mut [PollFd::new(pipes.1.get_ref(), PollFlags::IN)], Some(&PATIENCE)) {
+            Ok(count) => Ok(count > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(errno) => Err(LabError::doing("wait for bash")(errno.into())),
+        }
+    }
+
     fn heard(&self, number: u64) -> Result<(), LabError> {
         let mut line = String::new();
-        if let Some((_, output)) = self.pipes.borrow_mut().as_mut() {
-            output.read_line(&mut line).map_err(LabError::doing("hear bash"))?;
+        let read = self.pipes.borrow_mut().1.read_line(&mut line);
+        match read.map_err(LabError::doing("hear bash"))? {
+            0 => Err(LabError::Untrusted("bash ended, perhaps for want of memory".to_owned())),
+            _ if line.trim() == number.to_string() => Ok(()),
+            _ => Err(LabError::Untrusted(format!(
+                "bash answered `{}`, not {number}",
+                line.trim()
+            ))),
         }
-        if line.trim() == number.to_string() {
-            return Ok(());
-        }
-        Err(LabError::Untrusted(format!(
-            "bash answered `{}`, not {number}",
-            line.trim()
-        )))
     }
 }
 
 impl Drop for ShellParent {
     fn drop(&mut self) {
-        self.pipes.borrow_mut().take();
+        // It may be filling its variable, and would not hear of the end of its input.
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }

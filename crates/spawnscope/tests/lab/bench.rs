@@ -9,6 +9,12 @@ use crate::support::run::{Finished, SPAWNSCOPE, run};
 /// As quick as it gets: the fewest rounds that have an interval.
 pub const BRIEF: [&str; 4] = ["bench", "--quick", "--seconds", "0.01"];
 
+/// A whole run, which the guide tells of.
+pub const STORED: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../benchmarks/runs/2026-11-22-vm/lab.json"
+);
+
 /// A command that runs experiments; anything may be added to it.
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(SPAWNSCOPE);

@@ -1,21 +1,34 @@
 //! The forms of the report: table, JSON, Markdown, CSV, a page with plots, and the comparison with an older one.
 
+use std::process::Command;
+
 use serde_json::json;
 
-use crate::bench::{bench, command, report};
+use crate::bench::{STORED, bench, command, only_experiment, report};
 use crate::support::LiveTest;
-use crate::support::run::{run, spawnscope};
+use crate::support::run::{SPAWNSCOPE, run, spawnscope};
 
 pub fn tests() -> Vec<LiveTest> {
     let test = |name, run| LiveTest { name, needs: &[], run };
     vec![
         test("the_list_names_every_experiment", list),
+        test("an_experiment_named_twice_is_run_once", named_twice),
         test("json_says_where_and_how_it_was_measured", json_contract),
-        test("tables_fit_eighty_columns", table),
-        test("csv_has_a_line_for_each_measurement", csv),
+        test("tables_leave_nothing_out_however_narrow", table),
+        test("csv_has_a_line_for_each_measurement_with_its_keys", csv),
         test("markdown_has_a_table", markdown),
         test("the_page_is_well_formed_and_has_plots", page),
-        test("a_comparison_tells_what_differs_beyond_the_noise", comparison),
+        test(
+            "the_page_can_go_to_standard_output_and_nothing_else_then",
+            page_to_stdout,
+        ),
+        test(
+            "a_file_that_cannot_be_written_is_known_before_measuring",
+            unwritable_page,
+        ),
+        test("a_comparison_tells_what_stands_out_of_what_all_did", comparison),
+        test("stored_reports_are_compared_in_every_form", stored),
+        test("the_run_that_the_guide_tells_of_can_be_read", told_of),
         test("what_is_no_report_cannot_be_compared_with", not_a_report),
     ]
 }
@@ -44,10 +57,21 @@ fn list() {
         .filter_map(|line| line.split_whitespace().next())
         .collect();
     assert_eq!(names, NAMES);
+    let listed = spawnscope(["bench", "--list", "--json"]).expect_code(0);
+    let experiments = report(&listed)["experiments"].clone();
+    let names = experiments.as_array().expect("experiments").iter();
+    let names: Vec<&str> = names.filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, NAMES);
+    assert!(experiments[0]["about"].is_string());
+}
+
+fn named_twice() {
+    let report = report(&bench(&["--json", "shell", "shell"]));
+    only_experiment(&report);
 }
 
 fn json_contract() {
-    let finished = bench(&["--json", "shell", "growth", "--max", "2M"]);
+    let finished = bench(&["--json", "shell", "growth", "--max", "3M"]);
     assert_eq!(finished.errors(), "", "no progress off a terminal");
     let report = report(&finished);
     assert_eq!(report["schema_version"], 1);
@@ -72,34 +96,92 @@ fn json_contract() {
         assert!(names.iter().all(|name| row.contains_key(*name)), "{names:?}");
     }
     let largest = experiments[1]["rows"].as_array().expect("rows").last().expect("a row");
-    assert_eq!(largest["parent_bytes"].as_f64(), Some(1_048_576.0), "--max holds");
+    assert_eq!(largest["parent_bytes"], 2 << 20, "--max holds");
 }
 
 fn table() {
-    let said = bench(&["mechanisms", "path-search", "first-launch"]).output();
-    for line in said.lines() {
-        assert!(line.chars().count() <= 80, "{line}");
+    let mut wide = String::new();
+    for columns in [40, 66, 80, 120] {
+        let mut command = command(&["mechanisms", "path-search", "first-launch", "threads"]);
+        let said = run(command.env("COLUMNS", columns.to_string())).expect_code(0).output();
+        for line in said.lines() {
+            assert!(
+                line.chars().count() <= columns && !line.ends_with(' '),
+                "{columns}: {line}"
+            );
+        }
+        // What does not fit beside stands below.
+        for text in [
+            "vspawn, pipe",
+            "cpu ratio",
+            "published",
+            "user",
+            "system",
+            "against vfork + exec",
+        ] {
+            assert!(said.contains(text), "{columns}: {text} in\n{said}");
+        }
+        assert!(!said.contains('…'), "{columns}:\n{said}");
+        wide = said;
     }
     for text in [
-        "mechanisms",
-        "vspawn, pipe",
-        "cpu ratio",
-        "published",
         "wall by misses",
-        "last of them",
+        "last of the first",
+        "last of the second",
+        "not in this table: call",
     ] {
-        assert!(said.contains(text), "{text} in\n{said}");
+        assert!(wide.contains(text), "{text} in\n{wide}");
     }
-    assert!(!said.contains('\u{1b}'), "no colour off a terminal");
+    assert!(!wide.contains('\u{1b}'), "no colour off a terminal");
 }
 
 fn csv() {
-    let said = bench(&["--csv", "shims"]).output();
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines[0], "experiment,case,measure,unit,median,low,high,rounds");
-    let walls: Vec<&&str> = lines.iter().filter(|line| line.contains(",wall_ns,nanos,")).collect();
-    assert!(walls.len() >= 7, "{said}");
-    assert!(walls[0].starts_with("shims,none,"));
+    let said = bench(&["--csv", "shims", "path-search", "copy-on-write"]).output();
+    let lines: Vec<Vec<String>> = said.lines().map(fields).collect();
+    assert_eq!(
+        lines[0].join(","),
+        "experiment,case,wrapper,search,folders,misses,mechanism,memory,parent_bytes,\
+         measure,unit,median,low,high,rounds,note"
+    );
+    let column = |name: &str| lines[0].iter().position(|title| title == name).expect("a column");
+    let of = |experiment: &str, measure: &str| -> Vec<&Vec<String>> {
+        let found = lines
+            .iter()
+            .filter(|line| line[0] == experiment && line[column("measure")] == measure);
+        found.collect()
+    };
+    let walls = of("shims", "wall_ns");
+    assert!(walls.len() >= 7 && walls[0][column("wrapper")] == "none", "{said}");
+    for line in of("copy-on-write", "during_ns") {
+        assert_eq!(
+            line[column("parent_bytes")],
+            "16000000",
+            "in bytes, whatever the case says"
+        );
+    }
+    let misses = of("path-search", "wall_ns");
+    assert!(misses.iter().any(|line| line[column("misses")] == "20"), "{said}");
+    let notes = of("shims", "note");
+    assert!(
+        notes
+            .iter()
+            .any(|line| line[column("note")].contains("version manager: a chain")),
+        "{said}"
+    );
+}
+
+/// The fields of a line of CSV whose quoted ones hold no quotes.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut is_quoted = false;
+    for character in line.chars() {
+        match character {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => fields.push(String::new()),
+            _ => fields.last_mut().expect("a field").push(character),
+        }
+    }
+    fields
 }
 
 fn markdown() {
@@ -125,8 +207,19 @@ fn page() {
     bench(&["parent-size", "shell", "-o", path.to_str().expect("a path"), "--csv"]);
     let page = std::fs::read_to_string(path).expect("the page");
     well_formed(&page);
-    assert_eq!(page.matches("<svg").count(), 1, "shell has no chart");
-    for text in ["published (story 2)", "huge pages", "<td>vspawn</td>"] {
+    assert_eq!(page.matches("<svg").count(), 2);
+    assert_eq!(
+        page.matches("prefers-color-scheme:dark").count(),
+        3,
+        "the page and each picture"
+    );
+    assert!(!page.contains("font-size=\"9"), "text can be read");
+    for text in [
+        "bash, published",
+        "huge pages",
+        "<td>vspawn</td>",
+        "<summary>every case</summary>",
+    ] {
         assert!(page.contains(text), "{text}");
     }
     for outside in ["http://", "https://", "<script", "<link", "src="] {
@@ -151,40 +244,124 @@ fn well_formed(page: &str) {
     assert_eq!(open, Vec::<&str>::new());
 }
 
-fn comparison() {
+fn page_to_stdout() {
+    let page = bench(&["shell", "-o", "-"]).output();
+    assert!(page.starts_with("<!DOCTYPE html>"), "{page}");
+    well_formed(&page);
+    let refused = run(&mut command(&["shell", "-o", "-", "--json"])).expect_code(125);
+    assert!(refused.errors().contains("one form only"), "{}", refused.errors());
+    assert!(!std::path::Path::new("-").exists());
+}
+
+fn unwritable_page() {
+    let mut command = command(&["--json", "-o", "/nonexistent/page.html", "shell"]);
+    let finished = run(&mut command).expect_code(125);
+    assert_eq!(finished.output(), "", "nothing was measured");
+    assert!(finished.errors().contains("failed to create /nonexistent/page.html"));
+}
+
+/// A report of seven sizes with these walls, and intervals of ± so much.
+fn stored_report(walls: [f64; 7], noise: f64) -> serde_json::Value {
+    let mut report = report(&bench(&["--json", "shims"]));
+    let estimate = |wall: f64| json!({"median": wall, "low": wall - noise, "high": wall + noise, "rounds": 9});
+    let row = |(number, wall): (usize, f64)| {
+        let (wall, call) = (estimate(wall), estimate(5.0 * noise));
+        json!({"wrapper": format!("number {number}"), "wall_ns": wall, "call_ns": call})
+    };
+    let rows: Vec<serde_json::Value> = walls.into_iter().enumerate().map(row).collect();
+    report["experiments"][0]["rows"] = json!(rows);
+    report
+}
+
+/// Two reports in files, and what is told of them.
+fn told(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str], columns: usize) -> String {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("old.json");
-    let old = path.to_str().expect("a path");
-    let mut earlier = report(&bench(&["--json", "shell"]));
-    // What was a hundred times quicker then, and one that is as it was, whatever the noise.
-    let rows = earlier["experiments"][0]["rows"].as_array_mut().expect("rows");
-    for (number, row) in rows.iter_mut().enumerate() {
-        let wall = &mut row["wall_ns"];
-        let median = wall["median"].as_f64().expect("a median");
-        let (low, median, high) = if number == 0 {
-            (median / 1e6, median, median * 1e6)
-        } else {
-            (median / 100.0, median / 100.0, median / 100.0)
-        };
-        *wall = json!({"median": median, "low": low, "high": high, "rounds": 9});
-    }
-    let count = rows.len();
-    std::fs::write(&path, earlier.to_string()).expect("written");
-    let now = report(&bench(&["--json", "shell", "--compare", old]));
-    let changes = now["comparison"].as_array().expect("a comparison");
-    assert_eq!(changes.len(), count);
-    assert_eq!(changes[0]["beyond_noise"], false, "{}", changes[0]);
-    assert!(
-        changes[1..].iter().all(|change| change["beyond_noise"] == true),
-        "{changes:?}"
+    let paths = [("old.json", old), ("new.json", new)].map(|(name, report)| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, report.to_string()).expect("written");
+        path
+    });
+    let mut command = Command::new(SPAWNSCOPE);
+    command
+        .arg("bench")
+        .arg("--compare")
+        .arg(&paths[0])
+        .arg("--with")
+        .arg(&paths[1]);
+    run(command.args(arguments).env("COLUMNS", columns.to_string()))
+        .expect_code(0)
+        .output()
+}
+
+const WALLS: [f64; 7] = [1e5, 2e5, 3e5, 4e5, 5e5, 6e5, 7e5];
+
+fn comparison() {
+    let old = stored_report(WALLS, 500.0);
+    // All drifted by a tenth; one is another one now.
+    let drifted = [1.1, 1.11, 1.09, 1.1, 2.2, 1.1, 1.12];
+    let walls: Vec<f64> = WALLS.iter().zip(drifted).map(|(wall, factor)| wall * factor).collect();
+    let mut new = stored_report(walls.try_into().expect("seven"), 500.0);
+    new["quick"] = json!(false);
+    let told_json: serde_json::Value = serde_json::from_str(&told(&old, &new, &["--json"], 80)).expect("JSON");
+    let found = &told_json["comparison"];
+    let changes = found["changes"].as_array().expect("changes");
+    assert_eq!(changes.len(), 14, "both measured columns");
+    let apart: Vec<&serde_json::Value> = changes.iter().filter(|change| change["stands_out"] == true).collect();
+    assert_eq!(apart.len(), 1, "{apart:?}");
+    assert_eq!(apart[0]["keys"], json!({"wrapper": "number 4"}));
+    let movement = &found["movements"][0];
+    assert_eq!(
+        (&movement["column"], &movement["cases"]),
+        (&json!("wall_ns"), &json!(7))
     );
-    let said = bench(&["shell", "--compare", old]).output();
+    let said = told(&old, &new, &[], 80);
+    for text in [
+        "not under the same conditions: quick: yes -> no",
+        "shims: wall 1.10x",
+        "500 us -> 1.10 ms    shims: number 4: wall",
+        "14 measurements compared; 7 within the noise; 6 as far off as the others",
+    ] {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words(&said).contains(&words(text)), "{text} in\n{said}");
+    }
+    let mut strange = new.clone();
+    strange["experiments"][0]["name"] = json!("another");
+    assert!(told(&old, &strange, &[], 80).contains("no case in common"));
+}
+
+fn stored() {
+    let old = stored_report(WALLS, 500.0);
+    let mut walls = WALLS;
+    walls[6] *= 3.0;
+    let new = stored_report(walls, 500.0);
+    for columns in [40, 80] {
+        let said = told(&old, &new, &[], columns);
+        assert!(said.contains("700 us -> 2.10 ms"), "{columns}:\n{said}");
+        assert!(said.lines().all(|line| line.chars().count() <= columns), "{said}");
+    }
+    let said = told(&old, &new, &["--markdown"], 80);
     assert!(
-        said.contains("Against the older report") && said.contains("1 case is within the noise"),
+        said.contains("## Against the older report") && said.contains("| 700 us -> 2.10 ms |"),
         "{said}"
     );
-    let other = bench(&["shims", "--compare", old]).output();
-    assert!(other.contains("no case in common"), "{other}");
+    let said = told(&old, &new, &["--csv"], 80);
+    let header = said.lines().next().expect("a line");
+    assert!(header.ends_with("rounds,old,new_to_old,new_to_old_low,new_to_old_high,stands_out,note"));
+    let changed: Vec<&str> = said.lines().filter(|line| line.contains(",true,")).collect();
+    assert!(changed.len() == 1 && changed[0].contains(",700000,3,"), "{said}");
+    let page = told(&old, &new, &["-o", "-"], 80);
+    well_formed(&page);
+    assert!(page.contains("Against the older report") && page.contains("700 us -&gt; 2.10 ms"));
+}
+
+fn told_of() {
+    let finished = spawnscope(["bench", "--compare", STORED, "--with", STORED, "--json"]).expect_code(0);
+    let report = report(&finished);
+    let experiments = report["experiments"].as_array().expect("experiments").iter();
+    let names: Vec<&str> = experiments.filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, NAMES);
+    assert_eq!(report["comparison"]["conditions"], json!([]));
+    assert_eq!(report["comparison"]["unmatched"], 0);
 }
 
 fn not_a_report() {

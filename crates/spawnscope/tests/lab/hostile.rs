@@ -1,9 +1,10 @@
 //! Machines that have or allow less: no compiler, folders without execution, a scanner of executables, Ctrl-C.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::bench::{BRIEF, command, notes, only_experiment, report, rows};
 use crate::support::LiveTest;
@@ -17,17 +18,56 @@ pub fn tests() -> Vec<LiveTest> {
     vec![
         test("without_a_compiler_the_rest_is_measured", &[], no_compiler),
         test("without_any_program_the_tiny_one_is_left", &[], no_programs),
+        test("without_any_program_but_sh_it_is_measured", &[], only_a_shell),
         test(
             "a_folder_that_executes_nothing_is_passed_over",
             &[Need::MountNs],
             no_execution,
         ),
         test(
+            "a_runtime_that_fails_when_it_is_recorded_takes_no_other_with_it",
+            &[Need::Ebpf],
+            fails_recorded,
+        ),
+        test(
+            "a_folder_whose_name_means_something_is_passed_over",
+            &[Need::Cc],
+            strange_name,
+        ),
+        test(
+            "files_that_stay_in_memory_are_not_said_to_be_out_of_the_cache",
+            &[Need::MountNs],
+            in_memory,
+        ),
+        test(
+            "a_file_system_that_is_full_is_a_reason_and_no_end",
+            &[Need::MountNs],
+            full,
+        ),
+        test(
             "a_scanner_of_new_executables_is_seen_and_its_queue",
             &[Need::Fanotify],
             scanner,
         ),
-        test("ctrl_c_ends_with_what_there_is", &[], interrupted),
+        test("ctrl_c_ends_the_filling_of_bash", &[], interrupted_filling),
+        test("a_parent_that_is_killed_takes_one_case_with_it", &[], killed),
+        test("signals_end_with_what_there_is", &[], interrupted),
+        test(
+            "a_bench_that_is_killed_leaves_no_folder_and_no_page",
+            &[],
+            removed_by_the_keeper,
+        ),
+        test(
+            "a_report_in_which_nothing_was_measured_is_a_failure",
+            &[Need::MountNs],
+            nothing_measured,
+        ),
+        test("signals_that_were_ignored_stay_so", &[], ignored),
+        test(
+            "a_terminal_without_a_width_is_no_reason_to_fail",
+            &[Need::Pty],
+            on_a_terminal_without_a_width,
+        ),
         test(
             "on_a_terminal_progress_is_shown_and_ctrl_c_ends_it",
             &[Need::Pty],
@@ -73,27 +113,139 @@ fn no_programs() {
     assert!(notes(&experiments[1]).contains("without cat"));
 }
 
-fn no_execution() {
+/// What is told of libraries and of phases is told where there are any.
+fn only_a_shell() {
     let folder = tempfile::tempdir().expect("a folder");
-    let script = "mount -t tmpfs -o noexec none \"$0\" && export TMPDIR=\"$0\" && exec \"$@\"";
-    let finished = run(Command::new("unshare")
-        .args(["--mount", "sh", "-c", script])
-        .arg(folder.path())
-        .arg(SPAWNSCOPE)
-        .args(BRIEF)
-        .args(["--json", "shell"]))
-    .expect_code(0);
-    let experiment = only_experiment(&report(&finished));
+    let shell = std::fs::canonicalize("/bin/sh").expect("a shell");
+    symlink(shell, folder.path().join("sh")).expect("a link");
+    let finished = run(command(&["--json", "runtimes", "loader"]).env("PATH", folder.path()));
+    let report = report(&finished.expect_code(0));
+    let [runtimes, loader] = [0, 1].map(|number| &report["experiments"][number]);
+    let names: Vec<&serde_json::Value> = rows(runtimes).iter().map(|row| &row["runtime"]).collect();
+    assert_eq!(names, ["sh"]);
+    let has_phases = !rows(runtimes)[0]["exec_ns"].is_null();
+    assert_eq!(notes(runtimes).contains("warm starts"), has_phases);
+    assert!(
+        rows(loader).is_empty() && !notes(loader).contains("each library"),
+        "{loader}"
+    );
+}
+
+fn no_execution() {
+    let (folder, report) = on_tmpfs("noexec", &["shell"]);
+    let experiment = only_experiment(&report);
     let said = notes(&experiment);
     assert!(
-        said.contains(&format!("could not be executed in {}", folder.path().display())),
+        said.contains(&format!("could not work in {folder} (failed to execute a program")),
         "{said}"
     );
     assert!(!rows(&experiment).is_empty());
 }
 
-/// Fresh files wait 20 ms each for the scanner's only thread; known ones do not.
+/// It fails where its parent is the shell that starts it under `record`.
+fn fails_recorded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lua = folder.path().join("lua");
+    let script = "#!/bin/sh\nread -r parent </proc/$PPID/comm\ntest \"$parent\" != sh\n";
+    std::fs::write(&lua, script).expect("a script");
+    std::fs::set_permissions(&lua, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+    for shell in ["dash", "bash"] {
+        symlink(format!("/usr/bin/{shell}"), folder.path().join(shell)).expect("a link");
+    }
+    let mut command = command(&["--json", "runtimes"]);
+    let experiment = only_experiment(&report(&run(command.env("PATH", folder.path())).expect_code(0)));
+    for row in rows(&experiment) {
+        let is_lua = row["runtime"] == "lua (shim)";
+        assert_eq!(row["exec_ns"].is_null(), is_lua, "{row}");
+    }
+    let said = notes(&experiment);
+    assert!(
+        said.contains("lua (shim): exec, load and run are unknown: a start under `record`") && !said.contains("root"),
+        "{said}"
+    );
+    assert!(
+        said.contains("lua (shim): ") && said.contains("does not say what it leads to"),
+        "{said}"
+    );
+}
+
+/// The name of a file system in memory that is the temporary folder, and the report of a run with it.
+fn on_tmpfs(options: &str, experiments: &[&str]) -> (String, serde_json::Value) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = "mount -t tmpfs -o \"$1\" none \"$0\" && shift && export TMPDIR=\"$0\" && exec \"$@\"";
+    let finished = run(Command::new("unshare")
+        .args(["--mount", "sh", "-c", script])
+        .arg(folder.path())
+        .args([options, SPAWNSCOPE])
+        .args(BRIEF)
+        .arg("--json")
+        .args(experiments))
+    .expect_code(0);
+    (folder.path().display().to_string(), report(&finished))
+}
+
+fn strange_name() {
+    let folder = tempfile::Builder::new().prefix("a, b:").tempdir().expect("a folder");
+    let mut command = command(&["--json", "loader", "path-search"]);
+    let report = report(&run(command.env("TMPDIR", folder.path())).expect_code(0));
+    for experiment in report["experiments"].as_array().expect("experiments") {
+        let said = notes(experiment);
+        assert!(
+            said.contains("take for their own") && said.contains("was used"),
+            "{said}"
+        );
+        assert!(rows(experiment).len() >= 10, "{experiment}");
+    }
+}
+
+fn in_memory() {
+    let (_, report) = on_tmpfs("size=100m", &["first-launch"]);
+    let experiment = only_experiment(&report);
+    assert!(
+        rows(&experiment)
+            .iter()
+            .all(|row| row["program"] != "true, out of the cache")
+    );
+    let said = notes(&experiment);
+    assert!(
+        said.contains("true, out of the cache, 1: the temporary folder's file system keeps"),
+        "{said}"
+    );
+}
+
+fn full() {
+    let (_, report) = on_tmpfs("size=20m", &["parent-size"]);
+    let experiment = only_experiment(&report);
+    let of_files: Vec<f64> = rows(&experiment)
+        .iter()
+        .filter(|row| row["memory"] == "a file's")
+        .filter_map(|row| row["parent_bytes"].as_f64())
+        .collect();
+    assert_eq!(of_files, [16e6; 3]);
+    let said = notes(&experiment);
+    assert!(
+        said.contains("a file's, 64.0 MB: failed to take 64.0 MB of memory: No space left"),
+        "{said}"
+    );
+}
+
+/// On a machine that is shared, the figures of one run may be too noisy to say anything.
+const ATTEMPTS: usize = 4;
+
 fn scanner() {
+    let mut told: Vec<String> = Vec::new();
+    while told.len() < ATTEMPTS {
+        let said = beside_a_scanner();
+        if said.contains("tiny: undisturbed, a first launch takes") && said.contains("and they queue") {
+            return;
+        }
+        told.push(said);
+    }
+    panic!("no word of the scanner in {told:#?}");
+}
+
+/// The notes of a run in which fresh files wait 20 ms each for the scanner's only thread; known ones do not.
+fn beside_a_scanner() -> String {
     const SCAN_NS: f64 = 20e6;
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(workloads::path("scans_new_files"));
@@ -109,39 +261,173 @@ fn scanner() {
         // The last of them is started a little after the first.
         assert!(last >= SCAN_NS * (at_once / 2.0).max(1.0), "one after the other: {row}");
     }
-    let said = notes(&experiment);
+    notes(&experiment)
+}
+
+fn interrupted() {
+    for (signal, status) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut command = Command::new("env");
+        command.args(["--default-signal", SPAWNSCOPE]);
+        command.args(["bench", "--seconds", "100", "--json", "shell", "mechanisms"]);
+        let running = Running::start(command.env("TMPDIR", folder.path()));
+        await_worker(&running);
+        kill(running.pid(), signal).expect("it runs");
+        let finished = running.finish().expect_code(status);
+        let report = report(&finished);
+        assert_eq!(report["interrupted"], true);
+        assert_eq!(report["not_run"], serde_json::json!(["mechanisms"]));
+        only_experiment(&report);
+        let left = std::fs::read_dir(folder.path()).expect("the folder").count();
+        assert_eq!(left, 0, "{signal}: its folder is gone");
+    }
+}
+
+/// By a second signal, or by what nobody can catch: what removes the folder outlives it.
+fn removed_by_the_keeper() {
+    for signals in [&[Signal::SIGKILL][..], &[Signal::SIGINT, Signal::SIGTERM]] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut command = Command::new("env");
+        command.args(["--default-signal", SPAWNSCOPE]);
+        let elsewhere = tempfile::tempdir().expect("a folder");
+        let page = elsewhere.path().join("lab.html");
+        command.args(["bench", "--seconds", "100", "--json", "shell", "-o"]);
+        let running = Running::start(command.arg(&page).env("TMPDIR", folder.path()));
+        await_worker(&running);
+        let count = || std::fs::read_dir(folder.path()).expect("the folder").count();
+        assert_eq!(count(), 1);
+        // Both arrive before it can do anything between them.
+        kill(running.pid(), Signal::SIGSTOP).expect("it runs");
+        for signal in signals {
+            kill(running.pid(), *signal).expect("it runs");
+        }
+        kill(running.pid(), Signal::SIGCONT).expect("it runs");
+        let said = running.finish().output();
+        assert_eq!(said, "", "{signals:?}: no time for a report");
+        await_some("no folder", || (count() == 0).then_some(()));
+        assert!(!page.exists(), "{signals:?}: a page without anything");
+    }
+}
+
+fn nothing_measured() {
+    let mut command = Command::new("unshare");
+    command.args([
+        "--mount",
+        "sh",
+        "-c",
+        "umount --lazy /proc && exec \"$@\"",
+        "sh",
+        SPAWNSCOPE,
+    ]);
+    command.args(["bench", "--quick", "--json", "shell"]);
+    let finished = run(&mut command).expect_code(125);
     assert!(
-        said.contains("tiny: a first launch takes") && said.contains("one after the other"),
+        finished.errors().contains("nothing could be measured"),
+        "{}",
+        finished.errors()
+    );
+    let report = report(&finished);
+    assert!(rows(&only_experiment(&report)).is_empty());
+}
+
+/// As under `nohup`: what was ignored stays so, and other signals end it.
+fn ignored() {
+    let mut command = Command::new("env");
+    command.args([
+        "--default-signal",
+        "sh",
+        "-c",
+        "trap '' INT HUP; exec \"$@\"",
+        "sh",
+        SPAWNSCOPE,
+    ]);
+    command.args(["bench", "--seconds", "100", "shell", "mechanisms"]);
+    let running = Running::start(&mut command);
+    await_worker(&running);
+    let ignored = status_line(&running, "SigIgn:");
+    let caught = status_line(&running, "SigCgt:");
+    for signal in [Signal::SIGINT, Signal::SIGHUP] {
+        let bit = 1 << (signal as u64 - 1);
+        assert!(ignored & bit != 0 && caught & bit == 0, "{signal}");
+    }
+    kill(running.pid(), Signal::SIGTERM).expect("it runs");
+    let said = running.finish().expect_code(143).output();
+    assert!(
+        said.contains("interrupted: 1 experiment was not run: mechanisms"),
         "{said}"
     );
 }
 
-fn interrupted() {
-    let mut command = Command::new(SPAWNSCOPE);
-    command.args(["bench", "--seconds", "100", "--json", "shell", "mechanisms"]);
-    let running = Running::start(&mut command);
-    let pid = running.pid();
-    await_some("a process that launches", || {
-        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-        let is_worker = |child: &str| {
-            std::fs::read_to_string(format!("/proc/{child}/cmdline")).is_ok_and(|line| line.contains("lab-worker"))
-        };
-        children.split_whitespace().any(is_worker).then_some(())
-    });
-    kill(pid, Signal::SIGINT).expect("it runs");
-    let finished = running.finish().expect_code(130);
-    let report = report(&finished);
+fn status_line(running: &Running, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid())).expect("it runs");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .expect("the line");
+    u64::from_str_radix(line.trim(), 16).expect("a mask")
+}
+
+fn await_worker(running: &Running) -> Pid {
+    await_child(running.pid(), |line| line.contains("lab-worker\0{"))
+}
+
+/// A bash that stopped itself before it has filled its variable would be waited for without end.
+fn interrupted_filling() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bash = folder.path().join("bash");
+    std::fs::write(&bash, "#!/bin/sh\nexec sleep 1000\n").expect("a script");
+    std::fs::set_permissions(&bash, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+    symlink("/usr/bin/true", folder.path().join("true")).expect("a link");
+    // The tests themselves may be a background job, which has Ctrl-C ignored.
+    let mut command = Command::new("/usr/bin/env");
+    command.args(["--default-signal", SPAWNSCOPE]).args(BRIEF);
+    command.args(["--json", "parent-size", "--max", "0"]);
+    let path = std::env::join_paths([folder.path(), "/usr/bin".as_ref()]).expect("a path");
+    let running = Running::start(command.env("PATH", path));
+    await_child(running.pid(), |line| line.starts_with("sleep"));
+    kill(running.pid(), Signal::SIGINT).expect("it runs");
+    let report = report(&running.finish().expect_code(130));
     assert_eq!(report["interrupted"], true);
+}
+
+/// The next case has another.
+fn killed() {
+    let mut command = Command::new(SPAWNSCOPE);
+    command.args(["bench", "--quick", "--seconds", "2", "--json", "shell"]);
+    let running = Running::start(&mut command);
+    let worker = await_worker(&running);
+    // Not before it has said that it is ready, which is when it launches.
+    await_some("a launch", || {
+        let children = std::fs::read_to_string(format!("/proc/{worker}/task/{worker}/children")).ok()?;
+        (!children.is_empty()).then_some(())
+    });
+    kill(worker, Signal::SIGKILL).expect("it runs");
+    let experiment = only_experiment(&report(&running.finish().expect_code(0)));
+    let said = notes(&experiment);
     assert_eq!(
-        report["experiments"].as_array().map(Vec::len),
-        Some(1),
-        "the second was not begun"
+        said.matches("the launching process was killed, perhaps for want of memory")
+            .count(),
+        1,
+        "{said}"
     );
+    assert!(!rows(&experiment).is_empty());
+}
+
+/// A child whose command line is like that.
+fn await_child(pid: Pid, is_it: impl Fn(&str) -> bool) -> Pid {
+    await_some("a child", || {
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+        let fits =
+            |child: &&str| std::fs::read_to_string(format!("/proc/{child}/cmdline")).is_ok_and(|line| is_it(&line));
+        let found = children.split_whitespace().find(fits)?;
+        found.parse().ok().map(Pid::from_raw)
+    })
 }
 
 fn on_a_terminal() {
-    let mut command = Command::new(SPAWNSCOPE);
-    command.args(["bench", "--seconds", "100", "shell"]);
+    // The tests themselves may be a background job, which has them ignored.
+    let mut command = Command::new("env");
+    command.args(["--default-signal", SPAWNSCOPE, "bench", "--seconds", "100", "shell"]);
     let mut session = Session::start(&command);
     session.await_output(b"1/1 shell");
     session.await_output(b"Ctrl-C ends with what there is");
@@ -150,6 +436,20 @@ fn on_a_terminal() {
     assert_eq!(status.code(), Some(130));
     let screen = String::from_utf8_lossy(&screen).into_owned();
     assert!(screen.contains("A tiny command through a shell"), "{screen}");
+}
+
+/// As a serial line has it, and `script` that was started without a terminal.
+fn on_a_terminal_without_a_width() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "stty rows 0 cols 0 && exec \"$@\"", "sh", SPAWNSCOPE]);
+    command.args(BRIEF).args(["shell"]);
+    let (status, screen) = Session::start(&command).finish();
+    let screen = String::from_utf8_lossy(&screen).into_owned();
+    assert!(status.success(), "{screen}");
+    assert!(
+        screen.contains("1/1 shell") && screen.contains("A tiny command through a shell"),
+        "{screen}"
+    );
 }
 
 fn unprivileged() {

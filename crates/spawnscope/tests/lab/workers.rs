@@ -3,10 +3,11 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use nix::sys::resource::{Resource, getrlimit};
 use serde_json::{Value, json};
 
 use crate::support::LiveTest;
-use crate::support::run::SPAWNSCOPE;
+use crate::support::run::{SPAWNSCOPE, await_some};
 
 const MECHANISMS: [&str; 20] = [
     "ForkExit",
@@ -41,6 +42,11 @@ pub fn tests() -> Vec<LiveTest> {
         test("no_child_has_the_files_of_its_parent", descriptors),
         test("a_parent_has_the_memory_it_was_told_to", memory),
         test("children_at_once_are_all_waited_for", at_once),
+        test("a_neighbour_stands_still_as_long_as_page_tables_are_copied", stall),
+        test("writing_after_a_fork_is_dear_only_while_pages_are_shared", rewrite),
+        test("many_in_flight_are_all_waited_for", in_flight),
+        test("children_have_the_limit_of_files_that_bench_has", files_limit),
+        test("what_a_worker_launched_dies_with_who_asked", orphans),
     ]
 }
 
@@ -53,7 +59,14 @@ struct Worker {
 
 impl Worker {
     fn start(memory_bytes: u64, open_files: u64) -> Worker {
-        let setting = json!({"memory_bytes": memory_bytes, "pages": "Small", "open_files": open_files, "threads": 0});
+        Worker::with_limit(memory_bytes, open_files, None)
+    }
+
+    fn with_limit(memory_bytes: u64, open_files: u64, files_limit: Option<u64>) -> Worker {
+        let setting = json!({
+            "memory_bytes": memory_bytes, "pages": "Small", "open_files": open_files, "files_limit": files_limit,
+            "threads": 0
+        });
         let mut child = Command::new(SPAWNSCOPE)
             .args(["lab-worker", &setting.to_string()])
             .stdin(Stdio::piped())
@@ -181,7 +194,102 @@ fn at_once() {
     let paths: Vec<&str> = vec!["/bin/true"; 12];
     let answer = worker.ask(&json!({"AllAtOnce": {"paths": paths, "status": 0}}));
     assert_eq!(answer["Done"].as_array().map(Vec::len), Some(12), "{answer}");
-    let answer = worker.ask(&json!({"AllAtOnce": {"paths": ["/bin/true", "/bin/false"], "status": 0}}));
+    let answer = worker.ask(&json!({"AllAtOnce": {"paths": ["/bin/false", "/bin/true", "/bin/true"], "status": 0}}));
     assert!(answer["Untrusted"].is_string(), "{answer}");
+    let answer = worker.ask(&json!({"AllAtOnce": {"paths": paths, "status": 0}}));
+    assert!(answer["Done"].is_array(), "nothing of a failure is left: {answer}");
     worker.end();
+}
+
+/// The copying of page tables, which is nearly all of the call, has the lock that the neighbour needs. Either may lose its
+/// CPU to others at times, but not always.
+fn stall() {
+    let mut worker = Worker::start(250_000_000, 0);
+    let program = json!({"argv": ["/bin/true"], "status": 0, "says": ""});
+    for count in [1, 5] {
+        let request = json!({"Stall": {"mechanism": "ForkExec", "program": program, "count": count}});
+        let answers: Vec<Value> = (0..5).map(|_| worker.ask(&request)).collect();
+        let stands_still = |answer: &Value| {
+            let value = |position: usize| answer["Done"][position].as_f64().expect("a time");
+            value(1) >= value(2) / 2.0
+        };
+        assert!(answers.iter().any(stands_still), "count {count}: {answers:?}");
+    }
+    worker.end();
+}
+
+/// Each of 24,000 pages is copied, or at least has a fault: hundreds of times what writing to it takes.
+fn rewrite() {
+    let mut worker = Worker::start(100_000_000, 0);
+    let answers: Vec<Value> = (0..5)
+        .map(|_| worker.ask(&json!({"Rewrite": {"child": "Copy"}})))
+        .collect();
+    let least = |position: usize| {
+        let values = answers
+            .iter()
+            .map(|answer| answer["Done"][position].as_f64().expect("a time"));
+        values.fold(f64::INFINITY, f64::min)
+    };
+    let (before, during, after) = (least(0), least(1), least(2));
+    assert!(during > before && after > before, "{answers:?}");
+    worker.end();
+}
+
+fn in_flight() {
+    let mut worker = Worker::start(0, 0);
+    for mechanism in MECHANISMS {
+        let says = if READERS.contains(&mechanism) { "a\n" } else { "" };
+        let program = json!({"argv": ["/bin/echo", "a"], "status": 0, "says": says});
+        let request = |program: &Value| {
+            json!({"Throughput": {
+                "mechanism": mechanism, "program": program, "threads": 2, "in_flight": 3, "count": 20
+            }})
+        };
+        let answer = worker.ask(&request(&program));
+        assert!(answer["Done"][0].as_f64() > Some(0.0), "{mechanism}: {answer}");
+        if mechanism != "ForkExit" {
+            let bad = json!({"argv": ["/bin/false"], "status": 0, "says": ""});
+            assert!(worker.ask(&request(&bad))["Untrusted"].is_string(), "{mechanism}");
+        }
+    }
+    let pid = worker.child.id();
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("its children");
+    assert_eq!(children, "");
+    worker.end();
+}
+
+fn files_limit() {
+    let (here, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("the limit");
+    for (asked, expected) in [(None, here), (Some(77), 77)] {
+        let mut worker = Worker::with_limit(0, 0, asked);
+        let check = format!("test $(ulimit -S -n) = {expected}");
+        let answer = worker.launch("VforkExec", &["/bin/sh", "-c", &check], 0, "");
+        assert!(answer["Done"].is_array(), "{asked:?}: {answer}");
+        worker.end();
+    }
+}
+
+/// The kernel tells a process of its parent's end when the thread that started it has ended.
+fn orphans() {
+    let started = std::thread::spawn(|| {
+        let mut worker = Worker::start(0, 0);
+        let program = json!({"argv": ["/bin/sleep", "1000"], "status": 0, "says": ""});
+        let request = json!({"Launch": {"mechanism": "VforkExec", "program": program, "count": 1}});
+        writeln!(worker.input, "{request}").expect("it listens");
+        let pid = worker.child.id();
+        let sleeper = await_some("the worker's child", || {
+            let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+            let child = children.trim().to_owned();
+            let name = std::fs::read_to_string(format!("/proc/{child}/comm")).ok()?;
+            (name == "sleep\n").then_some(child)
+        });
+        (worker, sleeper)
+    });
+    let (mut worker, sleeper) = started.join().expect("a thread");
+    worker.child.wait().expect("its end");
+    await_some("the end of what it launched", || {
+        let state = std::fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap_or_default();
+        // One whose new parent never waits is dead all the same.
+        (state.is_empty() || state.contains(") Z ")).then_some(())
+    });
 }

@@ -1,17 +1,28 @@
-// Runs a command under two seccomp filters that allow everything. Usage: filtered COMMAND...
+// Runs a command under two seccomp filters. They allow everything, or with -DREFUSED=SYS_... all but one call, which then fails with
+// ENOSYS as on a kernel without it. Usage: filtered COMMAND...
+#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 int main(int count, char **arguments)
 {
-    struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-    struct sock_fprog program = {.len = 1, .filter = allow};
+    struct sock_filter filter[] = {
+#ifdef REFUSED
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, REFUSED, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+#endif
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};
     if (count < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
         return 2;
-    for (int filter = 0; filter < 2; filter++)
+    for (int number = 0; number < 2; number++)
         if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == -1) {
             perror("seccomp");
             return 2;

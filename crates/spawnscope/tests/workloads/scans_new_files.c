@@ -1,16 +1,15 @@
-// Runs a command behind a permission scanner with one thread that looks at each file once, for 20 ms, before its first exec, and
+// Runs a command behind a permission scanner with one thread that looks at each file once, before its first exec or open, and
 // again when it has been changed; as products do. It is called `test-scanner`. Only what lies in DIRECTORY is scanned, a
-// private tmpfs, which is also the command's TMPDIR. Usage: scans_new_files DIRECTORY COMMAND...
+// private tmpfs, which is also the command's TMPDIR. Compile with -DEVENTS=FAN_... and -DSCAN_MS=N.
+// Usage: scans_new_files DIRECTORY COMMAND...
 #include "scanner.h"
-
-enum { SCAN_MS = 20 };
 
 // Until the file is changed, the kernel does not ask again.
 static void remember(int scanner, int file)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    if (fanotify_mark(scanner, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK, FAN_OPEN_EXEC_PERM, AT_FDCWD, path) == -1)
+    if (fanotify_mark(scanner, FAN_MARK_ADD | FAN_MARK_IGNORED_MASK, EVENTS, AT_FDCWD, path) == -1)
         fail("fanotify_mark(FAN_MARK_IGNORED_MASK)");
 }
 
@@ -31,8 +30,8 @@ int main(int count, char **arguments)
     int scanner = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY | O_CLOEXEC);
     if (scanner == -1)
         cannot_run_here("fanotify_init");
-    if (fanotify_mark(scanner, FAN_MARK_ADD | FAN_MARK_MOUNT, FAN_OPEN_EXEC_PERM, AT_FDCWD, arguments[1]) == -1)
-        cannot_run_here("fanotify_mark(FAN_OPEN_EXEC_PERM)");
+    if (fanotify_mark(scanner, FAN_MARK_ADD | FAN_MARK_MOUNT, EVENTS, AT_FDCWD, arguments[1]) == -1)
+        cannot_run_here("fanotify_mark");
     pid_t daemon = fork();
     if (daemon == -1)
         fail("fork");

@@ -17,7 +17,7 @@ int main(void)
     if (pid == 0) {
         raise(SIGSTOP);
         // Long enough for the parent to see it continued before it sees it gone.
-        sleep_ms(30);
+        sleep_ms(500);
         _exit(3);
     }
     await(pid, WUNTRACED);

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-enum { WRITE_AFTER_MS = 60 };
+enum { WRITE_AFTER_MS = 200 };
 
 static void wait_by_select(int pipe)
 {

@@ -39,9 +39,9 @@ static void wait_with(idtype_t type, pid_t pid, siginfo_t *info)
     await_zombie(pid);
     int64_t zombie_ns = now_ns();
     sleep_ms(20);
+    int64_t late_ns = now_ns() - zombie_ns;
     if (waitid(type, type == P_PID ? (id_t)pid : 0, info, WEXITED) != 0)
         fail("waitid");
-    int64_t late_ns = now_ns() - zombie_ns;
     truth("late", pid);
     truth("late_ns", late_ns);
 }

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
 
 use super::seconds;
+use crate::lab::experiments::ALL;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -13,28 +15,34 @@ Examples:
   spawnscope bench mechanisms parent-size        two experiments
   spawnscope bench --json >before.json
   spawnscope bench --compare before.json         what differs beyond the noise
+  spawnscope bench --compare a.json --with b.json   of two that are stored
   spawnscope bench -o lab.html                   tables and plots on one page
 
 Needs no privilege; as root, `runtimes` also says where a start's time goes.
-The first Ctrl-C ends with what there is, and exit status 130.";
+The first Ctrl-C ends with what there is, and exit status 130; so do SIGTERM
+(143) and SIGHUP (129).";
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
     /// The experiments, by name [default: all]
-    #[arg(value_name = "EXPERIMENT")]
+    #[arg(
+        value_name = "EXPERIMENT",
+        hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(ALL.iter().map(|experiment| experiment.name))
+    )]
     pub experiments: Vec<String>,
-    /// List the experiments
+    /// List the experiments; with --json as JSON
     #[arg(long)]
     pub list: bool,
-    /// Small sizes and wide intervals
+    /// Small sizes and wide intervals: a minute for all, instead of 5 to 8
     #[arg(long)]
     pub quick: bool,
     /// Time for each experiment [default: 15; 1.5 with --quick]
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    #[arg(long, value_name = "S", value_parser = seconds, allow_negative_numbers = true)]
     pub seconds: Option<Duration>,
     /// The largest parent, in bytes, or with k, M or G
-    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size, allow_negative_numbers = true)]
     pub max: u64,
     /// Print JSON (schema_version 1)
     #[arg(long, conflicts_with_all = ["markdown", "csv"])]
@@ -42,15 +50,24 @@ pub struct BenchArguments {
     /// Print Markdown
     #[arg(long, conflicts_with = "csv")]
     pub markdown: bool,
-    /// Print CSV: a line a measurement
+    /// Print CSV: a line a measurement, with its keys as numbers
     #[arg(long)]
     pub csv: bool,
-    /// Also write a page with tables and plots
+    /// Also write a page with tables and plots; - for standard output, instead of tables
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Say what differs from an older report, written by --json
     #[arg(long, value_name = "OLD.json", value_hint = ValueHint::FilePath)]
     pub compare: Option<PathBuf>,
+    /// Measure nothing: what differs in this report, written by --json
+    #[arg(
+        long,
+        value_name = "NEW.json",
+        value_hint = ValueHint::FilePath,
+        requires = "compare",
+        conflicts_with_all = ["experiments", "quick", "seconds"]
+    )]
+    pub with: Option<PathBuf>,
 }
 
 fn size(text: &str) -> Result<u64, String> {

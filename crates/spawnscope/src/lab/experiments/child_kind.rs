@@ -37,7 +37,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         }
     }
     for name in ["true", "dash", "bash"] {
-        let arguments: &[&str] = if name == "true" { &[] } else { &["-c", ":"] };
+        let arguments: &[&str] = if name == "true" { &[] } else { &["-c", "true"] };
         if let Some(path) = find(name) {
             let argv = [super::text(&path)]
                 .into_iter()

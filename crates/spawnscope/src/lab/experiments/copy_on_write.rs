@@ -1,4 +1,4 @@
-//! What a fork makes the parent pay afterwards: rewriting its memory before, during and after the child's life.
+//! What a child makes the parent pay: rewriting its memory before, during and after the child's life.
 
 use std::rc::Rc;
 
@@ -7,30 +7,46 @@ use crate::lab::ground::Ground;
 use crate::lab::harness::{Case, Measured};
 use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
 use crate::lab::shell::find;
-use crate::lab::worker::protocol::{Pages, Program, Request, Setting};
+use crate::lab::worker::protocol::{Companion, Pages, Program, Request, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
 const BYTES: u64 = 100_000_000;
 const QUICK_BYTES: u64 = 16_000_000;
+/// One with small pages, one with huge ones, and what a child keeps of one of them.
+const PARENTS_AND_COPY: u64 = 3;
 
 pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
         key("mechanism", "child", Unit::Text),
         key("memory", "memory", Unit::Text),
+        key("parent_bytes", "parent", Unit::Bytes),
         measure("before_ns", "before", Unit::Nanos),
         measure("during_ns", "during", Unit::Nanos),
         measure("after_ns", "after", Unit::Nanos),
     ];
-    let bytes = ground.pick(BYTES, QUICK_BYTES).min(ground.most_memory);
-    let title = format!(
-        "Writing to each page of {} in the parent, before, during and after a child's life",
+    let mut outcome = Outcome::new("", columns);
+    let bytes = ground.size_of_each(ground.pick(BYTES, QUICK_BYTES), PARENTS_AND_COPY, &mut outcome);
+    outcome.title = format!(
+        "Writing to each page of {} in the parent, before any child, while one lives, or after one has ended",
         crate::units::bytes(bytes)
     );
-    let mut outcome = Outcome::new(&title, columns);
+    outcome.draw_bars(&["before_ns", "during_ns", "after_ns"]);
     let program = find("cat").map(|cat| Program::new([cat]));
     if program.is_none() {
         outcome.note("without cat, children that exec are left out");
     }
+    let (cases, failed) = cases(bytes, program.as_ref());
+    let mut measured = ground.interleave(cases);
+    measured.extend(failed);
+    outcome.add(&measured);
+    outcome.tell_equal_columns("before_ns", &["during_ns", "after_ns"]);
+    outcome.note("each round has memory of its own: a fork splits huge pages that are then written to");
+    outcome.note("after: a child came and went, and nothing was written in its life");
+    Ok(outcome)
+}
+
+/// By kind of memory, and those that could not be made.
+fn cases<'a>(bytes: u64, program: Option<&Program>) -> (Vec<Case<'a>>, Vec<Measured>) {
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for (kind, pages) in [("small pages", Pages::Small), ("huge pages", Pages::Huge)] {
         let setting = Setting {
@@ -38,35 +54,32 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
             pages,
             ..Setting::default()
         };
-        let worker = match Worker::start(&setting) {
-            Ok(worker) => Rc::new(worker),
-            Err(error) => {
-                failed.push(Measured::failed(vec![Value::from(kind)], error));
-                continue;
-            }
-        };
-        cases.extend(ways(&worker, kind, program.as_ref()));
+        match Worker::start(&setting).map(Rc::new) {
+            Ok(worker) => cases.extend(ways(&worker, (kind, bytes), program)),
+            Err(error) => failed.push(Measured::failed(vec![Value::from(kind), Value::from(bytes)], error)),
+        }
     }
-    let mut measured = ground.interleave(cases);
-    measured.extend(failed);
-    outcome.add(&measured);
-    outcome.note("each round has memory of its own: a fork splits huge pages that are then written to");
-    Ok(outcome)
+    (cases, failed)
 }
 
-fn ways<'a>(worker: &Rc<Worker>, kind: &str, program: Option<&Program>) -> Vec<Case<'a>> {
-    // Without a program to execute, the child is a copy that lives: a snapshot.
+fn ways<'a>(worker: &Rc<Worker>, (kind, bytes): (&str, u64), program: Option<&Program>) -> Vec<Case<'a>> {
+    let executing = |mechanism| {
+        program.map(|program| Companion::Program {
+            mechanism,
+            program: program.clone(),
+        })
+    };
     let ways = [
-        ("fork, no exec", Mechanism::ForkExit, Some(Program::new(["snapshot"]))),
-        ("fork + exec", Mechanism::ForkExec, program.cloned()),
-        ("posix_spawn", Mechanism::PosixSpawn, program.cloned()),
-        ("vspawn", Mechanism::Vspawn, program.cloned()),
+        ("fork, no exec", Some(Companion::Copy)),
+        ("fork + exec", executing(Mechanism::ForkExec)),
+        ("posix_spawn", executing(Mechanism::PosixSpawn)),
+        ("vspawn", executing(Mechanism::Vspawn)),
     ];
-    let case = |(name, mechanism, program): (&str, Mechanism, Option<Program>)| {
-        let (worker, program) = (Rc::clone(worker), program?);
-        Some(Case::new([Value::from(name), Value::from(kind)], move |_| {
-            let program = program.clone();
-            worker.ask(&Request::Rewrite { mechanism, program })
+    let case = |(name, child): (&str, Option<Companion>)| {
+        let (worker, child) = (Rc::clone(worker), child?);
+        let keys = [Value::from(name), Value::from(kind), Value::from(bytes)];
+        Some(Case::new(keys, move |_| {
+            worker.ask(&Request::Rewrite { child: child.clone() })
         }))
     };
     ways.into_iter().filter_map(case).collect()

@@ -4,10 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::scanners;
 use crate::lab::LabError;
 use crate::lab::copies::{InMemory, forget, fresh};
 use crate::lab::ground::Ground;
-use crate::lab::harness::{Case, Measured};
+use crate::lab::harness::Case;
 use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
 use crate::lab::shell::find;
 use crate::lab::worker::Worker;
@@ -16,23 +17,27 @@ use crate::statistics::median;
 
 const AT_ONCE: [usize; 5] = [1, 2, 4, 8, 16];
 const QUICK_AT_ONCE: [usize; 2] = [1, 4];
-/// A first launch that takes so many times a second one is looked at by something.
-const SLOW: f64 = 2.0;
+/// Launches of one by itself in each round: a single one is too easily disturbed.
+const ALONE: usize = 5;
 /// Positions among the measurements.
-const FIRST: usize = 0;
-const FIRST_LAST: usize = 1;
-const SECOND: usize = 2;
+pub(super) const FIRST: usize = 0;
+pub(super) const FIRST_LAST: usize = 1;
+pub(super) const SECOND: usize = 2;
+pub(super) const SECOND_LAST: usize = 3;
+/// So much further on is the least of each, which is not told but judged by.
+pub(super) const UNDISTURBED: usize = 4;
 
 pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
         key("program", "program", Unit::Text),
         key("at_once", "at once", Unit::Count),
         measure("first_ns", "first", Unit::Nanos),
-        measure("first_last_ns", "last of them", Unit::Nanos),
+        measure("first_last_ns", "last of the first", Unit::Nanos),
         measure("second_ns", "second", Unit::Nanos),
-        measure("second_last_ns", "last of them", Unit::Nanos),
+        measure("second_last_ns", "last of the second", Unit::Nanos),
     ];
     let mut outcome = Outcome::new("The first launch of fresh files against the second", columns);
+    outcome.draw_bars(&["first_ns", "first_last_ns", "second_ns", "second_last_ns"]);
     let mut programs = vec![("tiny", ground.tiny_path(), ground.tiny().status)];
     programs.extend(
         find("true")
@@ -41,45 +46,54 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     );
     let counts: &[usize] = ground.pick(&AT_ONCE, &QUICK_AT_ONCE);
     let worker = Worker::start(&Setting::default())?;
-    let mut cases = Vec::new();
-    for (name, program, status) in &programs {
-        for &count in counts {
-            let keys = [Value::from(*name), Value::from(count as u64)];
-            let folder = ground.folder().join(format!("fresh-{name}-{count}"));
-            cases.push(case(
-                keys,
-                &worker,
-                (program, *status),
-                folder,
-                (count, Cache::AsWritten),
-            ));
-        }
-    }
-    if let Some((name, program, status)) = programs.last() {
-        let keys = [Value::from(format!("{name}, out of the cache")), Value::from(1)];
-        let folder = ground.folder().join("cold");
-        cases.push(case(keys, &worker, (program, *status), folder, (1, Cache::Cold)));
-    }
     let in_memory = InMemory::of(&ground.tiny_path())?;
-    let keys = [Value::from("tiny, in memory"), Value::from(1)];
-    let (paths, status) = ([in_memory.path()], ground.tiny().status);
-    let asked = &worker;
-    cases.push(Case::new(keys, move |_| first_and_second(asked, &paths, status)));
+    let mut cases = of_files(ground, &worker, &programs, counts);
+    let files = cases.len();
+    for count in ends_of(counts) {
+        let keys = [Value::from("tiny, in memory"), Value::from(count as u64)];
+        let (paths, status) = (vec![in_memory.path(); count * times(count)], ground.tiny().status);
+        let asked = &worker;
+        cases.push(Case::new(keys, move |_| {
+            first_and_second(asked, paths.chunks(count), status)
+        }));
+    }
     let measured = ground.interleave(cases);
     outcome.add(&measured);
-    if let (Some(alone), Some(unwatched)) = (measured.first(), measured.last())
-        && let Some(note) = scanner_of_all(alone, unwatched)
-    {
+    outcome.tell_equal_columns("first_ns", &["second_ns"]);
+    let (of_files, in_memory) = measured.split_at(files);
+    let of_tiny = of_files.get(..counts.len()).unwrap_or_default();
+    if let Some(note) = scanners::of_all(of_tiny, in_memory) {
         outcome.note(note);
     }
-    for (number, (name, ..)) in programs.iter().enumerate() {
-        let of_it = &measured[number * counts.len()..(number + 1) * counts.len()];
-        if let Some(note) = scanner(name, of_it) {
+    for ((name, ..), of_it) in programs.iter().zip(of_files.chunks(counts.len())) {
+        if let Some(note) = scanners::of_new(name, of_it) {
             outcome.note(note);
         }
     }
     outcome.note("out of the cache: the file's content, not its metadata; root could drop that too, for the whole machine, which the lab does not do");
     Ok(outcome)
+}
+
+/// A name, its file and its exit status.
+type Named = (&'static str, PathBuf, i32);
+
+/// Each program in so many fresh copies at once, and the last of them out of the cache too.
+fn of_files<'a>(ground: &Ground<'_>, worker: &'a Worker, programs: &'a [Named], counts: &[usize]) -> Vec<Case<'a>> {
+    let mut cases = Vec::new();
+    for (name, program, status) in programs {
+        for &count in counts {
+            let keys = [Value::from(*name), Value::from(count as u64)];
+            let folder = ground.folder().join(format!("fresh-{name}-{count}"));
+            let copies = (count, Cache::AsWritten);
+            cases.push(case(keys, worker, (program, *status), folder, copies));
+        }
+    }
+    if let Some((name, program, status)) = programs.last() {
+        let keys = [Value::from(format!("{name}, out of the cache")), Value::from(1)];
+        let folder = ground.folder().join("cold");
+        cases.push(case(keys, worker, (program, *status), folder, (1, Cache::Cold)));
+    }
+    cases
 }
 
 /// What of a fresh copy is in the page cache.
@@ -100,63 +114,50 @@ fn case<'a>(
     (count, cache): (usize, Cache),
 ) -> Case<'a> {
     Case::new(keys, move |_| {
-        let copies = fresh(program, &folder, count)?;
+        let copies = fresh(program, &folder, count * times(count))?;
         if cache == Cache::Cold {
             copies.iter().try_for_each(|copy| forget(copy))?;
         }
-        let measured = first_and_second(worker, &copies, status);
+        let measured = first_and_second(worker, copies.chunks(count), status);
         std::fs::remove_dir_all(&folder).map_err(LabError::doing("remove copies"))?;
         measured
     })
 }
 
-/// Medians and last ends of the first launches, and of the second.
-fn first_and_second(worker: &Worker, copies: &[PathBuf], status: i32) -> Result<Vec<f64>, LabError> {
-    let request = Request::AllAtOnce {
-        paths: copies.iter().map(|path| super::text(path)).collect(),
-        status,
-    };
-    let mut values = Vec::new();
-    for _ in 0..2 {
-        let walls = worker.ask(&request)?;
-        values.extend(median(walls.iter().copied()));
-        values.extend(walls.iter().copied().reduce(f64::max));
-    }
-    Ok(values)
+/// How often so many are launched in a round.
+fn times(at_once: usize) -> usize {
+    if at_once == 1 { ALONE } else { 1 }
 }
 
-/// What they say about somebody who looks at each launch. `alone` and `unwatched` are of the same program.
-fn scanner_of_all(alone: &Measured, unwatched: &Measured) -> Option<String> {
-    let ratio = alone.ratio(unwatched, SECOND)?;
-    (ratio.median >= SLOW && ratio.low > 1.0).then(|| {
-        format!(
-            "tiny: a second launch, too, takes {:.1} times one from memory: something looks at every executable each time, or the \
-             temporary folder's file system is slow",
-            ratio.median
-        )
-    })
+/// For each group of copies at once, medians and last ends of the first launches, and of the second: the median over groups of
+/// each, and the least.
+fn first_and_second<'a>(
+    worker: &Worker,
+    groups: impl Iterator<Item = &'a [PathBuf]>,
+    status: i32,
+) -> Result<Vec<f64>, LabError> {
+    let mut of_groups = Vec::new();
+    for copies in groups {
+        let request = Request::AllAtOnce {
+            paths: copies.iter().map(|path| super::text(path)).collect(),
+            status,
+        };
+        let mut values = Vec::new();
+        for _ in 0..2 {
+            let walls = worker.ask(&request)?;
+            values.extend(median(walls.iter().copied()));
+            values.extend(walls.iter().copied().reduce(f64::max));
+        }
+        of_groups.push(values);
+    }
+    let column = |column: usize| of_groups.iter().filter_map(move |values| values.get(column).copied());
+    let medians = (0..UNDISTURBED).filter_map(|number| median(column(number)));
+    let least = (0..UNDISTURBED).filter_map(|number| column(number).reduce(f64::min));
+    Ok(medians.chain(least).collect())
 }
 
-/// What the figures say about somebody who looks at new executables.
-fn scanner(name: &str, measured: &[Measured]) -> Option<String> {
-    let (alone, most) = (measured.first()?, measured.last()?);
-    let ratio = alone.ratio_within(FIRST, SECOND)?;
-    if ratio.median < SLOW || ratio.low <= 1.0 {
-        return None;
-    }
-    let (first, second) = (alone.estimate(FIRST)?, alone.estimate(SECOND)?);
-    let mut note = format!(
-        "{name}: a first launch takes {:.1} times a second one: something looks at new executables",
-        ratio.median
-    );
-    let extra = first.median - second.median;
-    let last = most.estimate(FIRST_LAST)?.median - second.median;
-    let at_once = most.keys.last()?.number()?;
-    if last > extra * at_once / 2.0 {
-        note.push_str(&format!(
-            ", one after the other: of {at_once} at once the last waits {:.1} times as long",
-            last / extra
-        ));
-    }
-    Some(note)
+/// The smallest and the largest.
+fn ends_of(counts: &[usize]) -> impl Iterator<Item = usize> {
+    let ends = [counts.first(), counts.last()];
+    ends.into_iter().flatten().copied()
 }

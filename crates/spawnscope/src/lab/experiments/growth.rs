@@ -1,20 +1,19 @@
-//! Story 3: a parent that grows by 1 MiB between forks, and the mean time of these.
+//! Story 3: a parent that grows by a step between launches, and the time of these. Several sweeps with new parents, so that what
+//! the machine does meanwhile does not become a slope.
 
 use std::time::Instant;
 
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
-use crate::lab::harness::Estimate;
-use crate::lab::outcome::{Outcome, Row, Scale, Unit, Value, key, measure};
-use crate::lab::worker::protocol::{Request, Setting};
+use crate::lab::harness::{FEWEST_ROUNDS, Measured};
+use crate::lab::outcome::{Outcome, Scale, Unit, key, measure};
+use crate::lab::worker::protocol::{Request, Setting, WALL};
 use crate::lab::worker::{Mechanism, Worker};
 
 const STEP_BYTES: u64 = 1 << 20;
 const STEPS: u64 = 256;
 const QUICK_STEPS: u64 = 24;
-/// Forks at each size, in as many rounds as an interval needs.
-const ROUNDS: usize = 6;
-const FORKS: u32 = 2;
+const MOST_SWEEPS: usize = 100;
 const MECHANISMS: [Mechanism; 2] = [Mechanism::ForkExit, Mechanism::Vspawn];
 
 pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
@@ -30,38 +29,64 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         &["mechanism"],
         [Scale::Linear, Scale::Linear],
     );
-    let worker = Worker::start(&Setting::default())?;
-    let program = ground.tiny();
-    let steps = ground.pick(STEPS, QUICK_STEPS).min(ground.most_memory / STEP_BYTES);
+    let wanted = STEP_BYTES * ground.pick(STEPS, QUICK_STEPS);
+    let steps = ground.size_of_each(wanted, MECHANISMS.len() as u64, &mut outcome) / STEP_BYTES;
+    let mut measured: Vec<Measured> = (0..=steps)
+        .flat_map(|step| MECHANISMS.map(|one| unmeasured(one, step)))
+        .collect();
     let began = Instant::now();
-    for step in 0..=steps {
-        // Twice the time, since less than all of the curve says less.
-        if !ground.goes_on("", step as f64 / steps as f64)
-            || began.elapsed() > 2 * ground.effort.time && step > QUICK_STEPS
-        {
-            outcome.note(format!("ended after {step} of {steps} steps"));
+    for sweep in 0..MOST_SWEEPS {
+        let is_over = began.elapsed() >= ground.effort.time && sweep >= FEWEST_ROUNDS;
+        if is_over || !grow(ground, sweep, &mut measured)? {
             break;
         }
-        if step > 0 {
-            worker.ask(&Request::Grow { bytes: STEP_BYTES })?;
+    }
+    outcome.add(&measured);
+    outcome.fit_sweeps("parent_bytes", 1e6, "MB", &measured);
+    outcome.note("a slope is the median of one for each sweep, and its interval is that over sweeps");
+    outcome.note("each value is the median over parents that grew from nothing, one after the other");
+    Ok(outcome)
+}
+
+fn unmeasured(mechanism: Mechanism, step: u64) -> Measured {
+    Measured {
+        keys: vec![mechanism.name().into(), (step * STEP_BYTES).into()],
+        rounds: Vec::new(),
+        failure: None,
+    }
+}
+
+/// One sweep over all steps: a parent for each mechanism, so that none pays for another's forks. False when it is to stop.
+fn grow(ground: &Ground<'_>, sweep: usize, measured: &mut [Measured]) -> Result<bool, LabError> {
+    let launch = |mechanism| Request::Launch {
+        mechanism,
+        program: ground.tiny(),
+        count: 1,
+    };
+    let mut parents = Vec::new();
+    for mechanism in MECHANISMS {
+        let parent = Worker::start(&Setting::default())?;
+        // A first launch finds nothing in caches.
+        parent.ask(&launch(mechanism))?;
+        parents.push((mechanism, parent));
+    }
+    let count = measured.len() / MECHANISMS.len();
+    for (step, cases) in measured.chunks_mut(MECHANISMS.len()).enumerate() {
+        let share = (sweep * count + step) as f64 / (FEWEST_ROUNDS * count) as f64;
+        if !ground.goes_on("", share.min(1.0)) {
+            return Ok(false);
         }
-        for mechanism in MECHANISMS {
-            let mut walls = Vec::new();
-            for _ in 0..ROUNDS {
-                let request = Request::Launch {
-                    mechanism,
-                    program: program.clone(),
-                    count: FORKS,
-                };
-                walls.extend(worker.ask(&request)?.first());
+        let mut turns: Vec<_> = parents.iter().zip(cases).collect();
+        // What comes after the other finds its caches: each does, in every second step.
+        if (sweep + step) % 2 == 1 {
+            turns.reverse();
+        }
+        for ((mechanism, parent), case) in turns {
+            if step > 0 {
+                parent.ask(&Request::Grow { bytes: STEP_BYTES })?;
             }
-            outcome.rows.push(Row(vec![
-                ("mechanism".to_owned(), mechanism.name().into()),
-                ("parent_bytes".to_owned(), (step * STEP_BYTES).into()),
-                ("wall_ns".to_owned(), Value::from(Estimate::of(&walls))),
-            ]));
+            case.rounds.push(vec![parent.ask(&launch(*mechanism))?[WALL]]);
         }
     }
-    outcome.fit("parent_bytes", 1e6, "MB");
-    Ok(outcome)
+    Ok(true)
 }

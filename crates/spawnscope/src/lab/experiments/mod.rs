@@ -8,18 +8,22 @@ mod loader;
 mod mechanisms;
 mod open_fds;
 mod parent_size;
+mod passes;
 mod path_search;
+mod phases;
 mod runtimes;
+mod scanners;
 mod shell;
 mod shims;
 mod threads;
 mod throughput;
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::LabError;
 use super::ground::Ground;
-use super::harness::Case;
+use super::harness::{Case, Effort};
 use super::outcome::{Column, Outcome, Unit, Value, measure};
 use super::worker::protocol::{Program, Request};
 use super::worker::{Mechanism, Worker};
@@ -30,10 +34,20 @@ pub struct Experiment {
     pub name: &'static str,
     /// What it is about.
     pub about: &'static str,
+    /// Seconds that it takes at least, whole and quick: parents that are filled, programs that are compiled, rounds that must be.
+    least: [f64; 2],
     run: fn(&Ground<'_>) -> Result<Outcome, LabError>,
 }
 
 impl Experiment {
+    /// About how long it takes, before anything has shown it: of the time for its rounds, some is in the least that it takes.
+    #[must_use]
+    pub fn takes(&self, effort: Effort) -> Duration {
+        let [whole, quick] = self.least;
+        let least = Duration::from_secs_f64(if effort.quick { quick } else { whole });
+        least.max(effort.time + least / 2)
+    }
+
     /// Runs it. What cannot be done is in the outcome's notes: an experiment that failed has no rows.
     #[must_use]
     pub fn run(&self, ground: &Ground<'_>) -> Outcome {
@@ -52,27 +66,27 @@ impl Experiment {
 }
 
 macro_rules! experiments {
-    ($($name:literal $module:ident $about:literal)*) => {
+    ($($name:literal $module:ident $about:literal $least:expr)*) => {
         /// Every experiment.
-        pub const ALL: &[Experiment] = &[$(Experiment { name: $name, about: $about, run: $module::run }),*];
+        pub const ALL: &[Experiment] = &[$(Experiment { name: $name, about: $about, least: $least, run: $module::run }),*];
     };
 }
 
 experiments! {
-    "mechanisms" mechanisms "every way to make a process, from a small parent"
-    "parent-size" parent_size "the same against the parent's memory"
-    "growth" growth "a parent that grows between forks"
-    "open-fds" open_fds "against the parent's open files, and ways to close them"
-    "threads" threads "against the parent's threads, and how long these stand still"
-    "child-kind" child_kind "static, position-independent and dynamic children"
-    "loader" loader "what the dynamic loader takes for libraries and search paths"
-    "first-launch" first_launch "the first launch of a file against the second, alone and at once"
-    "shell" shell "a command through each shell's -c, against without"
-    "path-search" path_search "what misses along PATH take"
-    "shims" shims "wrappers before a program: env, scripts, version managers"
-    "runtimes" runtimes "start-up of the interpreters that are found here"
-    "throughput" throughput "launches a second, by threads and children in flight"
-    "copy-on-write" copy_on_write "what a fork makes the parent pay afterwards, page by page"
+    "mechanisms" mechanisms "every way to make a process, from a small parent" [1.5, 0.5]
+    "parent-size" parent_size "the same against the parent's memory" [45.0, 2.5]
+    "growth" growth "a parent that grows between forks" [20.0, 0.5]
+    "open-fds" open_fds "against the parent's open files, and ways to close them" [4.0, 0.5]
+    "threads" threads "against the parent's threads, and how long these stand still" [8.0, 2.0]
+    "child-kind" child_kind "static, position-independent and dynamic children" [2.0, 0.5]
+    "loader" loader "what the dynamic loader takes for libraries and search paths" [7.0, 1.0]
+    "first-launch" first_launch "the first launch of a file against the second, alone and at once" [1.0, 0.5]
+    "shell" shell "a command through each shell's -c, against without" [1.0, 0.2]
+    "path-search" path_search "what misses along PATH take" [2.0, 0.4]
+    "shims" shims "wrappers before a program: env, scripts, version managers" [1.0, 0.4]
+    "runtimes" runtimes "start-up of the interpreters that are found here" [18.0, 10.0]
+    "throughput" throughput "launches a second, by threads and children in flight" [25.0, 10.0]
+    "copy-on-write" copy_on_write "what a fork makes the parent pay afterwards, page by page" [9.0, 1.5]
 }
 
 /// Times of launches as a worker gives them: wall, time inside the call.

@@ -2,15 +2,19 @@
 
 use std::rc::Rc;
 
+use nix::sys::resource::{Resource, getrlimit};
+
 use super::{launches, wall_and_call};
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
-use crate::lab::harness::Measured;
+use crate::lab::harness::{Case, Measured};
 use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
 use crate::lab::worker::protocol::Setting;
 use crate::lab::worker::{Mechanism, Worker};
 
 const COUNTS: [u64; 5] = [0, 100, 1000, 5000, 15_000];
+/// Parents have this limit of open files, as far as they are allowed to.
+const LIMIT: u64 = 20_000;
 const QUICK_COUNTS: [u64; 2] = [0, 200];
 const MECHANISMS: [Mechanism; 9] = [
     Mechanism::ForkExec,
@@ -38,32 +42,40 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         [Scale::Logarithmic, Scale::Logarithmic],
     );
     let counts: &[u64] = ground.pick(&COUNTS, &QUICK_COUNTS);
-    let (mut cases, mut failed) = (Vec::new(), Vec::new());
-    for &open_files in counts {
-        let setting = Setting {
-            open_files,
-            ..Setting::default()
-        };
-        let worker = match Worker::start(&setting) {
-            Ok(worker) => Rc::new(worker),
-            Err(error) => {
-                failed.push(Measured::failed(
-                    vec![Value::from("every mechanism"), Value::from(open_files)],
-                    error,
-                ));
-                continue;
-            }
-        };
-        for mechanism in MECHANISMS {
-            let keys = [Value::from(mechanism.name()), Value::from(open_files)];
-            cases.push(launches(keys, &worker, mechanism, &ground.tiny()));
-        }
-    }
+    let (cases, failed) = cases(ground, counts);
     let mut measured = ground.interleave(cases);
     measured.extend(failed);
     outcome.add(&measured);
     outcome.fit("open_files", 1.0, "open file");
-    outcome
-        .note("the files are close-on-exec; the close loop goes up to the limit of open files, however few there are");
+    outcome.note("the files are close-on-exec");
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        outcome.note(format!(
+            "the close loop tries every number up to the limit of open files (ulimit -n), however few are open: {} here, set by bench; yours is {soft}",
+            LIMIT.min(hard)
+        ));
+    }
     Ok(outcome)
+}
+
+/// Every mechanism with so many open files, and those that could not be opened.
+fn cases<'a>(ground: &Ground<'_>, counts: &[u64]) -> (Vec<Case<'a>>, Vec<Measured>) {
+    let (mut cases, mut failed) = (Vec::new(), Vec::new());
+    for &open_files in counts {
+        let setting = Setting {
+            open_files,
+            files_limit: Some(LIMIT),
+            ..Setting::default()
+        };
+        match Worker::start(&setting).map(Rc::new) {
+            Ok(worker) => cases.extend(MECHANISMS.map(|mechanism| {
+                let keys = [Value::from(mechanism.name()), Value::from(open_files)];
+                launches(keys, &worker, mechanism, &ground.tiny())
+            })),
+            Err(error) => {
+                let keys = vec![Value::from("every mechanism"), Value::from(open_files)];
+                failed.push(Measured::failed(keys, error));
+            }
+        }
+    }
+    (cases, failed)
 }

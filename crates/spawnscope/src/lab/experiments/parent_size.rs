@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use super::{launches, wall_and_call};
+use super::passes::Passes;
+use super::{launches, mechanisms, wall_and_call};
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
 use crate::lab::harness::{Case, Measured};
-use crate::lab::machine::available_memory;
+use crate::lab::memory::Room;
 use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
 use crate::lab::shell::{ShellParent, find};
 use crate::lab::worker::protocol::{Pages, Setting};
@@ -16,27 +17,40 @@ use crate::lab::worker::{Mechanism, Worker};
 const MB: u64 = 1_000_000;
 const SIZES_MB: [u64; 9] = [0, 1, 10, 100, 250, 500, 1000, 2000, 4000];
 /// The smallest that shows that fork depends on it.
-const QUICK_SIZES_MB: [u64; 3] = [0, 16, 64];
-/// Sizes at which other kinds of memory are tried too; transparent huge pages are of 2 MiB, so that less memory has none.
-const HUGE_MB: [u64; 4] = [16, 100, 1000, 4000];
-const FILE_MB: [u64; 3] = [16, 100, 1000];
+const QUICK_SIZES_MB: [u64; 4] = [0, 16, 32, 64];
+/// Sizes at which other kinds of memory are tried too, enough for a line; transparent huge pages are of 2 MiB, so that less
+/// memory has none.
+const HUGE_MB: [u64; 7] = [10, 16, 32, 64, 100, 1000, 4000];
+const FILE_MB: [u64; 7] = [1, 10, 16, 32, 64, 100, 1000];
 const MOST_MB_OF_BASH: u64 = 1000;
-/// Of the memory that is available, so much is taken at most: all parents live at the same time.
-const SHARE_OF_MEMORY: f64 = 0.7;
 
-const BY_MECHANISM: [Mechanism; 10] = [
-    Mechanism::ForkExit,
-    Mechanism::ForkExec,
-    Mechanism::VforkExec,
-    Mechanism::Clone,
-    Mechanism::Clone3,
-    Mechanism::CloneDetached,
-    Mechanism::PosixSpawn,
-    Mechanism::System,
-    Mechanism::Popen,
-    Mechanism::Vspawn,
-];
+/// Those that copy page tables, and one that does not: a kind of page makes no difference to the others.
 const BY_PAGES: [Mechanism; 3] = [Mechanism::ForkExit, Mechanism::ForkExec, Mechanism::Vspawn];
+
+/// Parents of one kind, in several sizes.
+struct Series<'p> {
+    /// In words.
+    memory: &'static str,
+    launcher: Launcher<'p>,
+    sizes_mb: Vec<u64>,
+}
+
+/// Who launches.
+enum Launcher<'p> {
+    Worker(Pages, &'static [Mechanism]),
+    /// The shell, and what it runs.
+    Bash(&'p Path, &'p Path),
+}
+
+impl Launcher<'_> {
+    /// How many cases there are of each size.
+    fn cases(&self) -> usize {
+        match self {
+            Launcher::Worker(_, mechanisms) => mechanisms.len(),
+            Launcher::Bash(..) => 1,
+        }
+    }
+}
 
 /// Story 2: seconds of 1000 runs of /bin/true from bash, by MB in it.
 const STORY: [(u64, f64); 7] = [
@@ -64,104 +78,165 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         [Scale::Logarithmic, Scale::Logarithmic],
     );
     outcome.published(
-        "bash, published (story 2)",
+        "bash, published",
         STORY.iter().map(|(mb, seconds)| ((mb * MB) as f64, seconds * 1e6)),
     );
-    let sizes = sizes(ground, &mut outcome);
-    let mut measured = Vec::new();
-    let mut cases = Vec::new();
-    for size_mb in &sizes {
-        add_parents(ground, *size_mb, &mut cases, &mut measured);
+    let (bash, program) = (find("bash"), find("true"));
+    let in_bash = bash.as_deref().zip(program.as_deref());
+    if in_bash.is_none() {
+        outcome.note("without bash, its own curve is left out");
     }
-    match (find("bash"), find("true")) {
-        (Some(bash), Some(program)) => {
-            for size_mb in sizes.iter().filter(|size_mb| **size_mb <= MOST_MB_OF_BASH) {
-                add_bash(&bash, &program, *size_mb, &mut cases, &mut measured);
-            }
-        }
-        _ => outcome.note("without bash, its own curve is left out"),
-    }
-    measured.splice(0..0, ground.interleave(cases));
+    let measured = in_passes(ground, &series(ground, in_bash), &mut outcome);
     outcome.add(&measured);
     outcome.fit("parent_bytes", MB as f64, "MB");
+    outcome.note(format!(
+        "huge pages and a file's: only forks, which copy page tables, and vspawn to hold against them; the other mechanisms share \
+         the parent's memory, of whatever pages. A file has {} at most, since it takes as much of the disk",
+        crate::units::bytes(FILE_MB[FILE_MB.len() - 1] * MB)
+    ));
     Ok(outcome)
 }
 
-/// What memory allows and was asked for.
-fn sizes(ground: &Ground<'_>, outcome: &mut Outcome) -> Vec<u64> {
+/// All that is to be measured, the most important first: it is measured together where memory is short.
+fn series<'p>(ground: &Ground<'_>, in_bash: Option<(&'p Path, &'p Path)>) -> Vec<Series<'p>> {
     let listed: &[u64] = ground.pick(&SIZES_MB, &QUICK_SIZES_MB);
     let largest = ground.most_memory / MB;
     let mut sizes: Vec<u64> = listed.iter().copied().filter(|size| *size <= largest).collect();
     if !ground.effort.quick && sizes.last().is_some_and(|last| *last < largest) {
         sizes.push(largest);
     }
-    let affordable = available_memory().map_or(u64::MAX, |bytes| (SHARE_OF_MEMORY * bytes as f64) as u64);
-    let taken = |sizes: &[u64]| {
-        let parents = |size: &u64| {
-            let wanted = [
-                true,
-                HUGE_MB.contains(size),
-                FILE_MB.contains(size),
-                *size <= MOST_MB_OF_BASH,
-            ];
-            wanted.into_iter().filter(|wanted| *wanted).count() as u64
-        };
-        sizes.iter().map(|size| size * parents(size)).sum::<u64>() * MB
+    let those = |is_wanted: &dyn Fn(u64) -> bool| sizes.iter().copied().filter(|size| is_wanted(*size)).collect();
+    let of_workers = |memory, pages, mechanisms, sizes_mb| Series {
+        memory,
+        launcher: Launcher::Worker(pages, mechanisms),
+        sizes_mb,
     };
-    while sizes.len() > 1 && taken(&sizes) > affordable {
-        if let Some(size) = sizes.pop() {
-            outcome.note(format!(
-                "{} are left out for want of memory",
-                crate::units::bytes(size * MB)
-            ));
-        }
-    }
-    sizes
+    let is_huge = |size| HUGE_MB.contains(&size) || !SIZES_MB.contains(&size);
+    let of_bash = in_bash.map(|(bash, program)| Series {
+        memory: "",
+        launcher: Launcher::Bash(bash, program),
+        sizes_mb: those(&|size| size <= MOST_MB_OF_BASH),
+    });
+    [of_workers("", Pages::Small, &mechanisms::ALL, sizes.clone())]
+        .into_iter()
+        .chain(of_bash)
+        .chain([
+            of_workers("huge pages", Pages::Huge, &BY_PAGES, those(&is_huge)),
+            of_workers(
+                "a file's",
+                Pages::File,
+                &BY_PAGES,
+                those(&|size| FILE_MB.contains(&size)),
+            ),
+        ])
+        .collect()
 }
 
-fn add_parents(ground: &Ground<'_>, size_mb: u64, cases: &mut Vec<Case<'_>>, measured: &mut Vec<Measured>) {
-    let kinds: [(&str, Pages, &[Mechanism], bool); 3] = [
-        ("", Pages::Small, &BY_MECHANISM, true),
-        ("huge pages", Pages::Huge, &BY_PAGES, HUGE_MB.contains(&size_mb)),
-        ("a file's", Pages::File, &BY_PAGES, FILE_MB.contains(&size_mb)),
-    ];
-    for (kind, pages, mechanisms, _) in kinds.into_iter().filter(|(.., wanted)| *wanted) {
-        if !ground.goes_on(&format!("filling {size_mb} MB"), 0.0) {
-            return;
-        }
-        let setting = Setting {
-            memory_bytes: size_mb * MB,
-            pages,
-            ..Setting::default()
+/// Measures all of them, in as many passes as memory asks for.
+fn in_passes(ground: &Ground<'_>, series: &[Series<'_>], outcome: &mut Outcome) -> Vec<Measured> {
+    let sizes = |of: &Series<'_>| of.sizes_mb.iter().map(|size_mb| size_mb * MB).collect();
+    let mut passes = Passes::of(series.iter().map(sizes).collect());
+    let weight = |sizes: &[Vec<u64>]| {
+        let of_each = sizes
+            .iter()
+            .zip(series)
+            .map(|(sizes, of)| sizes.len() * of.launcher.cases());
+        of_each.sum::<usize>() as f64
+    };
+    let all = weight(&series.iter().map(sizes).collect::<Vec<_>>());
+    let (mut measured, mut done, mut count) = (Vec::new(), 0.0, 0);
+    // Nothing of the pass before lives any more: what was its room is there again.
+    while let Some(pass) = passes.next(Room::here()) {
+        let Some((cases, failed)) = filled(ground, series, &pass, done) else {
+            break;
         };
-        let keys = |name: &str| vec![Value::from(name), Value::from(kind), Value::from(size_mb * MB)];
-        let worker = match Worker::start(&setting) {
-            Ok(worker) => Rc::new(worker),
-            Err(error) => {
-                measured.push(Measured::failed(keys(""), error));
-                continue;
+        let share = weight(&pass) / all;
+        measured.extend(ground.interleave_part(cases, done, share));
+        measured.extend(failed);
+        done += share;
+        count += 1;
+    }
+    if count > 1 {
+        outcome.note(format!(
+            "not all parents fit into the memory at once: they were measured in {count} passes, one after the other, with whole \
+             series in each as far as they fit"
+        ));
+    }
+    let left_out: Vec<String> = passes.left_out().into_iter().map(crate::units::bytes).collect();
+    if !left_out.is_empty() {
+        outcome.note(format!("left out for want of memory: {}", left_out.join(", ")));
+    }
+    measured
+}
+
+/// The cases of a pass, and what could not be started; `None` when it is to stop. So much was done before.
+fn filled<'a>(
+    ground: &Ground<'_>,
+    series: &'a [Series<'_>],
+    pass: &[Vec<u64>],
+    done: f64,
+) -> Option<(Vec<Case<'a>>, Vec<Measured>)> {
+    let (mut cases, mut failed) = (Vec::new(), Vec::new());
+    for (of, sizes) in series.iter().zip(pass) {
+        for &bytes in sizes {
+            let doing = format!("filling {} with {}", of.who(), crate::units::bytes(bytes));
+            let goes_on = || ground.goes_on(&doing, done);
+            if !goes_on() {
+                return None;
             }
-        };
-        for mechanism in mechanisms {
-            let program = if mechanism.reads() {
-                ground.tiny_speaker()
-            } else {
-                ground.tiny()
-            };
-            cases.push(launches(keys(mechanism.name()), &worker, *mechanism, &program));
+            of.add(ground, bytes, &goes_on, (&mut cases, &mut failed));
+        }
+    }
+    Some((cases, failed))
+}
+
+impl Series<'_> {
+    /// Who is filled.
+    fn who(&self) -> &'static str {
+        match self.launcher {
+            Launcher::Worker(..) => "a parent",
+            Launcher::Bash(..) => "bash",
+        }
+    }
+
+    /// Starts a parent of so many bytes, and adds what it launches, or that it could not be started.
+    fn add(
+        &self,
+        ground: &Ground<'_>,
+        bytes: u64,
+        goes_on: &dyn Fn() -> bool,
+        (cases, failed): (&mut Vec<Case<'_>>, &mut Vec<Measured>),
+    ) {
+        let keys = |name: &str| vec![Value::from(name), Value::from(self.memory), Value::from(bytes)];
+        match self.launcher {
+            Launcher::Worker(pages, mechanisms) => match worker(ground, bytes, pages) {
+                Ok(worker) => cases.extend(mechanisms.iter().map(|mechanism| {
+                    let program = ground.tiny_for(*mechanism);
+                    launches(keys(mechanism.name()), &worker, *mechanism, &program)
+                })),
+                Err(error) => failed.push(Measured::failed(keys(""), error)),
+            },
+            // As the story made it: a variable of so many bytes.
+            Launcher::Bash(bash, program) => {
+                let keys = keys("bash runs true");
+                match ShellParent::start(bash, bytes, program, goes_on) {
+                    Ok(Some(parent)) => cases.push(Case::new(keys, move |count| Ok(vec![parent.launch(count)?]))),
+                    Ok(None) => {}
+                    Err(error) => failed.push(Measured::failed(keys, error)),
+                }
+            }
         }
     }
 }
 
-/// As the story made it: a variable of so many bytes.
-fn add_bash(bash: &Path, program: &Path, size_mb: u64, cases: &mut Vec<Case<'_>>, measured: &mut Vec<Measured>) {
-    let keys = vec![
-        Value::from("bash runs true"),
-        Value::from(""),
-        Value::from(size_mb * MB),
-    ];
-    match ShellParent::start(bash, size_mb * MB, program) {
-        Ok(parent) => cases.push(Case::new(keys, move |count| Ok(vec![parent.launch(count)?]))),
-        Err(error) => measured.push(Measured::failed(keys, error)),
-    }
+fn worker(ground: &Ground<'_>, memory_bytes: u64, pages: Pages) -> Result<Rc<Worker>, LabError> {
+    let setting = Setting {
+        memory_bytes,
+        pages,
+        ..Setting::default()
+    };
+    // Where the file is.
+    let variables = [("TMPDIR", ground.folder().as_os_str())];
+    let variables = if pages == Pages::File { &variables[..] } else { &[] };
+    Worker::start_with(&setting, variables).map(Rc::new)
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use super::{launches, wall_and_call};
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
+use crate::lab::harness::Case;
 use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
 use crate::lab::worker::protocol::{Program, Setting};
 use crate::lab::worker::{Mechanism, Worker};
@@ -29,6 +30,17 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         &["search", "folders"],
         [Scale::Linear, Scale::Linear],
     );
+    let measured = ground.interleave(cases(ground)?);
+    outcome.add(&measured);
+    outcome.fit("misses", 1.0, "miss");
+    outcome.note(
+        "the folders are on the file system of the temporary folder; network and overlay file systems are slower",
+    );
+    Ok(outcome)
+}
+
+/// Each who searches, behind folders that are empty or missing.
+fn cases<'a>(ground: &Ground<'_>) -> Result<Vec<Case<'a>>, LabError> {
     let root = ground.folder().join("path");
     let tiny = ground.tiny();
     let name = ground.tiny_path().file_name().map(PathBuf::from).unwrap_or_default();
@@ -52,11 +64,5 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
             cases.push(launches(keys("sh"), &worker, Mechanism::VforkExec, &shell));
         }
     }
-    let measured = ground.interleave(cases);
-    outcome.add(&measured);
-    outcome.fit("misses", 1.0, "miss");
-    outcome.note(
-        "the folders are on the file system of the temporary folder; network and overlay file systems are slower",
-    );
-    Ok(outcome)
+    Ok(cases)
 }

@@ -1,20 +1,24 @@
 //! What interpreters and run-time systems take to start: every one that is found here, with a program that does nothing.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 
+use super::phases::{NoPhases, PHASES, recorded};
 use crate::lab::LabError;
 use crate::lab::compiler::Compiler;
 use crate::lab::ground::Ground;
-use crate::lab::harness::Case;
-use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
+use crate::lab::harness::{Case, FEWEST_ROUNDS};
+use crate::lab::outcome::{Outcome, Row, Unit, Value, key, measure};
 use crate::lab::shell::find;
 use crate::lab::worker::protocol::{CPU, Program, Request, Setting, WALL};
 use crate::lab::worker::{Mechanism, Worker};
 
 /// Programs with arguments that have them do nothing, and those of the arguments that are worth telling.
-const COMMANDS: [(&str, &[&str], &[&str]); 22] = [
+const COMMANDS: [(&str, &[&str], &[&str]); 23] = [
+    (SH, &[], &["-c", ":"]),
     ("dash", &[], &["-c", ":"]),
     ("bash", &[], &["-c", ":"]),
     ("mksh", &[], &["-c", ":"]),
@@ -38,10 +42,19 @@ const COMMANDS: [(&str, &[&str], &[&str]); 22] = [
     ("tclsh", &["/dev/null"], &[]),
     ("gawk", &[], &["BEGIN { exit }"]),
 ];
+/// Whatever shell this is: often one of the others.
+const SH: &str = "sh";
+/// What those say of their own file that often stand behind a version manager's script.
+const QUESTIONS: [(&str, [&str; 2]); 4] = [
+    ("python3", ["-c", "import sys; print(sys.executable)"]),
+    ("ruby", ["-e", "puts RbConfig.ruby"]),
+    ("node", ["-p", "process.execPath"]),
+    ("perl", ["-e", "print $^X"]),
+];
 /// Marks a script in front of a program.
 const SHIM: &str = "(shim)";
-/// Positions among the columns of what the collector says.
-const PHASES: [(&str, &str); 3] = [("exec_ns", "exec"), ("load_ns", "load"), ("run_ns", "run")];
+/// The columns of what the collector says.
+const PHASE_COLUMNS: [&str; 3] = ["exec_ns", "load_ns", "run_ns"];
 
 pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
@@ -50,7 +63,10 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         measure("cpu_ns", "cpu", Unit::Nanos),
     ];
     let mut outcome = Outcome::new("Start-up of runtimes that do nothing", columns);
-    let (mut found, absent) = interpreters();
+    let (mut found, absent) = interpreters(&mut outcome);
+    if let Some(note) = tell_sh_from_others(&mut found) {
+        outcome.note(note);
+    }
     found.extend(compiled(ground, &mut outcome));
     let worker = Rc::new(Worker::start(&Setting::default())?);
     let case = |(name, program): &(String, Program)| {
@@ -66,9 +82,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     };
     let measured = ground.interleave(found.iter().map(case).collect());
     outcome.add(&measured);
-    if found.iter().any(|(name, _)| name.ends_with(SHIM)) {
-        outcome.note("(shim): what PATH has is a script that looks for the program");
-    }
+    outcome.files = files(ground.folder(), &found);
     add_phases(ground, &mut outcome, &found);
     if !absent.is_empty() {
         outcome.note(format!("not here: {}", absent.join(", ")));
@@ -77,7 +91,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
 }
 
 /// Those that are here, by name, and the names of those that are not.
-fn interpreters() -> (Vec<(String, Program)>, Vec<&'static str>) {
+fn interpreters(outcome: &mut Outcome) -> (Vec<(String, Program)>, Vec<&'static str>) {
     let mut found: Vec<(String, Program)> = Vec::new();
     let mut absent: Vec<&str> = Vec::new();
     for (name, told, untold) in COMMANDS {
@@ -89,7 +103,7 @@ fn interpreters() -> (Vec<(String, Program)>, Vec<&'static str>) {
         };
         let shown = format!("{name} {}", told.join(" "));
         let arguments = [told, untold].concat();
-        for (mark, path) in behind_shims(name, path) {
+        for (mark, path) in behind_shims(name, path, outcome) {
             // What the script takes is the same whatever it is given.
             if mark == SHIM && !told.is_empty() {
                 continue;
@@ -103,18 +117,69 @@ fn interpreters() -> (Vec<(String, Program)>, Vec<&'static str>) {
     (found, absent)
 }
 
+/// Takes `sh` out where it is the file of another, and tells of which.
+fn tell_sh_from_others(found: &mut Vec<(String, Program)>) -> Option<String> {
+    let file = |program: &Program| {
+        let metadata = Path::new(program.argv.first()?).metadata().ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    };
+    let position = found.iter().position(|(name, _)| name == SH)?;
+    let is = file(&found[position].1)?;
+    let (same, _) = found
+        .iter()
+        .find(|(name, program)| name != SH && file(program) == Some(is))?;
+    let note = format!("{SH} is {same}");
+    found.remove(position);
+    Some(note)
+}
+
 /// The program, and the one behind it where it is a version manager's script.
-fn behind_shims(name: &str, path: PathBuf) -> Vec<(&'static str, PathBuf)> {
-    let is_script = std::fs::read(&path).is_ok_and(|content| content.starts_with(b"#!"));
-    let others = std::env::var_os("PATH").unwrap_or_default();
-    let real = std::env::split_paths(&others)
-        .map(|folder| folder.join(name))
-        .find(|other| std::fs::read(other).is_ok_and(|content| content.starts_with(b"\x7fELF")));
-    match real {
-        Some(real) if is_script => vec![(SHIM, path), ("", real)],
-        _ if is_script => vec![(SHIM, path)],
-        _ => vec![("", path)],
+fn behind_shims(name: &str, path: PathBuf, outcome: &mut Outcome) -> Vec<(&'static str, PathBuf)> {
+    let begins = |path: &Path, with: &[u8]| std::fs::read(path).is_ok_and(|content| content.starts_with(with));
+    if !begins(&path, b"#!") {
+        return vec![("", path)];
     }
+    let real = behind(name, &path).filter(|real| begins(real, b"\x7fELF"));
+    let leads = match &real {
+        Some(real) => format!("leads to {}", without_home(real)),
+        None => "does not say what it leads to".to_owned(),
+    };
+    outcome.note(format!(
+        "{name} {SHIM}: {} is a script, which {leads}",
+        without_home(&path)
+    ));
+    [(SHIM, path)].into_iter().chain(real.map(|real| ("", real))).collect()
+}
+
+/// Reports are shown to others, whom a user's folder is of no use to.
+fn without_home(path: &Path) -> String {
+    let home = std::env::home_dir().filter(|home| home.components().count() > 1);
+    match home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned)) {
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// The files behind the names, but those of this run alone.
+fn files(folder: &Path, found: &[(String, Program)]) -> BTreeMap<String, String> {
+    let file = |(name, program): &(String, Program)| {
+        let path = Path::new(program.argv.first()?).canonicalize().ok()?;
+        (!path.starts_with(folder.canonicalize().ok()?)).then(|| (name.clone(), without_home(&path)))
+    };
+    found.iter().filter_map(file).collect()
+}
+
+/// What a script leads to, by its own word.
+fn behind(name: &str, script: &Path) -> Option<PathBuf> {
+    let (_, question) = QUESTIONS.iter().find(|(other, _)| *other == name)?;
+    let output = Command::new(script)
+        .args(question)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let said = String::from_utf8(output.stdout).ok()?;
+    Some(PathBuf::from(said.trim()))
 }
 
 /// Programs that do nothing, from the compilers that are here; in a hurry, only C's.
@@ -128,103 +193,155 @@ fn compiled(ground: &Ground<'_>, outcome: &mut Outcome) -> Vec<(String, Program)
         None => outcome.note("C: left out, since there is no cc"),
     }
     if ground.effort.quick {
-        outcome.note("quick: no programs in Go and Rust are compiled");
+        outcome.note("quick: nothing in Rust, Go and Java is compiled");
         return programs;
     }
-    let sources = [
-        ("Rust", "rustc", "rust-hello.rs", "fn main() {}", &["-O"][..]),
-        (
-            "Go",
-            "go",
-            "go-hello.go",
-            "package main\nfunc main() {}\n",
-            &["build"][..],
-        ),
-    ];
-    for (language, compiler, file, text, options) in sources {
-        let Some(compiler) = find(compiler) else {
-            outcome.note(format!("{language}: left out, since there is no {compiler}"));
-            continue;
-        };
-        let (source, output) = (folder.join(file), folder.join(file.replace('.', "-")));
-        if !ground.goes_on(&format!("compiling {language}"), 0.0) || std::fs::write(&source, text).is_err() {
-            continue;
+    for language in LANGUAGES {
+        if !ground.goes_on(&format!("compiling {}", language.name), 0.0) {
+            break;
         }
-        let status = Command::new(compiler)
-            .args(options)
-            .arg("-o")
-            .arg(&output)
-            .arg(&source)
-            .current_dir(folder)
-            .stderr(Stdio::null())
-            .status();
-        match status {
-            Ok(status) if status.success() => programs.push((language.to_owned(), Program::new([output]))),
-            _ => outcome.note(format!("{language}: its compiler refused")),
+        match language.compile(folder) {
+            Ok(program) => programs.push((language.name.to_owned(), program)),
+            Err(reason) => outcome.note(format!("{}: {reason}", language.name)),
         }
     }
     programs
 }
 
-/// Follows one start of each by the collector, where that is allowed.
-fn add_phases(ground: &Ground<'_>, outcome: &mut Outcome, found: &[(String, Program)]) {
-    let mut unknown = None;
-    let phases: Vec<(String, Option<[Option<f64>; 3]>)> = found
-        .iter()
-        .map(|(name, program)| {
-            let going = unknown.is_none() && ground.goes_on(&format!("following {name}"), 1.0);
-            let phases = match going.then(|| recorded(ground.folder(), program)) {
-                Some(Ok(phases)) => Some(phases),
-                Some(Err(reason)) => {
-                    unknown = Some(reason);
-                    None
-                }
-                None => None,
-            };
-            (name.clone(), phases)
-        })
-        .collect();
-    for (position, (name, title)) in PHASES.into_iter().enumerate() {
-        outcome.columns.push(measure(name, title, Unit::Nanos));
-        for row in &mut outcome.rows {
-            let of_it = phases
-                .iter()
-                .find(|(runtime, _)| row.0[0].1 == Value::from(runtime.as_str()));
-            let value = of_it.and_then(|(_, phases)| phases.and_then(|phases| phases[position]));
-            row.0
-                .push((name.to_owned(), value.map_or(Value::Unknown, Value::Number)));
+/// A language with a compiler of its own.
+struct Language {
+    name: &'static str,
+    compiler: &'static str,
+    options: &'static [&'static str],
+    /// The source file's name, and what is in it.
+    source: (&'static str, &'static str),
+    /// What is launched, in the folder.
+    launched: &'static [&'static str],
+}
+
+const LANGUAGES: [Language; 3] = [
+    Language {
+        name: "Rust",
+        compiler: "rustc",
+        options: &["-O", "-o", "rust-hello"],
+        source: ("rust-hello.rs", "fn main() {}"),
+        launched: &["rust-hello"],
+    },
+    Language {
+        name: "Go",
+        compiler: "go",
+        options: &["build", "-o", "go-hello"],
+        source: ("go-hello.go", "package main\nfunc main() {}\n"),
+        launched: &["go-hello"],
+    },
+    Language {
+        name: "java, a class",
+        compiler: "javac",
+        options: &[],
+        source: (
+            "Hello.java",
+            "class Hello { public static void main(String[] arguments) {} }\n",
+        ),
+        launched: &["java", "Hello"],
+    },
+];
+
+impl Language {
+    fn compile(&self, folder: &Path) -> Result<Program, String> {
+        let absent = |program: &str| format!("left out, since there is no {program}");
+        let compiler = find(self.compiler).ok_or_else(|| absent(self.compiler))?;
+        let (source, text) = self.source;
+        std::fs::write(folder.join(source), text).map_err(|error| format!("its source cannot be written: {error}"))?;
+        let status = Command::new(compiler)
+            .args(self.options)
+            .arg(source)
+            .current_dir(folder)
+            .stderr(Stdio::null())
+            .status();
+        if !status.is_ok_and(|status| status.success()) {
+            return Err("its compiler refused".to_owned());
         }
-    }
-    match unknown {
-        Some(reason) => outcome.note(format!(
-            "exec, load and run are unknown, which root would add: {reason}"
-        )),
-        None => outcome.note("exec, load and run: one start under `spawnscope record`, whose wall is a little longer"),
+        match *self.launched {
+            [machine, class] => {
+                let machine = find(machine).ok_or_else(|| absent(machine))?;
+                Ok(Program::new([&machine, Path::new("-cp"), folder, Path::new(class)]))
+            }
+            [file] => Ok(Program::new([folder.join(file)])),
+            _ => Err("nothing to launch".to_owned()),
+        }
     }
 }
 
-/// Exec, load and run of all processes of a start, where the recording has them.
-fn recorded(folder: &Path, program: &Program) -> Result<[Option<f64>; 3], String> {
-    let recording = folder.join("runtime.db");
-    let recorded = Command::new("/proc/self/exe")
-        .args(["record", "--quiet", "--no-lines", "-o"])
-        .arg(&recording)
-        .arg("--")
-        .args(&program.argv)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .output()
-        .map_err(|error| error.to_string())?;
-    if !recorded.status.success() {
-        let said = String::from_utf8_lossy(&recorded.stderr);
-        return Err(said.lines().next().unwrap_or("record failed").to_owned());
+/// Follows starts of each by the collector, where that is allowed.
+fn add_phases(ground: &Ground<'_>, outcome: &mut Outcome, found: &[(String, Program)]) {
+    let columns = PHASE_COLUMNS.into_iter().zip(PHASES);
+    outcome
+        .columns
+        .extend(columns.map(|(name, title)| measure(name, title, Unit::Nanos)));
+    let mut none_at_all = false;
+    for row in 0..outcome.rows.len() {
+        let name = outcome.rows[row].0[0].1.clone();
+        let program = found.iter().find(|(runtime, _)| name == Value::from(runtime.as_str()));
+        let doing = |runtime: &String| ground.goes_on(&format!("following {runtime}"), 1.0);
+        let program = program.filter(|(runtime, _)| !none_at_all && doing(runtime));
+        let phases = match program.map(|(runtime, program)| (runtime, recorded(ground.folder(), program))) {
+            Some((_, Ok(phases))) => phases.map(Value::from),
+            Some((runtime, Err(NoPhases::OfThis(reason)))) => {
+                outcome.note(format!("{runtime}: exec, load and run are unknown: {reason}"));
+                UNKNOWN
+            }
+            Some((_, Err(NoPhases::OfAny(reason)))) => {
+                none_at_all = true;
+                let root = if rustix::process::geteuid().is_root() {
+                    ""
+                } else {
+                    ", which root would add"
+                };
+                outcome.note(format!("exec, load and run are unknown{root}: {reason}"));
+                UNKNOWN
+            }
+            None => UNKNOWN,
+        };
+        let names = PHASE_COLUMNS.map(str::to_owned).into_iter();
+        outcome.rows[row].0.extend(names.zip(phases));
     }
-    let report = Command::new("/proc/self/exe")
-        .args(["report", "--json"])
-        .arg(&recording)
-        .output()
-        .map_err(|error| error.to_string())?;
-    let report: serde_json::Value = serde_json::from_slice(&report.stdout).map_err(|error| error.to_string())?;
-    let phase = |(_, title): (&str, &str)| report["phases"][title].as_f64();
-    Ok(PHASES.map(phase))
+    let is_known = |row: &Row| PHASE_COLUMNS.iter().any(|column| *row.get(column) != Value::Unknown);
+    if outcome.rows.iter().any(is_known) {
+        outcome.note(format!(
+            "exec, load and run: of {FEWEST_ROUNDS} warm starts under `spawnscope record`, one after the other when all rounds were over: the machine may have been busier or less busy; such a wall is a little longer; without the processes that it starts itself"
+        ));
+    }
+}
+
+const UNKNOWN: [Value; 3] = [Value::Unknown, Value::Unknown, Value::Unknown];
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn sh_is_measured_unless_it_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for shell in ["dash", "busybox"] {
+            std::fs::write(path(shell), "").unwrap();
+        }
+        symlink("dash", path("linked")).unwrap();
+        std::fs::hard_link(path("dash"), path("hard")).unwrap();
+        symlink("busybox", path("other")).unwrap();
+        let told = |sh: &str| {
+            let mut found = vec![
+                (SH.to_owned(), Program::new([path(sh)])),
+                ("dash".to_owned(), Program::new([path("dash")])),
+            ];
+            (tell_sh_from_others(&mut found), found.len())
+        };
+        assert_eq!(told("linked"), (Some("sh is dash".to_owned()), 1));
+        assert_eq!(told("hard"), (Some("sh is dash".to_owned()), 1));
+        assert_eq!(told("other"), (None, 2));
+        assert_eq!(told("missing"), (None, 2));
+        assert_eq!(tell_sh_from_others(&mut Vec::new()), None);
+    }
 }

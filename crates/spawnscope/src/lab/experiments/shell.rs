@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::{launches, wall_and_call};
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
+use crate::lab::harness::Case;
 use crate::lab::outcome::{Outcome, Unit, Value, key};
 use crate::lab::shell::find;
 use crate::lab::worker::protocol::{Program, Setting};
@@ -29,35 +30,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
     let mut outcome = Outcome::new("A tiny command through a shell, against without one", columns);
-    let worker = Rc::new(Worker::start(&Setting::default())?);
-    let command = shlex::try_quote(&super::text(&ground.tiny_path()))
-        .map_err(|error| LabError::Unavailable(error.to_string()))?
-        .into_owned();
-    let direct = [Value::from("none"), Value::from("COMMAND")];
-    let mut cases = vec![launches(direct, &worker, Mechanism::VforkExec, &ground.tiny())];
-    let mut absent = Vec::new();
-    for (name, arguments) in SHELLS {
-        let Some(path) = find(name) else {
-            absent.push(name);
-            continue;
-        };
-        // Some shells become a command that is their last, and others never do.
-        for (shown, text) in [
-            ("COMMAND", command.clone()),
-            ("COMMAND; exit $?", format!("{command}; exit $?")),
-        ] {
-            let argv = [super::text(&path)]
-                .into_iter()
-                .chain(arguments.iter().map(|&one| one.to_owned()));
-            let program = Program::new(argv.chain(["-c".to_owned(), text])).ends_with(ground.tiny().status);
-            cases.push(launches(
-                [Value::from(name), Value::from(shown)],
-                &worker,
-                Mechanism::VforkExec,
-                &program,
-            ));
-        }
-    }
+    let (cases, absent) = cases(ground)?;
     let measured = ground.interleave(cases);
     outcome.add(&measured);
     if let Some(base) = measured.first() {
@@ -70,4 +43,32 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         outcome.note(format!("sh is {}", sh.display()));
     }
     Ok(outcome)
+}
+
+/// The command by itself and through each shell, and the shells that are not here.
+fn cases<'a>(ground: &Ground<'_>) -> Result<(Vec<Case<'a>>, Vec<&'static str>), LabError> {
+    let worker = Rc::new(Worker::start(&Setting::default())?);
+    let command = shlex::try_quote(&super::text(&ground.tiny_path()))
+        .map_err(|error| LabError::Unavailable(error.to_string()))?
+        .into_owned();
+    let direct = [Value::from("none"), Value::from("COMMAND")];
+    let mut cases = vec![launches(direct, &worker, Mechanism::VforkExec, &ground.tiny())];
+    let mut absent = Vec::new();
+    for (name, arguments) in SHELLS {
+        let Some(path) = find(name).map(|path| super::text(&path)) else {
+            absent.push(name);
+            continue;
+        };
+        // Some shells become a command that is their last, and others never do.
+        for (shown, text) in [
+            ("COMMAND", command.clone()),
+            ("COMMAND; exit $?", format!("{command}; exit $?")),
+        ] {
+            let argv = [&[path.as_str()], arguments, &["-c", text.as_str()]].concat();
+            let program = Program::new(argv).ends_with(ground.tiny().status);
+            let keys = [Value::from(name), Value::from(shown)];
+            cases.push(launches(keys, &worker, Mechanism::VforkExec, &program));
+        }
+    }
+    Ok((cases, absent))
 }

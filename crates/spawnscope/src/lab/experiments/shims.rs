@@ -46,21 +46,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     fs::create_dir_all(&folder).map_err(LabError::doing("make a folder"))?;
     let tiny = ground.tiny();
     let target = super::text(&ground.tiny_path());
-    let mut chains: Vec<(&str, Vec<String>)> = vec![("none", vec![target.clone()])];
-    if let Some(env) = find("env").map(|path| super::text(&path)) {
-        chains.push(("env", vec![env.clone(), target.clone()]));
-        chains.push(("env env env", vec![env.clone(), env.clone(), env, target.clone()]));
-    }
-    let quoted = shlex::try_quote(&target).map_err(|error| LabError::Unavailable(error.to_string()))?;
-    for (name, interpreter) in [
-        ("sh script", "/bin/sh"),
-        ("bash script", "/bin/bash"),
-        ("env bash script", "/usr/bin/env bash"),
-    ] {
-        let text = format!("#!{interpreter}\nexec {quoted} \"$@\"\n");
-        chains.push((name, vec![script(&folder, name, &text)?]));
-    }
-    chains.push(("version manager", vec![manager(&folder, &ground.tiny_path())?]));
+    let mut chains = chains(&folder, &ground.tiny_path())?;
     match Compiler::find().map(|compiler| proxy(&compiler, &folder, &target)) {
         Some(Ok(path)) => chains.push(("compiled proxy", vec![path])),
         Some(Err(error)) => outcome.note(format!("compiled proxy: {error}")),
@@ -78,6 +64,27 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     }
     outcome.note("version manager: a chain of scripts as pyenv's, shortened: 6 processes and 5 execs of bash; proxy: reads its settings and executes, as rustup's");
     Ok(outcome)
+}
+
+/// What needs no compiler, by name.
+fn chains(folder: &Path, target_path: &Path) -> Result<Vec<(&'static str, Vec<String>)>, LabError> {
+    let target = super::text(target_path);
+    let mut chains: Vec<(&str, Vec<String>)> = vec![("none", vec![target.clone()])];
+    if let Some(env) = find("env").map(|path| super::text(&path)) {
+        chains.push(("env", vec![env.clone(), target.clone()]));
+        chains.push(("env env env", vec![env.clone(), env.clone(), env, target.clone()]));
+    }
+    let quoted = shlex::try_quote(&target).map_err(|error| LabError::Unavailable(error.to_string()))?;
+    for (name, interpreter) in [
+        ("sh script", "/bin/sh"),
+        ("bash script", "/bin/bash"),
+        ("env bash script", "/usr/bin/env bash"),
+    ] {
+        let text = format!("#!{interpreter}\nexec {quoted} \"$@\"\n");
+        chains.push((name, vec![script(folder, name, &text)?]));
+    }
+    chains.push(("version manager", vec![manager(folder, target_path)?]));
+    Ok(chains)
 }
 
 fn script(folder: &Path, name: &str, text: &str) -> Result<String, LabError> {

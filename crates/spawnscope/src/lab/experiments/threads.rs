@@ -6,13 +6,15 @@ use crate::lab::LabError;
 use crate::lab::ground::Ground;
 use crate::lab::harness::{Case, Measured};
 use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
-use crate::lab::worker::protocol::{Program, Request, Setting};
+use crate::lab::worker::protocol::{Program, Request, STALL, Setting, WALL};
 use crate::lab::worker::{Mechanism, Worker};
 
 const COUNTS: [u64; 4] = [0, 10, 100, 1000];
 const QUICK_COUNTS: [u64; 2] = [0, 10];
 const LARGE_BYTES: u64 = 250_000_000;
 const QUICK_LARGE_BYTES: u64 = 16_000_000;
+/// Launches beside the neighbour in each turn.
+const FEWEST_STALLS: u32 = 5;
 const MECHANISMS: [Mechanism; 4] = [
     Mechanism::ForkExec,
     Mechanism::VforkExec,
@@ -26,12 +28,14 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         key("threads", "threads", Unit::Count),
         key("parent_bytes", "parent", Unit::Bytes),
         measure("wall_ns", "wall", Unit::Nanos),
-        measure("stall_ns", "neighbour's stall", Unit::Nanos),
+        measure("stall_ns", "stall", Unit::Nanos),
     ];
     let mut outcome = Outcome::new("Launches against the threads of the parent", columns);
+    outcome.draw_bars(&["wall_ns", "stall_ns"]);
     let counts: &[u64] = ground.pick(&COUNTS, &QUICK_COUNTS);
-    let large = ground.pick(LARGE_BYTES, QUICK_LARGE_BYTES).min(ground.most_memory);
-    let settings = counts.iter().map(|threads| (*threads, 0)).chain([(0, large)]);
+    let large = ground.size_of_each(ground.pick(LARGE_BYTES, QUICK_LARGE_BYTES), 1, &mut outcome);
+    let alone = (large > 0).then_some((0, large));
+    let settings = counts.iter().map(|threads| (*threads, 0)).chain(alone);
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for (threads, memory_bytes) in settings {
         let setting = Setting {
@@ -52,8 +56,9 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let mut measured = ground.interleave(cases);
     measured.extend(failed);
     outcome.add(&measured);
+    outcome.tell_equal_rows("wall_ns");
     outcome.note(
-        "the neighbour is one more thread, which maps and unmaps a page without end; waiting for a CPU stalls it too",
+        "stall: how long another thread stands still, which maps and unmaps a page without end; waiting for a CPU stalls it too",
     );
     Ok(outcome)
 }
@@ -70,8 +75,9 @@ fn case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program
         let beside = worker.ask(&Request::Stall {
             mechanism,
             program: program(),
-            count,
+            // The longest of one launch is a matter of luck.
+            count: count.max(FEWEST_STALLS),
         })?;
-        Ok(alone.into_iter().take(1).chain(beside.into_iter().skip(1)).collect())
+        Ok(vec![alone[WALL], beside[STALL]])
     })
 }

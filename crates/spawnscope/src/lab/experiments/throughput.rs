@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::mechanisms;
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
 use crate::lab::harness::Case;
@@ -10,28 +11,14 @@ use crate::lab::worker::protocol::{Request, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
 /// Threads, and children in flight of each.
-const SHAPES: [(u32, u32); 9] = [
-    (1, 1),
-    (1, 8),
-    (1, 64),
-    (2, 1),
-    (2, 8),
-    (2, 64),
-    (4, 1),
-    (4, 8),
-    (4, 64),
-];
+const SHAPES: [(u32, u32); 6] = [(1, 1), (1, 8), (1, 64), (4, 1), (4, 8), (4, 64)];
 const QUICK_SHAPES: [(u32, u32); 4] = [(1, 1), (1, 8), (2, 1), (2, 8)];
-const MECHANISMS: [Mechanism; 6] = [
-    Mechanism::ForkExec,
-    Mechanism::PosixSpawn,
-    Mechanism::VforkExec,
-    Mechanism::CloneDetached,
-    Mechanism::Vspawn,
-    Mechanism::VspawnDetached,
-];
-/// Fewer would measure the beginning and the end.
+/// Of each thread, at least.
 const FEWEST: u32 = 40;
+/// How often those in flight are replaced, at least. More would leave fewer rounds, and wider intervals.
+const FILLS: u32 = 3;
+/// Those that take a shell are ten times as slow: as many of them as of others would leave few rounds to all.
+const MOST_SHELLS: u32 = 8;
 
 pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
@@ -49,29 +36,58 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     );
     let shapes: &[(u32, u32)] = ground.pick(&SHAPES, &QUICK_SHAPES);
     let mut cases = Vec::new();
-    for mechanism in MECHANISMS {
+    for mechanism in mechanisms::ALL {
         let worker = Rc::new(Worker::start(&Setting::default())?);
-        for &(threads, in_flight) in shapes {
-            let keys = [
-                Value::from(mechanism.name()),
-                Value::from(u64::from(threads)),
-                Value::from(u64::from(in_flight)),
-            ];
-            let (worker, program) = (Rc::clone(&worker), ground.tiny());
-            cases.push(Case::new(keys, move |count| {
-                worker.ask(&Request::Throughput {
-                    mechanism,
-                    program: program.clone(),
-                    threads,
-                    in_flight,
-                    count: count.max(FEWEST).max(2 * threads * in_flight),
-                })
-            }));
-        }
+        let possible = shapes
+            .iter()
+            .filter(|(_, in_flight)| *in_flight <= most_in_flight(mechanism));
+        cases.extend(possible.map(|shape| case(ground, &worker, mechanism, *shape)));
     }
     let measured = ground.interleave(cases);
     outcome.add(&measured);
+    outcome.tell_flat_series();
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     outcome.note(format!("{cpus} CPUs may be used; in flight is of each thread"));
+    outcome.note(
+        "counted from when all are in flight; system() returns at its child's end, so that it never has more than one",
+    );
+    if shapes.iter().any(|(_, in_flight)| *in_flight > MOST_SHELLS) {
+        outcome.note(format!(
+            "popen: not more than {MOST_SHELLS} in flight: each is a shell that starts another process, and more of them would take the \
+             others' time"
+        ));
+    }
     Ok(outcome)
+}
+
+fn most_in_flight(mechanism: Mechanism) -> u32 {
+    match mechanism {
+        Mechanism::System => 1,
+        Mechanism::Popen => MOST_SHELLS,
+        _ => u32::MAX,
+    }
+}
+
+fn case<'a>(
+    ground: &Ground<'_>,
+    worker: &Rc<Worker>,
+    mechanism: Mechanism,
+    (threads, in_flight): (u32, u32),
+) -> Case<'a> {
+    let keys = [
+        Value::from(mechanism.name()),
+        Value::from(u64::from(threads)),
+        Value::from(u64::from(in_flight)),
+    ];
+    let program = ground.tiny_for(mechanism);
+    let worker = Rc::clone(worker);
+    Case::new(keys, move |count| {
+        worker.ask(&Request::Throughput {
+            mechanism,
+            program: program.clone(),
+            threads,
+            in_flight,
+            count: threads * count.max(FEWEST).max(FILLS * in_flight),
+        })
+    })
 }

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 
 use super::protocol::{Pages, Setting};
 use crate::lab::LabError;
@@ -29,6 +31,7 @@ pub struct Ballast {
 impl Ballast {
     /// Takes what the setting says.
     pub fn take(setting: &Setting) -> Result<Ballast, LabError> {
+        setting.files_limit.map_or(Ok(()), limit_files)?;
         let files = open_files(setting.open_files)?;
         for _ in 0..setting.threads {
             thread::Builder::new()
@@ -77,12 +80,14 @@ impl Ballast {
 }
 
 fn open_files(count: u64) -> Result<Vec<File>, LabError> {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|errno| failed("ask for limits", errno))?;
-    if soft < hard {
-        setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_err(|errno| failed("raise a limit", errno))?;
-    }
-    let open = |_| File::open("/dev/null").map_err(LabError::doing(format!("open {count} files (limit {hard})")));
+    let open = |_| File::open("/dev/null").map_err(LabError::doing(format!("open {count} files")));
     (0..count).map(open).collect()
+}
+
+/// Only the soft limit, and as far as the hard one allows.
+fn limit_files(wanted: u64) -> Result<(), LabError> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|errno| failed("ask for limits", errno))?;
+    setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard).map_err(|errno| failed("set a limit", errno))
 }
 
 fn failed(doing: &str, errno: nix::errno::Errno) -> LabError {
@@ -136,7 +141,7 @@ impl Memory {
     /// Addresses without pages.
     fn reserve(bytes: usize, pages: Pages) -> io::Result<Memory> {
         let file = match pages {
-            Pages::File => Some(sparse_file(bytes as u64)?),
+            Pages::File => Some(file_of(bytes as u64)?),
             Pages::Small | Pages::Huge => None,
         };
         let (flags, fd) = match &file {
@@ -196,9 +201,13 @@ impl Drop for Memory {
     }
 }
 
-/// A file without a name or content.
-fn sparse_file(bytes: u64) -> io::Result<File> {
+/// A file without a name, whose blocks are there: a file system that runs out of them while a mapping is read ends the reader.
+fn file_of(bytes: u64) -> io::Result<File> {
     let file = tempfile::tempfile()?;
-    file.set_len(bytes)?;
+    match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+        // What cannot set blocks aside has holes, or keeps nothing.
+        Err(Errno::OPNOTSUPP) => file.set_len(bytes)?,
+        done => done?,
+    }
     Ok(file)
 }

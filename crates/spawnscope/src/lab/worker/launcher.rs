@@ -14,6 +14,9 @@ use super::protocol::Program;
 use super::raw::{Call, Closing, Raw};
 use crate::lab::LabError;
 
+/// A limit of a thousand million, as some containers have it, keeps a close loop busy for minutes.
+const LONGEST_LOOP: usize = 1 << 20;
+
 /// All that launches of one program need, made before the first.
 pub struct Launcher<'p> {
     program: &'p Program,
@@ -53,6 +56,12 @@ impl<'p> Launcher<'p> {
         let line = shlex::try_join(words).ok().and_then(|line| CString::new(line).ok());
         // SAFETY: a plain question.
         let most_files = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
+        let most_files = usize::try_from(most_files).unwrap_or(usize::MAX);
+        if mechanism == Mechanism::CloseLoop && most_files > LONGEST_LOOP {
+            return Err(LabError::Unavailable(format!(
+                "a close loop up to the limit of {most_files} open files would not end"
+            )));
+        }
         Ok(Launcher {
             program,
             path,
@@ -61,7 +70,7 @@ impl<'p> Launcher<'p> {
             prepared: command(mechanism, program)
                 .prepare()
                 .map_err(|error| LabError::Unavailable(error.to_string()))?,
-            most_files: usize::try_from(most_files).unwrap_or(1024),
+            most_files,
             idle: Vec::new(),
             _argv: strings,
         })

@@ -9,9 +9,12 @@ mod launcher;
 mod mechanism;
 mod operations;
 mod raw;
+mod rewrite;
+mod stall;
+mod throughput;
 
 use std::cell::RefCell;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -24,10 +27,12 @@ use super::LabError;
 /// The hidden verb that makes spawnscope a worker.
 pub const VERB: &str = "lab-worker";
 
-/// A process that launches what it is told to; it ends when this is dropped.
+/// A process that launches what it is told to; it ends when this is dropped. One that died is started again for the next
+/// request, so that what one case did to it is not the end of others.
 pub struct Worker {
-    child: Child,
-    pipes: RefCell<Option<(ChildStdin, BufReader<ChildStdout>)>>,
+    setting: String,
+    variables: Vec<(OsString, OsString)>,
+    process: RefCell<Option<Process>>,
 }
 
 impl Worker {
@@ -44,40 +49,14 @@ impl Worker {
     /// # Errors
     /// As above.
     pub fn start_with(setting: &Setting, variables: &[(&str, &OsStr)]) -> Result<Worker, LabError> {
-        let setting = serde_json::to_string(setting).map_err(|error| LabError::Untrusted(error.to_string()))?;
-        loop {
-            let mut worker = Worker::spawn(&setting, variables)?;
-            // It says so when it is as it should be.
-            match worker.reply() {
-                Ok(_) => return Ok(worker),
-                // A Ctrl-C that came before it was in a group of its own.
-                Err(_) if worker.ended_by(libc::SIGINT) => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn spawn(setting: &str, variables: &[(&str, &OsStr)]) -> Result<Worker, LabError> {
-        let mut child = Command::new("/proc/self/exe")
-            .args([VERB, setting])
-            .envs(variables.iter().copied())
-            // Ctrl-C is for us, who end it in good order.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(LabError::doing("start a worker"))?;
-        let pipes = child.stdin.take().zip(child.stdout.take().map(BufReader::new));
-        Ok(Worker {
-            child,
-            pipes: RefCell::new(pipes),
-        })
-    }
-
-    /// Whether a signal ended it, where it has ended or is about to.
-    fn ended_by(&mut self, signal: i32) -> bool {
-        self.pipes.borrow_mut().take();
-        self.child.wait().is_ok_and(|status| status.signal() == Some(signal))
+        let owned = |(name, value): &(&str, &OsStr)| (OsString::from(name), (*value).to_owned());
+        let worker = Worker {
+            setting: serde_json::to_string(setting).map_err(|error| LabError::Untrusted(error.to_string()))?,
+            variables: variables.iter().map(owned).collect(),
+            process: RefCell::new(None),
+        };
+        worker.process.replace(Some(worker.ready()?));
+        Ok(worker)
     }
 
     /// Has it do something.
@@ -87,32 +66,95 @@ impl Worker {
     pub fn ask(&self, request: &Request) -> Result<Vec<f64>, LabError> {
         let mut line = serde_json::to_string(request).map_err(|error| LabError::Untrusted(error.to_string()))?;
         line.push('\n');
-        if let Some((input, _)) = self.pipes.borrow_mut().as_mut() {
-            input
-                .write_all(line.as_bytes())
-                .map_err(LabError::doing("ask a worker"))?;
+        let mut process = match self.process.take() {
+            Some(process) => process,
+            None => self.ready()?,
+        };
+        // Where it cannot be told anything, it does not answer either.
+        let _ = process.input.write_all(line.as_bytes());
+        match process.answer() {
+            Some(answer) => {
+                self.process.replace(Some(process));
+                answer
+            }
+            None => Err(process.end()),
         }
-        self.reply()
     }
 
-    fn reply(&self) -> Result<Vec<f64>, LabError> {
-        let mut line = String::new();
-        if let Some((_, output)) = self.pipes.borrow_mut().as_mut() {
-            output.read_line(&mut line).map_err(LabError::doing("hear a worker"))?;
+    /// A process that has said that it is as it should be.
+    fn ready(&self) -> Result<Process, LabError> {
+        loop {
+            let mut process = self.spawn()?;
+            match process.answer() {
+                Some(answer) => return answer.map(|_| process),
+                // A Ctrl-C that came before it was in a group of its own.
+                None if process
+                    .child
+                    .wait()
+                    .is_ok_and(|status| status.signal() == Some(libc::SIGINT)) => {}
+                None => return Err(process.end()),
+            }
         }
-        let gone = |_| LabError::Untrusted("the launching process ended, perhaps for want of memory".to_owned());
-        match serde_json::from_str(&line).map_err(gone)? {
-            Reply::Done(values) => Ok(values),
-            Reply::Unavailable(reason) => Err(LabError::Unavailable(reason)),
-            Reply::Untrusted(reason) => Err(LabError::Untrusted(reason)),
+    }
+
+    fn spawn(&self) -> Result<Process, LabError> {
+        let mut child = Command::new("/proc/self/exe")
+            .args([VERB, &self.setting])
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            // Ctrl-C is for us, who end it in good order.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(LabError::doing("start a worker"))?;
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(input), Some(output)) => Ok(Process {
+                child,
+                input,
+                output: BufReader::new(output),
+            }),
+            _ => Err(LabError::Untrusted("a worker has no pipes".to_owned())),
         }
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // The end of its input ends it.
-        self.pipes.borrow_mut().take();
-        let _ = self.child.wait();
+        if let Some(process) = self.process.take() {
+            process.end();
+        }
+    }
+}
+
+struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    /// What it answers; nothing when it has ended.
+    fn answer(&mut self) -> Option<Result<Vec<f64>, LabError>> {
+        let mut line = String::new();
+        self.output.read_line(&mut line).ok()?;
+        Some(match serde_json::from_str(&line).ok()? {
+            Reply::Done(values) => Ok(values),
+            Reply::Unavailable(reason) => Err(LabError::Unavailable(reason)),
+            Reply::Untrusted(reason) => Err(LabError::Untrusted(reason)),
+        })
+    }
+
+    /// The end of its input ends it. How it ended, for those whom that surprises.
+    fn end(self) -> LabError {
+        let Process { mut child, input, .. } = self;
+        drop(input);
+        let how = match child.wait() {
+            Ok(status) => match status.signal() {
+                Some(libc::SIGKILL) => "was killed, perhaps for want of memory".to_owned(),
+                _ => format!("ended with {status}"),
+            },
+            Err(error) => format!("is lost: {error}"),
+        };
+        LabError::Untrusted(format!("the launching process {how}"))
     }
 }

@@ -1,21 +1,15 @@
-//! What a worker can do, each as one request asks for it: launches with their times, many in flight, the stall of another
-//! thread, rewritten memory.
+//! What a worker can do, each as one request asks for it: launches with their times here, the rest in files of their own.
 
-use std::collections::VecDeque;
-use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
-
-use nix::fcntl::OFlag;
-use nix::unistd::pipe2;
 
 use super::Mechanism;
 use super::ballast::Ballast;
 use super::launcher::{Launcher, Running};
 use super::protocol::{Program, Request};
+use super::rewrite::rewrite;
+use super::stall::stall;
+use super::throughput::throughput;
 use crate::lab::LabError;
 use crate::statistics::median;
 
@@ -39,9 +33,9 @@ pub fn perform(request: &Request, ballast: &mut Ballast) -> Result<Vec<f64>, Lab
             threads,
             in_flight,
             count,
-        } => throughput(*mechanism, program, *threads, *in_flight as usize, *count),
+        } => throughput(*mechanism, program, *threads as usize, *in_flight as usize, *count),
         Request::AllAtOnce { paths, status } => all_at_once(paths, *status),
-        Request::Rewrite { mechanism, program } => rewrite(*mechanism, program, ballast),
+        Request::Rewrite { child } => rewrite(child, ballast),
     }
 }
 
@@ -70,7 +64,7 @@ fn launch(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64
     ])
 }
 
-fn nanos(span: Duration) -> f64 {
+pub fn nanos(span: Duration) -> f64 {
     span.as_nanos() as f64
 }
 
@@ -91,102 +85,6 @@ fn cpu_time() -> (Duration, Duration) {
     sum
 }
 
-/// Another thread maps, touches and unmaps a page without end, which needs the lock that fork takes.
-fn stall(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64>, LabError> {
-    let mut launcher = Launcher::new(mechanism, program)?;
-    let (ended, longest, turns) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
-    thread::scope(|scope| {
-        let neighbour = scope.spawn(|| {
-            let mut last = Instant::now();
-            while !ended.load(Ordering::Relaxed) {
-                map_and_unmap();
-                let now = Instant::now();
-                longest.fetch_max((now - last).as_nanos() as u64, Ordering::Relaxed);
-                turns.fetch_add(1, Ordering::Relaxed);
-                last = now;
-            }
-        });
-        let mut measure = || {
-            let (mut walls, mut stalls) = (Vec::new(), Vec::new());
-            for _ in 0..count {
-                longest.store(0, Ordering::Relaxed);
-                let began = Instant::now();
-                let running = launcher.start(mechanism)?;
-                launcher.finish(mechanism, running)?;
-                walls.push(nanos(began.elapsed()));
-                // A stall that outlasts the launch is told when it ends.
-                let turn = turns.load(Ordering::Relaxed);
-                while turns.load(Ordering::Relaxed) == turn {
-                    thread::yield_now();
-                }
-                stalls.push(longest.load(Ordering::Relaxed) as f64);
-            }
-            Ok(vec![
-                median(walls).unwrap_or_default(),
-                median(stalls).unwrap_or_default(),
-            ])
-        };
-        let outcome = measure();
-        ended.store(true, Ordering::Relaxed);
-        let joined = neighbour.join();
-        match joined {
-            Ok(()) => outcome,
-            Err(_) => Err(LabError::Untrusted("the other thread died".to_owned())),
-        }
-    })
-}
-
-fn map_and_unmap() {
-    const BYTES: usize = 4096;
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: memory of our own, written within its bounds and given back.
-    unsafe {
-        let start: *mut c_void = libc::mmap(std::ptr::null_mut(), BYTES, protection, flags, -1, 0);
-        if start != libc::MAP_FAILED {
-            start.cast::<u8>().write_volatile(1);
-            libc::munmap(start, BYTES);
-        }
-    }
-}
-
-fn throughput(
-    mechanism: Mechanism,
-    program: &Program,
-    threads: u32,
-    in_flight: usize,
-    count: u32,
-) -> Result<Vec<f64>, LabError> {
-    let of_each = count.div_ceil(threads).max(1);
-    let began = Instant::now();
-    let outcomes: Vec<Result<(), LabError>> = thread::scope(|scope| {
-        let keep = || {
-            let mut launcher = Launcher::new(mechanism, program)?;
-            let mut running = VecDeque::with_capacity(in_flight);
-            for _ in 0..of_each {
-                if running.len() == in_flight
-                    && let Some(oldest) = running.pop_front()
-                {
-                    launcher.finish(mechanism, oldest)?;
-                }
-                running.push_back(launcher.start(mechanism)?);
-            }
-            running
-                .into_iter()
-                .try_for_each(|child| launcher.finish(mechanism, child))
-        };
-        let started: Vec<_> = (0..threads).map(|_| scope.spawn(keep)).collect();
-        let dead = |_| Err(LabError::Untrusted("a launching thread died".to_owned()));
-        started
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(dead))
-            .collect()
-    });
-    let elapsed = began.elapsed();
-    outcomes.into_iter().collect::<Result<(), _>>()?;
-    Ok(vec![f64::from(of_each * threads) / elapsed.as_secs_f64()])
-}
-
 /// Detached children: an exec that is held up holds up none of the others.
 fn all_at_once(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
     let programs: Vec<Program> = paths
@@ -199,30 +97,30 @@ fn all_at_once(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
         .map(|program| Launcher::new(mechanism, program))
         .collect::<Result<Vec<_>, _>>()?;
     let mut running = Vec::new();
-    for (launcher, program) in launchers.iter_mut().zip(&programs) {
+    let mut failure = None;
+    for launcher in &mut launchers {
         let began = Instant::now();
-        match launcher.start(mechanism)? {
-            Running::Vspawn(child) => running.push((began, child, program)),
-            _ => return Err(LabError::Untrusted("not a detached child".to_owned())),
+        match launcher.start(mechanism) {
+            Ok(Running::Vspawn(child)) => running.push((began, child)),
+            Ok(_) => failure = Some(LabError::Untrusted("not a detached child".to_owned())),
+            Err(error) => failure = Some(error),
         }
     }
     let mut walls = Vec::new();
+    // All of them, also after a failure: the next who waits would meet the rest.
     while !running.is_empty() {
-        let ended = any_end()?;
-        let Some(position) = running.iter().position(|(_, child, _)| child.id() == ended.0) else {
+        let (pid, ended) = any_end()?;
+        let Some(position) = running.iter().position(|(_, child)| child.id() == pid) else {
             return Err(LabError::Untrusted("a stranger's child ended".to_owned()));
         };
-        let (began, child, program) = running.swap_remove(position);
-        walls.push(nanos(began.elapsed()));
-        drop(child);
-        if !libc::WIFEXITED(ended.1) || libc::WEXITSTATUS(ended.1) != program.status {
-            return Err(LabError::Untrusted(format!(
-                "a child ended with wait status {:#x}",
-                ended.1
+        walls.push(nanos(running.swap_remove(position).0.elapsed()));
+        if !libc::WIFEXITED(ended) || libc::WEXITSTATUS(ended) != status {
+            failure = Some(LabError::Untrusted(format!(
+                "a child ended with wait status {ended:#x}"
             )));
         }
     }
-    Ok(walls)
+    failure.map_or(Ok(walls), Err)
 }
 
 /// Waits for the end of any child: its pid and wait status.
@@ -232,60 +130,5 @@ fn any_end() -> Result<(u32, i32), LabError> {
     match unsafe { libc::waitpid(-1, &raw mut status, 0) } {
         -1 => Err(LabError::doing("wait for a child")(io::Error::last_os_error())),
         pid => Ok((pid as u32, status)),
-    }
-}
-
-/// The child lives until the pipe ends: one that was only forked reads it itself, any other is a program that is given
-/// its name.
-fn rewrite(mechanism: Mechanism, program: &Program, ballast: &mut Ballast) -> Result<Vec<f64>, LabError> {
-    let (reader, writer): (OwnedFd, OwnedFd) =
-        pipe2(OFlag::O_CLOEXEC).map_err(|errno| LabError::doing("make a pipe")(errno.into()))?;
-    ballast.renew()?;
-    let ballast = &*ballast;
-    let timed = || {
-        let began = Instant::now();
-        ballast.rewrite();
-        nanos(began.elapsed())
-    };
-    ballast.rewrite();
-    let before = timed();
-    if mechanism == Mechanism::ForkExit {
-        let pid = fork_until_the_end_of(&reader, &writer).map_err(LabError::doing("fork"))?;
-        let during = timed();
-        drop(writer);
-        let mut status = 0;
-        // SAFETY: the kernel fills `status`.
-        unsafe { libc::waitpid(pid, &raw mut status, 0) };
-        return match status {
-            0 => Ok(vec![before, during, timed()]),
-            _ => Err(LabError::Untrusted(format!(
-                "the child ended with wait status {status:#x}"
-            ))),
-        };
-    }
-    // SAFETY: clears close-on-exec of a descriptor of ours.
-    unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFD, 0) };
-    let mut program = program.clone();
-    program.argv.push(format!("/dev/fd/{}", reader.as_raw_fd()));
-    let mut launcher = Launcher::new(mechanism, &program)?;
-    let running = launcher.start(mechanism)?;
-    let during = timed();
-    drop(writer);
-    launcher.finish(mechanism, running)?;
-    Ok(vec![before, during, timed()])
-}
-
-fn fork_until_the_end_of(reader: &OwnedFd, writer: &OwnedFd) -> io::Result<i32> {
-    // SAFETY: the child makes system calls only, on a byte of its own, and leaves.
-    match unsafe { libc::fork() } {
-        // SAFETY: as above.
-        0 => unsafe {
-            libc::close(writer.as_raw_fd());
-            let mut byte = 0u8;
-            let length = libc::read(reader.as_raw_fd(), (&raw mut byte).cast(), 1);
-            libc::_exit(i32::from(length != 0))
-        },
-        -1 => Err(io::Error::last_os_error()),
-        pid => Ok(pid),
     }
 }

@@ -15,6 +15,8 @@ pub struct Setting {
     pub pages: Pages,
     /// Descriptors that it has open, beyond its own.
     pub open_files: u64,
+    /// Its limit of open files, which its children inherit; as it is where nothing is said.
+    pub files_limit: Option<u64>,
     /// Threads that sleep beside the one that launches.
     pub threads: u64,
 }
@@ -73,6 +75,10 @@ impl Program {
 pub const WALL: usize = 0;
 /// Likewise: user and system time together.
 pub const CPU: usize = 2;
+/// Likewise: system time alone.
+pub const SYSTEM: usize = 4;
+/// Position in the answer to `Request::Stall`.
+pub const STALL: usize = 1;
 
 /// Something to do. All times are nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -92,8 +98,8 @@ pub enum Request {
         /// How much.
         bytes: u64,
     },
-    /// Launch while another thread maps and unmaps memory: median wall, and median over launches of the longest that this
-    /// thread stood still.
+    /// Launch while another thread maps and unmaps memory, medians over launches: wall, the longest that this thread stood
+    /// still, time inside the call.
     Stall {
         /// How.
         mechanism: Mechanism,
@@ -102,7 +108,7 @@ pub enum Request {
         /// How often.
         count: u32,
     },
-    /// Keep so many in flight from each of so many threads: launches a second.
+    /// Keep so many in flight from each of so many threads: launches a second, from when all are in flight.
     Throughput {
         /// How.
         mechanism: Mechanism,
@@ -122,11 +128,24 @@ pub enum Request {
         /// What each ends with.
         status: i32,
     },
-    /// Write to all the memory before a launch, while the child lives, and after its end: three times.
+    /// Write to all the memory before a launch, while the child lives, and after the end of another in whose life nothing
+    /// was written: three times.
     Rewrite {
+        /// The child.
+        child: Companion,
+    },
+}
+
+/// A child that lives as long as its parent wants.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Companion {
+    /// A fork that never calls exec: a snapshot.
+    Copy,
+    /// Another program.
+    Program {
         /// How.
         mechanism: Mechanism,
-        /// A program that ends, with status 0, when its input does.
+        /// One that ends, with status 0, when the file does that it is given the name of.
         program: Program,
     },
 }

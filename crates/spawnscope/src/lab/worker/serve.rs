@@ -16,8 +16,7 @@ use crate::lab::LabError;
 /// # Errors
 /// When the setting is not one, or when nobody listens any more.
 pub fn serve(setting: &str) -> io::Result<()> {
-    // SAFETY: plain system calls. Its parent's death must not leave a process with gigabytes of memory behind.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    die_with_the_parent();
     let mut pipes = Pipes::take()?;
     let setting: Setting = serde_json::from_str(setting)?;
     let mut ballast = match Ballast::take(&setting) {
@@ -32,6 +31,22 @@ pub fn serve(setting: &str) -> io::Result<()> {
         line.clear();
     }
     Ok(())
+}
+
+/// The parent's death must leave nothing behind, neither a process with gigabytes of memory nor what it launched. All of
+/// that is in a group of its own: the kernel does not tell children of children.
+fn die_with_the_parent() {
+    extern "C" fn end_all(_: i32) {
+        // SAFETY: a plain system call; the group is this process's own.
+        unsafe { libc::kill(0, libc::SIGKILL) };
+    }
+    let handler: extern "C" fn(i32) = end_all;
+    // SAFETY: plain system calls. A process that leads a group already is refused a new one, and needs none.
+    unsafe {
+        libc::setpgid(0, 0);
+        libc::signal(libc::SIGTERM, handler as libc::sighandler_t);
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+    }
 }
 
 /// What was standard input and output: children have /dev/null there, so that nothing they say is taken for an answer.

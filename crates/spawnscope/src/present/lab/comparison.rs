@@ -1,36 +1,120 @@
-//! What differs from an older report of the lab.
+//! What differs from an older report: on a terminal, and as the parts of pages.
 
 use super::values::figure;
-use crate::lab::compare::Change;
+use crate::lab::compare::{Change, Comparison, words_of};
+use crate::lab::movement::Movement;
 use crate::present::page::{Page, plain};
-use crate::present::palette::QUIET;
+use crate::present::palette::{PLAIN, QUIET, WARNING};
+use crate::present::text::escape;
 use crate::units;
 
-/// What differs beyond the noise, the largest first, and how much does not.
-#[must_use]
-pub fn comparison(changes: &[Change], width: usize) -> String {
+pub(super) const HEADING: &str = "Against the older report";
+pub(super) const TOGETHER: &str = "All cases of an experiment together (± how far one is from another). This is the machine, or \
+     what was changed for all of them; measuring again tells which:";
+pub(super) const APART: &str = "Apart from the others, and beyond the noise of both:";
+const INDENT: usize = 2;
+/// A narrower terminal has the interval behind the name.
+const INTERVAL_FROM: usize = 60;
+
+/// The whole comparison.
+pub(super) fn on_a_terminal(comparison: &Comparison, width: usize) -> String {
     let mut page = Page::of_width(width);
-    page.heading("Against the older report");
-    let mut differing: Vec<&Change> = changes.iter().filter(|change| change.beyond_noise).collect();
-    differing.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
-    for change in &differing {
-        page.line([plain(format!(
-            "  {:.2}x ({:.2} to {:.2})  {}: {}: {} -> {}",
-            change.ratio,
-            change.low,
-            change.high,
-            change.experiment,
-            change.case,
-            figure(change.old, change.unit),
-            figure(change.new, change.unit),
-        ))]);
+    page.heading(HEADING);
+    if !comparison.conditions.is_empty() {
+        page.sentence(INDENT, WARNING, &escape(conditions(comparison).as_bytes()));
     }
-    let same = (changes.len() - differing.len()) as u64;
-    let sentence = match (changes.len(), same) {
-        (0, _) => "the two reports have no case in common".to_owned(),
-        (_, 0) => "every case differs beyond the noise".to_owned(),
-        _ => format!("{} within the noise", units::counted(same, "case is", "cases are")),
-    };
-    page.sentence(2, QUIET, &sentence);
+    let moved = moved(comparison);
+    if !moved.is_empty() {
+        page.sentence(INDENT, PLAIN, TOGETHER);
+        for (experiment, what) in &moved {
+            let experiment = escape(format!("    {experiment}: ").as_bytes());
+            page.hanging([plain(experiment)], PLAIN, &escape(what.as_bytes()));
+        }
+    }
+    let apart = apart(comparison);
+    if !apart.is_empty() {
+        page.sentence(INDENT, PLAIN, APART);
+    }
+    for change in &apart {
+        let [ratio, interval, values, name] = cells(change);
+        let (start, rest) = if width < INTERVAL_FROM {
+            (format!("  {ratio:>6} {values:<20} "), format!("{name} {interval}"))
+        } else {
+            (format!("    {ratio:>6} {interval:<16} {values:<20} "), name)
+        };
+        page.hanging([plain(start)], PLAIN, &escape(rest.as_bytes()));
+    }
+    page.sentence(INDENT, QUIET, &rest(comparison));
     page.finish()
+}
+
+/// What was not the same but the figures.
+pub(super) fn conditions(comparison: &Comparison) -> String {
+    format!("not under the same conditions: {}", comparison.conditions.join("; "))
+}
+
+/// The movements of each experiment that are beyond the noise: its name, and what its columns did.
+pub(super) fn moved(comparison: &Comparison) -> Vec<(String, String)> {
+    let mut told: Vec<(String, String)> = Vec::new();
+    for movement in comparison
+        .movements
+        .iter()
+        .filter(|movement| movement.is_beyond_noise())
+    {
+        let experiment = movement.experiment.as_deref().unwrap_or("all others");
+        let what = movement_in_words(movement);
+        match told.iter_mut().find(|(name, _)| name == experiment) {
+            Some((_, others)) => *others = format!("{others}, {what}"),
+            None => told.push((experiment.to_owned(), what)),
+        }
+    }
+    told
+}
+
+fn movement_in_words(movement: &Movement) -> String {
+    let column = movement.column.as_deref().map_or("all".to_owned(), words_of);
+    format!("{column} {:.2}x ±{:.0} %", movement.ratio, 100.0 * movement.spread)
+}
+
+/// What stands out, the largest difference first.
+pub(super) fn apart(comparison: &Comparison) -> Vec<&Change> {
+    let mut apart: Vec<&Change> = comparison.changes.iter().filter(|change| change.stands_out).collect();
+    apart.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    apart
+}
+
+/// Ratio, its interval, old and new, the name.
+pub(super) fn cells(change: &Change) -> [String; 4] {
+    let (old, new) = (figure(change.old, change.unit), figure(change.new, change.unit));
+    [
+        format!("{:.2}x", change.ratio),
+        format!("({:.2} to {:.2})", change.low, change.high),
+        format!("{old} -> {new}"),
+        format!("{}: {}: {}", change.experiment, change.case, change.measure()),
+    ]
+}
+
+/// What there is beside.
+pub(super) fn rest(comparison: &Comparison) -> String {
+    let all = comparison.changes.len();
+    if all == 0 {
+        return "the two reports have no case in common".to_owned();
+    }
+    let within = comparison.changes.iter().filter(|change| !change.beyond_noise).count();
+    let apart = comparison.changes.iter().filter(|change| change.stands_out).count();
+    let mut parts = vec![
+        format!("{} compared", units::counted(all as u64, "measurement", "measurements")),
+        format!("{} within the noise", units::count(within as u64)),
+    ];
+    if comparison.movements.is_empty() {
+        parts.push("too few cases to tell a change from the machine's drift".to_owned());
+    } else {
+        let with_others = units::count((all - within - apart) as u64);
+        parts.push(format!("{with_others} as far off as the others of their experiment"));
+    }
+    if comparison.unmatched > 0 {
+        let cases = units::counted(comparison.unmatched as u64, "case is", "cases are");
+        parts.push(format!("{cases} not in the older report"));
+    }
+    parts.join("; ")
 }

@@ -1,27 +1,66 @@
-//! The lab's report as CSV: a line a measurement, so that all experiments have the same columns.
+//! The lab's report as CSV, a line a measurement, so that all experiments have the same columns: the keys of all that were
+//! measured in their raw units, each in a column of its own. Fits are measurements of a series; notes have lines too.
 
-use crate::lab::compare::label;
-use crate::lab::outcome::{Report, Value};
+use crate::lab::compare::{Change, Comparison, label};
+use crate::lab::outcome::{Outcome, Report, Row, Value};
+
+const BEFORE_KEYS: [&str; 2] = ["experiment", "case"];
+const BEHIND_KEYS: [&str; 6] = ["measure", "unit", "median", "low", "high", "rounds"];
+/// Only where there is something to compare with.
+const COMPARED: [&str; 5] = ["old", "new_to_old", "new_to_old_low", "new_to_old_high", "stands_out"];
+const LAST: &str = "note";
 
 /// The whole report.
 ///
 /// # Errors
 /// Never in practice: it is written to memory.
-pub fn csv(report: &Report) -> Result<Vec<u8>, csv::Error> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record([
-        "experiment",
-        "case",
-        "measure",
-        "unit",
-        "median",
-        "low",
-        "high",
-        "rounds",
-    ])?;
+pub fn csv(report: &Report, comparison: Option<&Comparison>) -> Result<Vec<u8>, csv::Error> {
+    let mut lines = Lines {
+        writer: csv::Writer::from_writer(Vec::new()),
+        keys: keys(report),
+        comparison,
+    };
+    let compared: &[&str] = if comparison.is_some() { &COMPARED } else { &[] };
+    let header = BEFORE_KEYS.into_iter().chain(lines.keys.clone()).chain(BEHIND_KEYS);
+    lines
+        .writer
+        .write_record(header.chain(compared.iter().copied()).chain([LAST]))?;
     for outcome in &report.experiments {
+        lines.experiment(outcome)?;
+    }
+    for caveat in super::values::caveats(report) {
+        lines.note("", &caveat)?;
+    }
+    for condition in comparison.iter().flat_map(|comparison| &comparison.conditions) {
+        lines.note("", &format!("not the same: {condition}"))?;
+    }
+    lines.writer.into_inner().map_err(|error| error.into_error().into())
+}
+
+/// The key columns of all experiments, each once. What is called as a column that is always there is in `case`.
+fn keys(report: &Report) -> Vec<&str> {
+    let mut keys: Vec<&str> = Vec::new();
+    let columns = report.experiments.iter().flat_map(|outcome| &outcome.columns);
+    for column in columns.filter(|column| column.is_key) {
+        let name = column.name.as_str();
+        let is_taken = BEFORE_KEYS.contains(&name) || BEHIND_KEYS.contains(&name) || name == LAST;
+        if !is_taken && !keys.contains(&name) {
+            keys.push(name);
+        }
+    }
+    keys
+}
+
+/// The lines that are being written.
+struct Lines<'r> {
+    writer: csv::Writer<Vec<u8>>,
+    keys: Vec<&'r str>,
+    comparison: Option<&'r Comparison>,
+}
+
+impl Lines<'_> {
+    fn experiment(&mut self, outcome: &Outcome) -> Result<(), csv::Error> {
         for row in &outcome.rows {
-            let case = label(outcome, row);
             for column in outcome.columns.iter().filter(|column| !column.is_key) {
                 let unit = serde_json::to_value(column.unit).unwrap_or_default();
                 let unit = unit.as_str().unwrap_or_default();
@@ -32,10 +71,80 @@ pub fn csv(report: &Report) -> Result<Vec<u8>, csv::Error> {
                     Value::Number(number) => [number.to_string(), String::new(), String::new(), String::new()],
                     Value::Text(_) | Value::Unknown => continue,
                 };
-                let start = [outcome.name.as_str(), &case, &column.name, unit];
-                writer.write_record(start.into_iter().chain(figures.iter().map(String::as_str)))?;
+                let change = self.change(outcome, row, &column.name).cloned();
+                self.line(
+                    [&outcome.name, &label(outcome, row)],
+                    Some(row),
+                    [&column.name, unit],
+                    figures,
+                    change.as_ref(),
+                )?;
             }
         }
+        for fit in &outcome.fits {
+            let per = format!("nanos per {}", fit.per);
+            let figures = [
+                ("slope_ns", per.as_str(), Some(fit.slope_ns)),
+                ("at_zero_ns", "nanos", Some(fit.at_zero_ns)),
+                ("r_squared", "share", fit.r_squared),
+            ];
+            for (measure, unit, number) in figures {
+                let Some(number) = number else { continue };
+                let figures = [number.to_string(), String::new(), String::new(), String::new()];
+                self.line([&outcome.name, &fit.series], None, [measure, unit], figures, None)?;
+            }
+        }
+        outcome.notes.iter().try_for_each(|note| self.note(&outcome.name, note))
     }
-    writer.into_inner().map_err(|error| error.into_error().into())
+
+    fn line(
+        &mut self,
+        names: [&str; 2],
+        row: Option<&Row>,
+        measure: [&str; 2],
+        figures: [String; 4],
+        change: Option<&Change>,
+    ) -> Result<(), csv::Error> {
+        let key = |name: &&str| match row.map(|row| row.get(name)) {
+            Some(Value::Text(text)) => text.clone(),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => String::new(),
+        };
+        let mut cells: Vec<String> = names.map(str::to_owned).to_vec();
+        cells.extend(self.keys.iter().map(key));
+        cells.extend(measure.map(str::to_owned));
+        cells.extend(figures);
+        if self.comparison.is_some() {
+            cells.extend(compared(change));
+        }
+        cells.push(String::new());
+        self.writer.write_record(cells)
+    }
+
+    fn note(&mut self, experiment: &str, note: &str) -> Result<(), csv::Error> {
+        let compared = if self.comparison.is_some() { COMPARED.len() } else { 0 };
+        let between = std::iter::repeat_n("", self.keys.len());
+        let behind = std::iter::repeat_n("", BEHIND_KEYS.len() - 2 + compared);
+        let cells = [experiment, ""].into_iter().chain(between).chain([LAST, "text"]);
+        self.writer.write_record(cells.chain(behind).chain([note]))
+    }
+
+    fn change(&self, outcome: &Outcome, row: &Row, column: &str) -> Option<&Change> {
+        let name = label(outcome, row);
+        self.comparison?.changes.iter().find(|change| {
+            let is_key = |(key, value): &(String, Value)| row.get(key) == value;
+            change.experiment == outcome.name
+                && change.column == column
+                && change.case == name
+                && change.keys.0.iter().all(is_key)
+        })
+    }
+}
+
+fn compared(change: Option<&Change>) -> [String; COMPARED.len()] {
+    change.map_or_else(Default::default, |change| {
+        let [old, ratio, low, high] =
+            [change.old, change.ratio, change.low, change.high].map(|number| number.to_string());
+        [old, ratio, low, high, change.stands_out.to_string()]
+    })
 }

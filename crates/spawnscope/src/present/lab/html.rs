@@ -1,27 +1,44 @@
-//! The lab's report as one page that needs nothing else: tables, plots, notes.
+//! The lab's report as one page that needs nothing else: tables, plots, notes; light or dark as the reader prefers.
 
 use std::fmt::Write as _;
 
+use super::comparison;
+use super::grid::{Grid, grid};
 use super::plot;
-use super::values::{noise, sentence, shown, words};
-use crate::lab::outcome::{Outcome, Report, Row, Unit};
+use super::values::{caveats, estimated, legend, noise, sentence, shown, words};
+use crate::lab::compare::Comparison;
+use crate::lab::harness::Estimate;
+use crate::lab::outcome::{Outcome, Report, Row, Unit, Value};
 use crate::present::text::escape;
 
-const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:960px;margin:2em auto;padding:0 1em;color:#222}\
-table{border-collapse:collapse;margin:1em 0}th,td{padding:.2em .8em;text-align:left;border-bottom:1px solid #ddd}\
-.n{text-align:right;font-variant-numeric:tabular-nums}.q{color:#777;font-size:85%}svg{max-width:100%;height:auto}\
-th{border-bottom:2px solid #999}h2{margin-top:2em}";
+const STYLE: &str = ":root{color-scheme:light dark;--ground:#fff;--ink:#24292f;--quiet:#6b737d;--line:#dde1e6}\
+@media (prefers-color-scheme:dark){:root{--ground:#161a20;--ink:#e3e7ec;--quiet:#9aa3af;--line:#3a414b}}\
+body{font:15px/1.5 system-ui,sans-serif;max-width:1040px;margin:2em auto;padding:0 1em;background:var(--ground);color:var(--ink)}\
+div.t{overflow-x:auto}table{border-collapse:collapse;margin:1em 0;font-size:14px}th,td{padding:.25em .6em;text-align:left;border-bottom:1px solid var(--line)}\
+.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.q{color:var(--quiet);font-size:85%}td .q{display:inline-block;min-width:3.6em}svg{max-width:100%;height:auto}\
+th{border-bottom:2px solid var(--quiet)}h2{margin-top:2.2em}li{margin:.2em 0}summary{color:var(--quiet);cursor:pointer}nav a{margin-right:.8em}a{color:inherit}";
+/// Columns of an x axis that fit on a page.
+const MOST_ACROSS: usize = 9;
 
 /// The whole report.
 #[must_use]
-pub fn html(report: &Report) -> String {
+pub fn html(report: &Report, comparison: Option<&Comparison>) -> String {
     let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><title>spawnscope bench</title><style>{STYLE}</style></head>\n\
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
+         <title>spawnscope bench</title><style>{STYLE}</style></head>\n\
          <body><h1>What a launch costs here</h1>\n<p>{}</p>\n",
         escaped(&words(&report.machine))
     );
-    if report.quick {
-        page.push_str("<p>Measured quickly: small sizes, wide intervals.</p>\n");
+    for caveat in caveats(report) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, "<p><b>{}</b></p>", escaped(&caveat));
+    }
+    let link = |outcome: &Outcome| format!("<a href=\"#{0}\">{0}</a>", escaped(&outcome.name));
+    let links: Vec<String> = report.experiments.iter().map(link).collect();
+    let _ = writeln!(page, "<nav>{}</nav>", links.join(" "));
+    if let Some(comparison) = comparison {
+        compared(comparison, &mut page);
     }
     for outcome in &report.experiments {
         section(outcome, &mut page);
@@ -31,7 +48,6 @@ pub fn html(report: &Report) -> String {
 }
 
 fn section(outcome: &Outcome, page: &mut String) {
-    // Writing to a string cannot fail.
     let _ = write!(
         page,
         "<h2 id=\"{0}\">{0}</h2>\n<p>{1}</p>\n",
@@ -42,47 +58,122 @@ fn section(outcome: &Outcome, page: &mut String) {
         page.push_str(&svg);
         page.push('\n');
     }
-    if outcome.rows.is_empty() {
-        page.push_str("<p><b>No figure that can be trusted.</b></p>\n");
-    } else {
-        table(outcome, page);
+    match grid(outcome, MOST_ACROSS) {
+        _ if outcome.rows.is_empty() => page.push_str("<p><b>No figure that can be trusted.</b></p>\n"),
+        Some(grid) => {
+            series(grid, page);
+            page.push_str("<details><summary>every case</summary>\n");
+            cases(outcome, page);
+            page.push_str("</details>\n");
+        }
+        None => cases(outcome, page),
     }
+    let values = outcome.rows.iter().flat_map(|row| row.0.iter().map(|(_, value)| value));
+    let marks = legend(values.filter_map(Value::estimate)).into_iter();
+    let sentences = outcome.fits.iter().map(sentence).chain(outcome.notes.iter().cloned());
+    list(marks.chain(sentences), page);
+}
+
+/// What differs from an older report.
+fn compared(comparison: &Comparison, page: &mut String) {
+    let _ = writeln!(page, "<h2>{}</h2>", comparison::HEADING);
+    if !comparison.conditions.is_empty() {
+        let _ = writeln!(page, "<p><b>{}</b></p>", escaped(&comparison::conditions(comparison)));
+    }
+    let moved = comparison::moved(comparison);
+    if !moved.is_empty() {
+        let _ = writeln!(page, "<p>{}</p>", comparison::TOGETHER);
+        list(
+            moved.iter().map(|(experiment, what)| format!("{experiment}: {what}")),
+            page,
+        );
+    }
+    let apart = comparison::apart(comparison);
+    if !apart.is_empty() {
+        let _ = writeln!(page, "<p>{}</p>", comparison::APART);
+        let titles = [
+            ("new to old", true),
+            ("interval", true),
+            ("old and new", true),
+            ("case", false),
+        ];
+        let rows = apart
+            .into_iter()
+            .map(|change| comparison::cells(change).map(|cell| escaped(&cell)).to_vec());
+        table(
+            &titles.map(|(title, is_figure)| (title.to_owned(), is_figure)),
+            rows,
+            page,
+        );
+    }
+    let _ = writeln!(page, "<p>{}</p>", escaped(&comparison::rest(comparison)));
+}
+
+fn list(sentences: impl Iterator<Item = String>, page: &mut String) {
     page.push_str("<ul>\n");
-    for text in outcome.fits.iter().map(sentence).chain(outcome.notes.iter().cloned()) {
+    for text in sentences {
         let _ = writeln!(page, "<li>{}</li>", escaped(&text));
     }
     page.push_str("</ul>\n");
 }
 
-fn table(outcome: &Outcome, page: &mut String) {
-    page.push_str("<table><tr>");
-    for column in &outcome.columns {
-        let _ = write!(page, "<th{}>{}</th>", class(column.unit), escaped(&column.title));
+/// A line a series.
+fn series(grid: Grid<'_>, page: &mut String) {
+    let titles: Vec<(String, bool)> = std::iter::once((grid.corner, false))
+        .chain(grid.x.into_iter().map(|x| (x, true)))
+        .collect();
+    let rows = grid.series.into_iter().map(|(name, cells)| {
+        let shown = cells.into_iter().map(|cell| {
+            cell.map_or("-".to_owned(), |estimate| {
+                with_noise(&estimated(estimate, grid.unit), Some(estimate))
+            })
+        });
+        std::iter::once(escaped(&name)).chain(shown).collect()
+    });
+    table(&titles, rows, page);
+    if let Some(left_out) = grid.left_out {
+        let _ = writeln!(page, "<p class=\"q\">{}</p>", escaped(&left_out));
+    }
+}
+
+/// A line a case.
+fn cases(outcome: &Outcome, page: &mut String) {
+    let title = |column: &crate::lab::outcome::Column| (column.title.clone(), column.unit != Unit::Text);
+    let titles: Vec<(String, bool)> = outcome.columns.iter().map(title).collect();
+    let cell = |row: &Row, column: &crate::lab::outcome::Column| {
+        let value = row.get(&column.name);
+        with_noise(&shown(value, column.unit), value.estimate())
+    };
+    let rows = outcome.rows.iter();
+    let rows = rows.map(|row| outcome.columns.iter().map(|column| cell(row, column)).collect());
+    table(&titles, rows, page);
+}
+
+/// A cell in HTML.
+fn with_noise(text: &str, estimate: Option<&Estimate>) -> String {
+    let noise = estimate.map(|found| format!(" <span class=\"q\">{}</span>", noise(found)));
+    format!("{}{}", escaped(text), noise.unwrap_or_default())
+}
+
+/// Columns have a title, and are figures or not; cells are HTML.
+fn table(titles: &[(String, bool)], rows: impl Iterator<Item = Vec<String>>, page: &mut String) {
+    let class = |is_figure: bool| if is_figure { " class=\"n\"" } else { "" };
+    page.push_str("<div class=\"t\"><table><tr>");
+    for (title, is_figure) in titles {
+        let _ = write!(page, "<th{}>{}</th>", class(*is_figure), escaped(title));
     }
     page.push_str("</tr>\n");
-    for row in &outcome.rows {
-        page.push_str(&line(outcome, row));
+    for row in rows {
+        page.push_str("<tr>");
+        for (cell, (_, is_figure)) in row.iter().zip(titles) {
+            let _ = write!(page, "<td{}>{cell}</td>", class(*is_figure));
+        }
+        page.push_str("</tr>\n");
     }
-    page.push_str("</table>\n");
+    page.push_str("</table></div>\n");
 }
 
-fn line(outcome: &Outcome, row: &Row) -> String {
-    let cells = outcome.columns.iter().map(|column| {
-        let value = row.get(&column.name);
-        let noise = value
-            .estimate()
-            .map(|found| format!(" <span class=\"q\">{}</span>", noise(found)));
-        let text = escaped(&shown(value, column.unit));
-        format!("<td{}>{text}{}</td>", class(column.unit), noise.unwrap_or_default())
-    });
-    format!("<tr>{}</tr>\n", cells.collect::<String>())
-}
-
-fn class(unit: Unit) -> &'static str {
-    if unit == Unit::Text { "" } else { " class=\"n\"" }
-}
-
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     escape(text.as_bytes())
         .replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -1,13 +1,23 @@
 //! The lab's report as Markdown, for issues and documents.
 
-use super::values::{noise, sentence, shown, words};
-use crate::lab::outcome::{Outcome, Report, Unit};
+use super::comparison;
+use super::grid::grid;
+use super::values::{caveats, estimated, legend, noise, sentence, shown, words};
+use crate::lab::compare::Comparison;
+use crate::lab::harness::Estimate;
+use crate::lab::outcome::{Outcome, Report, Unit, Value};
 use crate::present::text::escape;
+
+/// Columns of an x axis that fit on a page.
+const MOST_ACROSS: usize = 9;
 
 /// The whole report.
 #[must_use]
-pub fn markdown(report: &Report) -> String {
+pub fn markdown(report: &Report, comparison: Option<&Comparison>) -> String {
     let mut lines = vec![words(&report.machine), String::new()];
+    for caveat in caveats(report) {
+        lines.extend([format!("**{}**", cell(&caveat)), String::new()]);
+    }
     for outcome in &report.experiments {
         lines.extend([
             format!("## {}", outcome.name),
@@ -15,30 +25,115 @@ pub fn markdown(report: &Report) -> String {
             cell(&outcome.title),
             String::new(),
         ]);
-        if !outcome.rows.is_empty() {
-            table(outcome, &mut lines);
+        if outcome.rows.is_empty() {
+            lines.extend(["**No figure that can be trusted.**".to_owned(), String::new()]);
+        } else if !series(outcome, &mut lines) {
+            cases(outcome, &mut lines);
+            let values = outcome.rows.iter().flat_map(|row| row.0.iter().map(|(_, value)| value));
+            marks(values.filter_map(Value::estimate), &mut lines);
         }
         let sentences = outcome.fits.iter().map(sentence).chain(outcome.notes.iter().cloned());
         lines.extend(sentences.map(|text| format!("- {}", cell(&text))));
         lines.push(String::new());
     }
+    if let Some(comparison) = comparison {
+        compared(comparison, &mut lines);
+    }
     lines.join("\n")
 }
 
-fn table(outcome: &Outcome, lines: &mut Vec<String>) {
-    let titles = outcome.columns.iter().map(|column| cell(&column.title));
-    lines.push(format!("| {} |", titles.collect::<Vec<_>>().join(" | ")));
-    let rule = |unit| if unit == Unit::Text { "---" } else { "---:" };
-    let rules = outcome.columns.iter().map(|column| rule(column.unit));
-    lines.push(format!("|{}|", rules.collect::<Vec<_>>().join("|")));
-    for row in &outcome.rows {
+/// A line a case.
+fn cases(outcome: &Outcome, lines: &mut Vec<String>) {
+    let titles = outcome.columns.iter().map(|column| column.title.clone()).collect();
+    let is_text: Vec<bool> = outcome.columns.iter().map(|column| column.unit == Unit::Text).collect();
+    let rows = outcome.rows.iter().map(|row| {
         let cells = outcome.columns.iter().map(|column| {
             let value = row.get(&column.name);
-            let noise = value.estimate().map(|estimate| format!(" {}", noise(estimate)));
-            format!("{}{}", cell(&shown(value, column.unit)), noise.unwrap_or_default())
+            let noise = value.estimate().map(noise).unwrap_or_default();
+            format!("{} {noise}", shown(value, column.unit)).trim_end().to_owned()
         });
-        lines.push(format!("| {} |", cells.collect::<Vec<_>>().join(" | ")));
+        cells.collect()
+    });
+    table(titles, rows, &is_text, lines);
+}
+
+/// A line a series, where there is an x axis.
+fn series(outcome: &Outcome, lines: &mut Vec<String>) -> bool {
+    let Some(grid) = grid(outcome, MOST_ACROSS) else {
+        return false;
+    };
+    let titles: Vec<String> = [vec![grid.corner], grid.x].concat();
+    let is_text: Vec<bool> = (0..titles.len()).map(|at| at == 0).collect();
+    let estimates = grid
+        .series
+        .iter()
+        .flat_map(|(_, cells)| cells.iter().copied().flatten());
+    let shown_in_it: Vec<&Estimate> = estimates.collect();
+    let rows = grid.series.into_iter().map(|(name, cells)| {
+        let shown = cells.into_iter().map(|cell| {
+            cell.map_or("-".to_owned(), |estimate| {
+                let text = format!("{} {}", estimated(estimate, grid.unit), noise(estimate));
+                text.trim_end().to_owned()
+            })
+        });
+        std::iter::once(name).chain(shown).collect()
+    });
+    table(titles, rows, &is_text, lines);
+    marks(shown_in_it, lines);
+    if let Some(left_out) = grid.left_out {
+        lines.push(format!("- {}", cell(&left_out)));
     }
+    true
+}
+
+/// What marks in a table mean.
+fn marks<'e>(estimates: impl IntoIterator<Item = &'e Estimate>, lines: &mut Vec<String>) {
+    lines.extend(
+        legend(estimates)
+            .iter()
+            .map(|text| format!("- `{}`{}", &text[..1], &text[1..])),
+    );
+}
+
+fn compared(comparison: &Comparison, lines: &mut Vec<String>) {
+    lines.extend([format!("## {}", comparison::HEADING), String::new()]);
+    if !comparison.conditions.is_empty() {
+        lines.extend([
+            format!("**{}**", cell(&comparison::conditions(comparison))),
+            String::new(),
+        ]);
+    }
+    let moved = comparison::moved(comparison);
+    if !moved.is_empty() {
+        lines.extend([comparison::TOGETHER.to_owned(), String::new()]);
+        lines.extend(
+            moved
+                .iter()
+                .map(|(experiment, what)| format!("- {}: {}", cell(experiment), cell(what))),
+        );
+        lines.push(String::new());
+    }
+    let apart = comparison::apart(comparison);
+    if !apart.is_empty() {
+        lines.extend([comparison::APART.to_owned(), String::new()]);
+        let titles = ["new to old", "interval", "old and new", "case"]
+            .map(str::to_owned)
+            .to_vec();
+        let rows = apart.into_iter().map(|change| comparison::cells(change).to_vec());
+        table(titles, rows, &[false, false, false, true], lines);
+    }
+    lines.extend([comparison::rest(comparison), String::new()]);
+}
+
+fn table(titles: Vec<String>, rows: impl Iterator<Item = Vec<String>>, is_text: &[bool], lines: &mut Vec<String>) {
+    let line = |cells: Vec<String>| {
+        let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
+        format!("| {} |", cells.join(" | "))
+    };
+    lines.push(line(titles));
+    let rules: Vec<&str> = is_text.iter().map(|is| if *is { "---" } else { "---:" }).collect();
+    lines.push(format!("|{}|", rules.join("|")));
+    lines.extend(rows.map(line));
     lines.push(String::new());
 }
 

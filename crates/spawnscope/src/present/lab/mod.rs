@@ -2,39 +2,46 @@
 
 mod comparison;
 mod csv;
+mod grid;
 mod html;
+mod layout;
 mod markdown;
 mod plot;
 mod terminal;
 mod values;
 
-pub use comparison::comparison;
 pub use csv::csv;
 pub use html::html;
 pub use markdown::markdown;
-pub use terminal::{experiment, list, machine};
+pub use terminal::{end, experiment, list, machine};
 
-use crate::lab::compare::Change;
-use crate::lab::outcome::Report;
+use crate::lab::compare::Comparison;
+use crate::lab::experiments::Experiment;
+use crate::lab::outcome::{Report, SCHEMA_VERSION};
 
 /// The report as JSON, with what differs from an older one where there is one.
-///
-/// # Panics
-/// Never: all keys are text and all numbers finite or null.
 #[must_use]
-pub fn json(report: &Report, changes: Option<&[Change]>) -> String {
+pub fn json(report: &Report, comparison: Option<&Comparison>) -> String {
     #[derive(serde::Serialize)]
     struct Whole<'a> {
         #[serde(flatten)]
         report: &'a Report,
         #[serde(skip_serializing_if = "Option::is_none")]
-        comparison: Option<&'a [Change]>,
+        comparison: Option<&'a Comparison>,
     }
-    let whole = Whole {
-        report,
-        comparison: changes,
-    };
-    let mut text = serde_json::to_string_pretty(&whole).unwrap_or_default();
+    pretty(&Whole { report, comparison })
+}
+
+/// The experiments there are, as JSON.
+#[must_use]
+pub fn list_json(experiments: &[Experiment]) -> String {
+    let one = |experiment: &Experiment| serde_json::json!({"name": experiment.name, "about": experiment.about});
+    let all: Vec<serde_json::Value> = experiments.iter().map(one).collect();
+    pretty(&serde_json::json!({"schema_version": SCHEMA_VERSION, "experiments": all}))
+}
+
+fn pretty(value: &impl serde::Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.push('\n');
     text
 }
@@ -44,7 +51,7 @@ mod tests {
     use super::*;
     use crate::lab::harness::Estimate;
     use crate::lab::machine::Machine;
-    use crate::lab::outcome::{Outcome, Row, SCHEMA_VERSION, Scale, Unit, Value, key, measure};
+    use crate::lab::outcome::{Outcome, Row, Scale, Unit, Value, key, measure};
 
     const CASE: &str = "\"a\", | <b> & \u{1b}[2J";
 
@@ -65,7 +72,7 @@ mod tests {
                 ("wall_ns".to_owned(), value),
             ])
         };
-        let measured = Value::from(Estimate::of(&[1e6, 2e6, 9e6]));
+        let measured = Value::from(Estimate::of(&[1e6, 2e6, 3e6]));
         outcome.rows = vec![
             row(CASE, 0, measured.clone()),
             row(CASE, 1_000_000, measured),
@@ -73,36 +80,34 @@ mod tests {
         ];
         outcome.note("a note | with <tags>");
         Report {
-            schema_version: SCHEMA_VERSION,
-            machine: Machine::here(),
-            quick: false,
-            interrupted: false,
             experiments: vec![outcome],
+            ..Report::new(Machine::here(), false)
         }
     }
 
     #[test]
     fn no_text_is_taken_for_markup_or_a_cell() {
         let report = hostile();
-        let page = html(&report);
+        let page = html(&report, None);
         assert!(!page.contains("<script") && !page.contains("<b>") && page.contains("&lt;script&gt;"));
-        let cells: Vec<usize> = markdown(&report)
+        let cells: Vec<usize> = markdown(&report, None)
             .lines()
             .filter(|line| line.starts_with('|'))
             .map(|line| line.replace("\\|", "").matches('|').count())
             .collect();
-        assert_eq!(cells, [4; 5]);
-        let written = csv(&report).unwrap();
+        assert_eq!(cells, [4; 3], "two lines of the table are headings");
+        let written = csv(&report, None).unwrap();
         let mut lines = ::csv::Reader::from_reader(written.as_slice());
         let rows: Vec<::csv::StringRecord> = lines.records().map(Result::unwrap).collect();
-        assert_eq!(rows.len(), 2, "the unknown is left out");
+        assert_eq!(rows.len(), 3, "the unknown is left out; the note has a line");
+        assert_eq!((&rows[1][2], &rows[2][9]), ("1000000", "a note | with <tags>"));
         assert!(rows[0][1].starts_with("\"a\", | <b>"));
     }
 
     #[test]
     fn json_is_read_as_it_was_written() {
         let report = hostile();
-        let again: Report = serde_json::from_str(&json(&report, Some(&[]))).unwrap();
+        let again: Report = serde_json::from_str(&json(&report, None)).unwrap();
         assert_eq!(again.experiments[0].rows, report.experiments[0].rows);
         assert_eq!(again.experiments[0].chart, report.experiments[0].chart);
     }

@@ -1,28 +1,29 @@
-//! The lab's tables on a terminal. An experiment with a chart has a line a series and a column an x; any other a line a case.
+//! The lab on a terminal. An experiment with a chart has a line a series and a column an x; any other a line a case.
 
-use super::values::{noise, sentence, shown, words};
+use super::comparison;
+use super::grid::{Grid, grid};
+use super::layout::{INDENT, Table};
+use super::values::{estimated, interruption, legend, noise, sentence, shown, words};
+use crate::lab::compare::Comparison;
 use crate::lab::experiments::Experiment;
 use crate::lab::harness::Estimate;
 use crate::lab::machine::Machine;
-use crate::lab::outcome::{Chart, Outcome, Unit};
-use crate::present::page::{Page, plain, styled};
-use crate::present::palette::{PLAIN, QUIET, TITLE, WARNING};
-use crate::present::text::{escape, pad_left, pad_right, width};
+use crate::lab::outcome::{Column, Outcome, Report, Row, Unit, Value};
+use crate::present::page::{Page, plain};
+use crate::present::palette::{PLAIN, QUIET, WARNING};
+use crate::present::text::{escape, width};
 
 /// Columns of an x axis that a reader can take in.
 const MOST_ACROSS: usize = 7;
 /// What one of them takes.
 const WIDTH_ACROSS: usize = 11;
-const INDENT: &str = "  ";
-/// A median whose interval is wider is marked.
-const NOISY: f64 = 0.1;
 
 /// The experiments there are.
 #[must_use]
 pub fn list(experiments: &[Experiment], width: usize) -> String {
     let mut page = Page::of_width(width);
     for experiment in experiments {
-        page.line([plain(format!("{:<15} {}", experiment.name, experiment.about))]);
+        page.hanging([plain(format!("{:<15} ", experiment.name))], PLAIN, experiment.about);
     }
     page.finish()
 }
@@ -40,153 +41,107 @@ pub fn machine(machine: &Machine, width: usize) -> String {
 pub fn experiment(outcome: &Outcome, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.heading(&outcome.name);
-    page.sentence(INDENT.len(), PLAIN, &outcome.title);
+    page.sentence(INDENT, PLAIN, &outcome.title);
     match &outcome.chart {
-        _ if outcome.rows.is_empty() => page.sentence(INDENT.len(), WARNING, "no figure that can be trusted"),
-        Some(chart) => across(&mut page, outcome, chart),
+        _ if outcome.rows.is_empty() => page.sentence(INDENT, WARNING, "no figure that can be trusted"),
+        Some(_) => across(&mut page, outcome),
         None => down(&mut page, outcome),
     }
     for fit in &outcome.fits {
-        page.sentence(INDENT.len(), PLAIN, &escape(sentence(fit).as_bytes()));
+        page.sentence(INDENT, PLAIN, &escape(sentence(fit).as_bytes()));
     }
     for note in &outcome.notes {
-        page.sentence(INDENT.len(), QUIET, &escape(note.as_bytes()));
+        page.sentence(INDENT, QUIET, &escape(note.as_bytes()));
     }
     page.finish()
 }
 
+/// What is said when all is measured: what is missing, and what differs from an older report.
+#[must_use]
+pub fn end(report: &Report, comparison: Option<&Comparison>, width: usize) -> String {
+    let mut page = Page::of_width(width);
+    if let Some(sentence) = interruption(report) {
+        page.line([]);
+        page.sentence(0, WARNING, &sentence);
+    }
+    let mut text = page.finish();
+    if let Some(comparison) = comparison {
+        text.push_str(&comparison::on_a_terminal(comparison, width));
+    }
+    text
+}
+
 /// A line a series, a column an x.
-fn across(page: &mut Page, outcome: &Outcome, chart: &Chart) {
-    let unit_of = |name: &str| {
-        let column = outcome.columns.iter().find(|column| column.name == name);
-        column.map_or((Unit::Text, ""), |column| (column.unit, column.title.as_str()))
+fn across(page: &mut Page, outcome: &Outcome) {
+    let names = outcome.series().iter().map(|(name, _)| width(name)).max();
+    let fitting = page.width().saturating_sub(names.unwrap_or_default() + INDENT) / WIDTH_ACROSS;
+    let Some(grid) = grid(outcome, fitting.clamp(2, MOST_ACROSS)) else {
+        return;
     };
-    let ((x_unit, x_title), (y_unit, y_title)) = (unit_of(&chart.x), unit_of(&chart.y));
-    let series = outcome.series();
-    let names = series.iter().map(|(name, _)| width(name)).max().unwrap_or_default();
-    let fitting = page.width().saturating_sub(names + INDENT.len()) / WIDTH_ACROSS;
-    let chosen = places(&series, fitting.clamp(2, MOST_ACROSS));
-    let mut noisy = false;
-    let mut rows = vec![vec![format!("{y_title} by {x_title}")]];
-    rows[0].extend(chosen.iter().map(|x| super::values::figure(*x, x_unit)));
-    for (name, points) in &series {
-        let mut row = vec![escape(name.as_bytes())];
-        for x in &chosen {
-            let point = points.iter().find(|(other, _)| other == x);
-            row.push(point.map_or("-".to_owned(), |(_, estimate)| {
-                let mark = if estimate.noise() > NOISY { "~" } else { "" };
-                noisy |= !mark.is_empty();
-                format!("{mark}{}", super::values::figure(estimate.median, y_unit))
-            }));
-        }
-        rows.push(row);
+    let Grid {
+        corner,
+        x,
+        unit,
+        series,
+        left_out,
+    } = grid;
+    let mut rows: Vec<Vec<String>> = vec![[vec![corner], x].concat()];
+    for (name, cells) in &series {
+        let shown = |cell: &Option<&Estimate>| cell.map_or("-".to_owned(), |estimate| estimated(estimate, unit));
+        rows.push(
+            std::iter::once(escape(name.as_bytes()))
+                .chain(cells.iter().map(shown))
+                .collect(),
+        );
     }
-    table(page, &rows, &[false]);
-    if noisy {
-        page.sentence(INDENT.len(), QUIET, "~ the interval of 95 % is wider than ±10 %");
+    let is_text = (0..rows[0].len()).map(|at| at == 0).collect();
+    Table { rows, keys: 1, is_text }.lay_out(page);
+    for text in legend(series.iter().flat_map(|(_, cells)| cells.iter().copied().flatten())) {
+        page.sentence(INDENT, QUIET, &text);
+    }
+    if let Some(left_out) = left_out {
+        page.sentence(INDENT, QUIET, &left_out);
     }
 }
 
-/// Which x are shown where not all fit: the first, the last, those that most series have, and as many others, spread evenly.
-fn places(series: &[(String, Vec<(f64, &Estimate)>)], most: usize) -> Vec<f64> {
-    let mut all: Vec<f64> = series
-        .iter()
-        .flat_map(|(_, points)| points.iter().map(|(x, _)| *x))
-        .collect();
-    all.sort_by(f64::total_cmp);
-    let count = |x: f64| all.iter().filter(|other| **other == x).count();
-    let highest = all.iter().map(|x| count(*x)).max().unwrap_or_default();
-    let mut distinct = all.clone();
-    distinct.dedup();
-    let ends = [distinct.first().copied(), distinct.last().copied()];
-    let (shared, others): (Vec<f64>, Vec<f64>) = distinct
-        .into_iter()
-        .partition(|x| count(*x) == highest || ends.contains(&Some(*x)));
-    let mut chosen = spread(&shared, most);
-    chosen.extend(spread(&others, most - chosen.len()));
-    chosen.sort_by(f64::total_cmp);
-    chosen
-}
-
-/// At most so many of the values; the first and, unless it is one, the last are among them.
-fn spread(values: &[f64], most: usize) -> Vec<f64> {
-    let count = values.len().min(most);
-    let last = values.len().saturating_sub(1);
-    let at = |number: usize| values[number * last / (count - 1).max(1)];
-    (0..count).map(at).collect()
-}
-
-/// A line a case: keys, the first measurement with its noise, the others.
+/// A line a case: keys, the first measurement and its noise, the others. Keys that are the same in all are said once.
 fn down(page: &mut Page, outcome: &Outcome) {
-    let first = outcome.columns.iter().position(|column| !column.is_key);
-    let mut heading = Vec::new();
-    for (position, column) in outcome.columns.iter().enumerate() {
-        heading.push(column.title.clone());
-        if Some(position) == first {
-            heading.push(String::new());
-        }
-    }
-    let mut rows = vec![heading];
+    let (same, columns): (Vec<&Column>, Vec<&Column>) = outcome
+        .columns
+        .iter()
+        .partition(|column| outcome.is_the_same_in_all(column));
+    let keys = columns.iter().take_while(|column| column.is_key).count();
+    let noise_at = keys + 1;
+    let titles = columns.iter().map(|column| column.title.clone()).collect();
+    let mut rows: Vec<Vec<String>> = vec![titles];
+    let cell = |row: &Row, column: &Column| escape(shown(row.get(&column.name), column.unit).as_bytes());
     for row in &outcome.rows {
-        let mut line = Vec::new();
-        for (position, column) in outcome.columns.iter().enumerate() {
-            let value = row.get(&column.name);
-            line.push(escape(shown(value, column.unit).as_bytes()));
-            if Some(position) == first {
-                line.push(value.estimate().map(noise).unwrap_or_default());
-            }
+        rows.push(columns.iter().map(|column| cell(row, column)).collect());
+    }
+    let mut is_text: Vec<bool> = columns.iter().map(|column| column.unit == Unit::Text).collect();
+    if let Some(first) = columns.get(keys) {
+        // A column of its own: what does not fit beside stands below.
+        rows[0].insert(noise_at, format!("{} ±", first.title));
+        for (cells, row) in rows[1..].iter_mut().zip(&outcome.rows) {
+            let noise = row.get(&first.name).estimate().map(noise);
+            cells.insert(noise_at, noise.unwrap_or_default());
         }
-        rows.push(line);
+        is_text.insert(noise_at, false);
     }
-    let figures: Vec<bool> = outcome.columns.iter().map(|column| column.unit != Unit::Text).collect();
-    table(page, &rows, &figures);
-}
-
-/// Lays out rows, the first of which are headings. Columns are figures unless `figures` says otherwise; those that do not
-/// fit, the last ones, go.
-fn table(page: &mut Page, rows: &[Vec<String>], figures: &[bool]) {
-    let columns = rows.first().map_or(0, Vec::len);
-    let mut widths: Vec<usize> = (0..columns)
-        .map(|at| {
-            rows.iter()
-                .filter_map(|row| row.get(at))
-                .map(|text| width(text))
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
-    while widths.len() > 2 && INDENT.len() + widths.iter().map(|width| width + 2).sum::<usize>() > page.width() + 2 {
-        widths.pop();
+    Table { rows, keys, is_text }.lay_out(page);
+    let values = outcome
+        .rows
+        .iter()
+        .flat_map(|row| columns.iter().map(|column| row.get(&column.name)));
+    for text in legend(values.filter_map(Value::estimate)) {
+        page.sentence(INDENT, QUIET, &text);
     }
-    let is_figure = |at: usize| figures.get(at).copied().unwrap_or(true);
-    for (number, row) in rows.iter().enumerate() {
-        let mut line = INDENT.to_owned();
-        for (at, (text, width)) in row.iter().zip(&widths).enumerate() {
-            let padded = if is_figure(at) {
-                pad_left(text, *width)
-            } else {
-                pad_right(text, *width)
-            };
-            line.push_str(&padded);
-            line.push_str("  ");
-        }
-        let style = if number == 0 { TITLE } else { PLAIN };
-        page.line([styled(style, line)]);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_axis_shows_its_ends_and_what_most_series_have() {
-        let estimate = Estimate::of(&[1.0]).unwrap();
-        let points = |x: &[f64]| x.iter().map(|x| (*x, &estimate)).collect::<Vec<_>>();
-        let long: Vec<f64> = (0..=100).map(f64::from).collect();
-        let series = |more: &[f64]| vec![("a".to_owned(), points(&long)), ("b".to_owned(), points(more))];
-        assert_eq!(places(&series(&[30.0, 70.0]), 5), [0.0, 1.0, 30.0, 70.0, 100.0]);
-        assert_eq!(places(&series(&long), 5), [0.0, 25.0, 50.0, 75.0, 100.0]);
-        assert_eq!(places(&[("a".to_owned(), points(&[3.0]))], 5), [3.0]);
+    for column in same {
+        let value = outcome
+            .rows
+            .first()
+            .map(|row| shown(row.get(&column.name), column.unit));
+        let sentence = format!("{}: {} in every case", column.title, value.unwrap_or_default());
+        page.sentence(INDENT, QUIET, &escape(sentence.as_bytes()));
     }
 }

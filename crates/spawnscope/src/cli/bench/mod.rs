@@ -1,0 +1,188 @@
+//! `spawnscope bench`: the lab's experiments, with progress, and their report in the form that was asked for.
+
+mod interrupt;
+mod page;
+mod progress;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use self::page::Destination;
+use self::progress::Progress;
+use super::args::BenchArguments;
+use super::output;
+use crate::lab::compare::{Comparison, compare};
+use crate::lab::experiments::{ALL, Experiment};
+use crate::lab::ground::Ground;
+use crate::lab::harness::Effort;
+use crate::lab::keeper;
+use crate::lab::machine::Machine;
+use crate::lab::outcome::{Report, SCHEMA_VERSION};
+use crate::lab::worker::serve;
+use crate::present::lab as present;
+
+/// For the rounds of an experiment.
+const TIME: Duration = Duration::from_secs(15);
+const QUICK_TIME: Duration = Duration::from_millis(1500);
+
+/// The form of what standard output gets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Tables, each as soon as it is known.
+    Tables,
+    Json,
+    Markdown,
+    Csv,
+    /// The page that `-o` would write to a file.
+    Page,
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// When nothing can be executed here, a report cannot be read, or this one not be written.
+pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
+    let width = output::width(&io::stdout());
+    let form = form(arguments)?;
+    if arguments.list {
+        let listed = match form {
+            Form::Json => present::list_json(ALL),
+            _ => present::list(ALL, width),
+        };
+        print(listed.as_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let old = arguments.compare.as_deref().map(read_report).transpose()?;
+    let stored = arguments.with.as_deref().map(read_report).transpose()?;
+    // What cannot be written is known before minutes have been spent on it.
+    let page = output::file(arguments.output.as_deref());
+    let page = page.map(Destination::claim).transpose()?;
+    let is_stored = stored.is_some();
+    let (report, shown) = match stored {
+        Some(report) => (report, Ok(())),
+        None => measure(arguments, (form == Form::Tables).then_some(width))?,
+    };
+    let comparison = old.map(|old| compare(&old, &report));
+    // The one must not be lost with the other, on a terminal that has gone or a disk that is full.
+    let told = shown.and_then(|()| tell(form, &report, comparison.as_ref(), width));
+    if let Some(page) = page {
+        page.write(&present::html(&report, comparison.as_ref()))?;
+    }
+    told?;
+    let status = interrupt::status().filter(|_| !is_stored);
+    if status.is_none() && report.experiments.iter().all(|experiment| experiment.rows.is_empty()) {
+        bail!("nothing could be measured: the notes of each experiment say why");
+    }
+    Ok(status.map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// Serves as the process that launches, or as the one that removes what a killed bench leaves.
+///
+/// # Errors
+/// When who asks has gone, or the folder cannot be removed.
+pub fn work(setting: &str) -> Result<()> {
+    let done = match setting.strip_prefix(keeper::SETTING) {
+        Some(folder) => keeper::keep(Path::new(folder)),
+        None => serve::serve(setting),
+    };
+    done.context("failed to work for the lab")
+}
+
+fn form(arguments: &BenchArguments) -> Result<Form> {
+    let form = match arguments {
+        BenchArguments { json: true, .. } => Form::Json,
+        BenchArguments { markdown: true, .. } => Form::Markdown,
+        BenchArguments { csv: true, .. } => Form::Csv,
+        _ => Form::Tables,
+    };
+    let to_stdout = arguments.output.is_some() && output::file(arguments.output.as_deref()).is_none();
+    match (to_stdout, form) {
+        (false, form) => Ok(form),
+        (true, Form::Tables) => Ok(Form::Page),
+        (true, _) => bail!("standard output can have one form only: name a file with -o"),
+    }
+}
+
+/// The experiments, each once, in the order of their first mention.
+fn chosen(names: &[String]) -> Vec<&'static Experiment> {
+    let mut chosen: Vec<&Experiment> = Vec::new();
+    for name in names {
+        let named = ALL.iter().find(|experiment| experiment.name == name);
+        chosen.extend(named.filter(|named| !chosen.iter().any(|other| other.name == named.name)));
+    }
+    if names.is_empty() { ALL.iter().collect() } else { chosen }
+}
+
+/// Runs the experiments. Tables are printed as they come; that they could not be is no reason to lose what was measured, but
+/// one to end.
+fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Report, Result<()>)> {
+    let chosen = chosen(&arguments.experiments);
+    let default = if arguments.quick { QUICK_TIME } else { TIME };
+    let time = arguments.seconds.unwrap_or(default);
+    interrupt::catch()?;
+    let quick = arguments.quick;
+    let effort = Effort { quick, time };
+    let progress = Progress::new(chosen.iter().map(|experiment| experiment.takes(effort)).collect());
+    let ground = Ground::prepare(effort, arguments.max, &progress)?;
+    let mut report = Report::new(Machine::here(), quick);
+    let show = |text: &dyn Fn(usize) -> String| match table_width {
+        Some(width) => progress.suspend(|| print(text(width).as_bytes())),
+        None => Ok(()),
+    };
+    let mut shown = show(&|width| present::machine(&report.machine, width));
+    for (number, experiment) in chosen.iter().enumerate() {
+        if interrupt::status().is_some() || shown.is_err() {
+            report.not_run.push(experiment.name.to_owned());
+            continue;
+        }
+        progress.begin(experiment.name, number);
+        let mut outcome = experiment.run(&ground);
+        if interrupt::status().is_some() {
+            outcome.note("interrupted before all was measured");
+        }
+        shown = show(&|width| present::experiment(&outcome, width));
+        report.experiments.push(outcome);
+    }
+    progress.clear();
+    report.interrupted = interrupt::status().is_some();
+    Ok((report, shown))
+}
+
+fn tell(form: Form, report: &Report, comparison: Option<&Comparison>, width: usize) -> Result<()> {
+    let text = match form {
+        Form::Tables => present::end(report, comparison, width).into_bytes(),
+        Form::Json => present::json(report, comparison).into_bytes(),
+        Form::Markdown => present::markdown(report, comparison).into_bytes(),
+        Form::Csv => present::csv(report, comparison)?,
+        Form::Page => present::html(report, comparison).into_bytes(),
+    };
+    print(&text)
+}
+
+fn print(text: &[u8]) -> Result<()> {
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(text).context("failed to write the report")?;
+    stdout.flush().context("failed to write the report")
+}
+
+fn read_report(path: &Path) -> Result<Report> {
+    let text = fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
+    let value: serde_json::Value =
+        serde_json::from_slice(&text).with_context(|| format!("{} is no report of `bench --json`", path.display()))?;
+    match value["schema_version"].as_u64() {
+        Some(version) if version != u64::from(SCHEMA_VERSION) => {
+            bail!(
+                "{} is a report of version {version}, not {SCHEMA_VERSION}",
+                path.display()
+            )
+        }
+        _ => {
+            serde_json::from_value(value).with_context(|| format!("{} is no report of `bench --json`", path.display()))
+        }
+    }
+}

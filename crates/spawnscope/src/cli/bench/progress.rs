@@ -1,0 +1,188 @@
+//! The line that says how far the experiments are, on a terminal; nothing anywhere else.
+
+use std::cell::RefCell;
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+
+use super::interrupt;
+use crate::cli::output;
+use crate::lab::ground::Watch;
+
+/// What is never cut comes first: the message takes what is left of the line.
+const TEMPLATE: &str = "{prefix} [{bar:10}] {elapsed} {wide_msg}";
+/// Columns of a terminal that does not know them, as a serial line's.
+const DEFAULT_WIDTH: usize = 80;
+/// Columns at the end of the line that stay free for what the terminal echoes.
+const ECHO: u16 = "^C".len() as u16 + 1;
+
+/// The line.
+pub struct Progress {
+    bar: ProgressBar,
+    began: Instant,
+    /// What each experiment takes, as it seems before the first.
+    guesses: Vec<Duration>,
+    /// About how long all takes, in words.
+    whole: RefCell<String>,
+}
+
+impl Progress {
+    /// A line, if standard error is a terminal. `guesses` are of what each experiment takes.
+    pub fn new(guesses: Vec<Duration>) -> Progress {
+        let bar = if io::stderr().is_terminal() {
+            let target = ProgressDrawTarget::term_like_with_hz(Box::new(Narrower), 10);
+            ProgressBar::with_draw_target(Some(100), target)
+        } else {
+            ProgressBar::hidden()
+        };
+        let style = ProgressStyle::with_template(TEMPLATE);
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Progress {
+            bar,
+            began: Instant::now(),
+            guesses,
+            whole: RefCell::new(String::new()),
+        }
+    }
+
+    /// An experiment begins: the one after `done` others.
+    pub fn begin(&self, experiment: &str, done: usize) {
+        self.whole
+            .replace(about(whole(&self.guesses, self.began.elapsed(), done)));
+        self.bar
+            .set_prefix(format!("{}/{} {experiment}", done + 1, self.guesses.len()));
+        self.bar.set_position(0);
+        self.say("");
+        self.bar.tick();
+    }
+
+    /// Does something with the line out of the way.
+    pub fn suspend<T>(&self, act: impl FnOnce() -> T) -> T {
+        self.bar.suspend(act)
+    }
+
+    /// Takes the line away.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn say(&self, doing: &str) {
+        let doing = if doing.is_empty() {
+            "Ctrl-C ends with what there is"
+        } else {
+            doing
+        };
+        self.bar
+            .set_message(format!("of about {}; {doing}", self.whole.borrow()));
+    }
+}
+
+impl Watch for Progress {
+    fn goes_on(&self, doing: &str, share: f64) -> bool {
+        self.say(doing);
+        self.bar.set_position((100.0 * share) as u64);
+        interrupt::status().is_none()
+    }
+}
+
+/// Standard error's terminal, with some columns less: the line is filled to its end, so that an echoed `^C` would go on below,
+/// and the line with the bar would stay.
+#[derive(Debug)]
+struct Narrower;
+
+impl Narrower {
+    fn move_by(&self, count: usize, direction: char) -> io::Result<()> {
+        match count {
+            0 => Ok(()),
+            _ => self.write_str(&format!("\x1b[{count}{direction}")),
+        }
+    }
+}
+
+impl TermLike for Narrower {
+    fn width(&self) -> u16 {
+        let width = output::terminal_width(&io::stderr()).unwrap_or(DEFAULT_WIDTH);
+        u16::try_from(width).unwrap_or(u16::MAX).saturating_sub(ECHO)
+    }
+
+    fn move_cursor_up(&self, count: usize) -> io::Result<()> {
+        self.move_by(count, 'A')
+    }
+
+    fn move_cursor_down(&self, count: usize) -> io::Result<()> {
+        self.move_by(count, 'B')
+    }
+
+    fn move_cursor_right(&self, count: usize) -> io::Result<()> {
+        self.move_by(count, 'C')
+    }
+
+    fn move_cursor_left(&self, count: usize) -> io::Result<()> {
+        self.move_by(count, 'D')
+    }
+
+    fn write_line(&self, line: &str) -> io::Result<()> {
+        self.write_str(&format!("{line}\n"))
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        io::stderr().write_all(text.as_bytes())
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.write_str("\r\x1b[2K")
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// What all experiments take, when so many are done: what these took makes the guesses for the others longer or shorter, and
+/// the guesses count like one more that was right.
+fn whole(guesses: &[Duration], elapsed: Duration, done: usize) -> Duration {
+    let (before, after) = guesses.split_at(done.min(guesses.len()));
+    let [before, after] = [before, after].map(|part| part.iter().sum::<Duration>().as_secs_f64());
+    let one = (before + after) / guesses.len().max(1) as f64;
+    let factor = if one > 0.0 {
+        (elapsed.as_secs_f64() + one) / (before + one)
+    } else {
+        1.0
+    };
+    elapsed + Duration::from_secs_f64(after * factor)
+}
+
+/// A time that is not known well: `4s`, `20s`, `5m`.
+fn about(time: Duration) -> String {
+    match time.as_secs_f64().ceil() as u64 {
+        seconds @ 0..=9 => format!("{seconds}s"),
+        seconds @ 10..=90 => format!("{}s", seconds.div_ceil(10) * 10),
+        seconds => format!("{}m", (seconds as f64 / 60.0).round()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_reckoned_from_what_is_done() {
+        let seconds = Duration::from_secs;
+        let alike = [seconds(18); 14];
+        assert_eq!(whole(&alike, Duration::ZERO, 0), seconds(14 * 18));
+        assert_eq!(whole(&alike, seconds(30), 1), seconds(30 + 13 * 24));
+        let unlike = [10, 30, 5].map(seconds);
+        assert_eq!(whole(&unlike, Duration::ZERO, 0), seconds(45));
+        // Twice as slow as it seemed: the mean guess of 15 s counts as well.
+        assert_eq!(whole(&unlike, seconds(35), 1), seconds(35 + 2 * 35));
+        assert_eq!(whole(&[], seconds(1), 0), seconds(1));
+    }
+
+    #[test]
+    fn a_guess_has_no_more_digits_than_it_knows() {
+        let said = [100, 900, 3100, 9500, 31_000, 90_000, 91_000, 149_000, 3_600_000];
+        let said = said.map(|millis| about(Duration::from_millis(millis)));
+        assert_eq!(said, ["1s", "1s", "4s", "10s", "40s", "90s", "2m", "2m", "60m"]);
+    }
+}

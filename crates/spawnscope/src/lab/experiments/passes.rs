@@ -1,0 +1,129 @@
+//! Which parents are measured together where memory is short: all that fit, and the rest in another pass.
+
+use std::mem;
+
+use crate::lab::memory::Room;
+
+/// What is still to be measured, and what never can be.
+pub struct Passes {
+    /// The sizes in bytes of the parents of each series, growing. Series that come first are served first.
+    waiting: Vec<Vec<u64>>,
+    /// Sizes of which not one parent fits.
+    left_out: Vec<u64>,
+}
+
+impl Passes {
+    /// All are waiting.
+    pub fn of(series: Vec<Vec<u64>>) -> Passes {
+        Passes {
+            waiting: series,
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Takes what is measured next: for each series the sizes that fit into the room beside all others; `None` when nothing
+    /// is left. A series is divided only if it does not fit by itself: sizes that take turns can be compared best.
+    pub fn next(&mut self, room: Room) -> Option<Vec<Vec<u64>>> {
+        self.leave_out(room.each.min(room.in_all));
+        let mut free = room.in_all;
+        let mut taken = vec![Vec::new(); self.waiting.len()];
+        let mut is_first = true;
+        for (sizes, taken) in self.waiting.iter_mut().zip(&mut taken) {
+            let fits = fitting(sizes, free);
+            if fits == sizes.len() || is_first {
+                let rest = sizes.split_off(fits);
+                *taken = mem::replace(sizes, rest);
+                free -= taken.iter().sum::<u64>();
+            }
+            is_first &= taken.is_empty();
+        }
+        (!is_first).then_some(taken)
+    }
+
+    /// The sizes that were left out, each once.
+    pub fn left_out(mut self) -> Vec<u64> {
+        self.left_out.sort_unstable();
+        self.left_out.dedup();
+        self.left_out
+    }
+
+    fn leave_out(&mut self, most: u64) {
+        for sizes in &mut self.waiting {
+            let fits = sizes.partition_point(|size| *size <= most);
+            self.left_out.extend(sizes.drain(fits..));
+        }
+    }
+}
+
+/// How many of these fit, from the first on.
+fn fitting(sizes: &[u64], room: u64) -> usize {
+    let sums = sizes.iter().scan(0u64, |sum, size| {
+        *sum = sum.saturating_add(*size);
+        Some(*sum)
+    });
+    sums.take_while(|sum| *sum <= room).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn room(in_all: u64) -> Room {
+        Room { in_all, each: u64::MAX }
+    }
+
+    /// All passes, and what was left out.
+    fn passes(series: &[&[u64]], room: Room) -> (Vec<Vec<Vec<u64>>>, Vec<u64>) {
+        let mut waiting = Passes::of(series.iter().map(|sizes| sizes.to_vec()).collect());
+        let passes = std::iter::from_fn(|| waiting.next(room)).collect();
+        (passes, waiting.left_out())
+    }
+
+    #[test]
+    fn where_there_is_room_all_live_at_once() {
+        let series: [&[u64]; 3] = [&[0, 10, 100], &[10, 100], &[]];
+        let all = vec![vec![0, 10, 100], vec![10, 100], vec![]];
+        assert_eq!(passes(&series, room(220)), (vec![all], vec![]));
+        assert_eq!(passes(&[&[], &[]], room(220)), (vec![], vec![]));
+    }
+
+    #[test]
+    fn series_that_do_not_fit_beside_others_come_later_and_whole() {
+        let (passes, left_out) = passes(&[&[0, 10, 100], &[10, 100], &[1, 10]], room(130));
+        let first = vec![vec![0, 10, 100], vec![], vec![1, 10]];
+        assert_eq!(passes, [first, vec![vec![], vec![10, 100], vec![]]]);
+        assert_eq!(left_out, [0; 0]);
+    }
+
+    #[test]
+    fn a_size_is_left_out_only_if_one_parent_of_it_does_not_fit() {
+        let (found, left_out) = passes(&[&[0, 50, 60, 100, 200], &[100, 200]], room(110));
+        let of_first = |sizes: &[u64]| vec![sizes.to_vec(), vec![]];
+        let expected = [of_first(&[0, 50, 60]), of_first(&[100]), vec![vec![], vec![100]]];
+        assert_eq!((found, left_out), (expected.into(), vec![200]));
+        let each = Room { in_all: 500, each: 60 };
+        assert_eq!(passes(&[&[0, 50, 100]], each), (vec![vec![vec![0, 50]]], vec![100]));
+        assert_eq!(passes(&[&[0, 1]], room(0)), (vec![vec![vec![0]]], vec![1]));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_or_too_much(mut series in prop::collection::vec(prop::collection::vec(0..50u64, 0..6), 0..5), in_all in 0..200u64) {
+            for sizes in &mut series {
+                sizes.sort_unstable();
+            }
+            let slices: Vec<&[u64]> = series.iter().map(Vec::as_slice).collect();
+            let (passes, left_out) = passes(&slices, room(in_all));
+            let fits = |pass: &Vec<Vec<u64>>| pass.iter().flatten().sum::<u64>() <= in_all;
+            prop_assert!(passes.iter().all(fits));
+            prop_assert!(left_out.iter().all(|size| *size > in_all));
+            for (number, sizes) in series.iter().enumerate() {
+                let taken: Vec<u64> = passes.iter().flat_map(|pass| pass[number].clone()).collect();
+                let fitting: Vec<u64> = sizes.iter().copied().filter(|size| *size <= in_all).collect();
+                prop_assert_eq!(taken, fitting);
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! How much memory parents may take: what the machine has left, what control groups leave of it, what one process may map.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::sys::resource::{Resource, getrlimit};
+
+/// Of what is available, so much is taken at most.
+const SHARE: f64 = 0.7;
+
+/// Bytes that may be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// By all processes together.
+    pub in_all: u64,
+    /// By one of them.
+    pub each: u64,
+}
+
+impl Room {
+    /// What is left now. Where nothing is known, there is no bound.
+    #[must_use]
+    pub fn here() -> Room {
+        let address_space = getrlimit(Resource::RLIMIT_AS).map_or(u64::MAX, |(soft, _)| soft);
+        Room::of(Path::new("/"), address_space)
+    }
+
+    fn of(root: &Path, address_space: u64) -> Room {
+        let free = meminfo(root, "MemAvailable:");
+        let groups = group_folders(root).into_iter().filter_map(|folder| left_in(&folder));
+        let in_all = groups.chain(free).min().map_or(u64::MAX, share);
+        let each = match address_space {
+            u64::MAX => u64::MAX,
+            limit => share(limit.saturating_sub(mapped(root))),
+        };
+        Room { in_all, each }
+    }
+}
+
+fn share(bytes: u64) -> u64 {
+    (SHARE * bytes as f64) as u64
+}
+
+/// A line of /proc/meminfo, in bytes.
+pub(super) fn meminfo(root: &Path, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+/// What this process has mapped: a worker is the same program, and begins with as much.
+fn mapped(root: &Path) -> u64 {
+    let text = fs::read_to_string(root.join("proc/self/statm")).unwrap_or_default();
+    let pages = text.split(' ').next().and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or_default() * rustix::param::page_size() as u64
+}
+
+/// The folders of this process' control groups and of those above, of both versions. In a container, the names may be those
+/// outside: folders that are not there are passed over, and the uppermost is its own.
+fn group_folders(root: &Path) -> Vec<PathBuf> {
+    let text = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let mut folders = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        let places: &[&str] = match controllers {
+            "" => &["sys/fs/cgroup", "sys/fs/cgroup/unified"],
+            names if names.split(',').any(|name| name == "memory") => &["sys/fs/cgroup/memory"],
+            _ => &[],
+        };
+        for above in Path::new(group.trim_start_matches('/')).ancestors() {
+            folders.extend(places.iter().map(|place| root.join(place).join(above)));
+        }
+    }
+    folders
+}
+
+/// What a group's limit leaves. Cached content of files that nobody uses goes when memory is wanted.
+fn left_in(folder: &Path) -> Option<u64> {
+    let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    let limit = ["memory.max", "memory.high", "memory.limit_in_bytes"]
+        .into_iter()
+        .filter_map(number)
+        .min()?;
+    let used = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
+    let statistics = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    let cached = ["total_inactive_file ", "inactive_file "].into_iter().find_map(|name| {
+        let line = statistics.lines().find_map(|line| line.strip_prefix(name))?;
+        line.parse::<u64>().ok()
+    });
+    Some(limit.saturating_sub(used.saturating_sub(cached.unwrap_or_default())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: u64 = 1_000_000;
+
+    /// A machine with 1000 MB free, and these files.
+    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let free = format!("MemTotal: 9000000 kB\nMemAvailable: {} kB\n", 1000 * MB / 1024);
+        for (name, text) in [("proc/meminfo", free.as_str())].iter().chain(files) {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    #[track_caller]
+    fn assert_room(files: &[(&str, &str)], mb: u64) {
+        let room = Room::of(machine(files).path(), u64::MAX);
+        assert_eq!((room.in_all + 1000) / MB, mb * 7 / 10, "{room:?}");
+        assert_eq!(room.each, u64::MAX);
+    }
+
+    #[test]
+    fn without_limits_it_is_what_the_machine_has_left() {
+        assert_room(&[("proc/self/cgroup", "0::/user\n")], 1000);
+        assert_room(
+            &[
+                ("proc/self/cgroup", "0::/user\n"),
+                ("sys/fs/cgroup/user/memory.max", "max\n"),
+            ],
+            1000,
+        );
+        let nothing_known = tempfile::tempdir().unwrap();
+        assert_eq!(Room::of(nothing_known.path(), u64::MAX).in_all, u64::MAX);
+    }
+
+    #[test]
+    fn a_limit_of_a_group_above_counts_less_what_the_group_has() {
+        assert_room(
+            &[
+                ("proc/self/cgroup", "0::/a/b\n"),
+                ("sys/fs/cgroup/a/b/memory.max", "max\n"),
+                ("sys/fs/cgroup/a/memory.max", "700000000\n"),
+                ("sys/fs/cgroup/a/memory.current", "300000000\n"),
+                (
+                    "sys/fs/cgroup/a/memory.stat",
+                    "anon 200000000\ninactive_file 100000000\n",
+                ),
+            ],
+            500,
+        );
+    }
+
+    #[test]
+    fn the_first_version_and_names_from_outside_a_container_are_known_too() {
+        assert_room(
+            &[
+                ("proc/self/cgroup", "5:cpu,cpuacct:/\n4:memory:/docker/0123\n0::/\n"),
+                ("sys/fs/cgroup/memory/memory.limit_in_bytes", "400000000\n"),
+                ("sys/fs/cgroup/memory/memory.usage_in_bytes", "100000000\n"),
+                ("sys/fs/cgroup/cpu/memory.max", "1\n"),
+            ],
+            300,
+        );
+    }
+
+    #[test]
+    fn a_limit_of_addresses_is_that_of_each_process() {
+        let pages = 100 * MB / rustix::param::page_size() as u64;
+        let root = machine(&[("proc/self/statm", &format!("{pages} 5 1 1 0 1 0\n"))]);
+        let room = Room::of(root.path(), 600 * MB);
+        assert_eq!((room.each + 1000) / MB, 350);
+        assert_eq!((room.in_all + 1000) / MB, 700);
+    }
+}

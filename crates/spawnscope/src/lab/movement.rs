@@ -1,0 +1,164 @@
+//! What the cases of an experiment did together between two runs, and which of them stand apart from that. A machine drifts by
+//! more than one run's noise can know of; interleaved cases drift alike, but for a scatter that they show themselves.
+
+use super::compare::Change;
+use super::harness::Estimate;
+use crate::statistics::median;
+
+/// Fewer cases have no movement in common.
+const FEWEST_CASES: usize = 5;
+/// So many standard deviations from the middle is apart, as Iglewicz and Hoaglin propose for deviations from a median.
+const APART: f64 = 3.5;
+/// What makes the median absolute deviation a standard deviation, were the law normal.
+const DEVIATIONS: f64 = 1.4826;
+
+/// What the cases of an experiment did together in one column.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Movement {
+    /// The experiment; `None`: of all that have too few cases by themselves.
+    pub experiment: Option<String>,
+    /// The column, likewise.
+    pub column: Option<String>,
+    /// How many cases.
+    pub cases: usize,
+    /// Their median ratio, new to old.
+    pub ratio: f64,
+    /// Of 95 %, over cases.
+    pub low: f64,
+    /// Likewise.
+    pub high: f64,
+    /// How far cases are from it: a standard deviation, as a share.
+    pub spread: f64,
+}
+
+impl Movement {
+    /// Whether they moved at all.
+    #[must_use]
+    pub fn is_beyond_noise(&self) -> bool {
+        self.low > 1.0 || self.high < 1.0
+    }
+}
+
+/// Marks the changes that stand out; gives the movements that they were held against. Where an experiment has too few cases,
+/// they are held against all others that have; where all together are too few, none stands out.
+pub fn judge(changes: &mut [Change]) -> Vec<Movement> {
+    let mut groups: Vec<(String, String)> = Vec::new();
+    for change in changes.iter() {
+        let group = (change.experiment.clone(), change.column.clone());
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    let mut movements = Vec::new();
+    let mut left: Vec<usize> = Vec::new();
+    for (experiment, column) in groups {
+        let belongs = |change: &Change| change.experiment == experiment && change.column == column;
+        let members: Vec<usize> = (0..changes.len()).filter(|at| belongs(&changes[*at])).collect();
+        match together(changes, &members) {
+            Some(found) => movements.push(Movement {
+                experiment: Some(experiment),
+                column: Some(column),
+                ..hold_against(changes, &members, found)
+            }),
+            None => left.extend(members),
+        }
+    }
+    if let Some(found) = together(changes, &left) {
+        movements.push(hold_against(changes, &left, found));
+    }
+    movements
+}
+
+/// The logarithms' median with its interval, and their standard deviation.
+fn together(changes: &[Change], members: &[usize]) -> Option<(Estimate, f64)> {
+    let moved: Vec<f64> = members.iter().map(|at| changes[*at].ratio.ln()).collect();
+    let middle = Estimate::of(&moved).filter(|_| moved.len() >= FEWEST_CASES)?;
+    let deviation = median(moved.iter().map(|one| (one - middle.median).abs()))?;
+    Some((middle, DEVIATIONS * deviation))
+}
+
+fn hold_against(changes: &mut [Change], members: &[usize], (middle, deviation): (Estimate, f64)) -> Movement {
+    for &at in members {
+        let change = &mut changes[at];
+        change.stands_out = change.beyond_noise && is_apart(change, middle.median, deviation);
+    }
+    Movement {
+        experiment: None,
+        column: None,
+        cases: members.len(),
+        ratio: middle.median.exp(),
+        low: middle.low.exp(),
+        high: middle.high.exp(),
+        spread: deviation.exp_m1(),
+    }
+}
+
+/// Whether its distance from the middle is beyond its own noise and the scatter of all, which add up as squares.
+fn is_apart(change: &Change, middle: f64, deviation: f64) -> bool {
+    let distance = change.ratio.ln() - middle;
+    let end = if distance > 0.0 { change.low } else { change.high };
+    let noise = (change.ratio / end).ln();
+    distance.abs() > noise.hypot(APART * deviation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome::{Row, Unit};
+    use super::*;
+
+    /// A case for each ratio, with an interval of ± so much.
+    fn changes(experiment: &str, ratios: &[f64], noise: f64) -> Vec<Change> {
+        let change = |ratio: &f64| Change {
+            experiment: experiment.to_owned(),
+            case: String::new(),
+            keys: Row::default(),
+            column: "wall_ns".to_owned(),
+            unit: Unit::Nanos,
+            old: 1.0,
+            new: *ratio,
+            ratio: *ratio,
+            low: ratio * (1.0 - noise),
+            high: ratio * (1.0 + noise),
+            beyond_noise: (ratio - 1.0).abs() > noise,
+            stands_out: false,
+        };
+        ratios.iter().map(change).collect()
+    }
+
+    fn apart(changes: &mut [Change]) -> Vec<f64> {
+        judge(changes);
+        let out = changes.iter().filter(|change| change.stands_out);
+        out.map(|change| change.ratio).collect()
+    }
+
+    #[test]
+    fn a_case_is_apart_from_what_all_others_did() {
+        let drifted = [1.05, 1.06, 1.04, 1.05, 1.07, 1.05, 1.4];
+        assert_eq!(apart(&mut changes("a", &drifted, 0.01)), [1.4]);
+        assert_eq!(
+            apart(&mut changes("a", &drifted, 0.5)),
+            [0.0; 0],
+            "within its own noise"
+        );
+        let scattered = [0.7, 1.3, 1.0, 1.5, 0.8, 1.2, 1.4];
+        assert_eq!(apart(&mut changes("a", &scattered, 0.01)), [0.0; 0]);
+    }
+
+    #[test]
+    fn what_stays_where_all_others_moved_is_not_called_a_change() {
+        let moved = [1.5, 1.5, 1.5, 1.5, 1.5, 1.0];
+        assert_eq!(apart(&mut changes("a", &moved, 0.01)), [0.0; 0]);
+        let movements = judge(&mut changes("a", &moved, 0.01));
+        assert!(movements[0].ratio > 1.49 && movements[0].cases == 6);
+    }
+
+    #[test]
+    fn few_cases_are_held_against_all_others_that_are_few() {
+        let mut all = changes("a", &[1.1, 1.1, 1.1], 0.01);
+        assert_eq!(judge(&mut all), []);
+        all.extend(changes("b", &[1.1, 1.1, 2.0], 0.01));
+        let movements = judge(&mut all);
+        assert_eq!((movements.len(), movements[0].experiment.as_deref()), (1, None));
+        assert_eq!(apart(&mut all), [2.0]);
+    }
+}

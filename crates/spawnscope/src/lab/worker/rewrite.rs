@@ -1,0 +1,91 @@
+//! What a child makes the parent pay that writes to its memory: while the child lives, and after it has ended.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Instant;
+
+use nix::fcntl::OFlag;
+use nix::unistd::pipe2;
+
+use super::Mechanism;
+use super::ballast::Ballast;
+use super::launcher::Launcher;
+use super::operations::nanos;
+use super::protocol::{Companion, Program};
+use crate::lab::LabError;
+
+/// Before any child, while one lives, and, with new memory, after one has ended in whose life nothing was written: what
+/// is written meanwhile is the parent's own afterwards, and costs nothing more.
+pub fn rewrite(child: &Companion, ballast: &mut Ballast) -> Result<Vec<f64>, LabError> {
+    ballast.renew()?;
+    ballast.rewrite();
+    let before = timed(ballast);
+    let mut during = 0.0;
+    in_the_life_of(child, || during = timed(ballast))?;
+    ballast.renew()?;
+    ballast.rewrite();
+    in_the_life_of(child, || ())?;
+    Ok(vec![before, during, timed(ballast)])
+}
+
+fn timed(ballast: &Ballast) -> f64 {
+    let began = Instant::now();
+    ballast.rewrite();
+    nanos(began.elapsed())
+}
+
+/// The child lives until a pipe ends: a copy of the parent reads it itself, a program is given its name.
+fn in_the_life_of(child: &Companion, act: impl FnOnce()) -> Result<(), LabError> {
+    let (reader, writer): (OwnedFd, OwnedFd) =
+        pipe2(OFlag::O_CLOEXEC).map_err(|errno| LabError::doing("make a pipe")(errno.into()))?;
+    match child {
+        Companion::Copy => {
+            let pid = fork_until_the_end_of(&reader, &writer).map_err(LabError::doing("fork"))?;
+            act();
+            drop(writer);
+            let mut status = 0;
+            // SAFETY: the kernel fills `status`.
+            unsafe { libc::waitpid(pid, &raw mut status, 0) };
+            match status {
+                0 => Ok(()),
+                _ => Err(LabError::Untrusted(format!(
+                    "the child ended with wait status {status:#x}"
+                ))),
+            }
+        }
+        Companion::Program { mechanism, program } => beside_a_program(*mechanism, program, &reader, writer, act),
+    }
+}
+
+fn beside_a_program(
+    mechanism: Mechanism,
+    program: &Program,
+    reader: &OwnedFd,
+    writer: OwnedFd,
+    act: impl FnOnce(),
+) -> Result<(), LabError> {
+    // SAFETY: clears close-on-exec of a descriptor of ours.
+    unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFD, 0) };
+    let mut program = program.clone();
+    program.argv.push(format!("/dev/fd/{}", reader.as_raw_fd()));
+    let mut launcher = Launcher::new(mechanism, &program)?;
+    let running = launcher.start(mechanism)?;
+    act();
+    drop(writer);
+    launcher.finish(mechanism, running)
+}
+
+fn fork_until_the_end_of(reader: &OwnedFd, writer: &OwnedFd) -> io::Result<i32> {
+    // SAFETY: the child makes system calls only, on a byte of its own, and leaves.
+    match unsafe { libc::fork() } {
+        // SAFETY: as above.
+        0 => unsafe {
+            libc::close(writer.as_raw_fd());
+            let mut byte = 0u8;
+            let length = libc::read(reader.as_raw_fd(), (&raw mut byte).cast(), 1);
+            libc::_exit(i32::from(length != 0))
+        },
+        -1 => Err(io::Error::last_os_error()),
+        pid => Ok(pid),
+    }
+}

@@ -1,0 +1,111 @@
+//! Launches a second, in a steady state: each thread has its children in flight before the clock starts.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use super::Mechanism;
+use super::launcher::{Launcher, Running};
+use super::protocol::Program;
+use crate::lab::LabError;
+
+/// A thread that launches, with its children that were not waited for, the oldest first.
+struct Lane<'p> {
+    mechanism: Mechanism,
+    launcher: Launcher<'p>,
+    running: VecDeque<Running>,
+}
+
+impl<'p> Lane<'p> {
+    /// Fills the lane twice: the second time, stacks and caches of the first are used again.
+    fn filled(mechanism: Mechanism, program: &'p Program, in_flight: usize) -> Result<Lane<'p>, LabError> {
+        let mut lane = Lane {
+            mechanism,
+            launcher: Launcher::new(mechanism, program)?,
+            running: VecDeque::with_capacity(in_flight + 1),
+        };
+        (0..in_flight).try_for_each(|_| lane.start())?;
+        lane.replace(in_flight)?;
+        Ok(lane)
+    }
+
+    fn start(&mut self) -> Result<(), LabError> {
+        self.running.push_back(self.launcher.start(self.mechanism)?);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), LabError> {
+        let oldest = self.running.pop_front();
+        oldest.map_or(Ok(()), |child| self.launcher.finish(self.mechanism, child))
+    }
+
+    /// Waits for the oldest child and starts another, so many times.
+    fn replace(&mut self, count: usize) -> Result<(), LabError> {
+        for _ in 0..count {
+            self.finish()?;
+            self.start()?;
+        }
+        Ok(())
+    }
+
+    /// How long that takes, from when all lanes are filled.
+    fn timed(mut self, count: usize, unready: &AtomicUsize) -> Result<Duration, LabError> {
+        while unready.load(Ordering::Relaxed) > 0 {
+            thread::yield_now();
+        }
+        let began = Instant::now();
+        self.replace(count)?;
+        let elapsed = began.elapsed();
+        while !self.running.is_empty() {
+            self.finish()?;
+        }
+        Ok(elapsed)
+    }
+}
+
+impl Drop for Lane<'_> {
+    /// Also after a failure: children may run on stacks of the lane, and none is to be left.
+    fn drop(&mut self) {
+        while !self.running.is_empty() {
+            let _ = self.finish();
+        }
+    }
+}
+
+/// Each thread replaces its children until it has launched its part of `count`; what counts is when the last one has.
+pub fn throughput(
+    mechanism: Mechanism,
+    program: &Program,
+    threads: usize,
+    in_flight: usize,
+    count: u32,
+) -> Result<Vec<f64>, LabError> {
+    let of_each = (count as usize).div_ceil(threads).max(1);
+    let unready = AtomicUsize::new(threads);
+    let outcomes: Vec<Result<Duration, LabError>> = thread::scope(|scope| {
+        let keep = || {
+            let filled = Lane::filled(mechanism, program, in_flight);
+            // One that failed does not keep the others waiting.
+            unready.fetch_sub(1, Ordering::Relaxed);
+            filled?.timed(of_each, &unready)
+        };
+        let start = |_| {
+            let started = thread::Builder::new().spawn_scoped(scope, keep);
+            started.inspect_err(|_| {
+                unready.fetch_sub(1, Ordering::Relaxed);
+            })
+        };
+        let started: Vec<_> = (0..threads).map(start).collect();
+        let dead = |_| Err(LabError::Untrusted("a launching thread died".to_owned()));
+        let joined = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(dead);
+        started
+            .into_iter()
+            .map(|thread| thread.map_err(LabError::doing("start a thread")).and_then(joined))
+            .collect()
+    });
+    let elapsed = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().max();
+    Ok(vec![
+        (of_each * threads) as f64 / elapsed.unwrap_or_default().as_secs_f64(),
+    ])
+}

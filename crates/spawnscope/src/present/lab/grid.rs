@@ -1,0 +1,103 @@
+//! An experiment with an x axis as a table: a line a series, a column an x.
+
+use super::values::figure;
+use crate::lab::harness::Estimate;
+use crate::lab::outcome::{Outcome, Unit};
+
+/// The table.
+pub(super) struct Grid<'o> {
+    /// What is measured by what.
+    pub(super) corner: String,
+    /// The columns.
+    pub(super) x: Vec<String>,
+    /// What the cells are.
+    pub(super) unit: Unit,
+    /// The lines, with a cell for each column.
+    pub(super) series: Vec<(String, Vec<Option<&'o Estimate>>)>,
+    /// What is not in it, in words.
+    pub(super) left_out: Option<String>,
+}
+
+/// The table with at most so many columns; `None` when the experiment has no x axis.
+pub(super) fn grid(outcome: &Outcome, most: usize) -> Option<Grid<'_>> {
+    let chart = outcome.chart.as_ref()?;
+    let column = |name: &str| outcome.columns.iter().find(|column| column.name == name);
+    let unit = |name: &str| column(name).map_or(Unit::Text, |column| column.unit);
+    let title = |name: &str| column(name).map_or("", |column| column.title.as_str());
+    let series = outcome.series();
+    let (chosen, all) = places(&series, most);
+    let others = outcome
+        .columns
+        .iter()
+        .filter(|column| !column.is_key && column.name != chart.y);
+    let mut left_out: Vec<String> = others.map(|column| column.title.clone()).collect();
+    if chosen.len() < all {
+        left_out.push(format!("{} of {all} columns", all - chosen.len()));
+    }
+    Some(Grid {
+        corner: format!("{} by {}", title(&chart.y), title(&chart.x)),
+        x: chosen.iter().map(|x| figure(*x, unit(&chart.x))).collect(),
+        unit: unit(&chart.y),
+        left_out: (!left_out.is_empty()).then(|| format!("not in this table: {}", left_out.join(", "))),
+        series: series
+            .into_iter()
+            .map(|(name, points)| (name, cells(&points, &chosen)))
+            .collect(),
+    })
+}
+
+/// The points at these x.
+fn cells<'o>(points: &[(f64, &'o Estimate)], x: &[f64]) -> Vec<Option<&'o Estimate>> {
+    let cell = |x: &f64| points.iter().find(|(other, _)| other == x).map(|(_, value)| *value);
+    x.iter().map(cell).collect()
+}
+
+/// Which x are shown where not all fit, and of how many: the first, the last, those that most series have, and as many others,
+/// spread evenly.
+fn places(series: &[(String, Vec<(f64, &Estimate)>)], most: usize) -> (Vec<f64>, usize) {
+    let mut all: Vec<f64> = series
+        .iter()
+        .flat_map(|(_, points)| points.iter().map(|(x, _)| *x))
+        .collect();
+    all.sort_by(f64::total_cmp);
+    let count = |x: f64| all.iter().filter(|other| **other == x).count();
+    let highest = all.iter().map(|x| count(*x)).max().unwrap_or_default();
+    let mut distinct = all.clone();
+    distinct.dedup();
+    let number = distinct.len();
+    let ends = [distinct.first().copied(), distinct.last().copied()];
+    let (shared, others): (Vec<f64>, Vec<f64>) = distinct
+        .into_iter()
+        .partition(|x| count(*x) == highest || ends.contains(&Some(*x)));
+    let mut chosen = spread(&shared, most);
+    chosen.extend(spread(&others, most - chosen.len()));
+    chosen.sort_by(f64::total_cmp);
+    (chosen, number)
+}
+
+/// At most so many of the values; the first and, unless it is one, the last are among them.
+fn spread(values: &[f64], most: usize) -> Vec<f64> {
+    let count = values.len().min(most);
+    let last = values.len().saturating_sub(1);
+    let at = |number: usize| values[number * last / (count - 1).max(1)];
+    (0..count).map(at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_shows_its_ends_and_what_most_series_have() {
+        let estimate = Estimate::of(&[1.0]).unwrap();
+        let points = |x: &[f64]| x.iter().map(|x| (*x, &estimate)).collect::<Vec<_>>();
+        let long: Vec<f64> = (0..=100).map(f64::from).collect();
+        let series = |more: &[f64]| vec![("a".to_owned(), points(&long)), ("b".to_owned(), points(more))];
+        assert_eq!(
+            places(&series(&[30.0, 70.0]), 5),
+            (vec![0.0, 1.0, 30.0, 70.0, 100.0], 101)
+        );
+        assert_eq!(places(&series(&long), 5).0, [0.0, 25.0, 50.0, 75.0, 100.0]);
+        assert_eq!(places(&[("a".to_owned(), points(&[3.0]))], 5), (vec![3.0], 1));
+    }
+}

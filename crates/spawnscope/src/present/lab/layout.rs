@@ -1,0 +1,133 @@
+//! Tables on a terminal: no figure is cut and no column vanishes. What does not fit beside stands below, behind its keys again.
+
+use crate::present::page::{Page, plain, styled};
+use crate::present::palette::{PLAIN, TITLE};
+use crate::present::text::{pad_left, pad_right, width, wrap};
+
+pub(super) const INDENT: usize = 2;
+const GAP: usize = 2;
+/// A key's word is broken only where it has more.
+const LONGEST_WORD: usize = 16;
+
+/// A table: the first line are headings.
+pub(super) struct Table {
+    pub(super) rows: Vec<Vec<String>>,
+    /// How many columns say which row it is.
+    pub(super) keys: usize,
+    /// Which columns are words, and stand at the left.
+    pub(super) is_text: Vec<bool>,
+}
+
+impl Table {
+    pub(super) fn lay_out(&self, page: &mut Page) {
+        let count = self.rows.first().map_or(0, Vec::len);
+        let widest = |at: usize| self.rows.iter().map(|row| width(&row[at])).max().unwrap_or(0);
+        let mut widths: Vec<usize> = (0..count).map(widest).collect();
+        let available = page.width().saturating_sub(INDENT);
+        let figure = widths[self.keys..].iter().max().map_or(0, |width| width + GAP);
+        // Where even one figure does not fit behind the keys, these are broken.
+        while taken(&widths[..self.keys]) + figure > available {
+            let breakable = (0..self.keys).filter(|at| widths[*at] > self.longest_word(*at));
+            let Some(key) = breakable.max_by_key(|at| widths[*at]) else {
+                break;
+            };
+            widths[key] -= 1;
+        }
+        let mut next = self.keys;
+        loop {
+            let mut shown: Vec<usize> = (0..self.keys).collect();
+            let mut used = taken(&widths[..self.keys]);
+            while next < count && (shown.len() == self.keys || used + GAP + widths[next] <= available) {
+                used += GAP + widths[next];
+                shown.push(next);
+                next += 1;
+            }
+            self.block(page, &shown, &widths);
+            if next >= count {
+                break;
+            }
+            page.line([]);
+        }
+    }
+
+    fn longest_word(&self, column: usize) -> usize {
+        let words = self.rows.iter().flat_map(|row| row[column].split(' ')).map(width);
+        words.max().unwrap_or(0).min(LONGEST_WORD)
+    }
+
+    fn block(&self, page: &mut Page, shown: &[usize], widths: &[usize]) {
+        for (number, row) in self.rows.iter().enumerate() {
+            let style = if number == 0 { TITLE } else { PLAIN };
+            let cells: Vec<Vec<String>> = shown
+                .iter()
+                .map(|&at| {
+                    if at < self.keys {
+                        wrap(&row[at], widths[at])
+                    } else {
+                        vec![row[at].clone()]
+                    }
+                })
+                .collect();
+            let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+            for part in 0..height {
+                let mut line = String::new();
+                for (&at, cell) in shown.iter().zip(&cells) {
+                    let text = cell.get(part).map_or("", String::as_str);
+                    if self.is_text[at] {
+                        line.push_str(&pad_right(text, widths[at]));
+                    } else {
+                        line.push_str(&pad_left(text, widths[at]));
+                    }
+                    line.push_str(&" ".repeat(GAP));
+                }
+                page.line([plain(" ".repeat(INDENT)), styled(style, line.trim_end())]);
+            }
+        }
+    }
+}
+
+fn taken(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(columns: usize) -> Vec<String> {
+        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        let table = Table {
+            rows: vec![
+                row(["mechanism", "wall", "call", "user"]),
+                row(["vspawn with a pipe", "1.23 us", "4 us", "567 ms"]),
+            ],
+            keys: 1,
+            is_text: vec![true, false, false, false],
+        };
+        let mut page = Page::of_width(columns);
+        table.lay_out(&mut page);
+        page.finish().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn what_does_not_fit_beside_stands_below() {
+        assert_eq!(
+            shown(43),
+            [
+                "  \u{1b}[1mmechanism              wall  call    user\u{1b}[0m",
+                "  vspawn with a pipe  1.23 us  4 us  567 ms"
+            ]
+        );
+        let narrower = shown(42);
+        assert_eq!(narrower.len(), 5, "{narrower:?}");
+        assert_eq!(narrower[1], "  vspawn with a pipe  1.23 us  4 us");
+        assert_eq!(narrower[4], "  vspawn with a pipe  567 ms");
+    }
+
+    #[test]
+    fn keys_are_broken_before_figures_are_cut() {
+        let narrow = shown(22);
+        assert!(narrow.contains(&"  vspawn with  1.23 us".to_owned()), "{narrow:?}");
+        assert!(narrow.iter().all(|line| !line.contains('…')), "{narrow:?}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Axes of plots: where a value stands, and which are labelled. A logarithmic axis has a place of its own for zero.
+
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+
+use crate::lab::outcome::{Scale, Unit};
+
+/// What zero and the gap behind it take of a logarithmic axis.
+const ZERO_SHARE: f64 = 0.1;
+/// With fewer decades, their halves and fifths are labelled too.
+const FEW_DECADES: usize = 3;
+const FEWEST_STEPS: f64 = 4.0;
+
+/// An axis: its values in order, as positions between 0 and 1.
+#[derive(Clone)]
+pub(super) struct Axis {
+    low: f64,
+    high: f64,
+    scale: Scale,
+    has_zero: bool,
+    pub(super) unit: Unit,
+}
+
+impl Axis {
+    pub(super) fn over(values: impl Iterator<Item = f64>, scale: Scale, unit: Unit) -> Axis {
+        let is_logarithmic = scale == Scale::Logarithmic;
+        let values: Vec<f64> = values.collect();
+        let high = values.iter().copied().fold(f64::MIN, f64::max);
+        let positive = values.iter().copied().filter(|value| *value > 0.0);
+        let low = if is_logarithmic {
+            positive.fold(f64::MAX, f64::min)
+        } else {
+            0.0
+        };
+        // A single value has an axis too; and nothing stands on the frame.
+        let (low, high) = match is_logarithmic {
+            true if low > high => (1.0, 10.0),
+            true => (low / 1.5, high * 1.5),
+            false => (low, if high > 0.0 { high * 1.05 } else { 1.0 }),
+        };
+        Axis {
+            low,
+            high,
+            scale,
+            has_zero: is_logarithmic && values.iter().any(|value| *value <= 0.0),
+            unit,
+        }
+    }
+
+    /// Between 0 and 1, where what lies above the axis stands too.
+    pub(super) fn position(&self, value: f64) -> f64 {
+        let value = value.min(self.high);
+        if self.scale == Scale::Linear {
+            return (value - self.low) / (self.high - self.low);
+        }
+        let share = (value.max(self.low) / self.low).ln() / (self.high / self.low).ln();
+        match self.has_zero {
+            true if value <= 0.0 => ZERO_SHARE / 4.0,
+            true => ZERO_SHARE + (1.0 - ZERO_SHARE) * share,
+            false => share,
+        }
+    }
+
+    /// The values that are labelled.
+    pub(super) fn ticks(&self) -> Vec<f64> {
+        if self.scale == Scale::Linear {
+            let step = round_step(self.high - self.low);
+            return (0..=(self.high / step) as i64).map(|tick| tick as f64 * step).collect();
+        }
+        let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
+        let within = |tick: &f64| (self.low..=self.high).contains(tick);
+        let whole: Vec<f64> = decades
+            .clone()
+            .map(|decade| 10f64.powi(decade))
+            .filter(within)
+            .collect();
+        let parts = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|part| part * 10f64.powi(decade)));
+        let ticks = if whole.len() < FEW_DECADES {
+            parts.filter(within).collect()
+        } else {
+            whole
+        };
+        self.has_zero.then_some(0.0).into_iter().chain(ticks).collect()
+    }
+}
+
+/// A step of 1, 2 or 5 of a power of ten that gives at least four.
+fn round_step(range: f64) -> f64 {
+    let decade = 10f64.powf(range.log10().floor());
+    let steps = [decade, decade / 2.0, decade / 5.0];
+    steps
+        .into_iter()
+        .find(|step| range / step >= FEWEST_STEPS)
+        .unwrap_or(decade / 5.0)
+}
+
+impl Ranged for Axis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        limit.0 + (self.position(*value) * f64::from(limit.1 - limit.0)).round() as i32
+    }
+
+    fn key_points<H: KeyPointHint>(&self, _: H) -> Vec<f64> {
+        self.ticks()
+    }
+
+    fn range(&self) -> std::ops::Range<f64> {
+        self.low..self.high
+    }
+}
+
+impl ValueFormatter<f64> for Axis {
+    fn format(value: &f64) -> String {
+        value.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_has_a_labelled_place_on_a_logarithmic_axis() {
+        let axis = Axis::over([0.0, 1e6, 1e9].into_iter(), Scale::Logarithmic, Unit::Bytes);
+        assert_eq!(axis.ticks(), [0.0, 1e6, 1e7, 1e8, 1e9]);
+        assert!(0.0 < axis.position(0.0) && axis.position(0.0) < axis.position(1e6));
+        assert!(axis.position(1e9) < 1.0);
+        let without = Axis::over([1e6, 1e9].into_iter(), Scale::Logarithmic, Unit::Bytes);
+        assert_eq!(without.ticks()[0], 1e6);
+    }
+
+    #[test]
+    fn every_axis_has_some_labels() {
+        for high in [1.0, 1.7, 3.0, 7.0, 99.0, 12_345.0] {
+            let linear = Axis::over([high].into_iter(), Scale::Linear, Unit::Nanos).ticks();
+            assert!((4..=12).contains(&linear.len()), "{high}: {linear:?}");
+            let narrow = Axis::over([high, high * 3.0].into_iter(), Scale::Logarithmic, Unit::Nanos).ticks();
+            assert!(narrow.len() >= 2, "{high}: {narrow:?}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Experiments as SVG: what has an x axis as lines, what others published as dashes; tables of few cases as bars. All with
+//! their intervals.
+
+mod axis;
+mod bars;
+mod lines;
+mod theme;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use super::values::figure;
+use crate::lab::outcome::{Outcome, Unit};
+use crate::present::text::escape;
+
+type Error = DrawingAreaErrorKind<std::io::Error>;
+
+/// The picture; `None` when there is nothing to draw.
+pub(super) fn svg(outcome: &Outcome) -> Option<String> {
+    let drawn = match &outcome.chart {
+        Some(chart) => lines::draw(outcome, chart),
+        None => bars::draw(outcome),
+    };
+    Some(theme::dressed(&drawn?, &super::html::escaped(&outcome.title)))
+}
+
+/// Text from its upper left corner.
+fn text_at(
+    area: &DrawingArea<SVGBackend<'_>, Shift>,
+    text: &str,
+    at: (i32, i32),
+    style: FontStyle,
+) -> Result<(), Error> {
+    let font = ("sans-serif", theme::TEXT, style).into_font().color(&theme::INK);
+    area.draw(&Text::new(escape(text.as_bytes()), at, font))
+}
+
+/// A value of an axis: round, so that it needs no zeros behind the point; and nothing has no unit.
+fn tick(value: f64, unit: Unit) -> String {
+    let text = if value == 0.0 {
+        "0".to_owned()
+    } else {
+        figure(value, unit)
+    };
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_axes_are_short() {
+        let said = [0.0, 100.0, 1_500_000.0, 1e7, 1e9].map(|value| tick(value, Unit::Nanos));
+        assert_eq!(said, ["0", "100 ns", "1.5 ms", "10 ms", "1 s"]);
+        assert_eq!(tick(12_000.0, Unit::PerSecond), "12,000");
+    }
+}
