@@ -155,7 +155,12 @@ fn wrong_usage_ends_with_125_and_says_what_is_wrong() {
     assert!(failure(&["record", "-p", "1", "true"]).contains("cannot be used with"));
     assert!(failure(&["hold"]).contains("nothing to hold: name a command"));
     assert!(failure(&["hold", "--nth", "2", "true"]).contains("--match"));
-    assert!(failure(&["bench", "moon"]).contains("there is no experiment `moon`; there are mechanisms, parent-size,"));
+    let unknown = failure(&["bench", "mechanism"]);
+    assert!(
+        unknown.contains("similar") && unknown.contains("parent-size"),
+        "{unknown}"
+    );
+    assert!(failure(&["bench", "--max", "-1"]).contains("not a number of bytes"));
     assert!(failure(&["bench", "--json", "--csv"]).contains("cannot be used with"));
     assert!(failure(&["export"]).contains("--format"));
     assert!(failure(&["report", "--by", "moon"]).contains("command, parent, line, caller"));

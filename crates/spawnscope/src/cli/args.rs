@@ -232,7 +232,7 @@ pub enum Grouping {
 pub struct AdviseArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
-    /// Also what costs much but holds nothing up
+    /// Also what costs much, but is not worth fixing or too uncertain
     #[arg(long)]
     pub all: bool,
     /// Print JSON (schema_version 1)

@@ -17,11 +17,15 @@ use crate::present::doctor;
 pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let width = output::width(&io::stdout());
     if arguments.list {
-        print(&doctor::list(&checks::ALL, width))?;
+        let listed = if arguments.json {
+            doctor::list_json(&checks::ALL)
+        } else {
+            doctor::list(&checks::ALL, width)
+        };
+        print(&listed)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let is_wanted =
-        |check: &&Check| arguments.checks.is_empty() || arguments.checks.iter().any(|one| one.id == check.id);
+    let is_wanted = |check: &&Check| arguments.checks.is_empty() || arguments.checks.iter().any(|id| id == check.id);
     let wanted: Vec<&Check> = checks::ALL.into_iter().filter(is_wanted).collect();
     let machine = Machine::here(identity::behind_sudo()?).context("failed to find the working directory")?;
     let diagnosis = examine(&machine, &Measured::take(&machine), &wanted);

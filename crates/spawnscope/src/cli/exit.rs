@@ -7,6 +7,7 @@
 //! | 0 | `record -p`, `record -a`: ended by Ctrl-C, `--duration`, or the process's end |
 //! | 1 | `doctor`: there is a problem |
 //! | 130 | a second Ctrl-C left CMD running |
+//! | 129, 130, 143 | `bench`: ended by SIGHUP, Ctrl-C or SIGTERM, with what there is |
 //! | 125 | spawnscope itself failed: bad usage, no permission, an unreadable recording |
 //! | 126 | CMD was found but could not be executed |
 //! | 127 | CMD was not found |

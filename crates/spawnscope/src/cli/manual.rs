@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::{Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory};
 use clap_mangen::Man;
 
 use super::args::Arguments;
@@ -45,18 +45,22 @@ fn write_page(command: &Command, name: &str, directory: &Path) -> Result<()> {
 fn render(page: &Man, command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
     page.render_title(text)?;
     page.render_name_section(text)?;
-    page.render_synopsis_section(text)?;
+    write_synopsis(command, text)?;
     page.render_description_section(text)?;
     page.render_options_section(text)?;
     if command.get_subcommands().any(|verb| !verb.is_hide_set()) {
         page.render_subcommands_section(text)?;
     }
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let mut notes: Vec<&str> = Vec::new();
     for part in after.split("\n\n").filter(|part| !part.is_empty()) {
         match part.split_once(":\n") {
             Some(("Examples", lines)) => write_section("EXAMPLES", lines, text)?,
-            _ => write_section("NOTES", part, text)?,
+            _ => notes.push(part),
         }
+    }
+    if !notes.is_empty() {
+        write_section("NOTES", &notes.join("\n\n"), text)?;
     }
     if command.get_name() == "record" {
         write_section("OVERHEAD", OVERHEAD, text)?;
@@ -64,9 +68,73 @@ fn render(page: &Man, command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
+/// The library's own names options without their values.
+fn write_synopsis(command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let mut parts = vec![format!("\\fB{}\\fR", escaped(name))];
+    let options = command
+        .get_arguments()
+        .filter(|argument| !argument.is_positional() && !argument.is_hide_set());
+    for option in options {
+        let short = option.get_short().map(|short| format!("\\fB\\-{short}\\fR"));
+        let long = option
+            .get_long()
+            .map(|long| format!("\\fB{}\\fR", escaped(&format!("--{long}"))));
+        let names: Vec<String> = short.into_iter().chain(long).collect();
+        let value = if option.get_action().takes_values() {
+            values(option)
+        } else {
+            String::new()
+        };
+        let names = format!("{}{value}", names.join("|"));
+        parts.push(if option.is_required_set() {
+            names
+        } else {
+            format!("[{names}]")
+        });
+    }
+    for argument in command.get_positionals() {
+        let several = if argument.get_num_args().is_some_and(|count| count.max_values() > 1) {
+            "..."
+        } else {
+            ""
+        };
+        let name = format!("{}{several}", placeholders(argument));
+        parts.push(if argument.is_required_set() {
+            name
+        } else {
+            format!("[{name}]")
+        });
+    }
+    if command.get_subcommands().any(|verb| !verb.is_hide_set()) {
+        parts.push("\\fICOMMAND\\fR".to_owned());
+    }
+    writeln!(text, ".SH SYNOPSIS\n{}", parts.join(" "))
+}
+
+/// What follows an option: ` S`, ` ID...`, `[=SEL]`.
+fn values(option: &Arg) -> String {
+    let count = option.get_num_args().unwrap_or_default();
+    let names = placeholders(option);
+    match (count.min_values(), count.max_values()) {
+        (0, _) => format!("[={names}]"),
+        (_, 1) => format!(" {names}"),
+        _ => format!(" {names}..."),
+    }
+}
+
+fn placeholders(argument: &Arg) -> String {
+    let names = argument.get_value_names().unwrap_or_default();
+    let names: Vec<String> = names.iter().map(|name| format!("\\fI{}\\fR", escaped(name))).collect();
+    names.join(" ")
+}
+
 fn write_section(heading: &str, lines: &str, text: &mut Vec<u8>) -> io::Result<()> {
-    let escaped = lines.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
-    writeln!(text, ".SH {heading}\n.nf\n{escaped}\n.fi")
+    writeln!(text, ".SH {heading}\n.nf\n{}\n.fi", escaped(lines))
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq")
 }
 
 /// Prints a completion script.

@@ -52,6 +52,8 @@ pub struct Effect {
     pub of: &'static str,
     /// How that is known.
     pub basis: Basis,
+    /// It is longer: what was timed did not come to its end.
+    pub is_lower_bound: bool,
 }
 
 impl Effect {
@@ -62,6 +64,7 @@ impl Effect {
             span,
             of,
             basis: Basis::Measured,
+            is_lower_bound: false,
         }
     }
 
@@ -72,6 +75,7 @@ impl Effect {
             span,
             of,
             basis: Basis::Modelled,
+            is_lower_bound: false,
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct Machine {
     is_privileged: bool,
     /// Whom programs are started as, where that is not the doctor's own user.
     user: Option<Identity>,
+    /// Directories that did not answer: whatever is in them is not touched, and not there.
+    left_out: Vec<PathBuf>,
 }
 
 impl Machine {
@@ -41,6 +43,7 @@ impl Machine {
             user,
             directory: std::env::current_dir()?,
             is_privileged: nix::unistd::geteuid().is_root(),
+            left_out: Vec::new(),
         })
     }
 
@@ -53,6 +56,7 @@ impl Machine {
             directory: PathBuf::from("/"),
             is_privileged: false,
             user: None,
+            left_out: Vec::new(),
         }
     }
 
@@ -77,6 +81,21 @@ impl Machine {
         self
     }
 
+    /// The same without directories that would hang whoever looks into them.
+    #[must_use]
+    pub fn leaving_out<'d>(mut self, directories: impl IntoIterator<Item = &'d PathBuf>) -> Machine {
+        self.left_out.extend(directories.into_iter().cloned());
+        self
+    }
+
+    /// Whether it is in such a directory, or is one.
+    #[must_use]
+    pub fn is_left_out(&self, absolute: impl AsRef<Path>) -> bool {
+        self.left_out
+            .iter()
+            .any(|directory| absolute.as_ref().starts_with(directory))
+    }
+
     /// The working directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
@@ -96,13 +115,37 @@ impl Machine {
         self.root.join(absolute.strip_prefix("/").unwrap_or(absolute))
     }
 
+    /// The same of a file that may be touched.
+    fn reach(&self, absolute: impl AsRef<Path>) -> io::Result<PathBuf> {
+        match self.is_left_out(&absolute) {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => Ok(self.path(absolute)),
+        }
+    }
+
+    /// The same path without symbolic links; `None` where it is not there.
+    #[must_use]
+    pub fn canonical(&self, absolute: impl AsRef<Path>) -> Option<PathBuf> {
+        let found = self.reach(absolute).ok()?.canonicalize().ok()?;
+        let root = self.root.canonicalize().ok()?;
+        Some(Path::new("/").join(found.strip_prefix(root).ok()?))
+    }
+
+    /// Whether it is a directory, and can be entered.
+    ///
+    /// # Errors
+    /// Why it is not, or cannot.
+    pub fn enter(&self, absolute: impl AsRef<Path>) -> io::Result<()> {
+        fs::metadata(self.reach(absolute)?.join(".")).map(drop)
+    }
+
     /// A file's content.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn bytes(&self, absolute: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        File::open(self.path(absolute))?
+        File::open(self.reach(absolute)?)?
             .take(MOST_BYTES)
             .read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -124,13 +167,18 @@ impl Machine {
     /// What a symbolic link says.
     #[must_use]
     pub fn link(&self, absolute: impl AsRef<Path>) -> Option<PathBuf> {
-        fs::read_link(self.path(absolute)).ok()
+        fs::read_link(self.reach(absolute).ok()?).ok()
     }
 
     /// The names in a directory, sorted; none when it cannot be read.
     #[must_use]
     pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
-        let entries = fs::read_dir(self.path(absolute)).into_iter().flatten().flatten();
+        let entries = self
+            .reach(absolute)
+            .and_then(fs::read_dir)
+            .into_iter()
+            .flatten()
+            .flatten();
         let mut names: Vec<String> = entries
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
             .collect();
@@ -141,7 +189,7 @@ impl Machine {
     /// Whether there is such a file or directory.
     #[must_use]
     pub fn exists(&self, absolute: impl AsRef<Path>) -> bool {
-        self.path(absolute).exists()
+        self.reach(absolute).is_ok_and(|path| path.exists())
     }
 
     /// A variable that is set and not empty.
@@ -184,33 +232,58 @@ impl Machine {
     /// Whether it is a file that may be executed.
     #[must_use]
     pub fn is_executable(&self, absolute: impl AsRef<Path>) -> bool {
-        let metadata = fs::metadata(self.path(absolute));
+        let metadata = self.reach(absolute).and_then(fs::metadata);
         metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     }
 
     /// A command as the user would start it, in this machine's environment and directory.
     #[must_use]
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = self.own_command(program);
-        if let Some(user) = &self.user {
-            command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
+        let mut command = Command::new(self.path(program));
+        command.env_clear().envs(&self.environment).current_dir(&self.directory);
+        self.avoid_left_out(&mut command);
+        if let Some(user) = self.user.clone() {
+            let become_user = move || {
+                nix::unistd::setgroups(&user.groups)?;
+                nix::unistd::setgid(user.gid)?;
+                Ok(nix::unistd::setuid(user.uid)?)
+            };
+            // SAFETY: three system calls between fork and exec; the list of groups was made before.
+            unsafe { command.pre_exec(become_user) };
         }
         command
     }
 
-    /// The same with the doctor's own privilege.
-    #[must_use]
-    pub fn own_command(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new(self.path(program));
-        command.env_clear().envs(&self.environment).current_dir(&self.directory);
-        command
+    /// Programs would hang as well, and could not even be ended. In lists of places, such as PATH, the others remain.
+    fn avoid_left_out(&self, command: &mut Command) {
+        for (name, value) in &self.environment {
+            let places = || value.as_bytes().split(|&byte| byte == b':').map(OsStr::from_bytes);
+            if places().any(|place| self.is_left_out(place)) {
+                let others: Vec<&[u8]> = places()
+                    .filter(|place| !self.is_left_out(place))
+                    .map(OsStr::as_bytes)
+                    .collect();
+                command.env(name, OsStr::from_bytes(&others.join(&b':')));
+            }
+        }
+        for (name, instead) in [("HOME", "/"), ("TMPDIR", "/tmp")] {
+            if self
+                .variable(name)
+                .is_some_and(|place| self.is_left_out(Path::new(place)))
+            {
+                command.env(name, instead);
+            }
+        }
+        if self.is_left_out(&self.directory) {
+            command.current_dir("/");
+        }
     }
 
     /// Where temporary files are made.
     #[must_use]
     pub fn temporary_directory(&self) -> PathBuf {
-        self.variable("TMPDIR")
-            .map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+        let place = self.variable("TMPDIR").map_or(Path::new("/tmp"), Path::new);
+        self.directory.join(place)
     }
 
     /// The environment, for programs that are launched without `command`.

@@ -2,11 +2,14 @@
 //! (`measure`); then each check (`checks`, one file each) looks at the machine, at these figures, and at where it runs (`surroundings`).
 //! Nothing here prints, and nothing is changed: what to do is the user's decision.
 
+mod audit;
 pub mod checks;
+mod child;
 pub mod findings;
 pub mod machine;
 pub mod measure;
 mod mounts;
+mod nesting;
 mod processes;
 mod programs;
 pub mod surroundings;
@@ -14,10 +17,12 @@ pub mod surroundings;
 use std::cmp::Reverse;
 
 pub use self::checks::Check;
+use self::checks::Run;
 pub use self::findings::{Basis, Effect, Finding, Findings, Severity, Unseen};
 pub use self::machine::Machine;
 use self::measure::LaunchCost;
 pub use self::measure::Measured;
+use self::nesting::Nesting;
 use self::processes::Process;
 use self::programs::Programs;
 use self::surroundings::Surroundings;
@@ -32,8 +37,13 @@ pub struct Examination<'a> {
     pub surroundings: Surroundings,
     /// The processes that can be seen.
     processes: Vec<Process>,
-    /// Starts programs.
-    programs: Programs,
+}
+
+impl Examination<'_> {
+    /// Whether one hypervisor runs inside another, and what shows it; `None` where there is none.
+    fn nesting(&self) -> Option<(Nesting, String)> {
+        nesting::of(self.machine, &self.surroundings, self.measured)
+    }
 }
 
 /// What came of the checks.
@@ -41,10 +51,36 @@ pub struct Examination<'a> {
 pub struct Diagnosis {
     /// What a launch costs on this machine.
     pub launch: LaunchCost,
+    /// How busy the machine was; unknown without /proc.
+    pub load: Option<Load>,
     /// Problems first, the dearest of them first.
     pub findings: Vec<Finding>,
     /// What could not be looked at.
     pub unseen: Vec<Unseen>,
+}
+
+/// How many processes wanted to run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// The average of the last minute.
+    pub average: f64,
+    /// Processors that this process may use.
+    pub cpus: u64,
+}
+
+impl Load {
+    fn of(machine: &Machine) -> Option<Load> {
+        let text = machine.text("/proc/loadavg")?;
+        let average = text.split(' ').next()?.parse().ok()?;
+        let cpus = std::thread::available_parallelism().ok()?.get() as u64;
+        Some(Load { average, cpus })
+    }
+
+    /// Whether some had to wait.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.average > self.cpus as f64
+    }
 }
 
 impl Diagnosis {
@@ -60,21 +96,32 @@ impl Diagnosis {
 /// Runs these checks, one after the other, since some start programs and take their times.
 #[must_use]
 pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Diagnosis {
+    let machine = &machine
+        .clone()
+        .leaving_out(measured.silent.iter().chain(&measured.untried));
     let examination = Examination {
         machine,
         measured,
         surroundings: Surroundings::of(machine),
         processes: processes::all(machine),
-        programs: Programs::from_now(),
     };
     let mut diagnosis = Diagnosis {
         launch: measured.launch,
+        load: Load::of(machine),
         findings: Vec::new(),
         unseen: Vec::new(),
     };
-    for check in checks {
+    let end = Programs::end_of_time(measured.took);
+    let is_starting = |check: &&&Check| matches!(check.run, Run::Starting(_));
+    for (number, check) in checks.iter().enumerate() {
         let mut findings = Findings::of(check);
-        (check.run)(&examination, &mut findings);
+        match check.run {
+            Run::Looking(run) => run(&examination, &mut findings),
+            Run::Starting(run) => {
+                let to_come = checks[number..].iter().filter(is_starting).count();
+                run(&examination, &Programs::of_check(end, to_come as u32), &mut findings);
+            }
+        }
         let (found, unseen) = findings.into_parts();
         diagnosis.findings.extend(found);
         diagnosis.unseen.extend(unseen);

@@ -29,9 +29,11 @@ impl Mount {
                 Some("a network file system")
             }
             "9p" | "drvfs" => Some("a file system of the host, reached by messages"),
-            "virtiofs" => Some("a file system of the host"),
+            "virtiofs" | "vboxsf" | "prl_fs" => Some("a file system of the host"),
             "autofs" => Some("mounted when it is first used"),
-            _ if kind == "fuse" || kind.starts_with("fuse.") => Some("a file system in a user's process (FUSE)"),
+            _ if kind == "fuse" || kind == "fuseblk" || kind.starts_with("fuse.") => {
+                Some("a file system in a user's process (FUSE)")
+            }
             _ => None,
         }
     }

@@ -30,6 +30,20 @@ pub(super) fn all(machine: &Machine) -> Vec<Process> {
     pids.filter_map(|pid| read(machine, pid)).collect()
 }
 
+/// The processes of a session that have not ended, of this machine, now.
+pub(super) fn of_session(session: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_in = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // `PID (NAME) STATE PARENT GROUP SESSION ...`, and a name may hold anything.
+        let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+        let fields: Vec<&str> = after_name.split_whitespace().take(4).collect();
+        matches!(fields[..], [state, _, _, of] if state != "Z" && state != "X" && of == session.to_string())
+    };
+    pids.filter(is_in).collect()
+}
+
 /// How many children each has now.
 pub(super) fn children(processes: &[Process]) -> HashMap<u32, u64> {
     let mut children = HashMap::new();

@@ -47,8 +47,8 @@ impl Surroundings {
 
 fn is_gvisor(machine: &Machine) -> bool {
     let version = machine.text("/proc/version").unwrap_or_default();
-    // It pretends to be a Linux of a fixed date.
-    version.contains("gVisor") || version.contains("Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016")
+    // It pretends to be a Linux of a fixed date, and newer ones add their name to the release.
+    version.contains("-gvisor") || version.contains("#1 SMP Sun Jan 10 15:06:54 PST 2016")
 }
 
 fn wsl(machine: &Machine) -> Option<u8> {
@@ -66,6 +66,14 @@ const FIRST_NAMESPACES: [(&str, &str); 3] = [
     ("uts", "uts:[4026531838]"),
     ("ipc", "ipc:[4026531839]"),
 ];
+
+/// Whether processes are numbered as in the machine's first processes. A tree without namespaces counts as one.
+pub(super) fn is_in_first_pid_namespace(machine: &Machine) -> bool {
+    let (kind, first) = FIRST_NAMESPACES[0];
+    machine
+        .link(format!("/proc/self/ns/{kind}"))
+        .is_none_or(|link| link.as_os_str() == first)
+}
 
 /// Whether marks of a container are left overs: the image of a virtual machine may be made of a container's.
 fn is_in_first_namespaces(machine: &Machine) -> bool {
@@ -87,6 +95,9 @@ fn container(machine: &Machine) -> Option<String> {
     });
     if let Some(name) = said.filter(|name| !name.is_empty()) {
         return Some(name);
+    }
+    if machine.variable("KUBERNETES_SERVICE_HOST").is_some() {
+        return Some("kubernetes".to_owned());
     }
     if machine.exists("/run/.containerenv") {
         return Some("podman".to_owned());

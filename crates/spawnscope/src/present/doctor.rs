@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE};
 use super::{text, units};
-use crate::doctor::{Check, Diagnosis, Effect, Finding, Severity};
+use crate::doctor::{Check, Diagnosis, Effect, Finding, Load, Severity};
 use crate::event::Nanos;
 
 /// Version of the keys of the JSON.
@@ -47,9 +47,13 @@ pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
             let what = format!("{}: {}", unseen.check, text::escape(unseen.what.as_bytes()));
             page.sentence(2, QUIET, &what);
         }
-    } else if diagnosis.has_problems() && notes + diagnosis.unseen.len() as u64 > 0 {
-        page.line([]);
-        page.sentence(2, QUIET, &rest(notes, diagnosis.unseen.len() as u64));
+    } else {
+        let unseen = diagnosis.unseen.len() as u64;
+        // Without problems, only what might be one is worth a second line.
+        if unseen > 0 || diagnosis.has_problems() && notes > 0 {
+            page.line([]);
+            page.sentence(2, QUIET, &rest(notes, unseen));
+        }
     }
     page.finish()
 }
@@ -64,25 +68,33 @@ fn summary(page: &mut Page, diagnosis: &Diagnosis) {
         .iter()
         .filter(|finding| finding.severity == Severity::Problem)
         .count() as u64;
-    if problems == 0 {
+    let is_timed = launch.fork.is_some() && launch.exec_dynamic.is_some();
+    if problems == 0 && is_timed {
         page.sentence(0, PLAIN, &format!("launches are sound: {cost}"));
     } else {
         page.sentence(0, TITLE, &format!("A launch on this machine: {cost}"));
-        let count = units::counted(problems, "problem", "problems");
-        page.sentence(2, FINDING, &format!("{count} found, the dearest first"));
+        let found = match problems {
+            0 => "no problem found, but not all launches could be timed".to_owned(),
+            1 => "1 problem found".to_owned(),
+            _ => format!("{} problems found, the dearest first", units::count(problems)),
+        };
+        page.sentence(2, FINDING, &found);
+    }
+    if let Some(busy) = diagnosis.load.filter(Load::is_busy) {
+        let (load, cpus) = (busy.average, units::counted(busy.cpus, "CPU", "CPUs"));
+        let busy = format!("the machine is busy (load {load:.1} on {cpus}): times are longer than when it is quiet");
+        page.sentence(2, QUIET, &busy);
     }
 }
 
 fn rest(notes: u64, unseen: u64) -> String {
-    let notes = units::counted(notes, "note", "notes");
-    let unseen = match unseen {
-        0 => String::new(),
-        _ => format!(
-            ", and {} that could not be seen",
-            units::counted(unseen, "thing", "things")
-        ),
-    };
-    format!("{notes}{unseen}: `spawnscope doctor --all` tells")
+    let notes = (notes > 0).then(|| units::counted(notes, "note", "notes"));
+    let unseen = (unseen > 0).then(|| {
+        let things = units::counted(unseen, "thing", "things");
+        format!("{things} that could not be seen")
+    });
+    let both: Vec<String> = notes.into_iter().chain(unseen).collect();
+    format!("{}: `spawnscope doctor --all` tells", both.join(", and "))
 }
 
 fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
@@ -95,9 +107,8 @@ fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
     }
     let indent = " ".repeat(INDENT);
     for line in &finding.fix {
-        // What is to be typed stands as it is; a sentence may be broken.
         if line.starts_with("  ") {
-            page.line([plain(format!("{indent}{}", text::escape(line.as_bytes())))]);
+            page.command(INDENT, &text::escape(line.as_bytes()));
         } else {
             hanging(page, &format!("{indent}-> "), PLAIN, line);
         }
@@ -129,8 +140,9 @@ fn hanging(page: &mut Page, mark: &str, style: Style, sentence: &str) {
 }
 
 fn cost(effect: Effect) -> String {
+    let more_than = if effect.is_lower_bound { "more than " } else { "" };
     let span = units::time(effect.span);
-    format!("effect: {span} for {} ({})", effect.of, effect.basis.name())
+    format!("effect: {more_than}{span} for {} ({})", effect.of, effect.basis.name())
 }
 
 /// The checks, each with what it looks at.
@@ -147,6 +159,17 @@ pub fn list(checks: &[&Check], width: usize) -> String {
     page.finish()
 }
 
+/// The same as a JSON object, with a newline at its end.
+#[must_use]
+pub fn list_json(checks: &[&Check]) -> String {
+    let one = |check: &&Check| json!({"name": check.id, "about": check.looks_at});
+    let value = json!({
+        "schema_version": SCHEMA_VERSION,
+        "checks": checks.iter().map(one).collect::<Vec<_>>(),
+    });
+    format!("{value:#}\n")
+}
+
 /// Everything as a JSON object in several lines, with a newline at its end.
 #[must_use]
 pub fn json(diagnosis: &Diagnosis) -> String {
@@ -158,6 +181,7 @@ pub fn json(diagnosis: &Diagnosis) -> String {
             "exec_static": nanos(diagnosis.launch.exec_static),
             "exec_dynamic": nanos(diagnosis.launch.exec_dynamic),
         },
+        "load_average": diagnosis.load.map(|load| load.average),
         "findings": diagnosis.findings.iter().map(finding).collect::<Vec<_>>(),
         "unseen": diagnosis.unseen.iter().map(|unseen| json!({
             "check": unseen.check,
@@ -175,6 +199,7 @@ fn finding(finding: &Finding) -> Value {
         "looked_at": finding.looked_at,
         "evidence": finding.evidence.join(". "),
         "effect_ns": finding.effect.map(|effect| effect.span.0),
+        "effect_is_lower_bound": finding.effect.map(|effect| effect.is_lower_bound),
         "effect_of": finding.effect.map(|effect| effect.of),
         "effect_basis": finding.effect.map(|effect| effect.basis.name()),
         "fix": finding.fix.join("\n"),

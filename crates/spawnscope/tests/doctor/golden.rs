@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use snapbox::{Data, assert_data_eq};
-use spawnscope::doctor::{Diagnosis, Measured, checks, examine};
+use spawnscope::doctor::{Diagnosis, Load, Measured, checks, examine};
 use spawnscope::event::Nanos;
 use spawnscope::present::doctor;
 
@@ -34,6 +34,8 @@ fn healthy() -> Tree {
         .file("proc/sys/vm/overcommit_memory", "0\n")
         .file("proc/meminfo", "MemTotal: 8000000 kB\nSwapTotal: 0 kB\n")
         .file("proc/loadavg", "0.1 0.1 0.1 1/100 200\n")
+        .file("sys/kernel/security/lsm", "capability,landlock\n")
+        .directory("bin")
 }
 
 fn ill() -> Diagnosis {
@@ -74,15 +76,26 @@ fn problems_are_told_in_full_and_notes_when_they_are_asked_for() {
     let short = plain(&doctor::render(&diagnosis, false, 80));
     assert!(short.ends_with("`spawnscope doctor --all` tells\n"), "{short}");
     let narrow = plain(&doctor::render(&diagnosis, true, 40));
-    assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+    // Only what is to be typed may be longer.
+    let is_command = |line: &str| line.starts_with("       ");
+    assert!(
+        narrow
+            .lines()
+            .all(|line| line.chars().count() <= 40 || is_command(line)),
+        "{narrow}"
+    );
 }
 
 #[test]
 fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
     let tree = healthy();
-    let diagnosis = examine(&tree.machine(), &usual(), &checks::ALL);
+    let machine = tree.machine().with_variable("PATH", "/bin");
+    let mut diagnosis = examine(&machine, &usual(), &checks::ALL);
+    assert!(diagnosis.findings.is_empty(), "{diagnosis:#?}");
+    // Which nobody sees without privilege.
+    let audit = diagnosis.unseen.pop();
     assert!(
-        diagnosis.findings.is_empty() && diagnosis.unseen.is_empty(),
+        audit.as_ref().is_some_and(|audit| audit.check == "audit") && diagnosis.unseen.is_empty(),
         "{diagnosis:#?}"
     );
     let text = plain(&doctor::render(&diagnosis, false, 80));
@@ -90,6 +103,21 @@ fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
         text,
         "launches are sound: fork 200 us, static exec 300 us, dynamic exec 700 us\n"
     );
+    diagnosis.unseen.extend(audit);
+    let text = plain(&doctor::render(&diagnosis, false, 80));
+    assert!(
+        text.contains("\n  1 thing that could not be seen: `spawnscope doctor --all` tells\n"),
+        "{text}"
+    );
+    // A figure that is missing is not sound.
+    diagnosis.launch.fork = None;
+    diagnosis.load = Some(Load { average: 5.24, cpus: 2 });
+    let text = plain(&doctor::render(&diagnosis, false, 80));
+    assert!(
+        !text.contains("sound") && text.contains("not all launches could be timed"),
+        "{text}"
+    );
+    assert!(text.contains("busy (load 5.2 on 2 CPUs)"), "{text}");
 }
 
 #[test]
@@ -98,6 +126,15 @@ fn checks_have_names_of_their_own_and_are_listed() {
     let listed = plain(&doctor::list(&checks::ALL, 80));
     assert!(ids.iter().all(|id| listed.contains(&format!("{id} "))), "{listed}");
     assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
+    let json: serde_json::Value = serde_json::from_str(&doctor::list_json(&checks::ALL)).unwrap();
+    let named = json["checks"].as_array().unwrap().iter();
+    let named: Vec<&str> = named.map(|check| check["name"].as_str().unwrap()).collect();
+    assert_eq!(named, ids);
+    assert!(
+        json["checks"][0]["about"]
+            .as_str()
+            .is_some_and(|about| about.contains("a fork"))
+    );
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), checks::ALL.len());

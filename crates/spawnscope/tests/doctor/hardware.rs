@@ -13,10 +13,10 @@ fn cpuid(ns: f64) -> Measured {
         low_ns: None,
         high_ns: None,
     };
-    Measured {
-        constants: vec![constant],
-        ..usual()
-    }
+    let mut measured = usual();
+    measured.constants.retain(|constant| constant.what != Constant::Cpuid);
+    measured.constants.push(constant);
+    measured
 }
 
 #[test]
@@ -24,7 +24,13 @@ fn slow_cpuid_instructions_are_a_note_and_very_slow_ones_a_problem() {
     let machine = Tree::new().machine();
     let finding = only("cpuid", &machine, &cpuid(5_000.0), Severity::Note, &["5.00 us"]);
     assert_eq!(finding.effect.unwrap().span, Nanos(215_000));
-    only("cpuid", &machine, &cpuid(60_000.0), Severity::Problem, &["nested"]);
+    only(
+        "cpuid",
+        &machine,
+        &cpuid(60_000.0),
+        Severity::Problem,
+        &["runs inside another"],
+    );
     silent("cpuid", &machine, &cpuid(30.0));
 }
 
@@ -65,17 +71,19 @@ fn governors_that_keep_the_processor_slow_are_told() {
 
 #[test]
 fn surroundings_are_recognised_by_their_marks() {
-    let gvisor = Tree::new().file(
-        "proc/version",
-        "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016",
-    );
-    only(
-        "surroundings",
-        &gvisor.machine(),
-        &usual(),
-        Severity::Problem,
-        &["gVisor"],
-    );
+    for version in ["4.4.0", "4.19.0-gvisor"] {
+        let version = format!("Linux version {version} #1 SMP Sun Jan 10 15:06:54 PST 2016");
+        // The processor is the host's, and its hypervisor the host's matter.
+        let gvisor = Tree::new().file("proc/version", version);
+        let gvisor = gvisor.file("proc/cpuinfo", "flags\t: fpu hypervisor\n");
+        only(
+            "surroundings",
+            &gvisor.machine(),
+            &usual(),
+            Severity::Problem,
+            &["gVisor"],
+        );
+    }
     let wsl = |release: &str| Tree::new().file("proc/sys/kernel/osrelease", release);
     only(
         "surroundings",
@@ -111,8 +119,103 @@ fn surroundings_are_recognised_by_their_marks() {
         &guest.machine(),
         &usual(),
         Severity::Note,
-        &["virtual machine (QEMU)", "20.0 us"],
+        &["virtual machine (QEMU)", "cannot be told"],
     );
+}
+
+fn guest(flags: &str, product: &str) -> Tree {
+    Tree::new()
+        .file(
+            "proc/cpuinfo",
+            format!("processor\t: 0\nflags\t\t: fpu hypervisor {flags}\n"),
+        )
+        .file("sys/class/dmi/id/sys_vendor", product)
+}
+
+#[test]
+fn nested_hypervisors_are_told_by_how_long_an_exit_takes() {
+    let told = |tree: &Tree, measured: &Measured| {
+        let words = ["virtual machine", "translated twice"];
+        let finding = only("surroundings", &tree.machine(), measured, Severity::Note, &words);
+        (
+            finding.title.contains("inside of another one"),
+            finding.evidence.join(" "),
+        )
+    };
+    let plain = guest("lm", "QEMU\n");
+    for ns in [8_000.0, 60_000.0] {
+        let (is_nested, evidence) = told(&plain, &cpuid(ns));
+        assert!(
+            is_nested && evidence.contains("one hypervisor runs inside another, since"),
+            "{evidence}"
+        );
+    }
+    for ns in [600.0, 2_500.0] {
+        let (is_nested, evidence) = told(&plain, &cpuid(ns));
+        assert!(!is_nested && evidence.contains("no other is in between"), "{evidence}");
+    }
+    let untimed = Measured {
+        constants: Vec::new(),
+        ..usual()
+    };
+    for (tree, measured, why) in [
+        (&plain, cpuid(4_300.0), "takes 4.30 us; up to 2.50 us"),
+        (&plain, cpuid(60.0), "does not leave the guest"),
+        (&plain, untimed, "could be timed"),
+        (
+            &guest("tdx_guest", "QEMU\n"),
+            cpuid(20_000.0),
+            "encrypted memory (tdx_guest)",
+        ),
+        (
+            &guest("lm", "VirtualBox\n"),
+            cpuid(20_000.0),
+            "VirtualBox can be as slow by itself",
+        ),
+    ] {
+        let (is_nested, evidence) = told(tree, &measured);
+        assert!(
+            !is_nested && evidence.contains("cannot be told") && evidence.contains(why),
+            "{evidence}"
+        );
+    }
+    // A busy machine only adds to it.
+    let mut busy = cpuid(60_000.0);
+    busy.constants.last_mut().unwrap().low_ns = Some(1_000.0);
+    assert!(told(&plain, &busy).1.contains("no other is in between"));
+    // Who asks for the instruction is told the same.
+    let evidence = |ns| {
+        diagnose("cpuid", &plain.machine(), &cpuid(ns)).findings[0]
+            .evidence
+            .join(" ")
+    };
+    assert!(evidence(60_000.0).contains("one hypervisor runs inside another, since"));
+    assert!(evidence(4_300.0).contains("cannot be told"));
+}
+
+#[test]
+fn what_a_fork_costs_for_each_mebibyte_is_one_figure_everywhere() {
+    let tree = guest("lm", "QEMU\n").process(10, 1, "server", 4096);
+    for check in ["surroundings", "large-parents"] {
+        let words = ["a fork takes 30.0 us for each MiB in pages of 4 KiB, whose tables are copied and freed again"];
+        only(check, &tree.machine(), &usual(), Severity::Note, &words);
+    }
+}
+
+#[test]
+fn what_could_not_be_timed_is_left_out_of_sentences() {
+    let gvisor = Tree::new().file(
+        "proc/version",
+        "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016",
+    );
+    let guest = Tree::new()
+        .file("proc/cpuinfo", "flags\t\t: fpu hypervisor\n")
+        .file("sys/class/dmi/id/sys_vendor", "QEMU\n");
+    for tree in [gvisor, guest] {
+        let told = diagnose("surroundings", &tree.machine(), &Measured::default()).findings;
+        let evidence = told[0].evidence.join(" ") + " ";
+        assert!(!evidence.contains(" - ") && !evidence.contains("takes "), "{evidence}");
+    }
 }
 
 #[test]

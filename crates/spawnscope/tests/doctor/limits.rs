@@ -49,6 +49,36 @@ fn a_launch_of_more_than_50_ms_is_a_problem_and_its_dearest_part_is_named() {
     );
 }
 
+#[test]
+fn a_launch_that_can_be_quick_is_not_dear_but_the_machine_busy() {
+    let machine = Tree::new().machine();
+    let mut measured = launches(190, 250, 450);
+    measured.quickest = launches(1, 2, 3).launch;
+    let diagnosis = diagnose("launch-cost", &machine, &measured);
+    assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+    assert!(diagnosis.unseen[0].what.contains("too busy"), "{diagnosis:?}");
+    measured.quickest = launches(1, 2, 90).launch;
+    only(
+        "launch-cost",
+        &machine,
+        &measured,
+        Severity::Problem,
+        &["the dynamic loader"],
+    );
+}
+
+#[test]
+fn a_part_that_could_not_be_timed_is_not_told() {
+    let mut measured = launches(1, 0, 60);
+    measured.launch.exec_static = None;
+    measured.launch.fork = Some(Nanos(55 * MS));
+    let diagnosis = diagnose("launch-cost", &Tree::new().machine(), &measured);
+    let [finding] = &diagnosis.findings[..] else {
+        panic!("{diagnosis:?}")
+    };
+    assert_eq!(finding.evidence[0], "the fork 55.0 ms");
+}
+
 fn files(limit: &str) -> Tree {
     let limits = format!(
         "Limit                     Soft Limit           Hard Limit           Units\nMax open files            {limit}                 1048576              files\n"
@@ -118,6 +148,23 @@ fn forks_of_large_processes_are_priced_and_matter_where_they_launch() {
 }
 
 #[test]
+fn a_fork_costs_what_its_pages_cost_at_best_since_a_busy_machine_only_adds() {
+    let machine = Tree::new().process(10, 1, "server", 1024).process(12, 10, "git", 2);
+    let mut measured = usual();
+    for constant in &mut measured.constants {
+        constant.low_ns = Some(constant.ns / 10.0);
+    }
+    silent("large-parents", &machine.machine(), &measured);
+    only(
+        "large-parents",
+        &machine.machine(),
+        &usual(),
+        Severity::Problem,
+        &["server"],
+    );
+}
+
+#[test]
 fn memory_in_huge_pages_and_small_processes_are_silent() {
     let huge = Tree::new()
         .process(10, 1, "server", 4096)
@@ -146,15 +193,27 @@ fn a_fork_that_would_not_be_given_its_memory_is_a_problem() {
     only("overcommit", &memory(2).machine(), &usual(), Severity::Problem, &words);
     silent("overcommit", &memory(0).machine(), &usual());
     silent("overcommit", &memory(1).machine(), &usual());
-    let vast = memory(0).process(11, 1, "sparse", 20_000);
-    only(
-        "overcommit",
-        &vast.machine(),
-        &usual(),
-        Severity::Problem,
-        &["sparse (process 11)"],
-    );
     assert_eq!(diagnose("overcommit", &Tree::new().machine(), &usual()).unseen.len(), 1);
+}
+
+/// Mode 0 asks for each mapping by itself, and not for memory without reserve, of which sanitizers map terabytes.
+#[test]
+fn the_guessing_mode_refuses_only_a_mapping_larger_than_the_machine() {
+    let vast = |mappings: &[(u64, &str)]| {
+        let text = mappings.iter().map(|(kibibytes, flags)| {
+            format!("7f0000000000-7f1000000000 rw-p 00000000 00:00 0\nSize: {kibibytes:14} kB\nRss:  10 kB\nVmFlags: {flags}\n")
+        });
+        memory(0)
+            .process(11, 1, "sparse", 20_000)
+            .file("proc/11/smaps", text.collect::<String>())
+    };
+    let words = ["sparse (process 11)", "vm.overcommit_memory is 0", "needs 20.5 GB"];
+    let refused = vast(&[(20_000_000, "rd wr mr mw me ac sd")]);
+    only("overcommit", &refused.machine(), &usual(), Severity::Problem, &words);
+    let unreserved = vast(&[(20_000_000, "rd wr mr mw me nr sd")]);
+    silent("overcommit", &unreserved.machine(), &usual());
+    let many = vast(&[(7_000_000, "rd wr mr mw me ac sd"); 3]);
+    silent("overcommit", &many.machine(), &usual());
 }
 
 fn loaded(tasks: u32) -> Tree {
@@ -174,6 +233,13 @@ fn limits_of_processes_are_told_when_they_are_near() {
         &["kernel.pid_max", "900 of 1,000"],
     );
     silent("process-limits", &loaded(100).machine(), &usual());
+    // In a pid namespace of its own, the limit is its own, and others' tasks are not numbered there.
+    let inside = loaded(900).link("proc/self/ns/pid", "pid:[4026532300]");
+    silent(
+        "process-limits",
+        &inside.process(10, 1, "server", 1).machine(),
+        &usual(),
+    );
     let group = |current: &str| {
         loaded(100)
             .file("proc/self/cgroup", "0::/user/job\n")

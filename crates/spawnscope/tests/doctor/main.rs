@@ -4,10 +4,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[expect(dead_code, reason = "shared with the live tests, which use the rest")]
+#[path = "../support/attempts.rs"]
+mod attempts;
 mod golden;
 mod hardware;
 mod launched;
 mod limits;
 mod loader;
+mod places;
 mod security;
 mod tree;

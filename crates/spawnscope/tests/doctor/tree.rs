@@ -7,6 +7,8 @@ use std::path::Path;
 use spawnscope::doctor::{Diagnosis, Finding, Machine, Measured, Severity, checks, examine};
 use spawnscope::event::{Calibration, Constant, Nanos};
 
+use crate::attempts::good;
+
 /// A folder that stands for a machine.
 pub struct Tree {
     folder: tempfile::TempDir,
@@ -74,6 +76,9 @@ pub fn diagnose(id: &str, machine: &Machine, measured: &Measured) -> Diagnosis {
         assert_eq!(finding.check, id);
         assert!(!finding.title.is_empty() && !finding.evidence.is_empty(), "{finding:?}");
         assert!(!finding.fix.is_empty() && !finding.fix_cost.is_empty(), "{finding:?}");
+        // Each is a sentence of its own: JSON puts a full stop between them.
+        let is_sentence = |text: &String| !text.starts_with("and ") && !text.ends_with(['.', ',', ':', ';']);
+        assert!(finding.evidence.iter().all(is_sentence), "{finding:?}");
     }
     diagnosis
 }
@@ -89,10 +94,26 @@ pub fn silent(id: &str, machine: &Machine, measured: &Measured) {
 /// The only finding, which must be of that severity and have all these words in it.
 #[track_caller]
 pub fn only(id: &str, machine: &Machine, measured: &Measured, severity: Severity, words: &[&str]) -> Finding {
+    find(id, machine, measured, severity, words).unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// Whether that holds, and else what was seen.
+pub fn expect(holds: bool, seen: impl std::fmt::Debug) -> Result<(), String> {
+    good(holds, || format!("{seen:#?}"))
+}
+
+/// The same, or what is told instead.
+pub fn find(
+    id: &str,
+    machine: &Machine,
+    measured: &Measured,
+    severity: Severity,
+    words: &[&str],
+) -> Result<Finding, String> {
     let diagnosis = diagnose(id, machine, measured);
-    assert_eq!(diagnosis.findings.len(), 1, "{diagnosis:#?}");
+    expect(diagnosis.findings.len() == 1, &diagnosis)?;
     let finding = diagnosis.findings.into_iter().next().unwrap();
-    assert_eq!(finding.severity, severity, "{finding:#?}");
+    expect(finding.severity == severity, &finding)?;
     let said = format!(
         "{} {} {}",
         finding.title,
@@ -100,9 +121,9 @@ pub fn only(id: &str, machine: &Machine, measured: &Measured, severity: Severity
         finding.fix.join(" ")
     );
     for word in words {
-        assert!(said.contains(word), "no `{word}` in {finding:#?}");
+        expect(said.contains(word), (word, &finding))?;
     }
-    finding
+    Ok(finding)
 }
 
 /// Figures in which nothing is dear.
@@ -137,7 +158,7 @@ pub fn scan(first: u64, later: u64, at_once: &[u64]) -> spawnscope::doctor::meas
         first: vec![ms(first); 5],
         later: vec![ms(later); 5],
         unscanned: vec![ms(1); 5],
-        is_stuck: false,
         at_once: at_once.iter().map(|time| ms(*time)).collect(),
+        ..Default::default()
     }
 }

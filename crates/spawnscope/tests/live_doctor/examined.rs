@@ -16,11 +16,19 @@ pub struct Examined {
 /// Runs one check through a launcher, such as `unshare`; it may be none. The environment is the launcher's to make.
 pub fn examine(launcher: &[&OsStr], check: &str) -> Examined {
     let mut words: Vec<OsString> = launcher.iter().map(OsString::from).collect();
-    words.extend([SPAWNSCOPE, "doctor", "--json", "--check", check].map(OsString::from));
+    words.extend([SPAWNSCOPE, "doctor", "--json", check].map(OsString::from));
     let mut command = Command::new(&words[0]);
     // Cargo's own search path would be a finding.
     command.args(&words[1..]).env_remove("LD_LIBRARY_PATH");
     Examined::of(&run(&mut command))
+}
+
+/// Runs the doctor by a shell that first does something in a mount namespace of its own, with `$1` a folder of the test's.
+pub fn after(mount: &str, check: &str) -> Examined {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let script = format!("set -e; {mount}; shift; exec \"$@\"");
+    let words = ["unshare", "--mount", "sh", "-c", &script, "sh"].map(OsStr::new);
+    examine(&[&words[..], &[folder.path().as_os_str()]].concat(), check)
 }
 
 impl Examined {
@@ -38,24 +46,38 @@ impl Examined {
         self.json["findings"].as_array().expect("findings")
     }
 
-    /// The first finding whose title, evidence and fix have all these words.
+    /// The first finding of that severity that has all these words.
     #[track_caller]
     pub fn expect(&self, severity: &str, words: &[&str]) -> &Value {
-        let said = |finding: &Value| {
-            ["title", "evidence", "fix"]
-                .map(|key| finding[key].to_string())
-                .join(" ")
-        };
-        let fits =
-            |finding: &&Value| finding["severity"] == severity && words.iter().all(|word| said(finding).contains(word));
-        let found = self.all().iter().find(fits);
+        let found = self.with(words).find(|finding| finding["severity"] == severity);
         found.unwrap_or_else(|| panic!("no {severity} with {words:?} in {:#}", self.json))
+    }
+
+    /// The same, of any severity.
+    #[track_caller]
+    pub fn expect_any(&self, words: &[&str]) -> &Value {
+        let found = self.with(words).next();
+        found.unwrap_or_else(|| panic!("no finding with {words:?} in {:#}", self.json))
+    }
+
+    /// Those whose title, evidence and fix have all these words.
+    pub fn with(&self, words: &[&str]) -> impl Iterator<Item = &Value> {
+        self.all().iter().filter(move |finding| {
+            let said = ["title", "evidence", "fix"].map(|key| finding[key].to_string());
+            let said = said.join(" ");
+            words.iter().all(|word| said.contains(word))
+        })
     }
 
     #[track_caller]
     pub fn expect_silence(&self) {
         assert!(self.all().is_empty(), "{:#}", self.json);
         assert_eq!(self.code, 0);
+    }
+
+    /// What a launch costs, by its name in JSON.
+    pub fn cost(&self, what: &str) -> Option<u64> {
+        self.json["launch_cost_ns"][what].as_u64()
     }
 
     pub fn unseen(&self) -> String {

@@ -6,10 +6,19 @@
 mod support;
 
 mod conditions;
+#[expect(dead_code, reason = "shared with the tests beside real scanners, which use the rest")]
 mod examined;
+mod findings;
+mod hanging;
 mod scanners;
+mod whole_machine;
 
 fn main() -> std::process::ExitCode {
-    let subjects = [conditions::tests(), scanners::tests()];
+    let subjects = [
+        conditions::tests(),
+        hanging::tests(),
+        scanners::tests(),
+        whole_machine::tests(),
+    ];
     support::main(subjects.into_iter().flatten().collect())
 }

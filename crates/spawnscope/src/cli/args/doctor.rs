@@ -1,21 +1,24 @@
 //! What can be typed after `doctor`.
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 
-use crate::doctor::{Check, checks};
+use crate::doctor::checks;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
   spawnscope doctor
   spawnscope doctor --all                            notes in full as well
-  spawnscope doctor --check scanners search-path     only these
+  spawnscope doctor scanners search-path             only these
   spawnscope doctor --json | jq '.findings[].title'
 
 Takes some seconds at most. Needs no privilege; root also sees who holds up
 files (fanotify), audit rules that are loaded, and other users' processes.
-It starts shells, git and Python as you would, so that start-up files are run,
-without a terminal and for 0.9 s each at most; under sudo, as the user who
-typed it.
+It starts shells, Python, git (with its file-system monitor, if that is a
+program) and shims of version managers as you would, so that your start-up
+files are run, some times each, without a terminal. What does not end within
+its share of the time is asked to end, as when a terminal is closed, and then
+killed. Under sudo, all this is done as the user who typed it.
 
 Exit status: 0 when there is no problem (notes are none), 1 when there is one,
 125 when spawnscope itself fails.";
@@ -23,11 +26,15 @@ Exit status: 0 when there is no problem (notes are none), 1 when there is one,
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
-    /// Run these checks only; --list names them
-    #[arg(long = "check", value_name = "ID", num_args = 1.., value_parser = check)]
-    pub checks: Vec<&'static Check>,
+    /// The checks, by name [default: all]
+    #[arg(
+        value_name = "CHECK",
+        hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(checks::ALL.iter().map(|check| check.id))
+    )]
+    pub checks: Vec<String>,
     /// Name the checks, and what each looks at
-    #[arg(long, conflicts_with_all = ["checks", "json", "all"])]
+    #[arg(long, conflicts_with_all = ["checks", "all"])]
     pub list: bool,
     /// Print notes in full too
     #[arg(long)]
@@ -35,8 +42,4 @@ pub struct DoctorArguments {
     /// Print JSON (schema_version 1)
     #[arg(long)]
     pub json: bool,
-}
-
-fn check(id: &str) -> Result<&'static Check, String> {
-    checks::named(id).ok_or_else(|| "no check has that name: `spawnscope doctor --list` tells them".to_owned())
 }

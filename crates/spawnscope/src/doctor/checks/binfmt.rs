@@ -1,12 +1,13 @@
 //! Interpreters that the kernel starts for files of certain kinds (binfmt_misc): emulators, run times.
 
-use super::Check;
+use super::{Check, Run};
 use crate::doctor::{Examination, Finding, Findings, Machine};
+use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "binfmt",
     looks_at: "binfmt_misc: interpreters that the kernel starts for kinds of files",
-    run,
+    run: Run::Looking(run),
 };
 
 const FOLDER: &str = "/proc/sys/fs/binfmt_misc";
@@ -19,22 +20,26 @@ const OWN_MACHINE: [u8; 2] = if cfg!(target_arch = "aarch64") {
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
+    if machine.text(format!("{FOLDER}/status")).as_deref() == Some("disabled") {
+        return;
+    }
     let names = machine
         .names(FOLDER)
         .into_iter()
         .filter(|name| name != "register" && name != "status");
     let entries: Vec<Entry> = names.filter_map(|name| Entry::read(machine, name)).collect();
     for entry in &entries {
-        entry.look(machine, findings);
+        entry.look(examination, findings);
     }
     let emulators: Vec<&str> = entries
         .iter()
+        .filter(|entry| entry.name.starts_with("qemu-") && entry.can_start(machine))
         .map(|entry| entry.name.as_str())
-        .filter(|name| name.starts_with("qemu-"))
         .collect();
     if !emulators.is_empty() {
+        let processors = units::counted(emulators.len() as u64, "other processor", "other processors");
         findings.add(
-            Finding::note(format!("programs of {} other processors are emulated", emulators.len()))
+            Finding::note(format!("programs of {processors} are emulated"))
                 .evidence(format!("registered: {}", emulators.join(", ")))
                 .evidence("each launch of such a program starts an emulator first, and all its work is emulated")
                 .fix("in containers, take images of this machine's own processor; `uname -m` in the container tells")
@@ -77,17 +82,25 @@ impl Entry {
         })
     }
 
-    fn look(&self, machine: &Machine, findings: &mut Findings) {
-        // With the flag F, the kernel keeps the interpreter open.
-        if !self.flags.contains('F') && !machine.exists(&self.interpreter) {
+    /// With the flag F, the kernel keeps the interpreter open.
+    fn can_start(&self, machine: &Machine) -> bool {
+        self.flags.contains('F') || machine.exists(&self.interpreter)
+    }
+
+    fn look(&self, examination: &Examination<'_>, findings: &mut Findings) {
+        let place = format!(
+            "remove what registers it (/etc/binfmt.d, /usr/lib/binfmt.d), {}",
+            examination.surroundings.where_settings_are_made()
+        );
+        if !self.can_start(examination.machine) {
             findings.add(
                 Finding::problem(format!("the interpreter of {} is not there", self.name))
                     .evidence(format!("{FOLDER}/{} names {}", self.name, self.interpreter))
                     .evidence(
                         "files of that kind fail to execute: \"No such file or directory\", although the file is there",
                     )
-                    .fix("install the interpreter, or remove what registers it (/etc/binfmt.d, /usr/lib/binfmt.d)")
-                    .fix_cost("an edit as root"),
+                    .fix(format!("install the interpreter, or {place}"))
+                    .fix_cost("an edit, and files of that kind do not execute"),
             );
         }
         if self.takes_own_programs() {
@@ -97,8 +110,8 @@ impl Entry {
                         "{FOLDER}/{}: files of this processor's kind are given to {}",
                         self.name, self.interpreter
                     ))
-                    .fix("remove what registers it (/etc/binfmt.d, /usr/lib/binfmt.d), unless it is there on purpose")
-                    .fix_cost("an edit as root"),
+                    .fix(format!("unless it is there on purpose, {place}"))
+                    .fix_cost("an edit"),
             );
         }
     }

@@ -1,13 +1,13 @@
 //! The C library's generation: how its posix_spawn, system and popen make processes.
 
-use super::Check;
+use super::{Check, Run};
 use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
 use crate::event::Nanos;
 
 pub(super) const CHECK: Check = Check {
     id: "c-library",
     looks_at: "glibc's version: how posix_spawn, system and popen launch",
-    run,
+    run: Run::Looking(run),
 };
 
 const FILES: [&str; 8] = [
@@ -22,6 +22,10 @@ const FILES: [&str; 8] = [
 ];
 /// Before `GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.`
 const BANNER: &[u8] = b"release version 2.";
+/// From this minor version on, posix_spawn is made with CLONE_VM and CLONE_VFORK on Linux.
+const SPAWN_BY_CLONE: u32 = 24;
+/// And from this one on, system and popen with posix_spawn (glibc's commits 5fb7fc9635 and 14d0e87d9b).
+const SYSTEM_BY_SPAWN: u32 = 29;
 /// Signals that posix_spawn asks about and resets one by one, with two calls each.
 const SIGNALS: u64 = 61;
 
@@ -30,19 +34,10 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         return;
     };
     let evidence = format!("{file} is glibc 2.{minor}");
-    if minor < 24 {
-        findings.add(
-            Finding::problem("posix_spawn, system and popen of this C library fork")
-                .evidence(evidence)
-                .evidence(
-                    "each then copies the page tables of the parent; from 2.24 on they share its memory until the exec",
-                )
-                .fix("a newer C library, or vfork and exec")
-                .fix_cost("a newer system"),
-        );
-        return;
+    if minor < SYSTEM_BY_SPAWN {
+        findings.add(forking(minor, &evidence));
     }
-    if minor < 38 {
+    if (SPAWN_BY_CLONE..38).contains(&minor) {
         let call = examination.measured.system_call;
         findings.add(
             Finding::note("posix_spawn of this C library resets signals one by one")
@@ -62,9 +57,29 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
 }
 
+fn forking(minor: u32, evidence: &str) -> Finding {
+    let (who, since) = if minor < SPAWN_BY_CLONE {
+        ("posix_spawn, system and popen", "from 2.24 on posix_spawn shares")
+    } else {
+        ("system and popen", "from 2.29 on both share")
+    };
+    Finding::problem(format!("{who} of this C library fork"))
+        .evidence(evidence)
+        .evidence(format!(
+            "each then copies the page tables of the parent; {since} its memory until the exec"
+        ))
+        .fix("a newer C library, or vfork and exec")
+        .fix_cost("a newer system")
+}
+
+/// Where it is.
+pub(in crate::doctor) fn file(machine: &Machine) -> Option<&'static str> {
+    FILES.into_iter().find(|file| machine.exists(file))
+}
+
 /// The minor version, and the file that says so.
-fn version(machine: &Machine) -> Option<(&'static str, u32)> {
-    let file = FILES.into_iter().find(|file| machine.exists(file))?;
+pub(in crate::doctor) fn version(machine: &Machine) -> Option<(&'static str, u32)> {
+    let file = file(machine)?;
     let bytes = machine.bytes(file).ok()?;
     let banner = bytes.windows(BANNER.len()).position(|part| part == BANNER)?;
     let digits = bytes[banner + BANNER.len()..]

@@ -1,7 +1,7 @@
 //! Control groups: which version, and what moving a process into one costs, as service managers and containers' runtimes do at
 //! each start.
 
-use super::Check;
+use super::{Check, Run};
 use crate::doctor::{Effect, Examination, Finding, Findings};
 use crate::event::Nanos;
 use crate::units;
@@ -9,7 +9,7 @@ use crate::units;
 pub(super) const CHECK: Check = Check {
     id: "cgroups",
     looks_at: "the version of control groups, and a move between them, timed",
-    run,
+    run: Run::Looking(run),
 };
 
 /// A move waits until all CPUs have noticed: some milliseconds are usual.
@@ -27,7 +27,10 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
                 .evidence("timed by moving this process to the group that it is in, which waits as any other move does")
                 .effect(Effect::measured(took, "each launch that is moved after its fork"))
                 .fix("create the process in its group: clone3 with CLONE_INTO_CGROUP, which runc, crun and systemd do in newer versions")
-                .fix("the mount option favordynmods makes moves cheaper (Linux 6.0)")
+                .fix(format!(
+                    "the mount option favordynmods makes moves cheaper (Linux 6.0), {}",
+                    examination.surroundings.where_settings_are_made()
+                ))
                 .fix_cost("with favordynmods, every fork and exit costs a little more"),
         );
     }

@@ -1,17 +1,22 @@
 //! The file systems that one stands on and makes temporary files on, as places to execute programs from.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::Check;
+use super::{Check, Run};
+use crate::doctor::measure::{PATIENCE, Scan, Stuck, median};
 use crate::doctor::mounts::{self, Mount};
-use crate::doctor::{Examination, Finding, Findings};
+use crate::doctor::{Effect, Examination, Finding, Findings};
+use crate::event::Nanos;
+use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "file-systems",
-    looks_at: "file systems of the working directory and of TMPDIR",
-    run,
+    looks_at: "file systems of the working directory and of TMPDIR, and whether they answer",
+    run: Run::Looking(run),
 };
 
+/// Less than that is no delay.
+const LEAST: Nanos = Nanos(50_000);
 /// Layers of an overlay that are searched one after the other.
 const MANY_LAYERS: usize = 40;
 
@@ -22,25 +27,79 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.unseen("the table of mounts");
         return;
     }
+    let home = machine.variable("HOME").map(PathBuf::from);
     let places = [
-        ("the working directory", machine.directory().to_owned()),
-        ("the directory for temporary files", machine.temporary_directory()),
+        (WORKING, Some(machine.directory().to_owned())),
+        (TEMPORARY, Some(machine.temporary_directory())),
+        (HOME, home),
     ];
     for (what, place) in places {
-        let place = PathBuf::from("/").join(place);
-        if let Some(mount) = mounts::of(&mounts, &place) {
-            look(what, &place.display().to_string(), mount, findings);
+        let Some(place) = place.filter(|place| place.is_absolute()) else {
+            continue;
+        };
+        let mount = |place: &Path| mounts::of(&mounts, place);
+        if examination.measured.untried.contains(&place) {
+            findings.unseen(format!("{what}, {}: it could not be asked in time", place.display()));
+            continue;
+        }
+        if machine.is_left_out(&place) {
+            findings.add(silent(what, &place, mount(&place)));
+            continue;
+        }
+        let real = machine.canonical(&place).unwrap_or_else(|| place.clone());
+        if let Some(mount) = mount(&real).filter(|_| what != HOME) {
+            let remote_scan = examination.measured.remote_scan.as_ref().filter(|_| what == TEMPORARY);
+            look(what, &place.display().to_string(), mount, remote_scan, findings);
         }
     }
 }
 
-fn look(what: &str, place: &str, mount: &Mount, findings: &mut Findings) {
+const WORKING: &str = "the working directory";
+const TEMPORARY: &str = "the directory for temporary files";
+const HOME: &str = "the home directory";
+
+fn silent(what: &str, place: &Path, mount: Option<&Mount>) -> Finding {
+    let on = mount.map_or(String::new(), |mount| {
+        format!(", which seems to be on {} ({})", mount.point.display(), mount.kind)
+    });
+    let waited = units::time(Nanos(PATIENCE.as_nanos() as u64));
+    Finding::problem(format!("{what} does not answer"))
+        .evidence(format!("{}{on}: no answer within {waited}", place.display()))
+        .evidence("whoever looks for a file there waits too, and some cannot even be killed; the doctor has left it out of all checks")
+        .fix("see whether the machine or the process that keeps that file system is alive; `umount -l` lets go of one that is not")
+        .fix("launch from another directory until then")
+        .fix_cost("whoever still waits in a file system that is let go of waits on")
+}
+
+/// What launches take longer there, and how that is known.
+fn slower(scan: &Scan) -> (Option<Effect>, String) {
+    let each = scan.later_delay(LEAST);
+    let effect = each.map(|span| Effect::measured(span, "each launch of a program there"));
+    let first = scan.first_delay(LEAST);
+    let effect = effect.or(first.map(|span| Effect::measured(span, "the first launch of a program there")));
+    let [first, later, memory] =
+        [&scan.first, &scan.later, &scan.unscanned].map(|times| units::time(median(times.clone())));
+    let evidence = match scan.stuck {
+        Some(Stuck::Creation(time)) => format!("a file could not be created within {}", units::time(time)),
+        Some(Stuck::Launch(time)) => format!(
+            "the first launch of a tiny program there did not end within {}",
+            units::time(time)
+        ),
+        None => format!("a tiny program there: first launch {first}, second one {later}, from memory {memory}"),
+    };
+    (effect, evidence)
+}
+
+fn look(what: &str, place: &str, mount: &Mount, remote_scan: Option<&Scan>, findings: &mut Findings) {
     let where_it_is = format!("{place} is on {} ({})", mount.point.display(), mount.kind);
     if let Some(remote) = mount.remote() {
+        let (effect, timed) = remote_scan.map(slower).unzip();
         findings.add(
             Finding::problem(format!("{what} is on {remote}"))
                 .evidence(&where_it_is)
                 .evidence("execs, opens and look-ups there may each ask another machine or process")
+                .evidence_if(timed)
+                .effect(effect.flatten())
                 .fix("build and run on a local disk, and copy what is to be kept")
                 .fix_cost("copies, and room for them"),
         );

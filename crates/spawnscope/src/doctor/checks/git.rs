@@ -3,35 +3,56 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Check;
-use crate::doctor::{Effect, Examination, Finding, Findings, Machine, Programs};
+use super::{Check, Run};
+use crate::doctor::programs::{Programs, Reads, Took};
+use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
 use crate::event::Nanos;
 use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "git",
     looks_at: "git's hooks, core.fsmonitor and filters, in the working directory",
-    run,
+    run: Run::Starting(run),
 };
 
 /// Hooks that run where nobody expects a program: at each change of the index, or of a reference.
-const FREQUENT: [&str; 3] = ["post-index-change", "reference-transaction", "fsmonitor-watchman"];
+const FREQUENT: [&str; 2] = ["post-index-change", "reference-transaction"];
+/// The others that git runs in a working tree (githooks(5)).
+const OTHERS: [&str; 16] = [
+    "applypatch-msg",
+    "pre-applypatch",
+    "post-applypatch",
+    "pre-commit",
+    "pre-merge-commit",
+    "prepare-commit-msg",
+    "commit-msg",
+    "post-commit",
+    "pre-rebase",
+    "post-checkout",
+    "post-merge",
+    "pre-push",
+    "push-to-checkout",
+    "pre-auto-gc",
+    "post-rewrite",
+    "sendemail-validate",
+];
 const RUNS: usize = 2;
 const SLOW: Nanos = Nanos(10_000_000);
 
-fn run(examination: &Examination<'_>, findings: &mut Findings) {
+fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
     let Some(git) = examination.machine.program("git") else {
         return;
     };
     let repository = Repository {
         machine: examination.machine,
-        programs: &examination.programs,
+        programs,
         git,
     };
     let Some(hooks) = repository.ask(&["rev-parse", "--git-path", "hooks"]) else {
         return;
     };
-    repository.hooks(&examination.machine.directory().join(hooks), findings);
+    let launch = examination.measured.launch.exec_dynamic;
+    repository.hooks(&examination.machine.directory().join(hooks), launch, findings);
     repository.monitor(findings);
     repository.filters(findings);
 }
@@ -45,20 +66,16 @@ struct Repository<'a> {
 impl Repository<'_> {
     /// What git answers; `None` where it fails or has nothing to say.
     fn ask(&self, arguments: &[&str]) -> Option<String> {
-        let ran = self.programs.run(self.machine.command(&self.git).args(arguments))?;
+        let mut git = self.machine.command(&self.git);
+        git.args(arguments);
+        let ran = self.programs.run(git, Reads::Output).ok()?;
         let answer = ran.output.trim();
         (ran.succeeded && !answer.is_empty()).then(|| answer.to_owned())
     }
 
-    fn hooks(&self, folder: &Path, findings: &mut Findings) {
-        let names = self.machine.names(folder);
-        let active = names
-            .iter()
-            .filter(|name| !name.ends_with(".sample") && !name.contains('.'));
-        let active: Vec<&str> = active
-            .filter(|name| self.machine.is_executable(folder.join(name.as_str())))
-            .map(String::as_str)
-            .collect();
+    fn hooks(&self, folder: &Path, launch: Option<Nanos>, findings: &mut Findings) {
+        let is_active = |name: &&str| self.machine.is_executable(folder.join(name));
+        let active: Vec<&str> = FREQUENT.into_iter().chain(OTHERS).filter(is_active).collect();
         if active.is_empty() {
             return;
         }
@@ -71,6 +88,7 @@ impl Repository<'_> {
         findings.add(
             Finding::problem_if(!frequent.is_empty(), title)
                 .evidence(format!("executable files in {}: {}", folder.display(), active.join(", ")))
+                .effect(launch.map(|launch| Effect::modelled(launch, "each run of a hook, at least")))
                 .fix("see what they launch: `spawnscope record -- git status`, `git commit`; hooks that need nothing should leave at once")
                 .fix("a tool that only reads can leave them out: `git -c core.hooksPath=/dev/null ...`")
                 .fix_cost("what the hook checks is not checked then"),
@@ -81,12 +99,15 @@ impl Repository<'_> {
         let Some(program) = self.ask(&["config", "--get", "core.fsmonitor"]) else {
             return;
         };
-        if matches!(
-            program.as_str(),
-            "true" | "false" | "yes" | "no" | "on" | "off" | "0" | "1"
-        ) {
+        // What is true or false is git's own monitor, or none.
+        if self
+            .ask(&["config", "--type=bool", "--get", "core.fsmonitor"])
+            .is_some()
+        {
             return;
         }
+        let build = self.ask(&["version", "--build-options"]).unwrap_or_default();
+        let has_own = build.contains("feature: fsmonitor--daemon");
         let status = |options: &[&str]| {
             let mut command = self.machine.command(&self.git);
             command
@@ -95,16 +116,28 @@ impl Repository<'_> {
                 .args(["status", "--porcelain"]);
             command
         };
-        let with = self.programs.shortest(RUNS, || status(&[]));
         let without = self.programs.shortest(RUNS, || status(&["-c", "core.fsmonitor=false"]));
-        let more = with.zip(without).map(|(with, without)| with.since(without));
+        let with = self.programs.shortest(RUNS, || status(&[]));
+        let times = with.ok().zip(without.and_then(Took::whole).ok());
+        let more = times.map(|(with, without)| with.since(without));
         findings.add(
-            Finding::problem_if(more.is_some_and(|more| more >= SLOW), "git launches a file-system monitor at each status")
-                .evidence(format!("core.fsmonitor={program}"))
-                .evidence(format!("`git status` takes {} with it, {} without", units::time(with), units::time(without)))
-                .effect(more.map(|more| Effect::measured(more, "each git status, diff, add, commit")))
-                .fix("git's own monitor launches nothing (git 2.37, not on all systems): `git config core.fsmonitor true`; small repositories need none")
-                .fix_cost("in large repositories, a status without any monitor looks at each file"),
+            Finding::problem_if(
+                more.is_some_and(|more| more.time >= SLOW),
+                "git launches a file-system monitor at each status",
+            )
+            .evidence(format!("core.fsmonitor={program}"))
+            .evidence_if(
+                times.map(|(with, without)| {
+                    format!("`git status` takes {with} with it, {} without", units::time(without))
+                }),
+            )
+            .effect(more.map(|more| more.effect("each git status, diff, add, commit")))
+            .fix(if has_own {
+                "git's own monitor launches nothing: `git config core.fsmonitor true`; small repositories need none"
+            } else {
+                "small repositories need none: `git config --unset core.fsmonitor`; this git has no monitor of its own"
+            })
+            .fix_cost("in large repositories, a status without any monitor looks at each file"),
         );
     }
 
@@ -123,6 +156,7 @@ impl Repository<'_> {
             .filter_map(|key| name(key))
             .filter(|name| !keys.contains(&format!("filter.{name}.process").as_str()))
             .collect();
+        single.sort_unstable();
         single.dedup();
         if single.is_empty() {
             return;

@@ -1,12 +1,12 @@
 //! The governor of the processor's frequency: short processes end before it has noticed them.
 
-use super::Check;
+use super::{Check, Run};
 use crate::doctor::{Examination, Finding, Findings};
 
 pub(super) const CHECK: Check = Check {
     id: "governor",
     looks_at: "the governor of the processor's frequency",
-    run,
+    run: Run::Looking(run),
 };
 
 const FOLDER: &str = "/sys/devices/system/cpu";
@@ -38,8 +38,11 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         Finding::problem_if(is_slowest, title)
             .evidence(format!("cpu0: governor {governor}, driver {driver}"))
             .evidence("a launch is over in a millisecond, before a governor that samples has seen that there is work")
-            .fix("while it matters, `schedutil` or `performance`:")
-            .fix("  sudo cpupower frequency-set -g schedutil")
+            .fix(format!(
+                "while it matters, `schedutil` or `performance`, {}:",
+                examination.surroundings.where_settings_are_made()
+            ))
+            .fix("  cpupower frequency-set -g schedutil")
             .fix_cost("energy, heat and noise; on battery, time"),
     );
 }

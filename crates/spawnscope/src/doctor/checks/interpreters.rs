@@ -4,46 +4,59 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Check;
-use crate::doctor::{Effect, Examination, Finding, Findings};
+use super::{Check, Run};
+use crate::doctor::programs::{Programs, Reads, Took};
+use crate::doctor::{Examination, Finding, Findings, Machine};
 use crate::event::Nanos;
 use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "interpreters",
     looks_at: "Python's start with and without site-packages, options of others",
-    run,
+    run: Run::Starting(run),
 };
 
 const RUNS: usize = 3;
 /// The standard library's own part of `site` takes 3 to 8 ms.
 const SLOW: Nanos = Nanos(20_000_000);
 const MOST_NAMED: usize = 3;
-/// Variables that have each start of an interpreter do more.
-const OPTIONS: [(&str, &str); 7] = [
-    ("NODE_OPTIONS", "node"),
-    ("RUBYOPT", "ruby"),
-    ("PERL5OPT", "perl"),
-    ("PERL5DB", "perl"),
-    ("JAVA_TOOL_OPTIONS", "java"),
-    ("_JAVA_OPTIONS", "java"),
-    ("PYTHONDEVMODE", "python3"),
+/// Variables that have each start of an interpreter do more, and the options in them that load code.
+const OPTIONS: [(&str, &str, &[&str]); 6] = [
+    (
+        "NODE_OPTIONS",
+        "node",
+        &["--require", "-r", "--import", "--loader", "--experimental-loader"],
+    ),
+    ("RUBYOPT", "ruby", &["-r"]),
+    ("PERL5OPT", "perl", &["-M", "-m", "-d"]),
+    ("PERL5DB", "perl", &[""]),
+    ("JAVA_TOOL_OPTIONS", "java", &["-javaagent", "-agent"]),
+    ("_JAVA_OPTIONS", "java", &["-javaagent", "-agent"]),
 ];
-/// What loads code, among the options of Node, Ruby, Perl and Java.
-const LOADING: [&str; 7] = ["--require", "-r", "--import", "--loader", "-M", "-javaagent", "-agent"];
+/// Variables that have Python do more, or look in more places, at each start.
+const OF_PYTHON: [&str; 6] = [
+    "PYTHONPATH",
+    "PYTHONDEVMODE",
+    "PYTHONSTARTUP",
+    "PYTHONVERBOSE",
+    "PYTHONPROFILEIMPORTTIME",
+    "PYTHONDONTWRITEBYTECODE",
+];
+/// Before what Python answers: what it loads at its start may write, too.
+const MARK: &str = "spawnscope asked: ";
 
-fn run(examination: &Examination<'_>, findings: &mut Findings) {
+fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
     let machine = examination.machine;
     if let Some(program) = machine.program("python3") {
-        python(examination, &program, findings);
+        python(machine, programs, &program, findings);
     }
-    for (name, interpreter) in OPTIONS {
+    for (name, interpreter, loading) in OPTIONS {
         let Some(value) = machine.variable_text(name) else {
             continue;
         };
         let loads = value
             .split_whitespace()
-            .any(|word| LOADING.iter().any(|option| word.starts_with(option)));
+            .any(|word| loading.iter().any(|option| word.starts_with(option)));
         findings.add(
             Finding::problem_if(loads, format!("{name} changes each start of {interpreter}"))
                 .evidence(format!("{name}={value}"))
@@ -56,55 +69,64 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
 }
 
-fn python(examination: &Examination<'_>, program: &Path, findings: &mut Findings) {
-    let (machine, programs) = (examination.machine, &examination.programs);
-    let Some(python) = executable(examination, program) else {
-        findings.unseen("Python failed to start, or took too long");
-        return;
-    };
+fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut Findings) {
+    // Where it cannot tell, it is timed by the name in PATH.
+    let python = executable(machine, programs, program).unwrap_or_else(|| program.to_owned());
     let with = |options: &[&str]| {
         let mut command: Command = machine.command(&python);
         command.args(options).args(["-c", "pass"]);
         command
     };
+    let bare = programs.shortest(RUNS, || with(&["-I", "-S"])).and_then(Took::whole);
     let full = programs.shortest(RUNS, || with(&[]));
-    let bare = programs.shortest(RUNS, || with(&["-I", "-S"]));
-    let (Some(full), Some(bare)) = (full, bare) else {
-        findings.unseen("Python failed to start, or took too long");
-        return;
+    let (full, bare) = match (full, bare) {
+        (Ok(full), Ok(bare)) => (full, bare),
+        (Err(why), _) | (_, Err(why)) => return findings.unseen(format!("`{} -c pass` {why}", python.display())),
     };
     let more = full.since(bare);
-    if more < SLOW {
-        return;
+    if more.time >= SLOW {
+        let table = programs.run(with(&["-X", "importtime"]), Reads::Errors);
+        let table = table.map(|ran| ran.output).unwrap_or_default();
+        let variables: Vec<String> = OF_PYTHON
+            .iter()
+            .filter_map(|name| Some(format!("{name}={}", machine.variable_text(name)?)))
+            .collect();
+        let times = format!(
+            "`{} -c pass` takes {full}, with -I -S {}",
+            python.display(),
+            units::time(bare)
+        );
+        findings.add(
+            slow_python(more, &variables)
+                .evidence(times)
+                .evidence_if(dearest(&table)),
+        );
     }
-    let table = programs
-        .run(&mut with(&["-X", "importtime"]))
-        .map_or(String::new(), |ran| ran.output);
-    let path = machine.variable_text("PYTHONPATH");
-    findings.add(
-        Finding::problem(format!("Python's start takes {} for site-packages", units::time(more)))
-            .evidence(format!(
-                "`{} -c pass` takes {}, with -I -S {}",
-                python.display(),
-                units::time(full),
-                units::time(bare)
-            ))
-            .evidence_if(dearest(&table))
-            .evidence_if(path.map(|path| format!("PYTHONPATH={path}")))
-            .effect(Effect::measured(more, "each start of Python"))
-            .fix("see `python3 -X importtime -c pass`; .pth files with `import` in site-packages, sitecustomize and usercustomize run each time")
-            .fix("scripts that need no packages can begin with `python3 -I -S`, or -E -s")
-            .fix_cost("with -S, packages outside the standard library are not found"),
-    );
+}
+
+fn slow_python(more: Took, variables: &[String]) -> Finding {
+    let what = if variables.is_empty() {
+        "site-packages"
+    } else {
+        "site-packages and its variables"
+    };
+    Finding::problem(format!("Python's start takes {more} for {what}"))
+        .evidence_if((!variables.is_empty()).then(|| variables.join(", ")))
+        .effect(more.effect("each start of Python"))
+        .fix("see `python3 -X importtime -c pass`; .pth files with `import` in site-packages, sitecustomize and usercustomize run each time")
+        .fix("scripts that need no packages can begin with `python3 -I -S`, or -E -s")
+        .fix_cost("with -S, packages outside the standard library are not found")
 }
 
 /// What a program in PATH comes to: it may be a shim, whose time is not Python's.
-fn executable(examination: &Examination<'_>, program: &Path) -> Option<PathBuf> {
-    let mut command = examination.machine.command(program);
-    let ran = examination
-        .programs
-        .run(command.args(["-c", "import sys; print(sys.executable)"]))?;
-    ran.succeeded.then(|| PathBuf::from(ran.output.trim()))
+fn executable(machine: &Machine, programs: &Programs, program: &Path) -> Option<PathBuf> {
+    let mut command = machine.command(program);
+    let script = format!("import sys; print('\\n{MARK}' + sys.executable)");
+    // Nothing of the user's is loaded for that.
+    command.args(["-I", "-S", "-c", &script]);
+    let ran = programs.run(command, Reads::Output).ok()?;
+    let answer = ran.output.lines().find_map(|line| line.strip_prefix(MARK))?;
+    ran.succeeded.then(|| PathBuf::from(answer))
 }
 
 /// The modules that took longest by themselves: `import time:  self | cumulative | name`, in microseconds.

@@ -1,15 +1,15 @@
 //! Large processes that run now, and what a fork of each would cost here: without huge pages, their page tables are copied.
 
-use super::Check;
+use super::{Check, Run, fork_of_mebibyte, takes_for_each_mebibyte};
 use crate::doctor::processes::{self, Process, field};
 use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
-use crate::event::{Constant, Nanos};
+use crate::event::Nanos;
 use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "large-parents",
     looks_at: "the largest processes, huge pages, and the page tables a fork copies",
-    run,
+    run: Run::Looking(run),
 };
 
 const MOST_TOLD: usize = 3;
@@ -18,12 +18,11 @@ const TOLD_FROM: Nanos = Nanos(10_000_000);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
-    let constant = |what| examination.measured.constant(what);
-    let (Some(copy), Some(free)) = (constant(Constant::PageCopy), constant(Constant::PageFree)) else {
+    let Some(of_mebibyte) = fork_of_mebibyte(examination.measured) else {
         findings.unseen("what a fork costs for each megabyte could not be measured");
         return;
     };
-    let large = largest(examination, copy + free);
+    let large = largest(examination, of_mebibyte);
     let Some(dearest) = large.iter().map(|large| large.fork).max() else {
         return;
     };
@@ -36,16 +35,16 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let mode = huge_pages(machine);
     findings.add(
         finding
-            .evidence(format!("measured here: {} for each MiB in pages of 4 KiB", units::time(Nanos((copy + free) as u64))))
+            .evidence(format!("measured here: {}", takes_for_each_mebibyte(of_mebibyte)))
             .evidence_if(mode.as_ref().map(|mode| format!("transparent huge pages: {mode}")))
             .fix("launch by posix_spawn or vfork, which copy no page tables: in Python without preexec_fn, in Rust without pre_exec")
             .fix("or from a small helper process that is started early")
             .fix(match mode.as_deref() {
                 Some("never") => format!(
-                    "huge pages make such forks some 30 times cheaper; they are switched off: /sys/kernel/mm/transparent_hugepage/enabled, {}",
+                    "a huge page takes one entry where small ones take 512; they are switched off: /sys/kernel/mm/transparent_hugepage/enabled, {}",
                     examination.surroundings.where_settings_are_made()
                 ),
-                _ => "huge pages make such forks some 30 times cheaper: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 for programs that use glibc's malloc"
+                _ => "a huge page takes one entry where small ones take 512: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 for programs that use glibc's malloc"
                     .to_owned(),
             })
             .fix_cost("huge pages take more memory, and writes after a fork copy 2 MiB each while the child lives"),

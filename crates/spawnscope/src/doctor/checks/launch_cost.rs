@@ -1,6 +1,6 @@
 //! Whether a launch takes more than it may on any machine, and which part of it does.
 
-use super::Check;
+use super::{Check, Run};
 use crate::doctor::measure::LaunchCost;
 use crate::doctor::{Effect, Examination, Finding, Findings};
 use crate::event::Nanos;
@@ -9,7 +9,7 @@ use crate::units;
 pub(super) const CHECK: Check = Check {
     id: "launch-cost",
     looks_at: "a fork, an exec of a static and of a dynamic program, timed",
-    run,
+    run: Run::Looking(run),
 };
 
 /// A machine on which a launch takes longer has something wrong with it.
@@ -29,28 +29,40 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             findings.unseen(format!("{what} could not be timed, or took too long"));
         }
     }
-    let most = [cost.fork, cost.exec_static, cost.exec_dynamic]
-        .into_iter()
-        .flatten()
-        .max();
-    let Some(most) = most.filter(|most| *most > DEAR) else {
+    let Some(most) = dearest(cost).filter(|most| *most > DEAR) else {
         return;
     };
+    // A launch that can be quick is not dear.
+    if dearest(examination.measured.quickest).is_some_and(|quickest| quickest <= DEAR) {
+        findings.unseen("whether launches are dear: the machine is too busy to tell");
+    } else if let Some(finding) = dear(cost, most) {
+        findings.add(finding);
+    }
+}
+
+fn dearest(cost: LaunchCost) -> Option<Nanos> {
+    let times = [cost.fork, cost.exec_static, cost.exec_dynamic];
+    times.into_iter().flatten().max()
+}
+
+fn dear(cost: LaunchCost, most: Nanos) -> Option<Finding> {
     let parts = parts(cost);
-    let Some((name, cause, Some(_))) = parts.iter().max_by_key(|(_, _, time)| *time) else {
-        return;
-    };
-    let finding = Finding::problem(format!("one launch takes {}, most of it in {name}", units::time(most)))
-        .evidence(sentence(&parts))
-        .evidence(format!(
-            "more than {} means that something is wrong with a machine",
-            units::time(DEAR)
-        ))
-        .effect(Effect::measured(most, "each launch"))
-        .fix(*cause)
-        .fix("`spawnscope record -- CMD` shows the phases of each launch of a command")
-        .fix_cost("nothing to look; what then is to be changed depends on the cause");
-    findings.add(finding);
+    let (name, cause, _) = parts
+        .iter()
+        .filter(|(.., time)| time.is_some())
+        .max_by_key(|(.., time)| *time)?;
+    Some(
+        Finding::problem(format!("one launch takes {}, most of it in {name}", units::time(most)))
+            .evidence(sentence(&parts))
+            .evidence(format!(
+                "more than {} means that something is wrong with a machine",
+                units::time(DEAR)
+            ))
+            .effect(Effect::measured(most, "each launch"))
+            .fix(*cause)
+            .fix("`spawnscope record -- CMD` shows the phases of each launch of a command")
+            .fix_cost("nothing to look; what then is to be changed depends on the cause"),
+    )
 }
 
 fn parts(cost: LaunchCost) -> [Part; 3] {
@@ -67,12 +79,12 @@ fn parts(cost: LaunchCost) -> [Part; 3] {
         ),
         (
             "the exec",
-            "the exec itself: look for on-access scanners (`--check scanners`), security modules, slow disks",
+            "the exec itself: look for on-access scanners (`spawnscope doctor scanners`), security modules, slow disks",
             beyond(cost.exec_static, cost.fork),
         ),
         (
             "the dynamic loader",
-            "the dynamic loader: look for a missing ld.so.cache and for LD_ variables (`--check loader-cache loader-environment`), and for \
+            "the dynamic loader: look for a missing ld.so.cache and for LD_ variables (`spawnscope doctor loader-cache loader-environment`), and for \
              libraries on slow file systems",
             beyond(cost.exec_dynamic, cost.exec_static),
         ),
@@ -82,7 +94,7 @@ fn parts(cost: LaunchCost) -> [Part; 3] {
 fn sentence(parts: &[Part]) -> String {
     let parts: Vec<String> = parts
         .iter()
-        .map(|(name, _, time)| format!("{name} {}", units::time(*time)))
+        .filter_map(|(name, _, time)| Some(format!("{name} {}", units::time((*time)?))))
         .collect();
     parts.join(", ")
 }

@@ -1,16 +1,17 @@
 //! What the dynamic loader is asked for besides its own work: by variables of the environment, and for the whole machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::Check;
-use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
+use super::{Check, Run};
+use crate::doctor::programs::Took;
+use crate::doctor::{Examination, Finding, Findings, Machine, Measured};
 use crate::event::Nanos;
 use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "loader-environment",
     looks_at: "LD_ variables and /etc/ld.so.preload, and what they cost, timed",
-    run,
+    run: Run::Looking(run),
 };
 
 const EVERYWHERE: &str = "/etc/ld.so.preload";
@@ -40,24 +41,22 @@ pub(in crate::doctor) fn variables(machine: &Machine) -> impl Iterator<Item = (&
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
-    if let Some(libraries) = machine.text(EVERYWHERE).filter(|text| !text.is_empty()) {
-        everywhere(machine, &libraries, findings);
-    }
+    everywhere(machine, findings);
     let set: Vec<(&str, String)> = variables(machine).collect();
     if set.is_empty() {
         return;
     }
-    let with = examination.measured.launch.exec_dynamic;
+    let with = with(examination.measured);
     let without = examination.measured.without_loader_variables;
     let more = with.zip(without).map(|(with, without)| with.since(without));
     let missing: Vec<String> = set
         .iter()
         .flat_map(|(name, value)| missing(machine, name, value))
         .collect();
-    let matters = !missing.is_empty() || more.is_some_and(|more| more >= MATTERS);
+    let matters = !missing.is_empty() || more.is_some_and(|more| more.time >= MATTERS);
     let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();
     let mut finding = Finding::problem_if(matters, format!("{} changes each start of a program", names.join(", ")))
-        .effect(more.map(|more| Effect::measured(more, "each launch of a dynamic program")));
+        .effect(more.map(|more| more.effect("each launch of a dynamic program")));
     for (name, value) in &set {
         let meaning = VARIABLES
             .iter()
@@ -69,7 +68,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         finding = finding.evidence(format!("not there: {}", missing.join(", ")));
     }
     if let (Some(with), Some(without)) = (with, without) {
-        let (with, without) = (units::time(with), units::time(without));
+        let without = units::time(without);
         finding = finding.evidence(format!("`true` takes {with} with, {without} without"));
     }
     findings.add(
@@ -80,11 +79,24 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     );
 }
 
-fn everywhere(machine: &Machine, libraries: &str, findings: &mut Findings) {
-    let named: Vec<&str> = libraries
-        .split([' ', ':', '\n'])
+/// How long a dynamic program takes as the environment has it.
+fn with(measured: &Measured) -> Option<Took> {
+    let whole = measured.launch.exec_dynamic.map(|time| Took { time, is_cut: false });
+    let cut = measured.exec_dynamic_given_up.map(|time| Took { time, is_cut: true });
+    whole.or(cut)
+}
+
+/// The file of libraries for all programs; the rest of a line behind `#` is a comment.
+fn everywhere(machine: &Machine, findings: &mut Findings) {
+    let text = machine.text(EVERYWHERE).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.split('#').next());
+    let named: Vec<&str> = lines
+        .flat_map(|line| line.split([' ', ':', '\t']))
         .filter(|name| !name.is_empty())
         .collect();
+    if named.is_empty() {
+        return;
+    }
     let is_missing = |library: &&str| library.starts_with('/') && !machine.exists(library);
     let missing: Vec<&str> = named.iter().copied().filter(|library| is_missing(library)).collect();
     let finding = Finding::problem(format!("{EVERYWHERE} adds a library to each program of this machine"))
@@ -98,14 +110,26 @@ fn everywhere(machine: &Machine, libraries: &str, findings: &mut Findings) {
     findings.add(finding);
 }
 
-/// Files and directories that a variable names and that are not there.
+/// Files and directories that a variable names and that are not there. One that does not answer may be there.
 fn missing(machine: &Machine, name: &str, value: &str) -> Vec<String> {
+    let is_missing = |path: &&str| !machine.exists(path) && !machine.is_left_out(path);
+    paths(name, value).filter(is_missing).map(str::to_owned).collect()
+}
+
+/// All that the variables name.
+pub(in crate::doctor) fn named(machine: &Machine) -> Vec<PathBuf> {
+    let named = |(name, value): (&str, String)| paths(name, &value).map(PathBuf::from).collect::<Vec<_>>();
+    variables(machine).flat_map(named).collect()
+}
+
+fn paths<'v>(name: &str, value: &'v str) -> impl Iterator<Item = &'v str> {
     let separators: &[char] = match name {
         "LD_PRELOAD" => &[':', ' '],
         "LD_AUDIT" | "LD_LIBRARY_PATH" => &[':'],
-        _ => return Vec::new(),
+        _ => &[],
     };
     // The loader puts its own words for `$LIB` and `$ORIGIN`.
-    let is_missing = |path: &&str| Path::new(path).is_absolute() && !path.contains('$') && !machine.exists(path);
-    value.split(separators).filter(is_missing).map(str::to_owned).collect()
+    value
+        .split(separators)
+        .filter(move |path| !separators.is_empty() && Path::new(path).is_absolute() && !path.contains('$'))
 }

@@ -2,7 +2,7 @@
 
 mod audit;
 mod binfmt;
-mod c_library;
+pub(super) mod c_library;
 mod cgroups;
 mod cpuid;
 mod file_systems;
@@ -11,7 +11,7 @@ mod governor;
 mod interpreters;
 mod large_parents;
 mod launch_cost;
-mod loader_cache;
+pub(super) mod loader_cache;
 pub(super) mod loader_environment;
 mod open_files;
 mod overcommit;
@@ -24,10 +24,30 @@ mod shell_start;
 mod shims;
 mod surroundings;
 
-use super::{Examination, Findings};
+use super::programs::Programs;
+use super::{Examination, Findings, Measured};
+use crate::event::{Constant, Nanos};
+use crate::units;
 
 /// System calls of a small dynamic program and of its parent, from fork to wait: what a cost of each call comes to.
 const CALLS_OF_A_LAUNCH: u64 = 40;
+
+/// What they are calls of.
+const SMALL_LAUNCH: &str = "each launch of a small program, at most";
+
+/// What a fork costs for each MiB of its parent's memory in small pages, in nanoseconds: the page tables are copied, and freed again.
+/// The low end: a busy machine only adds to it.
+fn fork_of_mebibyte(measured: &Measured) -> Option<f64> {
+    Some(measured.least(Constant::PageCopy)? + measured.least(Constant::PageFree)?)
+}
+
+/// That figure in words.
+fn takes_for_each_mebibyte(ns: f64) -> String {
+    format!(
+        "a fork takes {} for each MiB in pages of 4 KiB, whose tables are copied and freed again",
+        units::time(Nanos(ns as u64))
+    )
+}
 
 /// A check.
 #[derive(Debug)]
@@ -36,8 +56,16 @@ pub struct Check {
     pub id: &'static str,
     /// What it looks at, in a few words.
     pub looks_at: &'static str,
-    /// Looks, and says what it found.
-    pub run: fn(&Examination<'_>, &mut Findings),
+    pub(super) run: Run,
+}
+
+/// Looks, and says what it found.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Run {
+    /// At files and figures.
+    Looking(fn(&Examination<'_>, &mut Findings)),
+    /// At programs, which it starts.
+    Starting(fn(&Examination<'_>, &Programs, &mut Findings)),
 }
 
 /// All of them, in the order in which they are run.
@@ -62,9 +90,10 @@ pub const ALL: [&Check; 23] = [
     &binfmt::CHECK,
     &governor::CHECK,
     &git::CHECK,
-    &shell_start::CHECK,
     &interpreters::CHECK,
     &shims::CHECK,
+    // Start-up files may take longest: what time the others left is theirs.
+    &shell_start::CHECK,
 ];
 
 /// The check of that name.

@@ -1,6 +1,6 @@
 //! A huge limit of open files: programs that close "all" descriptors before an exec close that many.
 
-use super::Check;
+use super::{Check, Run};
 use crate::doctor::{Effect, Examination, Finding, Findings};
 use crate::event::Nanos;
 use crate::units;
@@ -8,7 +8,7 @@ use crate::units;
 pub(super) const CHECK: Check = Check {
     id: "open-files",
     looks_at: "RLIMIT_NOFILE, against programs that close all descriptors",
-    run,
+    run: Run::Looking(run),
 };
 
 /// Usual limits are 1,024 to 65,536.

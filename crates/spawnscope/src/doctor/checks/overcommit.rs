@@ -1,16 +1,18 @@
 //! Whether the kernel would refuse a fork of a large process for want of memory that it would never use.
 
-use super::Check;
-use crate::doctor::processes::field;
-use crate::doctor::{Examination, Finding, Findings};
+use super::{Check, Run};
+use crate::doctor::processes::{Process, field};
+use crate::doctor::{Examination, Finding, Findings, Machine};
 use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "overcommit",
     looks_at: "vm.overcommit_memory, against a fork of the largest process",
-    run,
+    run: Run::Looking(run),
 };
 
+/// The mode in which a fork is refused only for a single mapping that the whole machine could not hold.
+const ASKED_BY_MAPPING: u64 = 0;
 /// Below, no process is worth a word.
 const LARGE: u64 = 256 << 20;
 
@@ -26,9 +28,6 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.unseen("/proc/sys/vm/overcommit_memory and /proc/meminfo");
         return;
     };
-    let Some(largest) = examination.processes.iter().max_by_key(|process| process.data_bytes) else {
-        return;
-    };
     let limit = match limit(mode, &memory) {
         Limit::Bytes(limit) => limit,
         Limit::None => return,
@@ -37,26 +36,66 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             return;
         }
     };
-    if largest.data_bytes < LARGE || largest.data_bytes <= limit {
+    let Some((process, needs)) = most_wanting(examination, mode, limit) else {
         return;
-    }
-    let finding = Finding::problem(format!(
+    };
+    findings.add(refused(
+        examination,
+        process,
+        format!(
+            "vm.overcommit_memory is {mode}; a copy needs {}, and {} may be promised",
+            units::bytes(needs),
+            units::bytes(limit)
+        ),
+    ));
+}
+
+/// The process of which a copy would need the most, more than may be promised; and how much.
+fn most_wanting<'p>(examination: &'p Examination<'_>, mode: u64, limit: u64) -> Option<(&'p Process, u64)> {
+    let large = examination
+        .processes
+        .iter()
+        .filter(|process| process.data_bytes >= LARGE && process.data_bytes > limit);
+    let wanted = large.filter_map(|process| {
+        let needs = match mode {
+            ASKED_BY_MAPPING => largest_mapping(examination.machine, process).filter(|needs| *needs > limit)?,
+            _ => process.data_bytes,
+        };
+        Some((process, needs))
+    });
+    wanted.max_by_key(|(_, needs)| *needs)
+}
+
+fn refused(examination: &Examination<'_>, process: &Process, why: String) -> Finding {
+    Finding::problem(format!(
         "a fork of {} (process {}) fails: not enough memory may be promised",
-        largest.name, largest.pid
+        process.name, process.pid
     ))
-    .evidence(format!(
-        "vm.overcommit_memory is {mode}; a copy needs {}, and {} may be promised",
-        units::bytes(largest.data_bytes),
-        units::bytes(limit)
-    ))
+    .evidence(why)
     .evidence("fork then fails with ENOMEM, although the child would execute another program at once")
     .fix("launch by posix_spawn or vfork, which promise nothing")
     .fix(format!(
         "or more swap, or another mode of vm.overcommit_memory, {}",
         examination.surroundings.where_settings_are_made()
     ))
-    .fix_cost("with a looser mode, memory that is really used up ends in the out-of-memory killer");
-    findings.add(finding);
+    .fix_cost("with a looser mode, memory that is really used up ends in the out-of-memory killer")
+}
+
+/// The largest private writable mapping that the kernel keeps account of: memory that was mapped without reserve is none. `None` where
+/// it cannot be seen.
+fn largest_mapping(machine: &Machine, process: &Process) -> Option<u64> {
+    let text = machine.text(process.file("smaps"))?;
+    let mut largest = 0;
+    let mut size = 0;
+    for line in text.lines() {
+        if let Some(kibibytes) = field(line, "Size") {
+            size = kibibytes.trim_end_matches(" kB").trim().parse::<u64>().ok()? * 1024;
+        }
+        if field(line, "VmFlags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "ac")) {
+            largest = largest.max(size);
+        }
+    }
+    Some(largest)
 }
 
 /// How much memory may still be promised.
@@ -66,7 +105,7 @@ enum Limit {
     Bytes(u64),
 }
 
-/// Mode 0 refuses only what the whole machine could not hold; mode 2 keeps to what is promised.
+/// Mode 0 refuses only a mapping that the whole machine could not hold; mode 2 keeps to what is promised.
 fn limit(mode: u64, memory: &str) -> Limit {
     let bytes = |name: &str| {
         let value = field(memory, name)?.trim_end_matches(" kB");

@@ -1,13 +1,15 @@
 //! Limits of processes that are nearly reached: forks fail with EAGAIN beyond them.
 
-use super::Check;
+use super::{Check, Run};
+use crate::doctor::processes::field;
+use crate::doctor::surroundings::is_in_first_pid_namespace;
 use crate::doctor::{Examination, Finding, Findings, Machine};
 use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "process-limits",
     looks_at: "limits of processes: pids.max, RLIMIT_NPROC, pid_max, threads-max",
-    run,
+    run: Run::Looking(run),
 };
 
 /// From this share on, a limit is near.
@@ -17,11 +19,17 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let mut limits = of_groups(machine);
     if let Some(used) = tasks(machine) {
+        // Since Linux 6.14, each pid namespace has a limit of its own.
+        let numbered = if is_in_first_pid_namespace(machine) {
+            used
+        } else {
+            seen_tasks(machine, |_| true)
+        };
         let of_machine = [
-            ("kernel.pid_max", "/proc/sys/kernel/pid_max"),
-            ("kernel.threads-max", "/proc/sys/kernel/threads-max"),
+            ("kernel.pid_max", "/proc/sys/kernel/pid_max", numbered),
+            ("kernel.threads-max", "/proc/sys/kernel/threads-max", used),
         ];
-        for (name, file) in of_machine {
+        for (name, file, used) in of_machine {
             limits.extend(machine.number(file).map(|limit| (name.to_owned(), used, limit)));
         }
     } else {
@@ -46,7 +54,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
 }
 
-/// Tasks of the machine, or of the container: `0.1 0.2 0.3 2/345 6789`.
+/// Tasks of the whole machine, also where only a container's are seen: `0.1 0.2 0.3 2/345 6789`.
 fn tasks(machine: &Machine) -> Option<u64> {
     let load = machine.text("/proc/loadavg")?;
     load.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
@@ -90,24 +98,24 @@ fn of_user(machine: &Machine) -> Option<(String, u64, u64)> {
     let limits = machine.text("/proc/self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max processes"))?;
     let limit = line.split_whitespace().next()?.parse().ok()?;
+    let tasks = seen_tasks(machine, |status| owner(status) == Some(user));
+    Some((format!("RLIMIT_NPROC of user {user}"), tasks, limit))
+}
+
+/// Tasks of the processes that can be seen and that `is_counted` by their status.
+fn seen_tasks(machine: &Machine, is_counted: impl Fn(&str) -> bool) -> u64 {
     let pids = machine
         .names("/proc")
         .into_iter()
         .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     let tasks = pids.filter_map(|pid| {
         let status = machine.text(format!("/proc/{pid}/status"))?;
-        let threads = crate::doctor::processes::field(&status, "Threads")?
-            .parse::<u64>()
-            .ok()?;
-        (owner(&status)? == user).then_some(threads)
+        let threads = field(&status, "Threads")?.parse::<u64>().ok()?;
+        is_counted(&status).then_some(threads)
     });
-    Some((format!("RLIMIT_NPROC of user {user}"), tasks.sum(), limit))
+    tasks.sum()
 }
 
 fn owner(status: &str) -> Option<u64> {
-    crate::doctor::processes::field(status, "Uid")?
-        .split_whitespace()
-        .next()?
-        .parse()
-        .ok()
+    field(status, "Uid")?.split_whitespace().next()?.parse().ok()
 }

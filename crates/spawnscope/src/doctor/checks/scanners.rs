@@ -2,11 +2,12 @@
 //! them (fanotify permission marks), by name, and by their effect: the first launch of a fresh file against the second.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::Check;
-use crate::doctor::measure::Scan;
+use super::{Check, Run};
+use crate::doctor::measure::{Scan, Stuck};
 use crate::doctor::mounts;
 use crate::doctor::processes::Process;
 use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
@@ -16,7 +17,7 @@ use crate::units;
 pub(super) const CHECK: Check = Check {
     id: "scanners",
     looks_at: "fanotify permission marks, known daemons, first launches of fresh files",
-    run,
+    run: Run::Looking(run),
 };
 
 /// Names of processes (their first 15 bytes), and the products that they are of.
@@ -46,53 +47,70 @@ const PERMISSION_EVENTS: u64 = 0x17_0000;
 const PATIENCE: Duration = Duration::from_millis(300);
 /// What a launch must take longer to be called scanned by somebody unseen: more than a fresh file takes to be read.
 const LEAST_OF_UNKNOWN: Nanos = Nanos(400_000);
+/// The same on a busy machine, whose caches are filled by others between the launches.
+const LEAST_OF_UNKNOWN_WHEN_BUSY: Nanos = Nanos(2_000_000);
 /// The same where somebody holds marks.
 const LEAST_OF_KNOWN: Nanos = Nanos(50_000);
 /// What one must take longer to tell a queue from the launches themselves, which share the processors.
-const LEAST_OF_QUEUE: Nanos = Nanos(2_000_000);
-/// Files that wait one behind the other, of those launched at once, that make a queue.
-const QUEUE: f64 = 3.0;
+const LEAST_OF_QUEUE: Nanos = Nanos(1_000_000);
+/// The same where others share them too.
+const LEAST_OF_QUEUE_WHEN_BUSY: Nanos = Nanos(10_000_000);
+/// Delays, as a share of the files launched at once, from which on they have waited one behind the other, and up to which they have not.
+const QUEUE: f64 = 0.5;
+const NO_QUEUE: f64 = 0.3;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
-    let processes = &examination.processes;
-    let marks = Marks::find(examination.machine, processes);
+    let marks = Marks::find(examination.machine, &examination.processes);
     unseen(examination, &marks, findings);
-    let by_name: Vec<&Process> = processes
-        .iter()
-        .filter(|process| product(&process.name).is_some())
-        .collect();
     let scan = examination.measured.scan.as_ref();
-    let least = if marks.holders.is_empty() {
-        LEAST_OF_UNKNOWN
-    } else {
-        LEAST_OF_KNOWN
+    let least = match scan {
+        _ if !marks.holders.is_empty() => LEAST_OF_KNOWN,
+        Some(scan) if scan.is_disturbed => LEAST_OF_UNKNOWN_WHEN_BUSY,
+        _ => LEAST_OF_UNKNOWN,
     };
     let delay = scan.and_then(|scan| Delay::of(scan, least));
-    let mut names: Vec<String> = marks.holders.iter().map(|process| process.name.clone()).collect();
-    names.sort();
-    names.dedup();
-    let is_stuck = scan.is_some_and(|scan| scan.is_stuck);
-    if names.is_empty() && by_name.is_empty() && delay.is_none() && !is_stuck {
+    let stuck = scan.and_then(|scan| scan.stuck);
+    if let Some(scan) = scan.filter(|scan| delay.is_none() && stuck.is_none() && !scan.is_telling()) {
+        findings.unseen(match scan.is_disturbed {
+            true => "what first launches of fresh files take longer: the machine is too busy to tell",
+            false if scan.unscanned.is_empty() => {
+                "whether something looks at each launch: the kernel executes nothing from memory, which could be compared"
+            }
+            false => "what first launches of fresh files take longer: too few could be timed",
+        });
+    }
+    let who = who(examination, &marks);
+    if who.is_empty() && delay.is_none() && stuck.is_none() {
         return;
     }
-    // A daemon that is only there by name, and that holds nothing up, is no scanner of what is launched here.
-    let matters = !marks.holders.is_empty() || delay.is_some() || is_stuck;
-    let mut finding = Finding::problem_if(matters, title(&names.join(", "), delay.as_ref(), is_stuck))
-        .effect(delay.map(|delay| Effect::measured(delay.span, delay.of)));
-    for process in &marks.holders {
-        finding = finding.evidence(holds(process));
-    }
-    if marks.holders.is_empty() {
-        for process in by_name {
-            finding = finding.evidence(runs(process));
-        }
+    // A daemon that holds nothing up is no scanner of what is launched here: its marks may be on other file systems.
+    let matters = delay.is_some() || stuck.is_some();
+    let mut finding = Finding::problem_if(matters, title(&marks.names(), delay.as_ref(), stuck)).effect(
+        delay
+            .map(|delay| Effect::measured(delay.span, delay.of))
+            .or(stuck.map(waited)),
+    );
+    for line in who {
+        finding = finding.evidence(line);
     }
     if let Some(scan) = scan {
         finding = finding
-            .evidence(times(scan))
+            .evidence_if(times(scan))
             .evidence_if(delay.and_then(|delay| queue(scan, delay.span)));
     }
     findings.add(with_fix(finding));
+}
+
+/// Those who hold marks; or else who is known by name.
+fn who(examination: &Examination<'_>, marks: &Marks<'_>) -> Vec<String> {
+    if !marks.holders.is_empty() {
+        return marks.holders.iter().map(|process| holds(process)).collect();
+    }
+    let known = examination
+        .processes
+        .iter()
+        .filter(|process| product(&process.name).is_some());
+    known.map(runs).collect()
 }
 
 fn unseen(examination: &Examination<'_>, marks: &Marks<'_>, findings: &mut Findings) {
@@ -106,7 +124,12 @@ fn unseen(examination: &Examination<'_>, marks: &Marks<'_>, findings: &mut Findi
         findings.unseen("scanners of the host, but for what first launches take: this is a container");
     }
     if examination.measured.scan.is_none() {
-        findings.unseen("first launches of fresh files could not be timed");
+        findings.unseen(match examination.measured.remote_scan {
+            Some(_) => {
+                "first launches of fresh files could only be timed where another machine or process keeps the files"
+            }
+            None => "first launches of fresh files could not be timed",
+        });
     }
 }
 
@@ -146,47 +169,92 @@ impl Delay {
     }
 }
 
+/// What did not come to its end takes longer than it was waited for.
+fn waited(stuck: Stuck) -> Effect {
+    let (span, of) = match stuck {
+        Stuck::Creation(span) => (span, "each new file"),
+        Stuck::Launch(span) => (span, "the first launch of each file"),
+    };
+    Effect {
+        is_lower_bound: true,
+        ..Effect::measured(span, of)
+    }
+}
+
 /// Only who is seen to hold marks is blamed.
-fn title(holders: &str, delay: Option<&Delay>, is_stuck: bool) -> String {
+fn title(holders: &str, delay: Option<&Delay>, stuck: Option<Stuck>) -> String {
     match delay {
         Some(Delay { span, of }) if holders.is_empty() => {
             format!("{of} takes {} longer: something scans it", units::time(*span))
         }
         Some(Delay { span, of }) => format!("{holders} holds up {of} for {}", units::time(*span)),
+        None if stuck.is_some() => {
+            let who = if holders.is_empty() { "something" } else { holders };
+            match stuck {
+                Some(Stuck::Creation(_)) => format!("new files cannot be written: {who} holds them up"),
+                _ => format!("the first launch of a file does not come to its end: {who} holds it up"),
+            }
+        }
         None if !holders.is_empty() => format!("{holders} scans files when they are opened or executed"),
-        None if is_stuck => "the first launch of a file does not come to its end: something holds it up".to_owned(),
         None => "a product runs here that can hold up launches; it was not seen to".to_owned(),
     }
 }
 
-fn times(scan: &Scan) -> String {
-    if scan.is_stuck {
-        let patience = Scan::PATIENCE.as_millis();
-        return format!("the first launch of a fresh copy of a tiny program did not end within {patience} ms");
+fn times(scan: &Scan) -> Option<String> {
+    match scan.stuck {
+        Some(Stuck::Creation(patience)) => {
+            let patience = units::time(patience);
+            return Some(format!("files could not even be created within {patience}"));
+        }
+        Some(Stuck::Launch(patience)) => {
+            let patience = units::time(patience);
+            let created = scan.created.first().copied();
+            let created = created.map_or(String::new(), |time| {
+                format!("; to write it took {}", units::time(time))
+            });
+            return Some(format!(
+                "the first launch of a fresh copy of a tiny program did not end within {patience}{created}"
+            ));
+        }
+        None => {}
     }
-    let range = |times: &[Nanos]| {
-        let (least, most) = (times.iter().min().copied(), times.iter().max().copied());
-        format!("{} to {}", units::time(least), units::time(most))
+    let kinds = [
+        ("first launches", &scan.first),
+        ("second ones", &scan.later),
+        ("from memory", &scan.unscanned),
+    ];
+    let ranges: Vec<String> = kinds
+        .into_iter()
+        .filter_map(|(kind, times)| {
+            let (least, most) = (*times.iter().min()?, *times.iter().max()?);
+            Some(format!("{kind} {} to {}", units::time(least), units::time(most)))
+        })
+        .collect();
+    let without = if scan.is_disturbed {
+        ", without long waits for a processor"
+    } else {
+        ""
     };
-    format!(
-        "fresh copies of a tiny program: first launches {}, second ones {}, from memory {}",
-        range(&scan.first),
-        range(&scan.later),
-        range(&scan.unscanned)
-    )
+    (!ranges.is_empty()).then(|| format!("fresh copies of a tiny program: {}{without}", ranges.join(", ")))
 }
 
 fn queue(scan: &Scan, delay: Nanos) -> Option<String> {
     let files = scan.at_once.len();
     let last = scan.at_once.iter().max()?;
-    if delay < LEAST_OF_QUEUE {
+    let least = if scan.is_disturbed {
+        LEAST_OF_QUEUE_WHEN_BUSY
+    } else {
+        LEAST_OF_QUEUE
+    };
+    if delay < least {
         return None;
     }
-    let queue = scan.queue(delay)?;
-    let verdict = if queue >= QUEUE.min(files as f64 * 0.7) {
-        "they queue, as behind a scanner with one thread: launches that are parallel are not"
-    } else {
-        "they do not queue behind each other"
+    let verdict = match scan.queue(delay)? / files as f64 {
+        share if share >= QUEUE => {
+            "they queue, as behind a scanner with one thread: launches that are parallel are not"
+        }
+        share if share <= NO_QUEUE => "they do not queue behind each other",
+        _ => return None,
     };
     Some(format!("{files} at once took {}: {verdict}", units::time(*last)))
 }
@@ -233,7 +301,7 @@ impl Marks<'_> {
         for process in processes {
             match () {
                 () if Instant::now() >= until => late += 1,
-                () if fs::read_dir(machine.path(process.file("fd"))).is_err() => hidden += 1,
+                () if is_hidden(machine, process) => hidden += 1,
                 () if holds_permission_mark(machine, process) => marks.holders.push(process),
                 () => {}
             }
@@ -249,6 +317,20 @@ impl Marks<'_> {
         }
         marks
     }
+
+    /// Of who holds some.
+    fn names(&self) -> String {
+        let mut names: Vec<&str> = self.holders.iter().map(|process| process.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.join(", ")
+    }
+}
+
+/// Whether its descriptors may not be seen. Those of one that has ended are not there.
+fn is_hidden(machine: &Machine, process: &Process) -> bool {
+    let descriptors = fs::read_dir(machine.path(process.file("fd")));
+    descriptors.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 fn holds_permission_mark(machine: &Machine, process: &Process) -> bool {

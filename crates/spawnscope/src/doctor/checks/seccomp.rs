@@ -1,6 +1,6 @@
 //! Seccomp filters: programs that judge each system call of each process here.
 
-use super::{CALLS_OF_A_LAUNCH, Check};
+use super::{CALLS_OF_A_LAUNCH, Check, Run, SMALL_LAUNCH};
 use crate::doctor::processes::field;
 use crate::doctor::{Effect, Examination, Finding, Findings};
 use crate::event::Nanos;
@@ -9,7 +9,7 @@ use crate::units;
 pub(super) const CHECK: Check = Check {
     id: "seccomp",
     looks_at: "seccomp filters on this process, and a system call, timed",
-    run,
+    run: Run::Looking(run),
 };
 
 /// From here on, system calls are dear: 0.05 to 0.3 us is usual.
@@ -30,11 +30,15 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let call = examination.measured.system_call;
     let is_dear = call.is_some_and(|call| call >= DEAR_CALL);
     let all = call.map(|call| Nanos(call.0 * CALLS_OF_A_LAUNCH));
+    let owner = match examination.surroundings.container {
+        Some(_) => "whoever runs this container decides",
+        None => "whoever starts this with them, such as a sandbox or a service manager, decides",
+    };
     let finding = Finding::problem_if(is_dear, format!("each system call passes {count}"))
         .evidence(format!("a system call that does nothing takes {}", units::time(call)))
         .evidence("every process launched from here inherits them, and may add its own")
-        .effect(all.filter(|_| is_dear).map(|all| Effect::modelled(all, "each launch of a small program, at most")))
-        .fix("leave them on: they keep what runs here from the kernel; whoever runs this container decides")
+        .effect(all.filter(|_| is_dear).map(|all| Effect::modelled(all, SMALL_LAUNCH)))
+        .fix(format!("leave them on: they keep what runs here from the kernel; {owner}"))
         .fix("filters built by libseccomp 2.5 or later can be binary trees (SCMP_FLTATR_CTL_OPTIMIZE), and Linux 5.11 remembers plain permissions")
         .fix_cost("a newer runtime or kernel");
     findings.add(finding);

@@ -1,14 +1,15 @@
 //! Linux security modules that judge each exec.
 
-use super::Check;
+use super::{Check, Run};
 use crate::doctor::{Examination, Finding, Findings};
 
 pub(super) const CHECK: Check = Check {
     id: "security-modules",
     looks_at: "Linux security modules, and IMA's policy",
-    run,
+    run: Run::Looking(run),
 };
 
+const MODULES: &str = "/sys/kernel/security/lsm";
 /// Modules that look at execs, and what they do then.
 const JUDGES: [(&str, &str); 7] = [
     ("selinux", "SELinux computes the new process's domain"),
@@ -22,7 +23,10 @@ const JUDGES: [(&str, &str); 7] = [
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
-    let modules = machine.text("/sys/kernel/security/lsm").unwrap_or_default();
+    let modules = machine.text(MODULES).unwrap_or_default();
+    if modules.is_empty() {
+        findings.unseen(format!("{MODULES}: securityfs is not mounted"));
+    }
     let active: Vec<&str> = modules.split(',').collect();
     let judges: Vec<_> = JUDGES.iter().filter(|(name, _)| active.contains(name)).collect();
     let policy = machine.text("/sys/kernel/security/ima/policy").unwrap_or_default();

@@ -3,16 +3,15 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::Check;
-use crate::doctor::programs::PATIENCE;
-use crate::doctor::{Effect, Examination, Finding, Findings, Machine, Programs};
+use super::{Check, Run};
+use crate::doctor::programs::{Launches, Programs, Took, Unknown};
+use crate::doctor::{Examination, Finding, Findings, Machine};
 use crate::event::Nanos;
-use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "shell-start",
     looks_at: "start-up files of bash and zsh, BASH_ENV, ENV: launches and time",
-    run,
+    run: Run::Starting(run),
 };
 
 const RUNS: usize = 2;
@@ -45,39 +44,42 @@ const INTERACTIVE: [Shell; 2] = [
     },
 ];
 
-fn run(examination: &Examination<'_>, findings: &mut Findings) {
+fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
     let machine = examination.machine;
-    for shell in &INTERACTIVE {
-        if let Some(program) = machine.program(shell.name) {
-            interactive(examination, shell, &program, findings);
-        }
-    }
     if let Some(file) = machine.variable_text("BASH_ENV") {
-        scripts(examination, &file, findings);
+        scripts(machine, programs, &file, findings);
     }
     if let Some(file) = machine.variable_text("ENV") {
-        findings.add(
-            Finding::note("ENV has every interactive sh read a file first")
-                .evidence(format!("ENV={file}"))
-                .fix("keep launches out of it, or unset ENV for builds")
-                .fix_cost("an edit"),
-        );
+        posix(machine, programs, &file, findings);
+    }
+    for shell in &INTERACTIVE {
+        if let Some(program) = machine.program(shell.name) {
+            interactive(machine, programs, shell, &program, findings);
+        }
     }
 }
 
 /// How much longer a shell takes with its files, and what they launch.
 struct Start {
-    more: Nanos,
-    launches: Option<u64>,
+    more: Took,
+    launches: Option<Launches>,
 }
 
-fn start(programs: &Programs, with: impl Fn() -> Command, without: impl Fn() -> Command) -> Option<Start> {
-    let bare = programs.shortest(RUNS, &without)?;
+impl Start {
+    fn launches_from(&self, number: u64) -> bool {
+        self.launches.is_some_and(|launches| launches.number >= number)
+    }
+}
+
+fn start(programs: &Programs, with: impl Fn() -> Command, without: impl Fn() -> Command) -> Result<Start, Unknown> {
+    let bare = programs.shortest(RUNS, &without)?.whole()?;
     let full = programs.shortest(RUNS, &with)?;
-    let launches = programs.count_launches(with()).zip(programs.count_launches(without()));
-    Some(Start {
+    // What may not end comes last: it would leave no time for the other.
+    let few = programs.count_launches(without());
+    let all = few.and_then(|_| programs.count_launches(with()));
+    Ok(Start {
         more: full.since(bare),
-        launches: launches.map(|(with, without)| with.saturating_sub(without)),
+        launches: all.zip(few).and_then(|(all, few)| all.beyond(few)),
     })
 }
 
@@ -85,34 +87,29 @@ fn launched(start: &Start) -> String {
     start
         .launches
         .map_or("what they launch could not be counted".to_owned(), |launches| {
-            format!("they launch {}", units::counted(launches, "process", "processes"))
+            format!("they launch {launches}")
         })
 }
 
-fn interactive(examination: &Examination<'_>, shell: &Shell, program: &Path, findings: &mut Findings) {
-    let machine = examination.machine;
+fn interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &Path, findings: &mut Findings) {
     let command = |arguments: &[&str]| {
         let mut command = machine.command(program);
         command.args(arguments);
         command
     };
     let name = shell.name;
-    let Some(start) = start(&examination.programs, || command(shell.with), || command(shell.without)) else {
-        let limit = PATIENCE.as_millis();
-        findings.unseen(format!(
-            "`{name} {}` failed, or took more than {limit} ms",
-            shell.with.join(" ")
-        ));
-        return;
+    let start = match start(programs, || command(shell.with), || command(shell.without)) {
+        Ok(start) => start,
+        Err(why) => return findings.unseen(format!("`{name} {}` {why}", shell.with.join(" "))),
     };
-    let is_slow = start.more >= SLOW;
-    if !is_slow && start.launches.is_none_or(|launches| launches < MANY_LAUNCHES) {
+    let is_slow = start.more.time >= SLOW;
+    if !is_slow && !start.launches_from(MANY_LAUNCHES) {
         return;
     }
     findings.add(
         Finding::problem_if(
             is_slow,
-            format!("{name}'s start-up files take {}", units::time(start.more)),
+            format!("{name}'s start-up files take {}", start.more),
         )
         .evidence(format!(
             "`{name} {}` with {}, against without; {}",
@@ -120,7 +117,7 @@ fn interactive(examination: &Examination<'_>, shell: &Shell, program: &Path, fin
             shell.files,
             launched(&start)
         ))
-        .effect(Effect::measured(start.more, "each interactive shell"))
+        .effect(start.more.effect("each interactive shell"))
         .fix(format!(
             "see which lines launch: `spawnscope record -- {name} {}; spawnscope report --by line`",
             shell.with.join(" ")
@@ -130,32 +127,60 @@ fn interactive(examination: &Examination<'_>, shell: &Shell, program: &Path, fin
     );
 }
 
-fn scripts(examination: &Examination<'_>, file: &str, findings: &mut Findings) {
-    let machine = examination.machine;
-    let Some(program) = machine.program("bash") else {
-        return;
-    };
-    let bare = machine.clone().without_variables(|name| name == "BASH_ENV");
-    let script = |machine: &Machine| {
+/// The same command with a variable and without it.
+fn with_and_without(
+    machine: &Machine,
+    programs: &Programs,
+    variable: &str,
+    command: [&str; 3],
+) -> Option<Result<Start, Unknown>> {
+    let [shell, option, script] = command;
+    let program = machine.program(shell)?;
+    let bare = machine.clone().without_variables(|name| name == variable);
+    let command = |machine: &Machine| {
         let mut command = machine.command(&program);
-        command.args(["-c", "true"]);
+        command.args([option, script]);
         command
     };
-    let Some(start) = start(&examination.programs, || script(machine), || script(&bare)) else {
-        findings.unseen(format!("bash with BASH_ENV={file} failed, or took too long"));
+    Some(start(programs, || command(machine), || command(&bare)))
+}
+
+fn posix(machine: &Machine, programs: &Programs, file: &str, findings: &mut Findings) {
+    let Some(start) = with_and_without(machine, programs, "ENV", ["sh", "-ic", "true"]) else {
         return;
     };
-    let matters = start.more >= SLOW_SCRIPT || start.launches.is_some_and(|launches| launches > 0);
+    let start = match start {
+        Ok(start) => start,
+        Err(why) => return findings.unseen(format!("`sh -ic true` with ENV={file} {why}")),
+    };
+    findings.add(
+        Finding::problem_if(
+            start.more.time >= SLOW,
+            format!("every interactive sh first reads ENV, for {}", start.more),
+        )
+        .evidence(format!("ENV={file}; {}", launched(&start)))
+        .effect(start.more.effect("each interactive sh"))
+        .fix("keep launches out of it, or unset ENV for builds")
+        .fix_cost("an edit"),
+    );
+}
+
+fn scripts(machine: &Machine, programs: &Programs, file: &str, findings: &mut Findings) {
+    let Some(start) = with_and_without(machine, programs, "BASH_ENV", ["bash", "-c", "true"]) else {
+        return;
+    };
+    let start = match start {
+        Ok(start) => start,
+        Err(why) => return findings.unseen(format!("bash with BASH_ENV={file} {why}")),
+    };
+    let matters = start.more.time >= SLOW_SCRIPT || start.launches_from(1);
     findings.add(
         Finding::problem_if(
             matters,
-            format!(
-                "every bash script first reads BASH_ENV, for {}",
-                units::time(start.more)
-            ),
+            format!("every bash script first reads BASH_ENV, for {}", start.more),
         )
         .evidence(format!("BASH_ENV={file}; {}", launched(&start)))
-        .effect(Effect::measured(start.more, "each bash script, and each bash -c"))
+        .effect(start.more.effect("each bash script, and each bash -c"))
         .fix("have it return at once where it is not wanted, or unset BASH_ENV for builds: `env -u BASH_ENV make`")
         .fix_cost("functions that it defines, such as `module`, are missing in scripts then"),
     );

@@ -1,28 +1,59 @@
 //! Shims of version managers in front of PATH: each launch of a language then starts a shell, or a chooser, first.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::Check;
-use crate::doctor::{Effect, Examination, Finding, Findings};
+use super::{Check, Run};
+use crate::doctor::programs::{Programs, Reads, Took};
+use crate::doctor::{Examination, Finding, Findings, Machine};
 use crate::event::Nanos;
 use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "shims",
     looks_at: "shims of version managers in PATH, against what they start, timed",
-    run,
+    run: Run::Starting(run),
 };
 
-/// How the directory ends, and the manager whose `which` tells what a shim starts.
-const MANAGERS: [(&str, &str); 8] = [
-    (".pyenv/shims", "pyenv"),
-    (".rbenv/shims", "rbenv"),
-    (".nodenv/shims", "nodenv"),
-    (".jenv/shims", "jenv"),
-    (".asdf/shims", "asdf"),
-    ("mise/shims", "mise"),
-    (".cargo/bin", "rustup"),
-    (".volta/bin", "volta"),
+/// A version manager.
+struct Manager {
+    name: &'static str,
+    /// Its folder, with or without a dot, and the folder of its shims in there.
+    folder: &'static str,
+    shims: &'static str,
+    /// The variable that names its folder, where it is elsewhere.
+    variable: &'static str,
+}
+
+impl Manager {
+    const fn new(name: &'static str, folder: &'static str, shims: &'static str, variable: &'static str) -> Manager {
+        Manager {
+            name,
+            folder,
+            shims,
+            variable,
+        }
+    }
+
+    /// Whether a directory is that of its shims.
+    fn has(&self, machine: &Machine, directory: &Path) -> bool {
+        let above = directory.parent().and_then(Path::file_name).map(OsStr::to_string_lossy);
+        let is_usual = above.is_some_and(|above| above.trim_start_matches('.') == self.folder);
+        let own = machine.variable(self.variable).map(Path::new);
+        directory.ends_with(self.shims) && (is_usual || own == directory.parent())
+    }
+}
+
+const MANAGERS: [Manager; 9] = [
+    Manager::new("pyenv", "pyenv", "shims", "PYENV_ROOT"),
+    Manager::new("rbenv", "rbenv", "shims", "RBENV_ROOT"),
+    Manager::new("nodenv", "nodenv", "shims", "NODENV_ROOT"),
+    Manager::new("goenv", "goenv", "shims", "GOENV_ROOT"),
+    Manager::new("jenv", "jenv", "shims", "JENV_ROOT"),
+    Manager::new("asdf", "asdf", "shims", "ASDF_DATA_DIR"),
+    Manager::new("mise", "mise", "shims", "MISE_DATA_DIR"),
+    Manager::new("rustup", "cargo", "bin", "CARGO_HOME"),
+    Manager::new("volta", "volta", "bin", "VOLTA_HOME"),
 ];
 /// Programs to try, the first that is there.
 const PROGRAMS: [&str; 8] = ["python3", "python", "ruby", "node", "java", "cargo", "rustc", "go"];
@@ -30,19 +61,34 @@ const RUNS: usize = 3;
 /// From here on, a shim costs more than most launches do.
 const MATTERS: Nanos = Nanos(10_000_000);
 
-fn run(examination: &Examination<'_>, findings: &mut Findings) {
+fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
     let machine = examination.machine;
     let mut seen: Vec<PathBuf> = Vec::new();
     for directory in machine.search_path() {
-        let known = MANAGERS.iter().find(|(end, _)| directory.ends_with(end));
-        let Some((_, manager)) = known.filter(|_| !seen.contains(&directory)) else {
+        let known = MANAGERS.iter().find(|manager| manager.has(machine, &directory));
+        let Some(manager) = known.filter(|_| !seen.contains(&directory)) else {
             continue;
         };
         seen.push(directory.clone());
-        if let Some(shim) = Shim::find(examination, &directory, manager) {
-            shim.measure(examination, findings);
+        match Shim::find(machine, programs, &directory, manager.name) {
+            Ok(Some(shim)) => shim.measure(machine, programs, findings),
+            Ok(None) => {}
+            Err(what) => findings.unseen(what),
         }
     }
+}
+
+/// The version manager's own program.
+fn chooser(machine: &Machine, directory: &Path, manager: &str) -> Option<PathBuf> {
+    let above = directory.parent()?;
+    let places = [
+        above.join("bin").join(manager),
+        above.join("libexec").join(manager),
+        directory.join(manager),
+    ];
+    machine
+        .program(manager)
+        .or_else(|| places.into_iter().find(|file| machine.is_executable(file)))
 }
 
 struct Shim {
@@ -54,67 +100,68 @@ struct Shim {
 }
 
 impl Shim {
-    fn find(examination: &Examination<'_>, directory: &Path, manager: &'static str) -> Option<Shim> {
-        let machine = examination.machine;
-        let above = directory.parent()?;
-        let places = [
-            above.join("bin").join(manager),
-            above.join("libexec").join(manager),
-            directory.join(manager),
-        ];
-        let chooser = machine
-            .program(manager)
-            .or_else(|| places.into_iter().find(|file| machine.is_executable(file)))?;
-        PROGRAMS.into_iter().find_map(|program| {
+    /// The first one of a directory that leads elsewhere; an error where its manager does not say whither.
+    fn find(
+        machine: &Machine,
+        programs: &Programs,
+        directory: &Path,
+        manager: &'static str,
+    ) -> Result<Option<Shim>, String> {
+        let Some(chooser) = chooser(machine, directory, manager) else {
+            return Ok(None);
+        };
+        for program in PROGRAMS {
             // What stands before it in PATH is what is launched.
-            let file = machine
-                .program(program)
-                .filter(|file| file.parent() == Some(directory))?;
-            let told = examination
-                .programs
-                .run(machine.command(&chooser).args(["which", program]))?;
-            let real = PathBuf::from(told.output.lines().last()?.trim());
-            let is_other = told.succeeded && machine.is_executable(&real) && real != file;
-            is_other.then_some(Shim {
-                manager,
-                program,
-                file,
-                real,
-            })
-        })
+            let first = machine.program(program);
+            let Some(file) = first.filter(|file| file.parent() == Some(directory)) else {
+                continue;
+            };
+            let mut which = machine.command(&chooser);
+            which.args(["which", program]);
+            let told = programs.run(which, Reads::Output);
+            let told = told.map_err(|why| format!("`{manager} which {program}` {why}"))?;
+            let real = PathBuf::from(told.output.lines().last().unwrap_or_default().trim());
+            if told.succeeded && machine.is_executable(&real) && real != file {
+                return Ok(Some(Shim {
+                    manager,
+                    program,
+                    file,
+                    real,
+                }));
+            }
+        }
+        Ok(None)
     }
 
-    fn measure(&self, examination: &Examination<'_>, findings: &mut Findings) {
-        let (machine, programs) = (examination.machine, &examination.programs);
+    fn measure(&self, machine: &Machine, programs: &Programs, findings: &mut Findings) {
         let version = |file: &Path| {
             let mut command = machine.command(file);
             command.arg("--version");
             command
         };
+        // What may not end comes last: it would leave no time for the other.
+        let real = programs.shortest(RUNS, || version(&self.real)).and_then(Took::whole);
         let shim = programs.shortest(RUNS, || version(&self.file));
-        let real = programs.shortest(RUNS, || version(&self.real));
-        let (Some(shim), Some(real)) = (shim, real) else {
-            findings.unseen(format!("{} could not be timed, or took too long", self.file.display()));
-            return;
+        let (shim, real) = match (shim, real) {
+            (Ok(shim), Ok(real)) => (shim, real),
+            (_, Err(why)) => return findings.unseen(format!("{} --version {why}", self.real.display())),
+            (Err(why), _) => return findings.unseen(format!("{} --version {why}", self.file.display())),
         };
         let more = shim.since(real);
         let (program, manager) = (self.program, self.manager);
         let folder = self.real.parent().unwrap_or(&self.real).display();
         findings.add(
             Finding::problem_if(
-                more >= MATTERS,
-                format!(
-                    "{program} is a shim of {manager}: {} more at each start",
-                    units::time(more)
-                ),
+                more.time >= MATTERS,
+                format!("{program} is a shim of {manager}: {more} more at each start"),
             )
             .evidence(format!(
-                "`{program} --version` takes {} by {}",
-                units::time(shim),
-                self.file.display()
+                "`{program} --version` takes {shim} by {}, and {} by {}",
+                self.file.display(),
+                units::time(real),
+                self.real.display()
             ))
-            .evidence(format!("and {} by {}", units::time(real), self.real.display()))
-            .effect(Effect::measured(more, "each launch through the shim"))
+            .effect(more.effect("each launch through the shim"))
             .fix("for a build or a script that launches it often, put the real directory in front:")
             .fix(format!("  PATH={folder}:$PATH ./build"))
             .fix_cost("the version is fixed then, and files that choose one for a directory are not asked"),

@@ -1,25 +1,26 @@
 //! Where this runs: gVisor, WSL, a container, a virtual machine. What they make dear cannot be mended from inside.
 
-use super::Check;
+use super::{Check, Run, fork_of_mebibyte, takes_for_each_mebibyte};
+use crate::doctor::nesting::Nesting;
 use crate::doctor::{Examination, Finding, Findings};
-use crate::event::{Constant, Nanos};
+use crate::event::Nanos;
 use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "surroundings",
-    looks_at: "marks of gVisor, WSL, containers and hypervisors",
-    run,
+    looks_at: "marks of gVisor, WSL, containers, hypervisors; CPUID, timed",
+    run: Run::Looking(run),
 };
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let surroundings = &examination.surroundings;
     let launch = examination.measured.launch;
-    let fork = format!("a fork takes {} here", units::time(launch.fork));
+    let behind_fork = |joint, sentence| behind_fork(launch.fork, joint, sentence);
     if surroundings.is_gvisor {
         findings.add(
             Finding::problem("the kernel is gVisor's: system calls are answered by a program")
                 .evidence("/proc/version says so")
-                .evidence(format!("{fork}; each launch is many system calls and page faults, which cost several times as much as in Linux"))
+                .evidence(behind_fork(";", "each launch is many system calls and page faults, which cost several times as much as in Linux"))
                 .fix("launch less: builtins and batches bring more here than elsewhere; where it is allowed, build in an ordinary container")
                 .fix_cost("gVisor is there to isolate what runs in it: its owner decides"),
         );
@@ -29,7 +30,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             Finding::problem_if(version == 1, format!("this is WSL {version}"))
                 .evidence("/proc/sys/kernel/osrelease says so")
                 .evidence(match version {
-                    1 => format!("{fork}: Windows makes each process, and its scanners look at it"),
+                    1 => behind_fork(":", "Windows makes each process, and its scanners look at it"),
                     _ => "a virtual machine; files below /mnt/c come from Windows by messages".to_owned(),
                 })
                 .fix(match version {
@@ -42,8 +43,16 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if let Some(kind) = &surroundings.container {
         findings.add(container(kind));
     }
-    if let Some(name) = &surroundings.hypervisor {
+    if let Some(name) = surroundings.hypervisor.as_ref().filter(|_| !surroundings.is_gvisor) {
         findings.add(hypervisor(name, examination));
+    }
+}
+
+/// What a fork takes, if that is known, and a sentence.
+fn behind_fork(fork: Option<Nanos>, joint: &str, sentence: &str) -> String {
+    match fork {
+        Some(fork) => format!("a fork takes {} here{joint} {sentence}", units::time(fork)),
+        None => sentence.to_owned(),
     }
 }
 
@@ -55,15 +64,25 @@ fn container(kind: &str) -> Finding {
 }
 
 fn hypervisor(name: &str, examination: &Examination<'_>) -> Finding {
-    let time = |what| units::time(examination.measured.constant(what).map(|ns| Nanos(ns as u64)));
-    let (copy, cpuid) = (time(Constant::PageCopy), time(Constant::Cpuid));
-    Finding::note(format!("this is a virtual machine ({name})"))
-        .evidence(format!(
-            "page tables of guests are translated twice: a fork copies those of one MiB in {copy}"
-        ))
-        .evidence(format!(
-            "an instruction that leaves the guest takes {cpuid}; where that is tens of microseconds, one hypervisor runs inside another"
-        ))
+    let (nesting, sentence) = examination.nesting().unzip();
+    let is_nested = nesting == Some(Nesting::Nested);
+    let fork = fork_of_mebibyte(examination.measured).map(takes_for_each_mebibyte);
+    let inside = if is_nested {
+        ", most likely inside of another one"
+    } else {
+        ""
+    };
+    Finding::note(format!("this is a virtual machine ({name}){inside}"))
+        .evidence_if(sentence)
+        .evidence(match fork {
+            Some(fork) => format!("page tables of guests are translated twice: {fork}"),
+            None => "page tables of guests are translated twice".to_owned(),
+        })
         .fix("from inside nothing can be done but to launch less, and by vfork or posix_spawn from large parents")
-        .fix_cost("nothing")
+        .fix(if is_nested {
+            "whoever runs the outer machine can run this one beside it, on the hardware's own hypervisor"
+        } else {
+            "whoever runs the hypervisor can give it huge pages, which makes the second translation shorter"
+        })
+        .fix_cost("nothing inside; another machine, or memory set apart, outside")
 }

@@ -1,35 +1,172 @@
-//! A folder for programs of ours, where programs may be executed. It is gone when it is dropped.
+//! A folder for programs of ours, where programs may be executed. A process of its own keeps it: makes it, and removes it once the
+//! doctor is done or has died of whatever. The doctor itself never touches it, since file systems, and scanners of them, can hang.
 
-use std::fs;
+use std::ffi::{CStr, CString, c_int};
+use std::hash::{BuildHasher, RandomState};
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use super::image::Image;
+use crate::doctor::child::Child;
 use crate::doctor::machine::Machine;
 use crate::doctor::mounts::{self, Mount};
 
+/// How long it may take to be made, in one place and in all that are tried.
+pub(super) const LIMIT_OF_ONE: Duration = Duration::from_millis(250);
+pub(super) const LIMIT: Duration = Duration::from_millis(400);
+/// How long it may take to be removed, before that is left to its keeper.
+pub(super) const LIMIT_OF_REMOVAL: Duration = Duration::from_millis(100);
+/// Programs of ours that may lie in one.
+pub(super) const PROGRAMS: usize = 16;
+/// How often, and how far apart, its keeper tries to remove it: whoever puts something in there dies when the doctor does, but not
+/// at once.
+const REMOVALS: usize = 200;
+static PAUSE: libc::timespec = libc::timespec {
+    tv_sec: 0,
+    tv_nsec: 5_000_000,
+};
+
 pub(super) struct Folder {
     path: PathBuf,
+    /// `None` once it is removed. The keeper waits for the other end of the connection to be closed.
+    keeper: Option<(Child, UnixStream)>,
 }
 
 impl Folder {
-    /// In the directory for temporary files, or else where execution is allowed.
-    pub(super) fn make(machine: &Machine, mounts: &[Mount]) -> Option<Folder> {
-        let elsewhere = ["/var/tmp", "/dev/shm"].map(PathBuf::from);
-        let places = std::iter::once(machine.temporary_directory()).chain(elsewhere);
-        places
-            .filter_map(|place| machine.path(place).canonicalize().ok())
-            .filter(|place| !mounts::of(mounts, place).is_some_and(|mount| mount.has_option("noexec")))
-            .find_map(|place| nix::unistd::mkdtemp(&place.join("spawnscope-XXXXXX")).ok())
-            .map(|path| Folder { path })
+    /// In one of these places.
+    pub(super) fn make<'p>(mut places: impl Iterator<Item = &'p Path>) -> Option<Folder> {
+        let until = Instant::now() + LIMIT;
+        places.find_map(|place| {
+            let left = until.saturating_duration_since(Instant::now());
+            // No limit at all would be none to wait for.
+            (!left.is_zero()).then(|| Folder::make_in(place, left.min(LIMIT_OF_ONE)))?
+        })
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    fn make_in(place: &Path, limit: Duration) -> Option<Folder> {
+        let random = RandomState::new().hash_one(std::process::id());
+        let path = place.join(format!("spawnscope-{random:016x}"));
+        let name = CString::new(path.as_os_str().as_bytes()).ok()?;
+        let programs: Vec<CString> = (0..PROGRAMS)
+            .map(|number| CString::new(program(&path, number).as_os_str().as_bytes()))
+            .collect::<Result<_, _>>()
+            .ok()?;
+        let (mut ours, keepers) = UnixStream::pair().ok()?;
+        let doctors = ours.as_raw_fd();
+        let child = Child::fork(Some(keepers.as_fd()), || keep(&name, &programs, doctors)).ok()?;
+        drop(keepers);
+        ours.set_read_timeout(Some(limit)).ok()?;
+        let is_made = ours.read_exact(&mut [0]).is_ok();
+        let mut folder = Folder {
+            path,
+            keeper: Some((child, ours)),
+        };
+        if !is_made {
+            // When it is made after all, its keeper hears that nobody wants it.
+            if let Some((keeper, _)) = folder.keeper.take() {
+                keeper.leave();
+            }
+            return None;
+        }
+        Some(folder)
+    }
+
+    /// One of the programs in it, without an environment unless one is given; it does not have to exist.
+    pub(super) fn program(&self, number: usize, machine: Option<&Machine>) -> Option<Image> {
+        let path = program(&self.path, number);
+        match machine {
+            Some(machine) => Image::new(&path, machine.environment()),
+            None => Image::new(&path, std::iter::empty()),
+        }
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Nobody can be told; what is left is a few kilobytes for temporary files.
-        let _ = fs::remove_dir_all(&self.path);
+        if let Some((keeper, connection)) = self.keeper.take() {
+            drop(connection);
+            if !keeper.has_ended_by(Instant::now() + LIMIT_OF_REMOVAL) {
+                keeper.leave();
+            }
+        }
+    }
+}
+
+/// Where folders can be made to execute programs in.
+pub(super) struct Places {
+    /// Those on this machine's own file systems, in the order of preference.
+    pub(super) local: Vec<PathBuf>,
+    /// Others.
+    pub(super) remote: Vec<PathBuf>,
+}
+
+impl Places {
+    /// The directory for temporary files, and others.
+    pub(super) fn of(machine: &Machine) -> Places {
+        let mounts = mounts::all(machine);
+        let mut places = Places {
+            local: Vec::new(),
+            remote: Vec::new(),
+        };
+        for place in candidates(machine) {
+            let Some(place) = machine.canonical(place) else {
+                continue;
+            };
+            let mount = mounts::of(&mounts, &place);
+            if mount.is_some_and(|mount| mount.has_option("noexec")) {
+                continue;
+            }
+            let is_remote = mount.and_then(Mount::remote).is_some();
+            let (group, place) = match is_remote {
+                true => (&mut places.remote, machine.path(&place)),
+                false => (&mut places.local, machine.path(&place)),
+            };
+            if !group.contains(&place) {
+                group.push(place);
+            }
+        }
+        places
+    }
+}
+
+/// All of them, whether they can be used or not.
+pub(super) fn candidates(machine: &Machine) -> [PathBuf; 4] {
+    let others = ["/var/tmp", "/dev/shm", "/tmp"].map(PathBuf::from);
+    let [first, second, third] = others;
+    [machine.temporary_directory(), first, second, third]
+}
+
+fn program(folder: &Path, number: usize) -> PathBuf {
+    folder.join(format!("program-{number}"))
+}
+
+/// What the keeper does: system calls only. Its copy of the doctor's end must go, or it would wait for itself. Nobody signals it by the terminal, or by the doctor's group.
+fn keep(folder: &CStr, programs: &[CString], doctors: c_int) {
+    // SAFETY: plain system calls; the strings end with NUL, and `byte` has room for one.
+    unsafe {
+        libc::close(doctors);
+        libc::setsid();
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        if libc::mkdir(folder.as_ptr(), 0o700) != 0 {
+            return;
+        }
+        let mut byte = 0u8;
+        libc::send(0, (&raw const byte).cast(), 1, libc::MSG_NOSIGNAL);
+        while libc::read(0, (&raw mut byte).cast(), 1) > 0 {}
+        for _ in 0..REMOVALS {
+            for program in programs {
+                libc::unlink(program.as_ptr());
+            }
+            if libc::rmdir(folder.as_ptr()) == 0 {
+                return;
+            }
+            libc::nanosleep(&raw const PAUSE, std::ptr::null_mut());
+        }
     }
 }

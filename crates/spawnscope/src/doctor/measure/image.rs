@@ -1,11 +1,8 @@
 //! Programs to launch: prepared before the fork, so that nothing has to be allocated after it; and the smallest static one, since
 //! not every machine has a static program or a compiler.
 
-use std::ffi::{CString, OsStr, c_char, c_int};
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
 
@@ -36,6 +33,11 @@ impl Image {
             path,
             _variables: variables,
         })
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &CStr {
+        &self.path
     }
 
     /// Becomes that program, or ends with status 127.
@@ -75,14 +77,15 @@ pub(super) fn execute_in_memory(file: c_int) -> ! {
     }
 }
 
-/// Writes the static program; `false` where its machine language is not known here.
-pub(super) fn write_static(path: &Path) -> io::Result<bool> {
-    let Some(program) = static_program() else {
-        return Ok(false);
-    };
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(path)?;
-    file.write_all(&program)?;
-    Ok(true)
+/// Makes a file that can be executed; `false` when that fails. Makes system calls only.
+pub(super) fn write(path: &CStr, content: &[u8]) -> bool {
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+    // SAFETY: the path ends with NUL, and the bytes are those of a slice.
+    unsafe {
+        let file = libc::open(path.as_ptr(), flags, 0o755);
+        let written = libc::write(file, content.as_ptr().cast(), content.len());
+        file >= 0 && written == content.len() as isize && libc::close(file) == 0
+    }
 }
 
 /// A static program that only exits, with status 0.

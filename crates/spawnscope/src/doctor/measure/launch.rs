@@ -2,21 +2,24 @@
 
 use std::time::Duration;
 
+use super::board::{Board, MOST_TIMES, SERIES, Series};
 use super::folder::Folder;
-use super::image::{Image, write_static};
-use super::median;
-use super::small::{self, MOST_TIMES, Work};
+use super::image::{Image, static_program};
+use super::launches::{Untimed, Work, launch};
+use super::small;
 use crate::collect::now;
-use crate::doctor::checks::loader_environment;
+use crate::doctor::checks::{c_library, loader_cache, loader_environment};
 use crate::doctor::machine::Machine;
 use crate::event::Nanos;
 
 /// No round begins later than this after the first.
 const LAST_ROUND: Duration = Duration::from_millis(300);
-/// How long all of it may take.
-const LIMIT: Duration = Duration::from_millis(1000);
+/// How long one launch may take.
+const LIMIT_OF_ONE: Duration = Duration::from_millis(300);
+/// How long all of them may take.
+pub(super) const LIMIT: Duration = Duration::from_millis(900);
 /// Programs that do nothing, whichever is there.
-const DYNAMIC: [&str; 3] = ["/bin/true", "/usr/bin/true", "/run/current-system/sw/bin/true"];
+const TRUE: [&str; 3] = ["/bin/true", "/usr/bin/true", "/run/current-system/sw/bin/true"];
 
 /// From the parent's call to the end of its wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,58 +32,108 @@ pub struct LaunchCost {
     pub exec_dynamic: Option<Nanos>,
 }
 
-pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> LaunchCost {
-    let tiny = folder.map(|folder| folder.path().join("static"));
-    let tiny = tiny.filter(|path| write_static(path).is_ok_and(|written| written));
-    let tiny = tiny.and_then(|path| Image::new(&path, machine.environment()));
-    let dynamic = dynamic_program(machine);
-    let measured = small::measure(LIMIT, |board| {
-        let kinds = [
-            Some(Work::Exit),
-            tiny.as_ref().map(Work::Execute),
-            dynamic.as_ref().map(Work::Execute),
-        ];
-        // Not of the first ones: files are cold then, and may be scanned.
-        for work in kinds.into_iter().flatten() {
-            small::launch(work);
+/// What was timed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Launches {
+    pub(super) typical: LaunchCost,
+    /// The quickest of each, without waits for a processor.
+    pub(super) quickest: LaunchCost,
+    /// After how long that of the dynamic program, in the user's environment, was given up.
+    pub(super) given_up: Option<Nanos>,
+    /// Execs of the same program, with less for its loader to do; unknown where there is no more than usual.
+    pub(super) without_variables: Option<Nanos>,
+    pub(super) without_search: Option<Nanos>,
+}
+
+/// Which series of times is of what. Those that are likely to take long come late.
+const FORK: usize = 0;
+const WITHOUT_VARIABLES: usize = 1;
+const WITHOUT_SEARCH: usize = 2;
+const STATIC: usize = 3;
+const DYNAMIC: usize = 4;
+
+pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> Launches {
+    let content = static_program();
+    let tiny = folder.and_then(|folder| folder.program(super::STATIC_PROGRAM, Some(machine)));
+    let tiny = tiny.as_ref().zip(content.as_deref());
+    let [dynamic, unasked, found] = [
+        Some(machine.clone()),
+        without_variables(machine),
+        without_search(machine),
+    ]
+    .map(|machine| dynamic_program(&machine?));
+    let mut kinds = [None; SERIES];
+    kinds[FORK] = Some(Work::Exit);
+    kinds[WITHOUT_VARIABLES] = unasked.as_ref().map(Work::Execute);
+    kinds[WITHOUT_SEARCH] = found.as_ref().map(Work::Execute);
+    kinds[DYNAMIC] = dynamic.as_ref().map(Work::Execute);
+    let measured = small::measure(LIMIT, |board: &Board| {
+        if let Some((image, content)) = tiny {
+            let written = launch(Work::Write(image.path(), content), LIMIT_OF_ONE);
+            kinds[STATIC] = written.is_ok().then_some(Work::Execute(image));
         }
-        let until = now().0.saturating_add(LAST_ROUND.as_nanos() as u64);
-        for _ in (0..MOST_TIMES).take_while(|_| now().0 < until) {
-            for (work, series) in kinds.into_iter().zip(&board.series) {
-                if let Some(time) = work.and_then(small::launch) {
-                    series.add(time);
-                }
-            }
-        }
+        take_turns(kinds, board);
         Some(())
     });
     let Ok(measured) = measured else {
-        return LaunchCost::default();
+        return Default::default();
     };
-    let [fork, exec_static, exec_dynamic, _] = &measured.board.series;
-    LaunchCost {
-        fork: median(fork.times()),
-        exec_static: median(exec_static.times()),
-        exec_dynamic: median(exec_dynamic.times()),
+    let series = &measured.board.series;
+    let cost = |of: fn(&Series) -> Option<Nanos>| LaunchCost {
+        fork: of(&series[FORK]),
+        exec_static: of(&series[STATIC]),
+        exec_dynamic: of(&series[DYNAMIC]),
+    };
+    Launches {
+        typical: cost(Series::typical),
+        quickest: cost(Series::quickest),
+        given_up: series[DYNAMIC].given_up(),
+        without_variables: series[WITHOUT_VARIABLES].typical(),
+        without_search: series[WITHOUT_SEARCH].typical(),
     }
 }
 
-/// The same dynamically linked program with the loader left to itself, where the environment asks it for something.
-pub(super) fn without_loader_variables(machine: &Machine) -> Option<Nanos> {
-    loader_environment::variables(machine).next()?;
-    let image = dynamic_program(&machine.clone().without_variables(loader_environment::is_loaders))?;
-    let measured = small::measure(LIMIT / 2, |board| {
-        small::launch(Work::Execute(&image))?;
-        let until = now().0.saturating_add(LAST_ROUND.as_nanos() as u64 / 2);
-        for _ in (0..MOST_TIMES).take_while(|_| now().0 < until) {
-            board.series[0].add(small::launch(Work::Execute(&image))?);
+/// The first launch of each is apart: files are cold then, and may be scanned. What takes too long is not launched again.
+fn take_turns(mut kinds: [Option<Work<'_>>; SERIES], board: &Board) {
+    for (kind, series) in kinds.iter_mut().zip(&board.series) {
+        match kind.map(|work| launch(work, LIMIT_OF_ONE)) {
+            Some(Ok(launched)) => series.set_first(launched),
+            Some(Err(Untimed::TookTooLong)) => {
+                series.give_up(Nanos(LIMIT_OF_ONE.as_nanos() as u64));
+                *kind = None;
+            }
+            Some(Err(Untimed::Failed)) | None => {}
         }
-        Some(())
-    });
-    median(measured.ok()?.board.series[0].times())
+    }
+    let until = now().0.saturating_add(LAST_ROUND.as_nanos() as u64);
+    for _ in (0..MOST_TIMES).take_while(|_| now().0 < until) {
+        for (kind, series) in kinds.iter_mut().zip(&board.series) {
+            match kind.map(|work| launch(work, LIMIT_OF_ONE)) {
+                Some(Ok(launched)) => series.add(launched),
+                Some(Err(Untimed::TookTooLong)) => *kind = None,
+                Some(Err(Untimed::Failed)) | None => {}
+            }
+        }
+    }
+}
+
+/// With the loader left to itself, where the environment asks it for something.
+fn without_variables(machine: &Machine) -> Option<Machine> {
+    loader_environment::variables(machine).next()?;
+    Some(machine.clone().without_variables(loader_environment::is_loaders))
+}
+
+/// With the C library found before it is searched, where there is no cache to find it in.
+fn without_search(machine: &Machine) -> Option<Machine> {
+    loader_cache::what_is_wrong(machine)?;
+    let library = c_library::file(machine)?;
+    machine
+        .variable("LD_PRELOAD")
+        .is_none()
+        .then(|| machine.clone().with_variable("LD_PRELOAD", library))
 }
 
 fn dynamic_program(machine: &Machine) -> Option<Image> {
-    let path = DYNAMIC.into_iter().find(|path| machine.is_executable(path))?;
+    let path = TRUE.into_iter().find(|path| machine.is_executable(path))?;
     Image::new(&machine.path(path), machine.environment())
 }

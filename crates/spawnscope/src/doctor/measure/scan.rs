@@ -3,38 +3,58 @@
 
 use std::time::Duration;
 
+use super::board::{Board, Series};
 use super::folder::Folder;
 use super::image::{self, Image};
+use super::launches::{Untimed, Work, launch, launch_together};
 use super::median;
-use super::small::{self, Work};
+use super::small::{self, Measurement};
 use crate::event::Nanos;
 
 /// Copies that are launched one after the other.
-const ONE_BY_ONE: usize = 7;
+pub(super) const ONE_BY_ONE: usize = 7;
 /// Copies that are launched at once.
-const AT_ONCE: usize = 8;
+pub(super) const AT_ONCE: usize = 8;
+/// How often each is launched again.
+const AGAIN: usize = 2;
+/// Launches of each kind that can tell chance from a delay.
+const FEWEST: usize = 5;
+/// The same where each is held up for so long: chance makes none so late that waited for no processor, and there is no time for more.
+const FEWEST_OF_LONG: [(Nanos, usize); 2] = [(Nanos(80_000_000), 2), (Nanos(10_000_000), 3)];
+/// How long a launch from memory takes at most, on a machine on which what does not end is held up by somebody.
+const SOUND: Nanos = Nanos(50_000_000);
 /// How long all of it may take.
-const LIMIT: Duration = Duration::from_millis(900);
+pub(super) const LIMIT: Duration = Duration::from_millis(800);
 
 /// First and later launches of files that nobody has executed before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
+    /// Whether launches waited for a processor for most of their time. They are left out, or where too few would be left, their waits.
+    pub is_disturbed: bool,
+    /// How long writing each file took.
+    pub created: Vec<Nanos>,
     /// The first launch of each file.
     pub first: Vec<Nanos>,
-    /// The second one.
+    /// Those after it.
     pub later: Vec<Nanos>,
     /// Launches of the same program from memory, where no scanner sees it; none where the kernel forbids that.
     pub unscanned: Vec<Nanos>,
-    /// Whether the time for all of this was up before a first launch had ended.
-    pub is_stuck: bool,
+    /// What had not come to its end once when the time for all of this was up.
+    pub stuck: Option<Stuck>,
     /// Files launched at once for the first time: from then to the end of each, in the order of their ends.
     pub at_once: Vec<Nanos>,
 }
 
-impl Scan {
-    /// How long a first launch was waited for.
-    pub const PATIENCE: Duration = LIMIT;
+/// What was waited for, for so long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stuck {
+    /// A file to be written.
+    Creation(Nanos),
+    /// A first launch.
+    Launch(Nanos),
+}
 
+impl Scan {
     /// By how much a first launch takes longer than a later one; `None` when that is no more than chance, or than this.
     #[must_use]
     pub fn first_delay(&self, least: Nanos) -> Option<Nanos> {
@@ -47,15 +67,27 @@ impl Scan {
         delay(&self.later, &self.unscanned, least)
     }
 
-    /// How long all that were launched at once took, in delays of one: behind one thread, as many as there were.
+    /// Whether there are enough launches of each kind to say that none is slower.
+    #[must_use]
+    pub fn is_telling(&self) -> bool {
+        [&self.first, &self.later, &self.unscanned]
+            .iter()
+            .all(|times| times.len() >= FEWEST)
+    }
+
+    /// How long all that were launched at once took beyond what that many take one after the other from memory, in delays of one:
+    /// behind one thread, as many as there were.
     #[must_use]
     pub fn queue(&self, delay: Nanos) -> Option<f64> {
         let last = self.at_once.iter().max()?;
-        Some(last.0 as f64 / delay.0 as f64)
+        let unscanned = median(self.unscanned.clone()).unwrap_or_default();
+        let launches = Nanos(unscanned.0 * self.at_once.len() as u64);
+        Some(last.since(launches).0 as f64 / delay.0 as f64)
     }
 }
 
-/// The difference of the medians, where three quarters of the slow ones are slower than three quarters of the quick ones.
+/// The difference of the medians, and of the fastest, whichever is less: a scanner makes all launches slow. Three quarters of the slow
+/// ones must be slower than three quarters of the quick ones.
 fn delay(slow: &[Nanos], quick: &[Nanos], least: Nanos) -> Option<Nanos> {
     let sorted = |times: &[Nanos]| {
         let mut times = times.to_vec();
@@ -64,42 +96,82 @@ fn delay(slow: &[Nanos], quick: &[Nanos], least: Nanos) -> Option<Nanos> {
     };
     let (slow, quick) = (sorted(slow), sorted(quick));
     let is_apart = slow.get(slow.len() / 4)? > quick.get(quick.len() * 3 / 4)?;
-    let delay = median(slow)?.since(median(quick)?);
-    (is_apart && delay >= least).then_some(delay)
+    let of_fastest = slow.first()?.since(*quick.first()?);
+    let delay = median(slow.clone())?.since(median(quick.clone())?).min(of_fastest);
+    let long = FEWEST_OF_LONG.iter().find(|(span, _)| delay >= *span);
+    let fewest = long.map_or(FEWEST, |(_, fewest)| *fewest);
+    (is_apart && slow.len().min(quick.len()) >= fewest && delay >= least).then_some(delay)
 }
 
-pub(super) fn measure(folder: &Folder) -> Option<Scan> {
+/// Takes so long at most.
+pub(super) fn measure(folder: &Folder, limit: Duration) -> Option<Scan> {
     let copies: Vec<Image> = (0..ONE_BY_ONE + AT_ONCE)
-        .map(|number| {
-            let path = folder.path().join(format!("copy-{number}"));
-            let is_written = image::write_static(&path).ok()?;
-            is_written.then(|| Image::new(&path, std::iter::empty()))?
-        })
+        .map(|number| folder.program(number, None))
         .collect::<Option<_>>()?;
     let program = image::static_program()?;
     let (one_by_one, at_once) = copies.split_at(ONE_BY_ONE);
     let at_once: &[Image; AT_ONCE] = at_once.try_into().ok()?;
-    let measured = small::measure(LIMIT, |board| {
-        let [first, later, together, unscanned] = &board.series;
+    let measured = small::measure(limit, |board: &Board| {
+        let [created, first, later, unscanned, together] = &board.series;
         let memory = image::in_memory(&program);
         for copy in one_by_one {
-            first.add(small::launch(Work::Execute(copy))?);
-            later.add(small::launch(Work::Execute(copy))?);
-            if let Some(time) = memory.and_then(|file| small::launch(Work::ExecuteInMemory(file))) {
-                unscanned.add(time);
-            }
+            // Where the kernel forbids that, there are none.
+            let _ = memory.and_then(|file| add_again(unscanned, Work::ExecuteInMemory(file), limit));
+            add(created, Work::Write(copy.path(), &program), limit)?;
+            add(first, Work::Execute(copy), limit)?;
+            add_again(later, Work::Execute(copy), limit)?;
         }
-        small::launch_together(at_once, together)
+        for copy in at_once {
+            launch(Work::Write(copy.path(), &program), limit).ok()?;
+        }
+        launch_together(at_once, together)
     });
-    let measured = measured.ok()?;
-    let [first, later, together, unscanned] = &measured.board.series;
-    Some(Scan {
-        first: first.times(),
-        later: later.times(),
-        unscanned: unscanned.times(),
-        is_stuck: !measured.is_in_time && first.times().is_empty(),
-        at_once: together.times(),
-    })
+    Some(found(&measured.ok()?, limit))
+}
+
+fn found(measured: &Measurement<Board>, limit: Duration) -> Scan {
+    let all = &measured.board.series;
+    let [created, first, later, unscanned, at_once] = std::array::from_fn(|kind| all[kind].times());
+    let [_, settled_first, settled_later, settled_unscanned, _] = std::array::from_fn(|kind| all[kind].settled(FEWEST));
+    let waited = Nanos(limit.as_nanos() as u64);
+    // At the end of its time, the small process may be as quick as the doctor to notice.
+    let is_late = !measured.is_in_time || all.iter().any(|series| series.given_up().is_some());
+    // Where not even a launch from memory is quick, nobody is to blame.
+    let is_sound = unscanned.first().is_none_or(|time| *time <= SOUND);
+    let stuck = match () {
+        () if !is_late || !is_sound => None,
+        () if created.is_empty() => Some(Stuck::Creation(waited)),
+        () if first.is_empty() => Some(Stuck::Launch(waited.since(created[0]))),
+        () => None,
+    };
+    let as_they_were = [&first, &later, &unscanned] == [&settled_first, &settled_later, &settled_unscanned];
+    Scan {
+        is_disturbed: !as_they_were || !is_sound,
+        created,
+        first: settled_first,
+        later: settled_later,
+        unscanned: settled_unscanned,
+        stuck,
+        at_once,
+    }
+}
+
+fn add_again(series: &Series, work: Work<'_>, limit: Duration) -> Option<()> {
+    (0..AGAIN).try_for_each(|_| add(series, work, limit))
+}
+
+fn add(series: &Series, work: Work<'_>, limit: Duration) -> Option<()> {
+    match launch(work, limit) {
+        Ok(launched) => {
+            series.add(launched);
+            Some(())
+        }
+        Err(Untimed::TookTooLong) => {
+            series.give_up(Nanos(limit.as_nanos() as u64));
+            None
+        }
+        Err(Untimed::Failed) => None,
+    }
 }
 
 #[cfg(test)]
@@ -114,8 +186,8 @@ mod tests {
             first: times(first),
             later: times(later),
             unscanned: times(unscanned),
-            is_stuck: false,
             at_once: times(at_once),
+            ..Scan::default()
         }
     }
 
@@ -128,7 +200,7 @@ mod tests {
     fn what_is_slower_at_first_is_scanned_and_all_behind_each_other_are_a_queue() {
         let scan = scan(&[21, 22, 21, 21], &[1, 1, 2, 1], &[1, 1, 1, 1], &[20, 40, 60, 80]);
         assert_eq!(delays(&scan), [Some(20), None]);
-        assert!((3.9..4.1).contains(&scan.queue(Nanos(20 * MS)).unwrap()));
+        assert!((3.7..4.0).contains(&scan.queue(Nanos(20 * MS)).unwrap()));
     }
 
     #[test]

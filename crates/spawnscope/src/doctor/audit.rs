@@ -1,0 +1,226 @@
+//! The kernel's audit rules, as the kernel has them loaded or as files keep them: which of them every launch pays for.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use netlink_packet_audit::AuditMessage;
+use netlink_packet_audit::rules::{RuleAction, RuleField, RuleFlags, RuleMessage, RuleSyscalls};
+use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_sys::protocols::NETLINK_AUDIT;
+use netlink_sys::{Socket, SocketAddr};
+
+/// The kernel answers at once, by a thread of its own.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// The largest answer is a rule with its paths.
+const LONGEST_ANSWER: usize = 16 << 10;
+/// In a rule's mask of system calls, bits from here on stand for classes; for rules on all calls, the kernel clears them.
+const CLASSES: u32 = 63 * 32;
+/// `execve` and `execveat` by `AUDIT_ARCH_*`: numbers differ.
+const EXECS: [(u32, [u32; 2]); 3] = [
+    (0xc000_003e, [59, 322]),
+    (0x4000_0003, [11, 358]),
+    (0xc000_00b7, [221, 281]),
+];
+/// `AUDIT_ARCH_*` of 64 bits have this bit.
+const IS_64_BIT: u32 = 0x8000_0000;
+const MOST_NUMBERS: usize = 6;
+
+/// A rule of the exit list that records: the kernel compares system calls with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rule {
+    /// As `auditctl` writes it; system calls by number where the kernel said so.
+    pub(super) text: String,
+    pub(super) is_on_every_call: bool,
+    pub(super) is_on_execs: bool,
+}
+
+/// The rules in force, asked of the kernel; none while auditing is off.
+///
+/// # Errors
+/// When the kernel refuses: it answers only root, and only outside of containers.
+pub(super) fn loaded() -> io::Result<Vec<Rule>> {
+    let statuses = match ask(AuditMessage::GetStatus(None), true) {
+        // A kernel without auditing.
+        Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => return Ok(Vec::new()),
+        statuses => statuses?,
+    };
+    let is_on =
+        |message: &AuditMessage| matches!(message, AuditMessage::GetStatus(Some(status)) if status.enabled != 0);
+    if !statuses.iter().any(is_on) {
+        return Ok(Vec::new());
+    }
+    let messages = ask(AuditMessage::ListRules(None), false)?;
+    let rules = messages.into_iter().filter_map(|message| match message {
+        AuditMessage::ListRules(Some(rule)) => of_message(&rule),
+        _ => None,
+    });
+    Ok(rules.collect())
+}
+
+/// The rules of a file of `auditctl`'s options, a rule a line.
+pub(super) fn kept(text: &str) -> Vec<Rule> {
+    text.lines().filter_map(|line| of_line(line.trim())).collect()
+}
+
+/// All answers to a request; of `one`, only the first.
+fn ask(request: AuditMessage, one: bool) -> io::Result<Vec<AuditMessage>> {
+    let mut socket = Socket::new(NETLINK_AUDIT)?;
+    socket.bind_auto()?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    socket.set_non_blocking(true)?;
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST;
+    let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(request));
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    socket.send(&bytes, 0)?;
+    let until = Instant::now() + PATIENCE;
+    let mut answers = Vec::new();
+    loop {
+        let mut bytes = Vec::with_capacity(LONGEST_ANSWER);
+        match socket.recv(&mut bytes, 0) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            received => received?,
+        };
+        let answer = NetlinkMessage::deserialize(&bytes).map_err(io::Error::other)?;
+        match answer.payload {
+            NetlinkPayload::InnerMessage(message) => answers.push(message),
+            NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
+            NetlinkPayload::Done(_) => return Ok(answers),
+            _ => {}
+        }
+        if one && !answers.is_empty() {
+            return Ok(answers);
+        }
+    }
+}
+
+fn of_message(rule: &RuleMessage) -> Option<Rule> {
+    let is_of_a_file = |field: &RuleField| matches!(field, RuleField::Watch(_) | RuleField::Dir(_));
+    let is_told = rule.flags == RuleFlags::FilterExit && rule.action == RuleAction::Always;
+    if !is_told || rule.fields.iter().any(|(field, _)| is_of_a_file(field)) {
+        return None;
+    }
+    let architecture = rule.fields.iter().find_map(|(field, _)| match field {
+        RuleField::Arch(architecture) => Some(*architecture),
+        _ => None,
+    });
+    let is_on_every_call = (0..CLASSES).all(|call| rule.syscalls.has(call));
+    let mut execs = EXECS.iter().filter(|(of, _)| architecture.is_none_or(|own| own == *of));
+    Some(Rule {
+        text: written(rule, architecture, is_on_every_call),
+        is_on_every_call,
+        is_on_execs: !is_on_every_call && execs.any(|(_, calls)| calls.iter().any(|call| rule.syscalls.has(*call))),
+    })
+}
+
+/// As an option of `auditctl`, without the fields that narrow it down.
+fn written(rule: &RuleMessage, architecture: Option<u32>, is_on_every_call: bool) -> String {
+    let mut text = "-a always,exit".to_owned();
+    if let Some(architecture) = architecture {
+        let bits = if architecture & IS_64_BIT == 0 { 32 } else { 64 };
+        text += &format!(" -F arch=b{bits}");
+    }
+    text += " -S ";
+    text += &if is_on_every_call {
+        "all".to_owned()
+    } else {
+        numbers(&rule.syscalls)
+    };
+    for (field, _) in &rule.fields {
+        if let RuleField::Filterkey(key) = field {
+            text += &format!(" -k {key}");
+        }
+    }
+    text
+}
+
+fn numbers(calls: &RuleSyscalls) -> String {
+    let calls: Vec<String> = calls.into_iter().map(|call| call.to_string()).collect();
+    let more = if calls.len() > MOST_NUMBERS { ",..." } else { "" };
+    calls[..calls.len().min(MOST_NUMBERS)].join(",") + more
+}
+
+/// Rules of the exit list are asked at each system call; watches of files are not.
+fn of_line(line: &str) -> Option<Rule> {
+    let mut words = line.split_whitespace();
+    let is_rule = matches!(words.next(), Some("-a" | "-A"));
+    let list: Vec<&str> = words.next()?.split(',').collect();
+    let is_of_a_file = line.contains("-F path=") || line.contains("-F dir=");
+    if !is_rule || !list.contains(&"exit") || list.contains(&"never") || is_of_a_file {
+        return None;
+    }
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let named = words.windows(2).filter(|pair| pair[0] == "-S");
+    let calls: Vec<&str> = named.flat_map(|pair| pair[1].split(',')).collect();
+    let is_on_every_call = calls.is_empty() || calls.contains(&"all");
+    Some(Rule {
+        text: line.to_owned(),
+        is_on_every_call,
+        is_on_execs: !is_on_every_call && calls.iter().any(|call| matches!(*call, "execve" | "execveat")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use netlink_packet_audit::rules::RuleFieldFlags;
+
+    use super::*;
+
+    const X86_64: u32 = 0xc000_003e;
+
+    /// As the kernel lists it, with the key `own`.
+    fn rule(fields: Vec<RuleField>, calls: RuleSyscalls) -> RuleMessage {
+        let mut rule = RuleMessage::new();
+        rule.flags = RuleFlags::FilterExit;
+        rule.action = RuleAction::Always;
+        rule.syscalls = calls;
+        let fields = fields.into_iter().chain([RuleField::Filterkey("own".to_owned())]);
+        rule.fields = fields.map(|field| (field, RuleFieldFlags::Equal)).collect();
+        rule
+    }
+
+    /// The kernel clears the bits of classes.
+    fn every_call() -> RuleSyscalls {
+        let mut calls = RuleSyscalls::new_maxed();
+        for class in CLASSES + 16..64 * 32 {
+            calls.unset(class);
+        }
+        calls
+    }
+
+    #[test]
+    fn rules_of_the_kernel_are_told_by_what_they_are_about() {
+        let every = of_message(&rule(vec![RuleField::Arch(X86_64)], every_call())).unwrap();
+        assert_eq!(every.text, "-a always,exit -F arch=b64 -S all -k own");
+        assert!(every.is_on_every_call && !every.is_on_execs);
+        let mut execs = RuleSyscalls::new_zeroed();
+        execs.set(59).set(322);
+        let execs = of_message(&rule(vec![RuleField::Arch(X86_64)], execs)).unwrap();
+        assert_eq!(execs.text, "-a always,exit -F arch=b64 -S 59,322 -k own");
+        assert!(execs.is_on_execs && !execs.is_on_every_call);
+        // 59 is not execve there, but olduname.
+        let mut other = RuleSyscalls::new_zeroed();
+        other.set(59);
+        let other = of_message(&rule(vec![RuleField::Arch(0x4000_0003)], other)).unwrap();
+        assert!(!other.is_on_execs && other.text.contains("b32"), "{other:?}");
+    }
+
+    #[test]
+    fn rules_of_files_and_of_tasks_are_none_of_system_calls() {
+        assert_eq!(
+            of_message(&rule(vec![RuleField::Watch("/etc/shadow".to_owned())], every_call())),
+            None
+        );
+        let mut never = rule(Vec::new(), every_call());
+        never.action = RuleAction::Never;
+        assert_eq!(of_message(&never), None);
+        let mut tasks = rule(Vec::new(), RuleSyscalls::new_zeroed());
+        tasks.flags = RuleFlags::FilterTask;
+        assert_eq!(of_message(&tasks), None);
+    }
+}

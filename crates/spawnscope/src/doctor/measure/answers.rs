@@ -1,0 +1,190 @@
+//! Which directories answer, and how soon: those of PATH, and others that the doctor would touch itself. Each is asked by a small
+//! process of its own, all at once, so that one that hangs holds up neither the others nor the doctor.
+
+use std::collections::HashSet;
+use std::ffi::{CStr, CString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::folder;
+use super::small::Small;
+use crate::collect::now;
+use crate::collect::shared::Shareable;
+use crate::doctor::checks::loader_environment;
+use crate::doctor::machine::Machine;
+use crate::event::Nanos;
+
+/// How long a directory may take to answer.
+pub(in crate::doctor) const PATIENCE: Duration = Duration::from_millis(300);
+/// How long all together may take, where not all can be asked at once.
+pub(super) const LIMIT: Duration = Duration::from_millis(400);
+/// Processes at once.
+const AT_ONCE: usize = 64;
+/// Names that are looked up in a directory; each only once, since the kernel remembers that it found nothing.
+const NAMES: usize = 9;
+
+/// How directories answered.
+#[derive(Default)]
+pub(super) struct Answers {
+    /// Those of PATH that exist, with what a look-up that finds nothing takes; unknown where it took too long.
+    pub(super) lookups: Vec<(PathBuf, Option<Nanos>)>,
+    /// Those that did not answer in time, of PATH or not.
+    pub(super) silent: Vec<PathBuf>,
+    /// Those that nobody could be sent to, or not for long enough.
+    pub(super) untried: Vec<PathBuf>,
+}
+
+impl Answers {
+    pub(super) fn of(machine: &Machine) -> Answers {
+        let end = Instant::now() + LIMIT;
+        let mut answers = Answers::default();
+        let mut asked: Vec<Asked> = Vec::new();
+        for question in questions(machine) {
+            let ask = || (Instant::now() < end).then(|| question.ask(machine)).flatten();
+            if asked.len() >= AT_ONCE {
+                answers.take(std::mem::take(&mut asked), end);
+            }
+            let mut small = ask();
+            if small.is_none() && !asked.is_empty() {
+                // Where processes are short, one after the other.
+                answers.take(std::mem::take(&mut asked), end);
+                small = ask();
+            }
+            match small {
+                Some(small) => asked.push(Asked {
+                    until: Instant::now() + PATIENCE,
+                    question,
+                    small,
+                }),
+                None => answers.untried.push(question.directory),
+            }
+        }
+        answers.take(asked, end);
+        answers
+    }
+
+    fn take(&mut self, asked: Vec<Asked>, end: Instant) {
+        for Asked { question, small, until } in asked {
+            let measured = small.end(until.min(end));
+            let Question { directory, is_of_path } = question;
+            let answer = measured.board.answer.load(Ordering::Acquire);
+            let fastest = measured.board.fastest.load(Ordering::Acquire);
+            let is_known = match answer {
+                DIRECTORY if is_of_path => fastest > 0 || measured.is_in_time,
+                answer => matches!(answer, DIRECTORY | SOMETHING_ELSE),
+            };
+            if is_known {
+                let lookup = (is_of_path && fastest > 0).then_some(Nanos(fastest));
+                self.lookups.extend(lookup.map(|time| (directory, Some(time))));
+            } else if answer == NOT_ASKED || measured.is_runnable || until > end {
+                // Nobody waited for it, or not for as long as it may take.
+                self.untried.push(directory);
+            } else {
+                if is_of_path {
+                    self.lookups.push((directory.clone(), None));
+                }
+                self.silent.push(directory);
+            }
+        }
+    }
+}
+
+struct Question {
+    directory: PathBuf,
+    is_of_path: bool,
+}
+
+struct Asked {
+    question: Question,
+    small: Small<Board>,
+    until: Instant,
+}
+
+/// Each directory once, those that are not of PATH first.
+fn questions(machine: &Machine) -> Vec<Question> {
+    let path = machine.search_path().into_iter().map(|directory| (directory, true));
+    let homes = machine.variable("HOME").map(PathBuf::from);
+    let others = std::iter::once(machine.directory().to_owned())
+        .chain(folder::candidates(machine))
+        .chain(homes)
+        .chain(loader_environment::named(machine));
+    let mut seen = HashSet::new();
+    let mut questions: Vec<Question> = path
+        .chain(others.map(|directory| (directory, false)))
+        .filter(|(directory, _)| {
+            directory.is_absolute() && directory != Path::new("/") && seen.insert(directory.clone())
+        })
+        .map(|(directory, is_of_path)| Question { directory, is_of_path })
+        .collect();
+    // There may be no time for all of a long PATH; without a place for files, less could be measured.
+    questions.sort_by_key(|question| question.is_of_path);
+    questions
+}
+
+/// Where the machine is so busy that the process did not get to it.
+const NOT_ASKED: u64 = 0;
+const ASKED: u64 = 1;
+const DIRECTORY: u64 = 2;
+const SOMETHING_ELSE: u64 = 3;
+
+/// What an asking process leaves.
+#[repr(C)]
+struct Board {
+    answer: AtomicU64,
+    /// In nanoseconds, of those in which nobody took the processor. A slow file system is slow each time; a busy machine adds to some.
+    fastest: AtomicU64,
+}
+
+// SAFETY: nothing but atomic numbers, which may be zero.
+unsafe impl Shareable for Board {}
+
+impl Question {
+    /// `None` where no process can be made.
+    fn ask(&self, machine: &Machine) -> Option<Small<Board>> {
+        let place = machine.path(&self.directory);
+        let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
+        let directory = text(&place)?;
+        let names = (0..if self.is_of_path { NAMES } else { 0 })
+            .map(|number| text(&place.join(format!("spawnscope-{}-{number}", std::process::id()))))
+            .collect::<Option<Vec<CString>>>()?;
+        Small::begin(|board: &Board| {
+            board.answer.store(ASKED, Ordering::Release);
+            let is_directory = kind(&directory) == Some(libc::S_IFDIR);
+            let answer = if is_directory { DIRECTORY } else { SOMETHING_ELSE };
+            board.answer.store(answer, Ordering::Release);
+            for name in names.iter().take_while(|_| is_directory) {
+                let interruptions = interruptions();
+                let began = now();
+                let _ = kind(name);
+                let took = now().since(began).0.max(1);
+                let fastest = board.fastest.load(Ordering::Relaxed);
+                if (fastest == 0 || took < fastest) && interruptions == self::interruptions() {
+                    board.fastest.store(took, Ordering::Release);
+                }
+            }
+            Some(())
+        })
+        .ok()
+    }
+}
+
+/// How often this process was made to give up its processor.
+fn interruptions() -> libc::c_long {
+    // SAFETY: all zeroes is a valid usage, which the kernel fills.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage.ru_nivcsw
+    }
+}
+
+/// What a file is; `None` where it is not there, or cannot be reached.
+fn kind(path: &CStr) -> Option<libc::mode_t> {
+    // SAFETY: the path ends with NUL; all zeroes is a valid stat, which the kernel fills.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        (libc::stat(path.as_ptr(), &raw mut stat) == 0).then_some(stat.st_mode & libc::S_IFMT)
+    }
+}

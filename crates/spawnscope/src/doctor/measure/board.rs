@@ -1,0 +1,107 @@
+//! Where a small process leaves times of launches for the doctor to read. All zeroes is empty.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::launches::Launched;
+use super::median;
+use crate::collect::shared::Shareable;
+use crate::event::Nanos;
+
+/// Most times of one kind.
+pub(super) const MOST_TIMES: usize = 48;
+/// Kinds of launches that are timed together.
+pub(super) const SERIES: usize = 5;
+
+#[repr(C)]
+pub(super) struct Board {
+    pub(super) series: [Series; SERIES],
+}
+
+/// Times of one kind.
+#[repr(C)]
+pub(super) struct Series {
+    /// Of the first launch, when files are cold.
+    first: AtomicU64,
+    /// After how long the first one was given up.
+    given_up: AtomicU64,
+    complete: AtomicU64,
+    times: [AtomicU64; MOST_TIMES],
+    /// How long of each a processor was waited for.
+    waits: [AtomicU64; MOST_TIMES],
+    /// The quickest so far, the first one included, without such waits.
+    quickest: AtomicU64,
+}
+
+impl Series {
+    /// Adds a launch; one too many is dropped.
+    pub(super) fn add(&self, launch: Launched) {
+        let number = self.complete.load(Ordering::Relaxed);
+        let places = self.times.get(number as usize).zip(self.waits.get(number as usize));
+        if let Some((time, wait)) = places {
+            time.store(launch.took.0, Ordering::Relaxed);
+            wait.store(launch.waited.0, Ordering::Relaxed);
+            self.complete.store(number + 1, Ordering::Release);
+        }
+        self.compare(launch);
+    }
+
+    fn compare(&self, Launched { took, waited }: Launched) {
+        let time = took.since(waited).0.max(1);
+        let quickest = self.quickest.load(Ordering::Relaxed);
+        if quickest == 0 || time < quickest {
+            self.quickest.store(time, Ordering::Release);
+        }
+    }
+
+    pub(super) fn times(&self) -> Vec<Nanos> {
+        let complete = self.complete.load(Ordering::Acquire) as usize;
+        let times = self.times.iter().take(complete);
+        times.map(|time| Nanos(time.load(Ordering::Relaxed))).collect()
+    }
+
+    /// Those that did not wait for a processor for most of their time; where they are fewer than this, all, without what they waited.
+    pub(super) fn settled(&self, fewest: usize) -> Vec<Nanos> {
+        let waits = self.waits.iter().map(|wait| Nanos(wait.load(Ordering::Relaxed)));
+        let launches = self.times().into_iter().zip(waits);
+        let launches: Vec<Launched> = launches.map(|(took, waited)| Launched { took, waited }).collect();
+        let undisturbed = launches.iter().filter(|launch| !launch.is_disturbed());
+        let undisturbed: Vec<Nanos> = undisturbed.map(|launch| launch.took).collect();
+        if undisturbed.len() >= fewest {
+            return undisturbed;
+        }
+        // The child and its parent may have waited at the same time, which is counted twice.
+        let rest = launches.iter().map(|launch| launch.took.since(launch.waited));
+        rest.filter(|rest| rest.0 > 0).collect()
+    }
+
+    pub(super) fn set_first(&self, launch: Launched) {
+        self.first.store(launch.took.0, Ordering::Release);
+        self.compare(launch);
+    }
+
+    pub(super) fn give_up(&self, after: Nanos) {
+        self.given_up.store(after.0, Ordering::Release);
+    }
+
+    /// The middle one, or the first where there was no time for more.
+    pub(super) fn typical(&self) -> Option<Nanos> {
+        median(self.times()).or_else(|| known(&self.first))
+    }
+
+    /// The quickest, without waits for a processor.
+    pub(super) fn quickest(&self) -> Option<Nanos> {
+        known(&self.quickest)
+    }
+
+    pub(super) fn given_up(&self) -> Option<Nanos> {
+        known(&self.given_up)
+    }
+}
+
+fn known(time: &AtomicU64) -> Option<Nanos> {
+    let time = time.load(Ordering::Acquire);
+    (time > 0).then_some(Nanos(time))
+}
+
+// SAFETY: nothing but atomic numbers, which may be zero.
+unsafe impl Shareable for Board {}

@@ -1,0 +1,164 @@
+//! Launches that a small process (`small`) makes and times, so by the rules of such a process. One that takes too long is killed.
+
+use std::ffi::{CStr, c_int};
+use std::ptr;
+use std::time::Duration;
+
+use super::board::Series;
+use super::image::{Image, execute_in_memory, write};
+use super::waits::Waits;
+use crate::collect::now;
+use crate::doctor::child::die_with_parent;
+use crate::event::Nanos;
+
+/// Between looks at a launch that has had its time.
+const TICK_MICROSECONDS: libc::suseconds_t = 10_000;
+/// Looks at one that was killed, before it is left behind.
+const LAST_LOOKS: usize = 5;
+
+/// What a child does.
+#[derive(Clone, Copy)]
+pub(super) enum Work<'a> {
+    /// It only exits.
+    Exit,
+    /// It executes a file.
+    Execute(&'a Image),
+    /// It executes a file without a name.
+    ExecuteInMemory(c_int),
+    /// It makes a file that can be executed.
+    Write(&'a CStr, &'a [u8]),
+}
+
+/// Why there is no time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Untimed {
+    Failed,
+    TookTooLong,
+}
+
+/// How long a launch took.
+#[derive(Clone, Copy)]
+pub(super) struct Launched {
+    pub(super) took: Nanos,
+    /// How long of it a processor was waited for, by the child and by us; zero where the kernel does not say.
+    pub(super) waited: Nanos,
+}
+
+impl Launched {
+    /// Whether it waited for a processor for most of its time.
+    pub(super) fn is_disturbed(self) -> bool {
+        self.waited.0 * 2 > self.took.0
+    }
+}
+
+/// Launches a child and waits for it, for so long at most; it has to prove by its status that it ran.
+pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<Launched, Untimed> {
+    let _alarm = Alarm::after(limit);
+    let waits = Waits::begin();
+    let began = now();
+    let child = start(work).ok_or(Untimed::Failed)?;
+    if has_ended(child) {
+        let took = now().since(began);
+        let waited = waits.until_end_of(child);
+        let succeeded = reap(child).is_some_and(|(_, succeeded)| succeeded);
+        return succeeded.then_some(Launched { took, waited }).ok_or(Untimed::Failed);
+    }
+    // SAFETY: a plain system call; the child was not reaped.
+    unsafe { libc::kill(child, libc::SIGKILL) };
+    (0..LAST_LOOKS).find_map(|_| reap(child));
+    Err(Untimed::TookTooLong)
+}
+
+/// Launches programs all at once; the times from then to the end of each, in the order of their ends.
+pub(super) fn launch_together<const N: usize>(images: &[Image; N], ends: &Series) -> Option<()> {
+    let began = now();
+    for image in images {
+        start(Work::Execute(image))?;
+    }
+    for _ in images {
+        let (_, succeeded) = reap(-1)?;
+        if !succeeded {
+            return None;
+        }
+        ends.add(Launched {
+            took: now().since(began),
+            waited: Nanos(0),
+        });
+    }
+    Some(())
+}
+
+fn start(work: Work<'_>) -> Option<c_int> {
+    // The bare call: that of the C library would run the handlers of a process with threads.
+    // SAFETY: as fork; the child only makes system calls.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    if pid != 0 {
+        return (pid > 0).then_some(pid as c_int);
+    }
+    die_with_parent();
+    let succeeded = match work {
+        Work::Execute(image) => image.execute(),
+        Work::ExecuteInMemory(file) => execute_in_memory(file),
+        Work::Exit => true,
+        Work::Write(path, content) => write(path, content),
+    };
+    // SAFETY: leaves at once.
+    unsafe { libc::_exit(c_int::from(!succeeded)) }
+}
+
+/// Waits for its end, and leaves it to be reaped; `false` when an alarm comes before.
+fn has_ended(child: c_int) -> bool {
+    // SAFETY: all zeroes is a valid information, which the kernel fills.
+    unsafe {
+        let mut information: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, child as libc::id_t, &raw mut information, flags) == 0
+    }
+}
+
+/// `None` when an alarm comes before a child's end.
+fn reap(child: c_int) -> Option<(c_int, bool)> {
+    let mut status = 0;
+    // SAFETY: `status` has room for a status.
+    let reaped = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    (reaped > 0).then_some((reaped, status == 0))
+}
+
+/// Interrupts wait calls from some time on, again and again, so that none can have begun too late.
+struct Alarm;
+
+impl Alarm {
+    fn after(limit: Duration) -> Alarm {
+        extern "C" fn only_interrupt(_signal: c_int) {}
+        // SAFETY: all zeroes is a valid action: no flags, so that calls do not go on after the signal.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = only_interrupt as extern "C" fn(c_int) as usize;
+            libc::sigaction(libc::SIGALRM, &raw const action, ptr::null_mut());
+        }
+        Alarm::set(limit);
+        Alarm
+    }
+
+    /// No time at all is no alarm.
+    fn set(limit: Duration) {
+        let timer = libc::itimerval {
+            it_value: libc::timeval {
+                tv_sec: limit.as_secs().cast_signed(),
+                tv_usec: libc::suseconds_t::from(limit.subsec_micros()),
+            },
+            it_interval: libc::timeval {
+                tv_sec: 0,
+                tv_usec: TICK_MICROSECONDS,
+            },
+        };
+        // SAFETY: `timer` is valid for the call.
+        unsafe { libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &raw const timer, 0) };
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        Alarm::set(Duration::ZERO);
+    }
+}

@@ -1,0 +1,114 @@
+//! A process of the doctor's for each program that it starts: it takes the program's time, and sees it out, also when the doctor has
+//! gone by then. The doctor never waits for it without a limit, since a program can hang where no signal reaches it.
+
+use std::io::{self, Read, Write};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, FromRawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::guest::{self, GRACE};
+use super::{Outcome, Ran, Reads, trace};
+use crate::doctor::child::{Child, is_readable_within};
+use crate::event::Nanos;
+
+/// How long a host may take beyond its guest's time: three times it may wait for what heeds no signal.
+const SEEING_OUT: Duration = Duration::from_millis(5 * GRACE.as_millis() as u64);
+/// The first byte of an answer.
+const FAILED: u8 = 0;
+const SUCCEEDED: u8 = 1;
+const CUT: u8 = 2;
+/// That byte, and nanoseconds; the output follows.
+const HEAD: usize = 9;
+/// What a shell says of a program that cannot be executed.
+const NOT_EXECUTED: i32 = 127;
+
+/// What is done with a program.
+#[derive(Clone, Copy)]
+pub(super) enum Task {
+    /// It runs.
+    Run(Reads),
+    /// It is traced; the output is a byte for each process that it makes.
+    Count,
+}
+
+/// Has a host do it, for so long at most.
+pub(super) fn ask(mut command: Command, patience: Duration, task: Task) -> io::Result<Outcome> {
+    let (mut answer, host_end) = UnixStream::pair()?;
+    let host = Child::fork(Some(host_end.as_fd()), || {
+        let outcome = serve(&mut command, patience, task);
+        // SAFETY: standard input is the host's end of the connection, which nobody else here owns.
+        let mut connection = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(0) });
+        // When nobody wants to know any more, nothing is lost.
+        let _ = outcome.and_then(|outcome| connection.write_all(&in_bytes(&outcome)));
+    })?;
+    drop(host_end);
+    let until = Instant::now() + patience + SEEING_OUT;
+    let bytes = read_all(&mut answer, until)?;
+    let is_over = host.has_ended_by(until);
+    // Without the doctor's end of the connection, a host that is late ends by itself.
+    drop(answer);
+    if !is_over {
+        host.leave();
+    }
+    of_bytes(&bytes).ok_or_else(|| io::ErrorKind::TimedOut.into())
+}
+
+/// In the host. Programs whose parents have ended are its children: then it can tell when nobody is left.
+fn serve(command: &mut Command, patience: Duration, task: Task) -> io::Result<Outcome> {
+    // SAFETY: plain system calls in a process of our own. The terminal's signals are not for it.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE] {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+    }
+    let doctor = io::stdin();
+    let doctor = doctor.as_fd();
+    match task {
+        Task::Run(reads) => guest::run(doctor, patience, reads, false, || {
+            let _not_executed = command.exec();
+            NOT_EXECUTED
+        }),
+        Task::Count => guest::run(doctor, patience, Reads::Output, true, || trace::tell_launches(command)),
+    }
+}
+
+fn in_bytes(outcome: &Outcome) -> Vec<u8> {
+    let (kind, ran) = match outcome {
+        Outcome::Ended(ran) if ran.succeeded => (SUCCEEDED, ran),
+        Outcome::Ended(ran) => (FAILED, ran),
+        Outcome::TookTooLong(ran) => (CUT, ran),
+    };
+    [&[kind][..], &ran.took.0.to_ne_bytes(), ran.output.as_bytes()].concat()
+}
+
+fn of_bytes(bytes: &[u8]) -> Option<Outcome> {
+    let (head, output) = bytes.split_at_checked(HEAD)?;
+    let time = Nanos(u64::from_ne_bytes(head[1..].try_into().ok()?));
+    let ran = Ran {
+        took: time,
+        succeeded: head[0] == SUCCEEDED,
+        output: String::from_utf8_lossy(output).into_owned(),
+    };
+    Some(match head[0] {
+        CUT => Outcome::TookTooLong(ran),
+        _ => Outcome::Ended(ran),
+    })
+}
+
+/// Everything up to the end of the connection, as far as it comes in time.
+fn read_all(answer: &mut UnixStream, until: Instant) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 8192];
+    while is_readable_within(&*answer, until.saturating_duration_since(Instant::now())) {
+        match answer.read(&mut buffer)? {
+            0 => break,
+            count => bytes.extend_from_slice(&buffer[..count]),
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,340 @@
+//! Programs that checks start, each check within its share of the doctor's time. Each program (`guest`) has a process of the doctor's that
+//! looks after it (`host`), or counts the processes that it makes (`trace`).
+
+mod guest;
+mod host;
+mod trace;
+
+use std::fmt::{self, Display, Formatter};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use self::host::Task;
+use crate::doctor::Effect;
+use crate::event::Nanos;
+use crate::units;
+
+/// How long the doctor as a whole may take, but for seeing programs out.
+const TIME_FOR_ALL: Duration = Duration::from_millis(3800);
+/// In less, nothing would be counted.
+const LEAST_COUNTING: Duration = Duration::from_millis(20);
+
+/// Which output is wanted; the others go nowhere.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    Nothing,
+    Output,
+    Errors,
+}
+
+/// A program that ran.
+pub(super) struct Ran {
+    pub(super) took: Nanos,
+    pub(super) succeeded: bool,
+    /// What it wrote to the output that was read.
+    pub(super) output: String,
+}
+
+/// What came of a program.
+enum Outcome {
+    /// By itself.
+    Ended(Ran),
+    /// It was ended, after so long, and had written that much.
+    TookTooLong(Ran),
+}
+
+/// Why nothing is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unknown {
+    NotStarted,
+    Failed,
+    TookTooLong,
+    NoTime,
+}
+
+impl Display for Unknown {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Unknown::NotStarted => "could not be started",
+            Unknown::Failed => "failed",
+            Unknown::TookTooLong => "took too long",
+            Unknown::NoTime => "was left no time by programs before it",
+        })
+    }
+}
+
+/// How long a program takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Took {
+    pub(super) time: Nanos,
+    /// It takes longer: it was ended then.
+    pub(super) is_cut: bool,
+}
+
+impl Took {
+    /// How much longer than another, which came to its end.
+    pub(super) fn since(self, other: Nanos) -> Took {
+        Took {
+            time: self.time.since(other),
+            ..self
+        }
+    }
+
+    /// As the effect of something.
+    pub(super) fn effect(self, of: &'static str) -> Effect {
+        Effect {
+            is_lower_bound: self.is_cut,
+            ..Effect::measured(self.time, of)
+        }
+    }
+
+    /// The time, if it came to its end.
+    pub(super) fn whole(self) -> Result<Nanos, Unknown> {
+        if self.is_cut {
+            Err(Unknown::TookTooLong)
+        } else {
+            Ok(self.time)
+        }
+    }
+}
+
+impl Display for Took {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let more_than = if self.is_cut { "more than " } else { "" };
+        write!(formatter, "{more_than}{}", units::time(self.time))
+    }
+}
+
+/// How many processes a program and its descendants make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Launches {
+    pub(super) number: u64,
+    /// It makes more, or may: it was ended then.
+    pub(super) is_cut: bool,
+}
+
+impl Launches {
+    /// How many more than another, which came to its end; `None` where that cannot be told.
+    pub(super) fn beyond(self, other: Launches) -> Option<Launches> {
+        let number = self.number.saturating_sub(other.number);
+        let is_known = !other.is_cut && (!self.is_cut || number > 0);
+        is_known.then_some(Launches { number, ..self })
+    }
+}
+
+impl Display for Launches {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let at_least = if self.is_cut { "at least " } else { "" };
+        let processes = units::counted(self.number, "process", "processes");
+        write!(formatter, "{at_least}{processes}")
+    }
+}
+
+/// Starts programs, until the time for them is up.
+pub(super) struct Programs {
+    until: Instant,
+}
+
+impl Programs {
+    /// A check's share of the doctor's time: `until` is its end, and so many checks are still to start programs.
+    pub(super) fn of_check(until: Instant, checks: u32) -> Programs {
+        let now = Instant::now();
+        Programs {
+            until: now + until.saturating_duration_since(now) / checks.max(1),
+        }
+    }
+
+    /// When the doctor's time is up, of which so much was spent.
+    pub(super) fn end_of_time(spent: Duration) -> Instant {
+        Instant::now() + TIME_FOR_ALL.saturating_sub(spent)
+    }
+
+    /// Runs a program to its end.
+    pub(super) fn run(&self, command: Command, reads: Reads) -> Result<Ran, Unknown> {
+        match self.ask(command, self.left()? / 2, Task::Run(reads))? {
+            Outcome::Ended(ran) => Ok(ran),
+            Outcome::TookTooLong(_) => Err(Unknown::TookTooLong),
+        }
+    }
+
+    /// The shortest of some runs that all succeeded: what else the machine does only makes them longer. Fewer runs, where they are
+    /// long.
+    pub(super) fn shortest(&self, runs: usize, mut command: impl FnMut() -> Command) -> Result<Took, Unknown> {
+        let mut shortest: Option<Nanos> = None;
+        for _ in 0..runs {
+            if shortest.is_some_and(|shortest| !self.has_time_for(shortest, 2)) {
+                break;
+            }
+            match self.ask(command(), self.left()? / 2, Task::Run(Reads::Nothing))? {
+                Outcome::Ended(ran) if ran.succeeded => {
+                    shortest = Some(shortest.map_or(ran.took, |shortest| shortest.min(ran.took)));
+                }
+                Outcome::Ended(_) => return Err(Unknown::Failed),
+                Outcome::TookTooLong(ran) if shortest.is_none() => {
+                    return Ok(Took {
+                        time: ran.took,
+                        is_cut: true,
+                    });
+                }
+                Outcome::TookTooLong(_) => break,
+            }
+        }
+        let time = shortest.ok_or(Unknown::NoTime)?;
+        Ok(Took { time, is_cut: false })
+    }
+
+    /// How many processes a program and its descendants make, as far as there is time; `None` when it cannot be traced or fails, or there
+    /// is no time for it.
+    pub(super) fn count_launches(&self, command: Command) -> Option<Launches> {
+        // Little is left to do after that.
+        let patience = self.left().ok()? / 4 * 3;
+        if patience < LEAST_COUNTING {
+            return None;
+        }
+        let (ran, is_cut) = match self.ask(command, patience, Task::Count).ok()? {
+            Outcome::Ended(ran) => (ran, false),
+            Outcome::TookTooLong(ran) => (ran, true),
+        };
+        let number = ran.output.len() as u64;
+        (ran.succeeded || is_cut).then_some(Launches { number, is_cut })
+    }
+
+    /// For a part of the time that is left: one that does not end leaves some for others.
+    fn ask(&self, command: Command, patience: Duration, task: Task) -> Result<Outcome, Unknown> {
+        host::ask(command, patience, task).map_err(|_| Unknown::NotStarted)
+    }
+
+    fn has_time_for(&self, takes: Nanos, times: u32) -> bool {
+        self.left()
+            .is_ok_and(|left| left / 2 > Duration::from_nanos(takes.0) * times)
+    }
+
+    fn left(&self) -> Result<Duration, Unknown> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(Unknown::NoTime) } else { Ok(left) }
+    }
+}
+
+#[cfg(test)]
+#[expect(dead_code, reason = "shared with the live tests, which use the rest")]
+#[path = "../../../tests/support/attempts.rs"]
+mod attempts;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::attempts::{at_best, good};
+    use super::*;
+
+    fn within(time: Duration) -> Programs {
+        Programs::of_check(Instant::now() + time, 1)
+    }
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn shell(script: &str, folder: &tempfile::TempDir) -> Command {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).current_dir(folder.path());
+        shell
+    }
+
+    #[test]
+    fn no_program_is_started_when_the_time_for_it_is_up() {
+        let late = within(Duration::ZERO);
+        let program = || Command::new("true");
+        assert_eq!(late.run(program(), Reads::Nothing).err(), Some(Unknown::NoTime));
+        assert_eq!(late.count_launches(program()), None);
+        assert!(
+            within(LONG)
+                .run(program(), Reads::Nothing)
+                .is_ok_and(|ran| ran.succeeded)
+        );
+    }
+
+    #[test]
+    fn only_the_output_that_is_wanted_is_read_and_not_without_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let both = "echo answer; echo warning >&2";
+        let said = |script: &str, reads| within(LONG).run(shell(script, &folder), reads).unwrap().output;
+        assert_eq!(said(both, Reads::Output), "answer\n");
+        assert_eq!(said(both, Reads::Errors), "warning\n");
+        assert_eq!(said(both, Reads::Nothing), "");
+        let flood = said("head -c 9000000 /dev/zero", Reads::Output);
+        assert!((1_000_000..2_000_000).contains(&flood.len()), "{}", flood.len());
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_may_tidy_up_before_it_is_ended() {
+        let script = "touch lock; trap 'rm lock; exit' TERM; touch began; sleep 60 & wait";
+        // On a busy machine, it may not get to its trap.
+        at_best(4, || {
+            let folder = tempfile::tempdir().unwrap();
+            let took = within(Duration::from_secs(1))
+                .shortest(3, || shell(script, &folder))
+                .unwrap();
+            assert!(took.is_cut && took.time.0 >= 400_000_000, "{took}");
+            let [began, lock] = ["began", "lock"].map(|name| folder.path().join(name).exists());
+            good(began && !lock, || format!("began: {began}, lock: {lock}"))
+        });
+    }
+
+    #[test]
+    fn nothing_of_its_session_outlives_it_not_even_what_heeds_no_signal() {
+        let folder = tempfile::tempdir().unwrap();
+        let stubborn = "(trap '' TERM HUP; echo $$; while :; do sleep 60; done) & exec sleep 60";
+        within(Duration::from_millis(200))
+            .shortest(1, || shell(stubborn, &folder))
+            .unwrap();
+        let left = "sleep 60 & echo $!";
+        let ran = within(LONG).run(shell(left, &folder), Reads::Output).unwrap();
+        // Who has ended may not have been waited for.
+        let command_line = fs::read(format!("/proc/{}/cmdline", ran.output.trim()));
+        assert!(command_line.unwrap_or_default().is_empty());
+    }
+
+    #[test]
+    fn a_job_in_the_background_that_ends_soon_comes_to_its_end() {
+        let script = "(sleep 0.05; touch done) &";
+        // On a busy machine, that is not soon.
+        at_best(4, || {
+            let folder = tempfile::tempdir().unwrap();
+            within(LONG).run(shell(script, &folder), Reads::Nothing).unwrap();
+            good(folder.path().join("done").exists(), || "not done".to_owned())
+        });
+        at_best(4, || {
+            let folder = tempfile::tempdir().unwrap();
+            assert!(within(LONG).count_launches(shell(script, &folder)).is_some());
+            good(folder.path().join("done").exists(), || "not done".to_owned())
+        });
+    }
+
+    #[test]
+    fn processes_are_counted_and_threads_are_not() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "(:); (: | :); true"]);
+        // A subshell, another one, and two in its pipe.
+        let launches = within(LONG).count_launches(shell).unwrap();
+        assert_eq!(launches.to_string(), "4 processes");
+    }
+
+    #[test]
+    fn what_was_counted_of_a_program_that_does_not_end_is_told_as_the_least() {
+        let folder = tempfile::tempdir().unwrap();
+        at_best(4, || {
+            let script = "(:); (:); sleep 60 & wait";
+            let launches = within(Duration::from_secs(2)).count_launches(shell(script, &folder));
+            let told = launches.map(|launches| launches.to_string());
+            good(told.as_deref() == Some("at least 3 processes"), || format!("{told:?}"))
+        });
+        let few = Launches {
+            number: 3,
+            is_cut: false,
+        };
+        let cut = |number| Launches { number, is_cut: true };
+        assert_eq!(cut(5).beyond(few), Some(cut(2)));
+        // Nothing is known of these.
+        assert_eq!(cut(3).beyond(few), None);
+        assert_eq!(few.beyond(cut(1)), None);
+    }
+}

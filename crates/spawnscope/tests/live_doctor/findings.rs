@@ -1,0 +1,33 @@
+//! What the doctor found, for tests that examine more than once.
+
+use serde_json::Value;
+
+use crate::examined::Examined;
+use crate::support::attempts::good;
+
+/// The first finding of that severity whose title, evidence and fix have all these words.
+pub fn found(examined: &Examined, severity: &str, words: &[&str]) -> Result<Value, String> {
+    let finding = examined
+        .with(words)
+        .find(|finding| finding["severity"] == severity)
+        .cloned();
+    finding.ok_or_else(|| format!("no {severity} with {words:?} in {}", told(examined)))
+}
+
+/// That there is none, of any severity.
+pub fn silent(examined: &Examined) -> Result<(), String> {
+    good(examined.all().is_empty(), || told(examined))
+}
+
+/// That these launches were timed.
+pub fn timed(examined: &Examined, what: &[&str]) -> Result<(), String> {
+    let untimed: Vec<_> = what.iter().filter(|what| examined.cost(what).is_none()).collect();
+    good(untimed.is_empty(), || {
+        format!("{untimed:?} was not timed: {}", told(examined))
+    })
+}
+
+/// All that it said, to be shown.
+pub fn told(examined: &Examined) -> String {
+    format!("{}, unseen: {}", Value::from(examined.all()), examined.unseen())
+}

@@ -1,0 +1,332 @@
+//! File systems and scanners that are slow, or never answer; and a doctor that is ended while it measures.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::examined::{Examined, examine};
+use crate::findings::{found, silent, timed, told};
+use crate::support::LiveTest;
+use crate::support::attempts::{at_best, good};
+use crate::support::needs::Need;
+use crate::support::run::{Running, SPAWNSCOPE, await_some};
+use crate::support::workloads::path;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "directories_that_never_answer_are_told_and_do_not_hold_the_doctor_up",
+            needs: &[Need::Fuse],
+            run: silent_directories,
+        },
+        LiveTest {
+            name: "one_slow_directory_of_path_makes_no_other_one_slow",
+            needs: &[Need::Fuse],
+            run: slow_directory,
+        },
+        LiveTest {
+            name: "a_slow_file_system_for_temporary_files_is_no_scanner",
+            needs: &[Need::Fuse, Need::PidNs],
+            run: slow_temporary_files,
+        },
+        LiveTest {
+            name: "a_scanner_that_holds_opens_does_not_hold_the_doctor_up",
+            needs: &[Need::Fanotify, Need::PidNs],
+            run: held_opens,
+        },
+        LiveTest {
+            name: "programs_that_hang_in_the_kernel_do_not_hold_the_doctor_up",
+            needs: &[Need::Fuse],
+            run: hung_programs,
+        },
+        LiveTest {
+            name: "whatever_signal_ends_the_doctor_it_leaves_no_program",
+            needs: &[],
+            run: ended_while_programs_run,
+        },
+        LiveTest {
+            name: "whatever_signal_ends_the_doctor_it_leaves_no_folder",
+            needs: &[Need::Cc],
+            run: ended_while_measuring,
+        },
+        LiveTest {
+            name: "on_a_kernel_without_close_range_it_leaves_no_folder_and_no_process",
+            needs: &[Need::Cc],
+            run: without_close_range,
+        },
+        LiveTest {
+            name: "a_path_of_many_directories_does_not_hold_the_doctor_up",
+            needs: &[],
+            run: many_directories,
+        },
+        LiveTest {
+            name: "beside_busy_loops_nobody_is_blamed_for_what_waits_for_a_processor",
+            needs: &[Need::MountNs, Need::PidNs],
+            run: beside_busy_loops,
+        },
+    ]
+}
+
+/// Whoever holds something up in these tests gives up only after 50 s.
+const NOT_HELD_UP: Duration = Duration::from_secs(30);
+
+fn in_time<T>(work: impl FnOnce() -> T) -> T {
+    within(NOT_HELD_UP, work)
+}
+
+fn within<T>(limit: Duration, work: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    let result = work();
+    assert!(began.elapsed() < limit, "held up for {:?}", began.elapsed());
+    result
+}
+
+/// That the launch of a static program was timed, where there is one.
+fn static_timed(examined: &Examined) -> Result<(), String> {
+    if cfg!(target_arch = "x86_64") {
+        timed(examined, &["exec_static"])
+    } else {
+        Ok(())
+    }
+}
+
+/// Runs a check beside a file system in `folder` that answers so late.
+fn beside(folder: &Path, microseconds: &str, words: &[&str], check: &str) -> Examined {
+    let file_system = path("file_system");
+    let mut launcher = vec![file_system.as_os_str(), folder.as_os_str(), OsStr::new(microseconds)];
+    launcher.extend(words.iter().map(OsStr::new));
+    in_time(|| examine(&launcher, check))
+}
+
+fn silent_directories() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let hung = folder.path().display().to_string();
+    let path = format!("PATH={hung}/bin:/usr/bin:/bin");
+    // On a busy machine nobody may get so far as to ask it.
+    at_best(3, || {
+        let examined = beside(folder.path(), "-1", &["env", &path], "search-path");
+        let finding = found(
+            &examined,
+            "problem",
+            &["PATH has 1 directory", &hung, "no answer within"],
+        )?;
+        assert_eq!(finding["effect_is_lower_bound"], true, "{finding:#}");
+        good(examined.all().len() == 1, || told(&examined))
+    });
+    // Programs are started without it.
+    beside(folder.path(), "-1", &["env", &path], "interpreters");
+    for variable in ["TMPDIR", "HOME"] {
+        let variable = format!("{variable}={hung}/deep");
+        at_best(3, || {
+            let examined = beside(folder.path(), "-1", &["env", &variable], "file-systems");
+            found(&examined, "problem", &["does not answer", "(fuse)"])?;
+            static_timed(&examined)
+        });
+    }
+}
+
+fn slow_directory() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = format!("PATH={}:/usr/bin:/bin:/usr/sbin:/sbin", folder.path().display());
+    at_best(3, || {
+        let examined = beside(folder.path(), "30000", &["env", &path], "search-path");
+        let finding = found(&examined, "problem", &["PATH has 1 directory", "(FUSE)"])?;
+        let is_slow = finding["effect_ns"].as_u64() >= Some(30_000_000);
+        good(is_slow && !finding["evidence"].to_string().contains("/sbin"), || {
+            told(&examined)
+        })
+    });
+}
+
+fn slow_temporary_files() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let temporary = format!("TMPDIR={}", folder.path().display());
+    let words = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        "env",
+        &temporary,
+    ];
+    // In the time that the doctor gives such a file system, a busy machine launches too few programs there to tell.
+    at_best(8, || {
+        let examined = beside(folder.path(), "3000", &words, "file-systems");
+        let finding = found(&examined, "problem", &["temporary files", "(FUSE)", "from memory"])?;
+        good(finding["effect_ns"].as_u64() >= Some(3_000_000), || told(&examined))
+    });
+    at_best(4, || silent(&beside(folder.path(), "3000", &words, "scanners")));
+}
+
+fn held_opens() {
+    for (scanner, words) in [
+        ("holds_opens", &["test-scanner"][..]),
+        (
+            "holds_opens_for_ever",
+            &["test-scanner", "could not even be created within"],
+        ),
+    ] {
+        let scanner = path(scanner);
+        at_best(3, || {
+            let folder = tempfile::tempdir().expect("a temporary directory");
+            let launcher = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"].map(OsStr::new);
+            let launcher = [&launcher[..], &[scanner.as_os_str(), folder.path().as_os_str()]].concat();
+            let examined = in_time(|| examine(&launcher, "scanners"));
+            found(&examined, "problem", words)?;
+            timed(&examined, &["fork", "exec_dynamic"])
+        });
+    }
+}
+
+/// Neither an exec nor an open that never ends, in a program where no signal reaches it.
+fn hung_programs() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let hung = folder.path().display().to_string();
+    std::fs::write(home.path().join(".bashrc"), format!(". {hung}/file\n")).expect("the file is written");
+    let variable = format!("HOME={}", home.path().display());
+    let words = ["env", "-u", "BASH_ENV", "-u", "ENV", &variable];
+    let examined = beside(folder.path(), "-1", &words, "shell-start");
+    let finding = examined.expect("problem", &["bash's start-up files take more than"]);
+    assert_eq!(finding["effect_is_lower_bound"], true, "{finding:#}");
+    let variable = format!("PYTHONPATH={hung}/library");
+    beside(folder.path(), "-1", &["env", &variable], "interpreters");
+}
+
+/// Also one that heeds nothing, and is at work.
+fn ended_while_programs_run() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let script = "trap '' HUP TERM INT; echo $BASHPID >began; while :; do :; done\n";
+        std::fs::write(home.path().join(".bashrc"), script).expect("the file is written");
+        let mut command = Command::new("env");
+        command.args(["--default-signal", SPAWNSCOPE, "doctor", "shell-start"]);
+        command.env("HOME", home.path()).current_dir(home.path());
+        let doctor = Running::start(&mut command);
+        let pid = await_some("a shell", || {
+            let pid = std::fs::read_to_string(home.path().join("began")).ok()?;
+            (!pid.trim().is_empty()).then(|| pid.trim().to_owned())
+        });
+        kill(doctor.pid(), signal).expect("the doctor runs");
+        assert_eq!(doctor.finish().code(), 128 + signal as i32);
+        // Who has ended may not have been waited for.
+        let command_line = || std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        await_some("its end", || command_line().is_empty().then_some(()));
+    }
+}
+
+/// It measures for a while, behind a library that takes long to load.
+fn ended_while_measuring() {
+    let library = path("libslow.so");
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let entries = || std::fs::read_dir(folder.path()).expect("the folder").count();
+        // The tests themselves may be a background job, which has signals ignored.
+        let mut command = Command::new("env");
+        command
+            .arg("--default-signal")
+            .arg(format!("LD_PRELOAD={}", library.display()))
+            .args([SPAWNSCOPE, "doctor", "launch-cost"])
+            .env("TMPDIR", folder.path());
+        let doctor = Running::start(&mut command);
+        await_some("a folder of the doctor's", || (entries() > 0).then_some(()));
+        kill(doctor.pid(), signal).expect("the doctor runs");
+        assert_eq!(doctor.finish().code(), 128 + signal as i32);
+        await_some("its end", || (entries() == 0).then_some(()));
+    }
+}
+
+/// Whoever keeps the folder removes it when it ends.
+fn without_close_range() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let temporary = format!("TMPDIR={}", folder.path().display());
+    let launcher = [
+        path("without_close_range").as_os_str(),
+        OsStr::new("/usr/bin/env"),
+        OsStr::new(&temporary),
+    ]
+    .map(OsStr::to_owned);
+    let launcher: Vec<&OsStr> = launcher.iter().map(AsRef::as_ref).collect();
+    let examined = examine(&launcher, "launch-cost");
+    assert!(examined.cost("exec_static").is_some() || cfg!(not(target_arch = "x86_64")));
+    let entries = || std::fs::read_dir(folder.path()).expect("the folder").count();
+    await_some("the end of whoever keeps the folder", || (entries() == 0).then_some(()));
+}
+
+/// Each is asked or told; none is said to be silent.
+fn many_directories() {
+    let gone: Vec<String> = (0..1500).map(|number| format!("/nowhere/{number}")).collect();
+    let path = format!("PATH=/usr/bin:/bin:{}", gone.join(":"));
+    at_best(3, || {
+        let examined = in_time(|| examine(&["/usr/bin/env".as_ref(), path.as_ref()], "search-path"));
+        found(
+            &examined,
+            "problem",
+            &["in which nothing is found", "not there: /nowhere/0"],
+        )?;
+        let is_asked = !examined.unseen().contains("/usr/bin");
+        good(is_asked && !has_title_with(&examined, &["slow"]), || told(&examined))
+    });
+}
+
+/// Whether a finding's title has one of these words.
+fn has_title_with(examined: &Examined, words: &[&str]) -> bool {
+    let mut titles = examined.all().iter().filter_map(|finding| finding["title"].as_str());
+    titles.any(|title| words.iter().any(|word| title.contains(word)))
+}
+
+/// Ended when the test is, and soon in any case.
+struct BusyLoop(Child);
+
+impl BusyLoop {
+    fn start() -> BusyLoop {
+        let mut command = Command::new("timeout");
+        command.args(["200", "sh", "-c", "while :; do :; done"]);
+        BusyLoop(command.spawn().expect("timeout is there"))
+    }
+}
+
+impl Drop for BusyLoop {
+    fn drop(&mut self) {
+        // It passes the signal on.
+        let _ = kill(Pid::from_raw(self.0.id().cast_signed()), Signal::SIGTERM);
+        let _ = self.0.wait();
+    }
+}
+
+/// In a namespace of its own, where no scanner is.
+fn beside_busy_loops() {
+    const LIMIT: Duration = Duration::from_secs(100);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let _loops: Vec<BusyLoop> = (0..processors * 2).map(|_| BusyLoop::start()).collect();
+    let launcher = [
+        "nice",
+        "-n",
+        "19",
+        "unshare",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+    ];
+    for check in ["scanners", "launch-cost", "large-parents", "search-path"] {
+        let blaming = [
+            "scans",
+            "one launch takes",
+            "dear",
+            "slow file systems",
+            "cannot be written",
+            "does not come to its end",
+        ];
+        at_best(3, || {
+            let examined = within(LIMIT, || examine(&launcher.map(OsStr::new), check));
+            good(!has_title_with(&examined, &blaming), || told(&examined))
+        });
+    }
+}

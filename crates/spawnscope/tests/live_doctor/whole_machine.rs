@@ -1,0 +1,193 @@
+//! Conditions of a whole machine: by mounts that only the test's processes see, in control groups and user namespaces that
+//! are gone afterwards, beside processes of the test's own.
+
+use std::ffi::OsStr;
+
+use crate::examined::{Examined, after, examine};
+use crate::support::LiveTest;
+use crate::support::attempts::{at_best, good};
+use crate::support::needs::{Need, groups_of_processes};
+use crate::support::workloads::path;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "registered_interpreters_are_told_and_missing_ones_are_problems",
+            needs: &[Need::Binfmt],
+            run: binfmt,
+        },
+        LiveTest {
+            name: "audit_rules_are_asked_of_the_kernel_which_answers_only_outside_of_containers",
+            needs: &[Need::PidNs],
+            run: audit,
+        },
+        LiveTest {
+            name: "gvisor_and_wsl_are_recognised_and_advice_is_for_whoever_can_follow_it",
+            needs: &[Need::MountNs],
+            run: foreign_kernels,
+        },
+        LiveTest {
+            name: "security_modules_are_noted",
+            needs: &[Need::MountNs],
+            run: security_modules,
+        },
+        LiveTest {
+            name: "a_large_parent_is_told_with_what_a_fork_of_it_costs_and_whether_it_could",
+            needs: &[Need::MountNs, Need::PidNs, Need::Cc],
+            run: large_parent,
+        },
+        LiveTest {
+            name: "a_control_group_that_is_nearly_full_of_processes_is_told",
+            needs: &[Need::Cgroup],
+            run: full_group,
+        },
+        LiveTest {
+            name: "a_user_who_is_near_the_limit_of_processes_is_told",
+            needs: &[Need::Setpriv],
+            run: full_user,
+        },
+    ]
+}
+
+fn binfmt() {
+    let format = |machine: &str, interpreter: &str| {
+        let script = format!(
+            "set -e; mount -t binfmt_misc none /proc/sys/fs/binfmt_misc; \
+             printf '%s' ':qemu-test:M::\\x7fELF\\x02\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x02\\x00{machine}\\x00:\
+             \\xff\\xff\\xff\\xff\\xff\\xff\\xff\\x00\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xfe\\xff\\xff\\xff:{interpreter}:' \
+             >/proc/sys/fs/binfmt_misc/register; exec \"$@\""
+        );
+        let words = [
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            &script,
+            "sh",
+        ];
+        examine(&words.map(OsStr::new), "binfmt")
+    };
+    // Of a machine that nobody has.
+    format("\\xfe", "/bin/true").expect("note", &["of 1 other processor", "qemu-test"]);
+    let missing = format("\\xfe", "/gone/emulator");
+    missing.expect("problem", &["qemu-test is not there", "/gone/emulator"]);
+    assert_eq!(missing.all().len(), 1, "nothing is emulated: {:?}", missing.all());
+}
+
+/// Rules are the whole machine's, so that the test makes none.
+fn audit() {
+    let words = ["unshare", "--pid", "--fork", "--mount-proc"].map(OsStr::new);
+    let inside = examine(&words, "audit");
+    assert!(inside.unseen().contains("only root"), "{}", inside.unseen());
+    assert_eq!(examine(&[], "audit").unseen(), "[]");
+}
+
+fn foreign_kernels() {
+    let pretend = |version: &str, release: &str| {
+        format!(
+            "echo '{version}' >\"$1/version\"; mount --bind \"$1/version\" /proc/version; \
+             echo '{release}' >\"$1/release\"; mount --bind \"$1/release\" /proc/sys/kernel/osrelease"
+        )
+    };
+    let gvisor = pretend(
+        "Linux version 4.19.0-gvisor #1 SMP Sun Jan 10 15:06:54 PST 2016",
+        "4.19.0-gvisor",
+    );
+    after(&gvisor, "surroundings").expect("problem", &["gVisor"]);
+    let first = pretend("Linux version 4.4.0-19041-Microsoft", "4.4.0-19041-Microsoft");
+    after(&first, "surroundings").expect("problem", &["WSL 1", "--set-version"]);
+    let second = pretend(
+        "Linux version 5.15.153.1-microsoft-standard-WSL2",
+        "5.15.153.1-microsoft-standard-WSL2",
+    );
+    after(&second, "surroundings").expect("note", &["WSL 2", "/mnt/c"]);
+    let as_root = |examined: &Examined| {
+        examined
+            .all()
+            .iter()
+            .any(|finding| finding["fix"].to_string().contains("as root"))
+    };
+    assert!(!as_root(&after(&gvisor, "cgroups")));
+}
+
+fn security_modules() {
+    let modules = |names: &str| {
+        let mount = format!("mount -t tmpfs none /sys/kernel/security; echo {names} >/sys/kernel/security/lsm");
+        after(&mount, "security-modules")
+    };
+    modules("capability,landlock,selinux").expect("note", &["SELinux", "leave them on"]);
+    modules("capability,landlock,yama").expect_silence();
+}
+
+/// On a busy machine the doctor has no time to measure what a fork costs.
+fn with_constants(examine: impl Fn() -> Examined) -> Examined {
+    at_best(4, || {
+        let examined = examine();
+        let is_measured = !examined.unseen().contains("could not be measured");
+        good(is_measured, || examined.unseen())?;
+        Ok(examined)
+    })
+}
+
+fn large_parent() {
+    let large = path("large_parent");
+    let alone = ["unshare", "--mount", "--pid", "--fork", "--mount-proc"].map(OsStr::new);
+    let beside = |mebibytes: &str, script: &str, check: &str| {
+        let words = [large.as_os_str(), OsStr::new(mebibytes)];
+        let shell = ["/bin/sh", "-c", script, "sh"].map(OsStr::new);
+        examine(&[&alone[..], &words, &shell].concat(), check)
+    };
+    let nothing = "\"$@\"; exit $?";
+    let found = with_constants(|| beside("1200", nothing, "large-parents"));
+    let finding = found.expect("problem", &["large_parent (process", "has 1 child now", "posix_spawn"]);
+    assert!(finding["effect_ns"].as_u64() >= Some(10_000_000), "{finding:#}");
+    with_constants(|| beside("1", nothing, "large-parents")).expect_silence();
+    // A machine that promises no more than it has.
+    let strict = "set -e; t=$(mktemp -d); echo 2 >$t/mode; mount --bind $t/mode /proc/sys/vm/overcommit_memory; \
+                  sed '/^CommitLimit/s/ *[0-9]* kB/ 800000 kB/; /^Committed_AS/s/ *[0-9]* kB/ 600000 kB/' /proc/meminfo >$t/memory; \
+                  mount --bind $t/memory /proc/meminfo; \"$@\" || code=$?; rm -r $t 2>/dev/null || true; exit ${code:-0}";
+    beside("400", strict, "overcommit")
+        .expect("problem", &["a fork of large_parent", "may be promised", "posix_spawn"]);
+    beside("1", strict, "overcommit").expect_silence();
+}
+
+fn full_group() {
+    let group = groups_of_processes().join(format!("spawnscope-test-{}", std::process::id()));
+    let filled = |sleepers: &str| {
+        let script = "group=$1 sleepers=$2; shift 2; mkdir \"$group\" && echo 30 >\"$group/pids.max\" && echo $$ >\"$group/cgroup.procs\" || exit 99; \
+                      for n in $(seq $sleepers); do sleep 60 & pids=\"$pids $!\"; done; \
+                      \"$@\"; code=$?; kill $pids; wait; \
+                      echo $$ >\"$group/../cgroup.procs\"; rmdir \"$group\"; exit $code";
+        let words = ["sh", "-c", script, "sh"].map(OsStr::new);
+        examine(
+            &[&words[..], &[group.as_os_str(), OsStr::new(sleepers)]].concat(),
+            "process-limits",
+        )
+    };
+    filled("24").expect("problem", &["pids.max of the control group", "nearly reached", "of 30"]);
+    filled("2").expect_silence();
+}
+
+/// A user whom nobody else is.
+fn full_user() {
+    let limited = |sleepers: &str| {
+        let script = "sleepers=$1; shift; for n in $(seq $sleepers); do sleep 60 & pids=\"$pids $!\"; done; \
+                      ulimit -u 20; \"$@\"; code=$?; kill $pids; wait; exit $code";
+        let words = [
+            "setpriv",
+            "--reuid",
+            "54321",
+            "--clear-groups",
+            "bash",
+            "-c",
+            script,
+            "bash",
+            sleepers,
+        ];
+        examine(&words.map(OsStr::new), "process-limits")
+    };
+    limited("16").expect("problem", &["RLIMIT_NPROC of user 54321", "of 20"]);
+    limited("2").expect_silence();
+}
