@@ -13,7 +13,8 @@ scripts/scanner-daemons.sh >&2 || echo "the scanners' daemons could not be unpac
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-cargo test --workspace --features vspawn/tokio --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
+# A background job has Ctrl-C ignored, which some tests send.
+env --default-signal=INT,QUIT cargo test --workspace --features vspawn/tokio --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
 
 # Whether the need is named, which the tests of the wheel look at too.
 required() { [[ ",${SPAWNSCOPE_TEST_REQUIRE:-}," == *",$1,"* ]]; }

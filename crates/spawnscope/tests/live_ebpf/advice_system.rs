@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::support::LiveTest;
+use crate::support::attempts::{at_best, good};
 use crate::support::needs::Need;
 use crate::support::run::{Record, spawnscope};
 use crate::support::workloads::{directory, path};
@@ -208,6 +209,7 @@ fn scanner() {
     assert!(advice["fix"].to_string().contains("leave protection on"), "{advice:#}");
 }
 
+/// What others take of the machine may look like the system's doing.
 fn clean() {
     let scripts = [
         "head -c 200000000 /dev/zero | wc -c",
@@ -218,8 +220,10 @@ fn clean() {
         "for i in 1 2 3; do x=$(ls /usr/bin | sort | tail -n1); done",
     ];
     for script in scripts {
-        let told = advice(&["bash", "-c", script]);
-        let found: Vec<&Value> = RULES.iter().filter_map(|rule| of_rule(&told, rule)).collect();
-        assert!(found.is_empty(), "{script}: {found:#?}");
+        at_best(4, || {
+            let told = advice(&["bash", "-c", script]);
+            let found: Vec<&Value> = RULES.iter().filter_map(|rule| of_rule(&told, rule)).collect();
+            good(found.is_empty(), || format!("{script}: {found:#?}"))
+        });
     }
 }

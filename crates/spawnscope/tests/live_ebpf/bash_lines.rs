@@ -3,9 +3,10 @@
 use std::fs;
 
 use crate::support::LiveTest;
-use crate::support::chains::{self, asked};
+use crate::support::chains::{self, asked, chain_of};
 use crate::support::needs::Need;
 use crate::support::run::Record;
+use crate::support::workloads::path;
 
 const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
 
@@ -40,6 +41,11 @@ pub fn tests() -> Vec<LiveTest> {
             name: "what_bash_gets_without_a_file_is_in_no_file",
             needs: NEEDS,
             run: without_file,
+        },
+        LiveTest {
+            name: "a_shell_with_a_prompt_has_the_lines_of_the_files_that_it_reads",
+            needs: NEEDS,
+            run: startup_file,
         },
         LiveTest {
             name: "a_deep_recursion_is_cut_and_says_so",
@@ -275,6 +281,75 @@ bash -c 'f 1
         ("in_g", "?:2 g < ?:3"),
     ];
     expect(script, &[], &truth);
+}
+
+/// What evaluated text defined has lines that are in no file, so that functions have none.
+fn startup_file() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let tiny = path("tiny").display().to_string();
+    let startup = "\
+@t top
+
+f() { @t in_f\"$1\"; }
+f 1
+eval \"$(@t substituted; echo; echo '@t evaluated; f 2')\"
+eval 'g() {
+  @t in_g
+}'
+x=$(g; :)
+. \"${BASH_SOURCE%/*}/library.sh\"
+@t pipe1 | @t pipe2
+";
+    let library = "\
+:
+@t in_library
+f 3
+";
+    let late = "\
+eval $'\\n\\n@t late_evaluated'$1
+
+@t late$1
+f 5$1
+";
+    for (name, text) in [("startup", startup), ("library.sh", library), ("late.sh", late)] {
+        fs::write(directory.path().join(name), text.replace("@t", &tiny)).expect("a script");
+    }
+    let record = Record::new();
+    let file = directory.path().join("startup");
+    let late = directory.path().join("late.sh").display().to_string();
+    let given = format!("{tiny} given; f 4; . {late} 1\n\nh() {{\n . {late} 2\n}}; h");
+    let arguments = [
+        "bash".as_ref(),
+        "--rcfile".as_ref(),
+        file.as_os_str(),
+        "-ic".as_ref(),
+        given.as_ref(),
+    ];
+    record.run(arguments).expect_code(0);
+    let asked = asked(&record.file());
+    let truth = [
+        ("top", "startup:1"),
+        ("in_f1", "startup:? f < startup:4"),
+        ("substituted", "startup:5"),
+        ("evaluated", "startup:5"),
+        ("in_f2", "startup:? f < startup:5"),
+        ("in_g", "startup:? g < startup:9"),
+        ("in_library", "library.sh:2 < startup:10"),
+        ("in_f3", "startup:? f < library.sh:3 < startup:10"),
+        ("pipe1", "startup:11"),
+        ("pipe2", "startup:11"),
+        ("given", ""),
+        ("in_f4", "startup:? f"),
+        ("late1", "late.sh:3"),
+        ("late_evaluated1", "late.sh:1"),
+        ("in_f51", "startup:? f < late.sh:4"),
+        ("late2", "late.sh:3 < ?:? h"),
+        ("late_evaluated2", "late.sh:1 < ?:? h"),
+        ("in_f52", "startup:? f < late.sh:4 < ?:? h"),
+    ];
+    for (label, chain) in truth {
+        assert_eq!(chain_of(&asked, label), chain, "of {label}");
+    }
 }
 
 fn recursion() {

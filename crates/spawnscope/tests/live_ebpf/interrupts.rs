@@ -15,6 +15,14 @@ use crate::support::workloads::path;
 
 const INTERRUPTED: i32 = 128 + 2;
 
+/// Waits until a shell has become the `sleep` that it executes.
+fn await_sleep(pid: Pid) {
+    await_some("sleep", || {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        (name == "sleep\n").then_some(())
+    });
+}
+
 pub fn tests() -> Vec<LiveTest> {
     vec![
         LiveTest {
@@ -42,8 +50,8 @@ pub fn tests() -> Vec<LiveTest> {
 
 fn interrupt_once() {
     let record = Record::new();
-    let running = Running::start(&mut record.command(["sh", "-c", "echo ready; exec sleep 60"]));
-    running.await_line();
+    let running = Running::start(&mut record.command(["sh", "-c", "echo $$; exec sleep 60"]));
+    await_sleep(Pid::from_raw(running.await_line().parse().expect("a pid")));
     kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
     let finished = running.finish().expect_code(INTERRUPTED);
     assert!(
@@ -60,8 +68,11 @@ fn interrupt_once() {
 
 fn control_c() {
     let record = Record::new();
-    let mut session = Session::start(&record.command(["sh", "-c", "echo ready-$((6 * 7)); exec sleep 60"]));
-    session.await_output(b"ready-42");
+    let file = record.directory().join("pid");
+    let script = format!("echo $$ >{}; exec sleep 60", file.display());
+    let mut session = Session::start(&record.command(["sh", "-c", &script]));
+    let pid = await_some("a pid", || std::fs::read_to_string(&file).ok()?.trim().parse().ok());
+    await_sleep(Pid::from_raw(pid));
     session.type_keys(b"\x03");
     let (status, screen) = session.finish();
     assert_eq!(status.code(), Some(INTERRUPTED), "{}", String::from_utf8_lossy(&screen));
@@ -77,6 +88,7 @@ fn interrupt_twice() {
     let ignoring = "trap '' INT; echo $$; exec sleep 60 >/dev/null 2>&1";
     let mut running = Running::start(&mut record.command(["sh", "-c", ignoring]));
     let command = Pid::from_raw(running.await_line().parse().expect("a pid"));
+    await_sleep(command);
     kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
     sleep(Duration::from_millis(500));
     assert!(
@@ -102,7 +114,7 @@ fn recorder_killed() {
     let proof = record.directory().join("proof");
     // Some launches, time enough for the batch that holds them, more launches without a recorder, and a proof.
     let script = format!(
-        "\"$0\" 101 \"$1\"; sleep 1; echo ready; sleep 1; \"$0\" 101 \"$1\"; echo unharmed >{}",
+        "\"$0\" 101 \"$1\"; sleep 3; echo ready; sleep 1; \"$0\" 101 \"$1\"; echo unharmed >{}",
         proof.display()
     );
     let (storm, tiny) = (path("storm"), path("tiny"));

@@ -3,6 +3,7 @@
 use spawnscope::record::reader::RecordingFile;
 
 use crate::support::LiveTest;
+use crate::support::attempts::{at_best, at_length, good};
 use crate::support::needs::Need;
 use crate::support::recording::report;
 use crate::support::run::{Record, run, spawnscope};
@@ -105,15 +106,21 @@ fn working() {
 
 /// The process has to live until the recorder looks, which first reads the kernel's symbols.
 fn from_proc() {
-    let record = Record::new().flags(&["--sample", "199"]);
-    let program = path("sampled");
-    let mut command = record.command([program.as_os_str(), "spin".as_ref(), "2500".as_ref()]);
-    run(command.env("SPAWNSCOPE_EBPF_REFUSE", "bpf_iter_task_vma_new")).expect_code(0);
-    let (spinning, all) = working_weights(&record);
-    assert!(spinning * 10 >= all, "{spinning} of {all}");
+    at_length(|length| {
+        let record = Record::new().flags(&["--sample", "199"]);
+        let milliseconds = (2500 * length).to_string();
+        let mut command = record.command([path("sampled").into_os_string(), "spin".into(), milliseconds.into()]);
+        run(command.env("SPAWNSCOPE_EBPF_REFUSE", "bpf_iter_task_vma_new")).expect_code(0);
+        let (spinning, all) = working_weights(&record);
+        good(all > 0 && spinning * 10 >= all, || format!("{spinning} of {all}"))
+    });
 }
 
 fn searching() {
+    at_best(4, try_searching);
+}
+
+fn try_searching() -> Result<(), String> {
     let record = record(&["--sample", "10000"], &["search"]);
     assert_eq!(report(&record.file())["lost_events"], 0);
     let load = stacks(&record, &["--phase", "load", "--by", "command"]);
@@ -126,10 +133,14 @@ fn searching() {
     let searches = |(stack, _): &&(String, u64)| stack.split(';').any(is_search);
     let searching: u64 = load.iter().filter(searches).map(|(_, weight)| weight).sum();
     let all: u64 = load.iter().map(|(_, weight)| weight).sum();
-    assert!(searching * 3 >= all, "{searching} of {all}: {load:#?}");
+    good(searching * 3 >= all, || format!("{searching} of {all}: {load:#?}"))
 }
 
 fn waiting() {
+    at_best(4, try_waiting);
+}
+
+fn try_waiting() -> Result<(), String> {
     let record = record(&["--sample", "199"], &["wait", "300"]);
     assert_eq!(report(&record.file())["lost_events"], 0);
     let waits = stacks(&record, &["--off-cpu"]);
@@ -138,16 +149,20 @@ fn waiting() {
         &waits,
         &["sampled", "(sampled)", "run", "main", "waiting", "do_nanosleep_[k]"],
     );
-    assert!(child >= 300_000, "{waits:#?}");
-    assert!(parent >= child - 5_000, "but for less than a sample's time: {waits:#?}");
-    // Nobody else waits but for moments.
-    assert!(parent + child + 50_000 >= all, "{waits:#?}");
     let switch = waits.iter().find(|(stack, _)| stack.contains("__schedule"));
     assert_eq!(switch, None, "how a thread leaves its CPU is left out");
+    // The parent waits as long but for less than a sample's time, unless it gets no CPU meanwhile; nobody else waits but for moments.
+    let is_right = child >= 300_000 && parent + 5_000 >= child && parent + child + 50_000 >= all;
+    good(is_right, || format!("{waits:#?}"))
 }
 
-/// Each of seven children waits 20 ms for a permission scanner.
 fn scanned() {
+    at_best(4, try_scanned);
+}
+
+/// Each of seven children waits 20 ms for a permission scanner. A wait is not told whose end the kernel does not show: some hide a switch
+/// away from threads of their init.
+fn try_scanned() -> Result<(), String> {
     let mount_point = tempfile::tempdir().expect("a temporary directory");
     let record = Record::new().flags(&["--sample", "999"]);
     let (program, tiny) = (path("long_exec"), path("tiny"));
@@ -160,8 +175,9 @@ fn scanned() {
     record.run(words).expect_code(0);
     let waits = stacks(&record, &["--off-cpu", "--phase", "exec"]);
     let (scanned, all) = weights(&waits, &["long_exec", "exec", "fanotify_handle_event_[k]"]);
-    assert!(scanned >= 7 * 20_000, "{waits:#?}");
-    assert!(scanned * 10 >= all * 9, "{waits:#?}");
+    good(scanned >= 7 * 20_000 && scanned * 10 >= all * 9, || {
+        format!("{waits:#?}")
+    })
 }
 
 fn overflow() {

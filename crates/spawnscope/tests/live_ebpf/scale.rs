@@ -1,9 +1,11 @@
 //! Many launches: none is missed, and a recording stays small.
 
+use std::time::Duration;
+
 use crate::support::LiveTest;
 use crate::support::needs::Need;
 use crate::support::recording::report;
-use crate::support::run::{Record, spawnscope};
+use crate::support::run::{Record, Running, spawnscope};
 use crate::support::workloads::path;
 
 pub fn tests() -> Vec<LiveTest> {
@@ -36,13 +38,16 @@ fn storage_of_a_storm() {
 /// release build, whose losses `benchmarks/` measures.
 fn hundred_thousand() {
     const LAUNCHES: u64 = 100_000;
+    const DEADLINE: Duration = Duration::from_secs(600);
     let record = Record::new().flags(&["--buffer", "262144"]);
     let command = [
         path("storm").into_os_string(),
         LAUNCHES.to_string().into(),
         path("tiny").into(),
     ];
-    record.run(command).expect_code(0);
+    Running::start(&mut record.command(command))
+        .finish_within(DEADLINE)
+        .expect_code(0);
     let report = report(&record.file());
     assert_eq!(report["lost_events"], 0);
     assert_eq!(report["launches"], LAUNCHES + 1);

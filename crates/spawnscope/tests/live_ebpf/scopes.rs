@@ -9,7 +9,7 @@ use crate::support::LiveTest;
 use crate::support::launches::Launch;
 use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
-use crate::support::run::{Record, Running, run};
+use crate::support::run::{Record, Running, await_some, run};
 use crate::support::workloads::{Truth, path};
 
 const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
@@ -84,14 +84,18 @@ fn existing_process() {
 }
 
 fn process_that_ends() {
-    let target = Running::start(Command::new("sleep").arg("1.5"));
-    let start = Instant::now();
+    let mut target = Running::start(Command::new("cat").stdin(Stdio::piped()));
     let record = Record::new().flags(&["-p", &target.pid().to_string()]);
-    run(&mut record.command([] as [&str; 0])).expect_code(0);
+    let mut recorder = Running::start(&mut record.command([] as [&str; 0]));
+    // It makes its file when it has attached.
+    await_some("a recording", || record.file().exists().then_some(()));
+    sleep(Duration::from_secs(1));
     assert!(
-        start.elapsed() > Duration::from_millis(1000),
-        "it stayed as long as the process"
+        recorder.child.try_wait().expect("wait").is_none(),
+        "it stays as long as the process"
     );
+    drop(target.child.stdin.take());
+    recorder.finish().expect_code(0);
     target.finish().expect_code(0);
 }
 

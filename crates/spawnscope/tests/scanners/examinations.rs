@@ -1,4 +1,5 @@
-//! The doctor beside a scanner: it names the daemon by its fanotify marks.
+//! The doctor beside a scanner: it names the daemon by its fanotify marks. Whether it is a problem depends on what it costs (fapolicyd
+//! takes a tenth of a millisecond), which a busy machine can hide: that is told by the tests of a daemon that waits for 20 ms.
 
 use std::process::Command;
 
@@ -24,15 +25,12 @@ pub fn tests() -> Vec<LiveTest> {
 
 fn fapolicyd() {
     let examined = examined("fapolicyd");
-    examined.expect("problem", &["fapolicyd", "holds fanotify marks", "leave protection on"]);
+    examined.expect_any(&["fapolicyd", "holds fanotify marks", "leave protection on"]);
 }
 
 fn clamonacc() {
     let examined = examined("clamonacc");
-    examined.expect(
-        "problem",
-        &["clamonacc", "ClamAV on-access", "holds fanotify marks", "owner"],
-    );
+    examined.expect_any(&["clamonacc", "ClamAV on-access", "holds fanotify marks", "owner"]);
 }
 
 /// What the doctor finds where temporary files are scanned.
@@ -44,7 +42,7 @@ fn examined(scanner: &'static str) -> Examined {
         .args(&launcher[1..])
         .arg("env")
         .arg(format!("TMPDIR={}", beside.watched().display()))
-        .args([SPAWNSCOPE, "doctor", "--json", "--check", "scanners"])
+        .args([SPAWNSCOPE, "doctor", "--json", "scanners"])
         .env_remove("LD_LIBRARY_PATH");
     Examined::of(&run(&mut command))
 }

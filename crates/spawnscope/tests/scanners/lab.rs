@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::beside::{Beside, NEEDS};
 use crate::support::LiveTest;
+use crate::support::attempts::{at_best, good};
 use crate::support::run::{SPAWNSCOPE, run};
 
 pub fn tests() -> Vec<LiveTest> {
@@ -18,6 +19,15 @@ pub fn tests() -> Vec<LiveTest> {
 
 /// ClamAV scans at each open, so that a second launch is no quicker than a first; one from memory is.
 fn looks_each_time() {
+    at_best(4, || {
+        let notes = notes();
+        good(notes.contains("something looks at every executable each time"), || {
+            notes.clone()
+        })
+    });
+}
+
+fn notes() -> String {
     let beside = Beside::new("clamonacc");
     let launcher = beside.launcher();
     let mut command = Command::new(&launcher[0]);
@@ -30,15 +40,11 @@ fn looks_each_time() {
             "bench",
             "--quick",
             "--seconds",
-            "0.5",
+            "2",
             "--json",
             "first-launch",
         ])
         .env_remove("LD_LIBRARY_PATH");
     let report: Value = serde_json::from_slice(&run(&mut command).expect_code(0).stdout).expect("JSON");
-    let notes = report["experiments"][0]["notes"].to_string();
-    assert!(
-        notes.contains("something looks at every executable each time"),
-        "{report:#}"
-    );
+    report["experiments"][0]["notes"].to_string()
 }

@@ -1,6 +1,7 @@
 //! What live tests share: what they need of the machine, the workloads, running the binary, reading its output.
 //! Knows no collector: the tests of each collector bring their own arguments.
 
+pub mod attempts;
 pub mod chains;
 pub mod launches;
 pub mod needs;

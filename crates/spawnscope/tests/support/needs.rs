@@ -12,7 +12,7 @@ use super::workloads;
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 
 /// Needs of the other crates' tests, and of those in Python, which the variable may name too.
-const OF_OTHERS: [&str; 2] = ["root", "cgroup"];
+const OF_OTHERS: [&str; 1] = ["root"];
 
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
@@ -29,6 +29,10 @@ pub enum Need {
     MountNs,
     /// Pid namespaces.
     PidNs,
+    /// Interpreters of binary formats of a user namespace's own (Linux 6.7).
+    Binfmt,
+    /// Control groups of one's own, with a limit of processes.
+    Cgroup,
     /// Pseudo-terminals, and `setsid` to make one the controlling terminal.
     Pty,
     /// `setpriv`, and the privilege to become somebody without any.
@@ -37,6 +41,8 @@ pub enum Need {
     Realtime,
     /// fanotify permission events.
     Fanotify,
+    /// File systems in processes of one's own.
+    Fuse,
     /// Python with the classes of PyPI's `perfetto`.
     Perfetto,
     /// The system's own Python, for workloads in it.
@@ -54,15 +60,18 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 15] = [
+    const ALL: [Need; 18] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
         Need::PidNs,
+        Need::Binfmt,
+        Need::Cgroup,
         Need::Pty,
         Need::Setpriv,
         Need::Realtime,
         Need::Fanotify,
+        Need::Fuse,
         Need::Perfetto,
         Need::Python,
         Need::Ptrace,
@@ -79,10 +88,13 @@ impl Need {
             Need::Cc => "cc",
             Need::MountNs => "mountns",
             Need::PidNs => "pidns",
+            Need::Binfmt => "binfmt",
+            Need::Cgroup => "cgroup",
             Need::Pty => "pty",
             Need::Setpriv => "setpriv",
             Need::Realtime => "realtime",
             Need::Fanotify => "fanotify",
+            Need::Fuse => "fuse",
             Need::Perfetto => "perfetto",
             Need::Python => "python",
             Need::Ptrace => "ptrace",
@@ -113,6 +125,11 @@ impl Need {
                 succeeds(Command::new("unshare").args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]))
             }
             Need::PidNs => succeeds(Command::new("unshare").args(["--pid", "--fork", "--mount-proc", "true"])),
+            Need::Binfmt => {
+                let words = "--user --map-root-user --mount mount -t binfmt_misc none /proc/sys/fs/binfmt_misc";
+                succeeds(Command::new("unshare").args(words.split(' ')))
+            }
+            Need::Cgroup => cgroup(),
             Need::Pty => {
                 nix::pty::openpty(None, None).map_err(|error| format!("openpty: {error}"))?;
                 succeeds(Command::new("setsid").arg("--version"))
@@ -120,6 +137,7 @@ impl Need {
             Need::Setpriv => succeeds(Command::new("setpriv").args(["--reuid", "65534", "--clear-groups", "true"])),
             Need::Realtime => succeeds(Command::new("chrt").args(["--fifo", "1", "true"])),
             Need::Fanotify => fanotify(),
+            Need::Fuse => fuse(),
             Need::Perfetto => succeeds(
                 Command::new(python()).args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"]),
             ),
@@ -181,6 +199,20 @@ pub fn scanner_daemons() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../target/scanners"].iter().collect()
 }
 
+/// The control groups that count processes.
+pub fn groups_of_processes() -> PathBuf {
+    let first = PathBuf::from("/sys/fs/cgroup/pids");
+    if first.exists() { first } else { "/sys/fs/cgroup".into() }
+}
+
+fn cgroup() -> Result<(), String> {
+    let group = groups_of_processes().join(format!("spawnscope-need-{}", std::process::id()));
+    std::fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
+    let limits = group.join("pids.max").exists();
+    std::fs::remove_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
+    limits.then_some(()).ok_or_else(|| "groups have no pids.max".to_owned())
+}
+
 fn ebpf() -> Result<(), String> {
     if !cfg!(feature = "ebpf") {
         return Err("built without the feature `ebpf`".into());
@@ -239,6 +271,19 @@ fn fanotify() -> Result<(), String> {
         Command::new(workloads::path("long_exec"))
             .arg("base")
             .arg(workloads::path("tiny"))
+            .arg(mount_point.path()),
+    )
+}
+
+fn fuse() -> Result<(), String> {
+    Need::MountNs.check()?;
+    Need::Cc.check()?;
+    let mount_point = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mut command = Command::new(workloads::path("file_system"));
+    succeeds(
+        command
+            .arg(mount_point.path())
+            .args(["0", "stat"])
             .arg(mount_point.path()),
     )
 }

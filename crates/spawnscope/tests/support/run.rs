@@ -101,8 +101,12 @@ impl Running {
             .to_owned()
     }
 
-    pub fn finish(mut self) -> Finished {
-        let status = await_exit(&mut self.child);
+    pub fn finish(self) -> Finished {
+        self.finish_within(DEADLINE)
+    }
+
+    pub fn finish_within(mut self, deadline: Duration) -> Finished {
+        let status = await_exit(&mut self.child, deadline);
         Finished {
             status,
             stdout: self.written_so_far("stdout"),
@@ -124,16 +128,16 @@ pub fn await_some<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T 
     }
 }
 
-fn await_exit(child: &mut Child) -> ExitStatus {
+fn await_exit(child: &mut Child, deadline: Duration) -> ExitStatus {
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait().expect("wait") {
             return status;
         }
-        if start.elapsed() > DEADLINE {
+        if start.elapsed() > deadline {
             child.kill().expect("kill");
             child.wait().expect("wait");
-            panic!("killed after {DEADLINE:?}");
+            panic!("killed after {deadline:?}");
         }
         sleep(Duration::from_millis(5));
     }

@@ -41,8 +41,27 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ),
     ("ways_to_reap", "ways_to_reap.c", &[]),
     ("scanned", "scanned.c", &[]),
-    ("scans_new_files", "scans_new_files.c", &[]),
+    (
+        "scans_new_files",
+        "scans_new_files.c",
+        &["-DEVENTS=FAN_OPEN_EXEC_PERM", "-DSCAN_MS=20"],
+    ),
+    (
+        "holds_opens",
+        "scans_new_files.c",
+        &["-DEVENTS=FAN_OPEN_PERM", "-DSCAN_MS=600"],
+    ),
+    // Longer than any test waits.
+    (
+        "holds_opens_for_ever",
+        "scans_new_files.c",
+        &["-DEVENTS=FAN_OPEN_PERM", "-DSCAN_MS=50000"],
+    ),
+    ("file_system", "file_system.c", &[]),
+    ("libslow.so", "slow_library.c", &["-shared", "-fPIC"]),
     ("filtered", "filtered.c", &[]),
+    ("without_close_range", "filtered.c", &["-DREFUSED=SYS_close_range"]),
+    ("large_parent", "large_parent.c", &[]),
     ("wait_on_pipe", "wait_on_pipe.c", &[]),
     ("sampled", "sampled.c", &["-O2", "-fomit-frame-pointer"]),
     // Each kind of executable, none with frame pointers.

@@ -28,6 +28,9 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
+/// Longer than a shell takes to begin on a busy machine.
+const FOR_THE_SHELL: Duration = Duration::from_secs(2);
+
 fn shell(script: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", script]);
@@ -97,11 +100,7 @@ fn limit() {
 
 fn timeout() {
     let command = shell("echo begun; exec sleep 1000");
-    let captured = command
-        .capture()
-        .timeout(Duration::from_millis(300))
-        .run_to_any_end()
-        .unwrap();
+    let captured = command.capture().timeout(FOR_THE_SHELL).run_to_any_end().unwrap();
     assert!(captured.timed_out());
     assert_eq!(captured.stdout, b"begun\n");
     let error = command.capture().timeout(Duration::ZERO).run().unwrap_err();
@@ -119,11 +118,7 @@ fn grandchild() {
         .timeout(Duration::from_millis(200))
         .run_to_any_end();
     assert!(captured.unwrap().timed_out());
-    let captured = shell(script)
-        .capture()
-        .timeout(Duration::from_millis(200))
-        .run_to_any_end()
-        .unwrap();
+    let captured = shell(script).capture().timeout(FOR_THE_SHELL).run_to_any_end().unwrap();
     assert!(captured.timed_out());
     let orphan: i32 = String::from_utf8(captured.stdout).unwrap().trim().parse().unwrap();
     kernel::kill(orphan, libc::SIGKILL);

@@ -115,7 +115,7 @@ fn interrupted() {
         let input = vec![b'x'; 3_000_000];
         let output = Command::new("/bin/cat").capture().input(&input).run().unwrap();
         assert!(output.stdout == input);
-        let mut child = Command::new("/bin/sleep").arg("0.3").spawn().unwrap();
+        let mut child = Command::new("/bin/sleep").arg("2").spawn().unwrap();
         assert_eq!(child.wait_timeout(Duration::from_millis(20)).unwrap(), None);
         assert!(child.wait_timeout(Duration::from_secs(100)).unwrap().unwrap().success());
         let mut child = Command::new("/bin/sleep").arg("0.1").spawn_nowait().unwrap();

@@ -112,6 +112,7 @@ fn eight_threads() {
 
 /// A forked process has this one's stock of stacks and locks as they were at that moment.
 fn fork_beside() {
+    const FEWEST_FORKS: u32 = 11;
     let commands = Commands::new();
     let end = Instant::now() + duration() / 3;
     std::thread::scope(|scope| {
@@ -126,7 +127,7 @@ fn fork_beside() {
             });
         }
         let mut forks = 0;
-        while Instant::now() < end {
+        while Instant::now() < end || forks < FEWEST_FORKS {
             let status = kernel::in_fork(|| {
                 let worked = || {
                     commands
@@ -147,6 +148,5 @@ fn fork_beside() {
             assert_eq!(status, 0);
             forks += 1;
         }
-        assert!(forks > 10, "{forks}");
     });
 }
