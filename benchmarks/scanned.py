@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Runs `spawnscope bench first-launch` behind real permission scanners: a daemon of ours with one thread, which takes 75 ms for each
+new executable (what a published build waited for one alone), and ClamAV's, which looks at each launch. Both watch a private tmpfs in a
+mount namespace of their own, and end with it. Writes benchmarks/runs/<date>-<host>/first-launch-<scanner>.json, and a page with the
+plot with --pages DIR. Needs root, cc, and for ClamAV scripts/scanner-daemons.sh."""
+
+import argparse
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+from results import HERE, machine, new, say
+
+ROOT = HERE.parent
+TESTS = ROOT / "crates/spawnscope/tests"
+NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
+SCAN_MS = 75
+# The daemons beside ClamAV end after a minute.
+LONGEST_S = 20
+
+
+def main():
+    options = parse()
+    with tempfile.TemporaryDirectory(prefix="spawnscope-bench.") as work:
+        Path(work).chmod(0o755)
+        for scanner in options.only:
+            say(f"first launches behind {scanner}")
+            measure(options, scanner, SCANNERS[scanner](Path(work)))
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", default=ROOT / "target/release/spawnscope", type=Path)
+    parser.add_argument("--seconds", default=LONGEST_S, type=int)
+    parser.add_argument("--pages", type=Path, help="a folder for pages with plots")
+    parser.add_argument("--only", nargs="+", choices=SCANNERS, default=list(SCANNERS))
+    options = parser.parse_args()
+    if options.seconds > LONGEST_S:
+        parser.error(f"--seconds: {LONGEST_S} at most, since the daemons end after a minute")
+    return options
+
+
+def ours(work):
+    """The command line's beginning that runs something behind our own daemon."""
+    daemon = work / "scans_new_files"
+    source = TESTS / "workloads/scans_new_files.c"
+    subprocess.run(["cc", "-O2", "-DEVENTS=FAN_OPEN_EXEC_PERM", f"-DSCAN_MS={SCAN_MS}", "-o", daemon, source], check=True)
+    watched = work / "watched"
+    watched.mkdir()
+    return [*NAMESPACES, daemon, watched]
+
+
+def clamav(work):
+    daemons = ROOT / "target/scanners"
+    if not daemons.exists():
+        raise SystemExit(f"{daemons} is not there: run scripts/scanner-daemons.sh")
+    beside = [*NAMESPACES, TESTS / "scanners/within.sh", "clamonacc", daemons, work]
+    return [*beside, "env", f"TMPDIR={work / 'scanned'}"]
+
+
+SCANNERS = {"daemon": ours, "clamav": clamav}
+
+
+def measure(options, scanner, beside):
+    words = ["bench", "first-launch", "--seconds", str(options.seconds), "--json"]
+    if options.pages:
+        options.pages.mkdir(parents=True, exist_ok=True)
+        words += ["-o", (options.pages / f"first-launch-{scanner}.html").resolve()]
+    done = subprocess.run([*beside, options.binary.resolve(), *words], check=True, stdout=subprocess.PIPE)
+    report = json.loads(done.stdout)
+    folder = HERE / "runs" / f"{new()['date']}-{machine()['host']}"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"first-launch-{scanner}.json"
+    path.write_text(json.dumps(report, indent=1) + "\n")
+    say(f"wrote {path}")
+    for row in report["experiments"][0]["rows"]:
+        figures = [f"{row[name]['median'] / 1e6:10.2f} ms" for name in row if isinstance(row[name], dict)]
+        say(f"  {row['program']:24} {row['at_once']:3}" + "".join(figures))
+    for note in report["experiments"][0]["notes"]:
+        say(f"  {note}")
+
+
+if __name__ == "__main__":
+    main()
