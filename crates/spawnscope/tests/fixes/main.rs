@@ -9,10 +9,13 @@ mod support;
 mod pair;
 mod truth;
 
+use std::process::ExitCode;
+
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use serde_json::Value;
 
 use pair::{Pair, Variant};
+use support::again;
 use support::attempts::{at_best, good};
 use support::needs::{Need, unmet};
 use support::recording::{launches, report};
@@ -25,14 +28,19 @@ const NEAR_ZERO: [&str; 2] = ["dead_path", "make_off_the_path"];
 /// Their prediction may be this much longer than the recorded wall: the replay misses it by as much on a busy machine.
 const MOST_OF_THE_WALL: f64 = 1.05;
 
-fn main() -> std::process::ExitCode {
+fn main() -> ExitCode {
+    if let Some(name) = again::repeated() {
+        let code = again::alone(|| check(&name, &Pair::built(&name)));
+        workloads::remove();
+        return code;
+    }
     let mut arguments = Arguments::from_args();
     // Some hold a gigabyte.
     arguments.test_threads = Some(1);
     let trials = Pair::names().into_iter().map(trial).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     workloads::remove();
-    conclusion.exit_code()
+    again::verdict(&conclusion)
 }
 
 fn trial(name: String) -> Trial {
@@ -40,7 +48,7 @@ fn trial(name: String) -> Trial {
         if let Some(reason) = unmet(&needs_of(&name))? {
             return Ok(Completion::ignored_with(reason));
         }
-        check(&name, &Pair::built(&name))?;
+        again::at_most_thrice(&name, || check(&name, &Pair::built(&name)))?;
         Ok(Completion::Completed)
     })
 }

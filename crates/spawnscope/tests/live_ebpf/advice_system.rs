@@ -169,10 +169,16 @@ fn late_reaping() {
     // Not `select` with a time limit: where the kernel hides its preempt count, its end may look like another process's doing.
     let launch = "use Time::HiRes 'usleep'; my $pid = fork; exec 'sleep', '0.03' unless $pid;";
     let poll = format!("for (1..8) {{ {launch} usleep 50000 until waitpid($pid, 1) > 0 }}");
-    expect(&advice(&["perl", "-e", &poll]), "late-reaping", 8, "waitpid($pid, 0)");
-    let wait = format!("for (1..8) {{ {launch} waitpid $pid, 0 }}");
-    let waiting = advice(&["perl", "-e", &wait]);
-    assert!(of_rule(&waiting, "late-reaping").is_none(), "{waiting:#?}");
+    at_best(4, || {
+        let told = advice(&["perl", "-e", &poll]);
+        // A child that a stall holds until the parent looks again did not wait for it.
+        let seen = of_rule(&told, "late-reaping").and_then(|advice| advice["count"].as_u64());
+        good(seen == Some(8), || format!("told of {seen:?} of 8"))?;
+        expect(&told, "late-reaping", 8, "waitpid($pid, 0)");
+        let wait = format!("for (1..8) {{ {launch} waitpid $pid, 0 }}");
+        let waiting = advice(&["perl", "-e", &wait]);
+        good(of_rule(&waiting, "late-reaping").is_none(), || format!("{waiting:#?}"))
+    });
 }
 
 fn teardown() {

@@ -1,6 +1,7 @@
 //! What live tests share: what they need of the machine, the workloads, running the binary, reading its output.
 //! Knows no collector: the tests of each collector bring their own arguments.
 
+pub mod again;
 pub mod attempts;
 pub mod chains;
 pub mod launches;
@@ -10,7 +11,9 @@ pub mod recording;
 pub mod run;
 pub mod workloads;
 
-use libtest_mimic::{Arguments, Completion, Trial};
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use needs::{Need, unmet};
 
@@ -24,12 +27,21 @@ pub struct LiveTest {
 
 /// Runs the tests one after the other, since most of them measure; those whose needs are not met are ignored with the
 /// reason, or fail when `SPAWNSCOPE_TEST_REQUIRE` names the need.
-pub fn main(tests: Vec<LiveTest>) -> std::process::ExitCode {
+pub fn main(tests: Vec<LiveTest>) -> ExitCode {
+    if let Some(name) = again::repeated() {
+        let test = tests
+            .iter()
+            .find(|test| test.name == name)
+            .expect("a test of that name");
+        let code = again::alone(|| done(test.run));
+        workloads::remove();
+        return code;
+    }
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let conclusion = libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect());
     workloads::remove();
-    conclusion.exit_code()
+    again::verdict(&conclusion)
 }
 
 fn trial(test: LiveTest) -> Trial {
@@ -37,7 +49,12 @@ fn trial(test: LiveTest) -> Trial {
         if let Some(reason) = unmet(test.needs)? {
             return Ok(Completion::ignored_with(reason));
         }
-        (test.run)();
+        again::at_most_thrice(test.name, || done(test.run))?;
         Ok(Completion::Completed)
     })
+}
+
+fn done(test: fn()) -> Result<(), Failed> {
+    test();
+    Ok(())
 }
