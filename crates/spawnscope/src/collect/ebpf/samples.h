@@ -116,20 +116,25 @@ static __always_inline void begin_wait(void *ctx, struct WireTask *task, struct 
 	wait->syscall = task->syscall;
 	if (bpf_map_update_elem(&waits, &key, wait, 0))
 		count_lost(KIND_SAMPLE);
+	else
+		task->flags |= TASK_WAITS;
 }
 
-/* The thread has waited. As the clock would have, counts the time of its waits and takes the one in which a tick falls: it
- * stands for those before it too. So no wait longer than a period is left out, and many short ones cost little. */
-static __always_inline void end_wait(struct WireTask *task)
+/* The thread has waited, since `off`. As the clock would have, counts the time of its waits and takes the one in which a tick
+ * falls: it stands for those before it too. So no wait longer than a period is left out, and many short ones cost little. */
+static __always_inline void end_wait(struct WireTask *task, __u64 off)
 {
 	__u64 key = task->task;
-	if ((task->left != LEFT_INTERRUPTIBLE && task->left != LEFT_UNINTERRUPTIBLE) || !task->off || !arrival_seen(task))
+	task->flags &= ~TASK_WAITS;
+	if (!off || task->on <= off) {
+		count_lost(KIND_SAMPLE);
 		return;
-	task->waited += task->on - task->off;
+	}
+	task->waited += task->on - off;
 	if (task->waited < settings.sample_period)
 		return;
 	struct wait *wait = bpf_map_lookup_elem(&waits, &key);
-	if (wait && wait->off == task->off) {
+	if (wait && wait->off == off) {
 		wait->span = task->waited;
 		task->flags |= TASK_WAITED;
 	} else {
@@ -168,19 +173,29 @@ __noinline int tell_wait(void)
 	return 0;
 }
 
+/* The thread leaves the CPU and was not seen to get it (see `recover_arrival`): `off` is of this time, the wait has its own. */
+static __noinline void end_hidden_wait(struct WireTask *task)
+{
+	__u64 key = task->task;
+	struct wait *wait = bpf_map_lookup_elem(&waits, &key);
+	end_wait(task, wait ? wait->off : 0);
+}
+
 /* Runs after `on_switch`, which comes first in the object and is attached first: `on`, `off` and `left` are there. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
 	struct WireTask *leaving = followed(prev), *coming = followed(next);
+	if (leaving && leaving->flags & TASK_WAITS)
+		end_hidden_wait(leaving);
 	if (leaving && leaving->flags & TASK_WAITED)
 		tell_wait();
 	struct sample_scratch *scratch = sample_scratch_of_tracepoint();
 	if (leaving && scratch && prev->exit_state == 0 &&
 	    (leaving->left == LEFT_INTERRUPTIBLE || leaving->left == LEFT_UNINTERRUPTIBLE))
 		begin_wait(ctx, leaving, scratch);
-	if (coming)
-		end_wait(coming);
+	if (coming && coming->flags & TASK_WAITS)
+		end_wait(coming, coming->off);
 	return 0;
 }
 
@@ -214,9 +229,14 @@ int BPF_PROG(on_sys_enter_sample)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit_sample)
 {
-	struct WireTask *task = followed(bpf_get_current_task_btf());
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct WireTask *task = followed(p);
 	if (!task)
 		return 0;
+	if (task->flags & TASK_WAITS) {
+		recover_arrival(p, task);
+		end_wait(task, task->off);
+	}
 	if (task->flags & TASK_WAITED)
 		tell_wait();
 	if (task->wanted_image)

@@ -466,3 +466,5 @@ pub const TASK_ASKS: u32 = 128;
 pub const TASK_OWN_LINE: u32 = 256;
 /// `flags` of a task: a wait of it is over that is to be told as a sample.
 pub const TASK_WAITED: u32 = 512;
+/// `flags` of a task: it is off the CPU in a wait that may become a sample.
+pub const TASK_WAITS: u32 = 1024;
