@@ -254,10 +254,13 @@ fn page_to_stdout() {
 }
 
 fn unwritable_page() {
-    let mut command = command(&["--json", "-o", "/nonexistent/page.html", "shell"]);
-    let finished = run(&mut command).expect_code(125);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let page = folder.path().join("missing/page.html");
+    let page = page.to_str().expect("a path of characters");
+    let finished = run(&mut command(&["--json", "-o", page, "shell"])).expect_code(125);
     assert_eq!(finished.output(), "", "nothing was measured");
-    assert!(finished.errors().contains("failed to create /nonexistent/page.html"));
+    let failure = format!("failed to create {page}");
+    assert!(finished.errors().contains(&failure), "{}", finished.errors());
 }
 
 /// A report of seven sizes with these walls, and intervals of ± so much.
