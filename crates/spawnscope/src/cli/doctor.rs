@@ -25,7 +25,11 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         print(&listed)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let is_wanted = |check: &&Check| arguments.checks.is_empty() || arguments.checks.iter().any(|id| id == check.id);
+    let names = |ids: &[String], check: &Check| ids.iter().any(|id| id == check.id);
+    let is_wanted = |check: &&Check| {
+        let is_asked_for = arguments.checks.is_empty() || names(&arguments.checks, check);
+        is_asked_for && !names(&arguments.except, check)
+    };
     let wanted: Vec<&Check> = checks::ALL.into_iter().filter(is_wanted).collect();
     let machine = Machine::here(identity::behind_sudo()?).context("failed to find the working directory")?;
     let diagnosis = examine(&machine, &Measured::take(&machine), &wanted);

@@ -11,6 +11,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::fs::Access;
+
 use crate::collect::held::Identity;
 
 /// More of a file is not read: those wanted are smaller, and some of /proc have no end of their own.
@@ -108,6 +110,12 @@ impl Machine {
         self.is_privileged
     }
 
+    /// Whether programs are started as another than whom the environment was made for.
+    #[must_use]
+    pub fn is_behind_sudo(&self) -> bool {
+        self.user.is_some()
+    }
+
     /// Where the file of that absolute path is.
     #[must_use]
     pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
@@ -137,6 +145,23 @@ impl Machine {
     /// Why it is not, or cannot.
     pub fn enter(&self, absolute: impl AsRef<Path>) -> io::Result<()> {
         fs::metadata(self.reach(absolute)?.join(".")).map(drop)
+    }
+
+    /// Whether files can be made in a directory: by whom looks, and as far as is known without making one.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn make_in(&self, absolute: impl AsRef<Path>) -> io::Result<()> {
+        self.enter(&absolute)?;
+        let path = self.reach(absolute)?;
+        rustix::fs::access(&path, Access::WRITE_OK | Access::EXEC_OK)?;
+        // What has no blocks of its own counts none, and not everything counts.
+        let is_full = rustix::fs::statvfs(&path)
+            .is_ok_and(|room| room.f_blocks > 0 && room.f_bavail == 0 || room.f_files > 0 && room.f_favail == 0);
+        match is_full {
+            true => Err(io::ErrorKind::StorageFull.into()),
+            false => Ok(()),
+        }
     }
 
     /// A file's content.

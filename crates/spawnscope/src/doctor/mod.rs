@@ -16,6 +16,8 @@ pub mod surroundings;
 
 use std::cmp::Reverse;
 
+use nix::unistd::SysconfVar;
+
 pub use self::checks::Check;
 use self::checks::Run;
 pub use self::findings::{Basis, Effect, Finding, Findings, Severity, Unseen};
@@ -53,10 +55,12 @@ pub struct Diagnosis {
     pub launch: LaunchCost,
     /// How busy the machine was; unknown without /proc.
     pub load: Option<Load>,
-    /// Problems first, the dearest of them first.
+    /// Problems first, those of the longest effect before others.
     pub findings: Vec<Finding>,
     /// What could not be looked at.
     pub unseen: Vec<Unseen>,
+    /// Whether all checks were asked for.
+    pub is_whole: bool,
 }
 
 /// How many processes wanted to run.
@@ -64,7 +68,7 @@ pub struct Diagnosis {
 pub struct Load {
     /// The average of the last minute.
     pub average: f64,
-    /// Processors that this process may use.
+    /// Processors that the kernel, whose average it is, runs them on: in a container more than this process may use.
     pub cpus: u64,
 }
 
@@ -72,7 +76,8 @@ impl Load {
     fn of(machine: &Machine) -> Option<Load> {
         let text = machine.text("/proc/loadavg")?;
         let average = text.split(' ').next()?.parse().ok()?;
-        let cpus = std::thread::available_parallelism().ok()?.get() as u64;
+        let cpus = nix::unistd::sysconf(SysconfVar::_NPROCESSORS_ONLN).ok()??;
+        let cpus = u64::try_from(cpus).ok()?;
         Some(Load { average, cpus })
     }
 
@@ -110,6 +115,7 @@ pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Dia
         load: Load::of(machine),
         findings: Vec::new(),
         unseen: Vec::new(),
+        is_whole: checks.len() == checks::ALL.len(),
     };
     let end = Programs::end_of_time(measured.took);
     let is_starting = |check: &&&Check| matches!(check.run, Run::Starting(_));

@@ -61,22 +61,23 @@ pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
 /// One line: what a launch costs, and whether that is all there is to say.
 fn summary(page: &mut Page, diagnosis: &Diagnosis) {
     let launch = diagnosis.launch;
-    let [fork, exec_static, exec_dynamic] = [launch.fork, launch.exec_static, launch.exec_dynamic].map(units::time);
+    let times = [launch.fork, launch.exec_static, launch.exec_dynamic];
+    let [fork, exec_static, exec_dynamic] = times.map(units::time);
     let cost = format!("fork {fork}, static exec {exec_static}, dynamic exec {exec_dynamic}");
-    let problems = diagnosis
-        .findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Problem)
-        .count() as u64;
-    let is_timed = launch.fork.is_some() && launch.exec_dynamic.is_some();
-    if problems == 0 && is_timed {
-        page.sentence(0, PLAIN, &format!("launches are sound: {cost}"));
+    let is_problem = |finding: &&Finding| finding.severity == Severity::Problem;
+    let problems = diagnosis.findings.iter().filter(is_problem).count() as u64;
+    let among = if diagnosis.is_whole { "" } else { " by these checks" };
+    if problems == 0 && times.iter().all(Option::is_some) {
+        page.sentence(0, PLAIN, &format!("no problem found{among}: {cost}"));
     } else {
         page.sentence(0, TITLE, &format!("A launch on this machine: {cost}"));
         let found = match problems {
-            0 => "no problem found, but not all launches could be timed".to_owned(),
-            1 => "1 problem found".to_owned(),
-            _ => format!("{} problems found, the dearest first", units::count(problems)),
+            0 => format!("no problem found{among}, but not all launches could be timed"),
+            1 => format!("1 problem found{among}"),
+            _ => {
+                let problems = units::count(problems);
+                format!("{problems} problems found{among}, the longest effect first")
+            }
         };
         page.sentence(2, FINDING, &found);
     }
@@ -182,6 +183,7 @@ pub fn json(diagnosis: &Diagnosis) -> String {
             "exec_dynamic": nanos(diagnosis.launch.exec_dynamic),
         },
         "load_average": diagnosis.load.map(|load| load.average),
+        "cpus": diagnosis.load.map(|load| load.cpus),
         "findings": diagnosis.findings.iter().map(finding).collect::<Vec<_>>(),
         "unseen": diagnosis.unseen.iter().map(|unseen| json!({
             "check": unseen.check,

@@ -184,7 +184,9 @@ pub fn directories() -> Tree {
     let tree = Tree::new()
         .directory("usr/bin")
         .directory("net/bin")
-        .directory("home/me");
+        .directory("home/me")
+        .directory("tmp")
+        .directory("var/tmp");
     tree.file("proc/self/mountinfo", MOUNTS.replace("LOWER", &["/l"; 50].join(":")))
 }
 

@@ -11,6 +11,7 @@ mod examined;
 mod findings;
 mod hanging;
 mod scanners;
+mod temporary_files;
 mod whole_machine;
 
 fn main() -> std::process::ExitCode {
@@ -18,6 +19,7 @@ fn main() -> std::process::ExitCode {
         conditions::tests(),
         hanging::tests(),
         scanners::tests(),
+        temporary_files::tests(),
         whole_machine::tests(),
     ];
     support::main(subjects.into_iter().flatten().collect())

@@ -64,21 +64,26 @@ pub fn tests() -> Vec<LiveTest> {
 
 /// Bash masks signals and makes a pipe before a fork, and closes and unmasks after the reaping; what it counts in between is its own.
 fn errands() {
-    let record = Record::new();
     let script = "for i in {1..20}; do x=$(/bin/true); for ((n = 0; n < 3000; n++)); do :; done; done";
-    record.run(["bash", "-c", script]).expect_code(0);
-    let file = RecordingFile::open(&record.file()).expect("a recording");
-    let recording = file.read().expect("its rows");
-    let children: Vec<_> = recording.launches.iter().filter(|row| row.prepare.is_some()).collect();
-    assert!(children.len() >= 19, "errands before {} launches", children.len());
-    for pair in children.windows(2) {
-        let [before, next] = pair else { unreachable!() };
-        let in_order = before.reaped <= next.parent_tidied
-            && next.parent_tidied < next.prepare
-            && next.prepare < next.create
-            && before.reaped.is_some();
-        assert!(in_order, "{before:?} {next:?}");
-    }
+    // A shell that has no CPU for long in the middle of its errands seems to be done with them.
+    at_best(4, || {
+        let record = Record::new();
+        record.run(["bash", "-c", script]).expect_code(0);
+        let file = RecordingFile::open(&record.file()).expect("a recording");
+        let recording = file.read().expect("its rows");
+        let children: Vec<_> = recording.launches.iter().filter(|row| row.prepare.is_some()).collect();
+        good(children.len() >= 19, || {
+            format!("errands before {} launches", children.len())
+        })?;
+        children.windows(2).try_for_each(|pair| {
+            let [before, next] = pair else { unreachable!() };
+            let in_order = before.reaped <= next.parent_tidied
+                && next.parent_tidied < next.prepare
+                && next.prepare < next.create
+                && before.reaped.is_some();
+            good(in_order, || format!("{before:?} {next:?}"))
+        })
+    });
 }
 
 fn closes() {

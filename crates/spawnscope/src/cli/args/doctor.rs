@@ -10,6 +10,7 @@ Examples:
   spawnscope doctor
   spawnscope doctor --all                            notes in full as well
   spawnscope doctor scanners search-path             only these
+  spawnscope doctor --except shims --except git      all others
   spawnscope doctor --json | jq '.findings[].title'
 
 Takes some seconds at most. Needs no privilege; root also sees who holds up
@@ -33,8 +34,17 @@ pub struct DoctorArguments {
         value_parser = PossibleValuesParser::new(checks::ALL.iter().map(|check| check.id))
     )]
     pub checks: Vec<String>,
+    /// Leave this check out; can be given several times
+    #[arg(
+        long,
+        value_name = "CHECK",
+        hide_possible_values = true,
+        conflicts_with = "checks",
+        value_parser = PossibleValuesParser::new(checks::ALL.iter().map(|check| check.id))
+    )]
+    pub except: Vec<String>,
     /// Name the checks, and what each looks at
-    #[arg(long, conflicts_with_all = ["checks", "all"])]
+    #[arg(long, conflicts_with_all = ["checks", "except", "all"])]
     pub list: bool,
     /// Print notes in full too
     #[arg(long)]

@@ -1,5 +1,6 @@
 //! The file systems that one stands on and makes temporary files on, as places to execute programs from.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Check, Run};
@@ -11,7 +12,7 @@ use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "file-systems",
-    looks_at: "file systems of the working directory and of TMPDIR, and whether they answer",
+    looks_at: "file systems of the working directory and of TMPDIR, whether they answer, and have room",
     run: Run::Looking(run),
 };
 
@@ -47,6 +48,12 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             continue;
         }
         let real = machine.canonical(&place).unwrap_or_else(|| place.clone());
+        // Others may take long to say how much room they have.
+        let is_local = mount(&real).is_none_or(|mount| mount.remote().is_none());
+        if let Some(error) = machine.make_in(&place).err().filter(|_| what == TEMPORARY && is_local) {
+            findings.add(useless(&place, machine.variable("TMPDIR").is_some(), &error));
+            continue;
+        }
         if let Some(mount) = mount(&real).filter(|_| what != HOME) {
             let remote_scan = examination.measured.remote_scan.as_ref().filter(|_| what == TEMPORARY);
             look(what, &place.display().to_string(), mount, remote_scan, findings);
@@ -69,6 +76,33 @@ fn silent(what: &str, place: &Path, mount: Option<&Mount>) -> Finding {
         .fix("see whether the machine or the process that keeps that file system is alive; `umount -l` lets go of one that is not")
         .fix("launch from another directory until then")
         .fix_cost("whoever still waits in a file system that is let go of waits on")
+}
+
+fn useless(place: &Path, is_named: bool, error: &io::Error) -> Finding {
+    let named = if is_named { "TMPDIR=" } else { "" };
+    let finding = Finding::problem("no temporary file can be made")
+        .evidence(format!("{named}{}: {}", place.display(), told(error)))
+        .evidence("here-documents, compilers, sort, mktemp and installers fail, or go elsewhere");
+    let finding = match error.kind() {
+        io::ErrorKind::StorageFull => finding.fix("make room there: `df` and `df -i` show what is full"),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if is_named => {
+            finding.fix("unset TMPDIR, or make the directory that it names")
+        }
+        _ => finding.fix("let TMPDIR name a directory of your own in which files can be made"),
+    };
+    finding.fix_cost("none")
+}
+
+/// The reason without the number that the system gives it.
+fn told(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "no space is left".to_owned(),
+        io::ErrorKind::NotFound => "there is no such directory".to_owned(),
+        io::ErrorKind::NotADirectory => "that is no directory".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "its file system is read-only".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission is denied".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 /// What launches take longer there, and how that is known.

@@ -8,13 +8,18 @@ use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "surroundings",
-    looks_at: "marks of gVisor, WSL, containers, hypervisors; CPUID, timed",
+    looks_at: "marks of gVisor, WSL, containers, hypervisors, sudo; CPUID, timed",
     run: Run::Looking(run),
 };
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let surroundings = &examination.surroundings;
     let launch = examination.measured.launch;
+    if examination.machine.is_behind_sudo() {
+        findings.unseen(
+            "your own PATH, LD_ and other variables: sudo has replaced them; run the doctor without sudo as well",
+        );
+    }
     let behind_fork = |joint, sentence| behind_fork(launch.fork, joint, sentence);
     if surroundings.is_gvisor {
         findings.add(

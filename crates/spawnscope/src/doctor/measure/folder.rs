@@ -22,6 +22,8 @@ pub(super) const LIMIT: Duration = Duration::from_millis(400);
 pub(super) const LIMIT_OF_REMOVAL: Duration = Duration::from_millis(100);
 /// Programs of ours that may lie in one.
 pub(super) const PROGRAMS: usize = 16;
+/// Bytes that they take together, and some more.
+const ROOM: u64 = 1 << 20;
 /// How often, and how far apart, its keeper tries to remove it: whoever puts something in there dies when the doctor does, but not
 /// at once.
 const REMOVALS: usize = 200;
@@ -157,6 +159,10 @@ fn keep(folder: &CStr, programs: &[CString], doctors: c_int) {
             return;
         }
         let mut byte = 0u8;
+        if !has_room(folder) {
+            libc::rmdir(folder.as_ptr());
+            return;
+        }
         libc::send(0, (&raw const byte).cast(), 1, libc::MSG_NOSIGNAL);
         while libc::read(0, (&raw mut byte).cast(), 1) > 0 {}
         for _ in 0..REMOVALS {
@@ -169,4 +175,15 @@ fn keep(folder: &CStr, programs: &[CString], doctors: c_int) {
             libc::nanosleep(&raw const PAUSE, std::ptr::null_mut());
         }
     }
+}
+
+/// Whether the programs will fit, as far as the file system knows; one without blocks of its own counts none.
+fn has_room(folder: &CStr) -> bool {
+    // SAFETY: all zeroes is a value of it, and the call writes no more than that.
+    let mut room: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the string ends with NUL, and `room` is such a structure.
+    let outcome = unsafe { libc::statvfs(folder.as_ptr(), &raw mut room) };
+    let bytes = room.f_bavail.saturating_mul(room.f_frsize);
+    let has_files = room.f_files == 0 || room.f_favail >= PROGRAMS as u64;
+    outcome != 0 || has_files && (room.f_blocks == 0 || bytes >= ROOM)
 }

@@ -1,0 +1,46 @@
+//! Places for temporary files that are of no use, and what the doctor measures all the same.
+
+use std::ffi::OsStr;
+
+use crate::examined::{after, examine};
+use crate::findings::silent;
+use crate::support::LiveTest;
+use crate::support::attempts::{at_best, good};
+use crate::support::needs::Need;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "a_full_temporary_directory_is_a_problem_and_launches_are_timed_elsewhere",
+            needs: &[Need::MountNs],
+            run: full,
+        },
+        LiveTest {
+            name: "a_temporary_directory_that_is_read_only_missing_or_none_is_a_problem",
+            needs: &[Need::MountNs],
+            run: useless,
+        },
+    ]
+}
+
+fn full() {
+    let mount = "mount -t tmpfs -o size=64k none \"$1\"; head -c 64k /dev/zero >\"$1/full\"; export TMPDIR=\"$1\"";
+    let words = ["no temporary file can be made", "no space is left", "df -i"];
+    after(mount, "file-systems").expect("problem", &words);
+    // Nothing is scanned elsewhere either, which is to be seen in spite of it.
+    at_best(4, || {
+        let scanned = after(mount, "scanners");
+        silent(&scanned)?;
+        good(!scanned.unseen().contains("first launch"), || scanned.unseen())
+    });
+}
+
+fn useless() {
+    let read_only = "mount -t tmpfs -o ro none \"$1\"; export TMPDIR=\"$1\"";
+    after(read_only, "file-systems").expect("problem", &["read-only"]);
+    for (place, reason) in [("/dev/null", "no directory"), ("/gone/away", "no such directory")] {
+        let named = format!("TMPDIR={place}");
+        let examined = examine(&["env", &named].map(OsStr::new), "file-systems");
+        examined.expect("problem", &[reason, place, "unset TMPDIR"]);
+    }
+}
