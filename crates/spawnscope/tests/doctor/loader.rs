@@ -5,13 +5,16 @@ use std::path::PathBuf;
 use spawnscope::doctor::{Measured, Severity};
 use spawnscope::event::Nanos;
 
+use crate::library::{Format, cache, library};
 use crate::tree::{Tree, diagnose, only, silent, usual};
 
-const CACHE: &[u8] = b"glibc-ld.so.cache1.1\0\0libknown.so.1\0/usr/lib/libknown.so.1\0";
+fn known() -> Vec<u8> {
+    cache(Format::New, &["libknown.so.1"])
+}
 
 fn cached(cache: &[u8]) -> Tree {
     Tree::new()
-        .file("usr/lib/libknown.so.1.2.3", "")
+        .file("usr/lib/libknown.so.1.2.3", library(Some("libknown.so.1")))
         .file("lib64/ld-linux-x86-64.so.2", "")
         .file("etc/ld.so.cache", cache)
 }
@@ -49,7 +52,7 @@ fn a_cache_that_is_not_there_or_cannot_be_used_is_a_problem() {
         Severity::Problem,
         &["is not a cache"],
     );
-    let private = cached(CACHE).mode("etc/ld.so.cache", 0o600);
+    let private = cached(&known()).mode("etc/ld.so.cache", 0o600);
     only(
         "loader-cache",
         &private.machine(),
@@ -61,7 +64,7 @@ fn a_cache_that_is_not_there_or_cannot_be_used_is_a_problem() {
 
 #[test]
 fn libraries_that_came_later_are_noted() {
-    let old = cached(CACHE).file("etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
+    let old = cached(&known()).file("etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
     let tree = old.file("etc/ld.so.conf.d/own.conf", "# ours\n/opt/lib/\n");
     // Times of files have a grain.
     let made = std::fs::metadata(tree.root().join("etc/ld.so.cache")).unwrap();
@@ -73,7 +76,7 @@ fn libraries_that_came_later_are_noted() {
     cache.set_modified(past).unwrap();
     silent("loader-cache", &tree.machine(), &usual());
     // A directory that the cache was not made from, with libraries that are older than it. Times of files have a grain.
-    let tree = tree.file("opt/old/libold.so.1", "");
+    let tree = tree.file("opt/old/libold.so.1", library(None));
     std::thread::sleep(std::time::Duration::from_millis(50));
     cache.set_modified(std::time::SystemTime::now()).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(50));
@@ -87,7 +90,9 @@ fn libraries_that_came_later_are_noted() {
     );
     cache.set_modified(past).unwrap();
     let tree = tree.file("etc/ld.so.conf.d/own.conf", "# ours\n/opt/lib/\n");
-    let tree = tree.file("opt/lib/libnew.so.2", "").file("opt/lib/plugin.so", "");
+    let tree = tree
+        .file("opt/lib/libnew.so.2", library(Some("libnew.so.2")))
+        .file("opt/lib/plugin.so", library(None));
     only(
         "loader-cache",
         &tree.machine(),
@@ -97,9 +102,80 @@ fn libraries_that_came_later_are_noted() {
     );
 }
 
+/// The same with a cache that is older than everything else.
+fn aged(tree: Tree) -> Tree {
+    let place = tree.root().join("etc/ld.so.cache");
+    let cache = std::fs::File::options().write(true).open(place).unwrap();
+    cache.set_modified(std::time::UNIX_EPOCH).unwrap();
+    tree
+}
+
+#[test]
+fn libraries_are_known_by_the_names_they_have_for_themselves_in_each_format_of_the_cache() {
+    let names = ["libother.so.0", "libGLX_mesa.so.0", "libXaw.so.7"];
+    for format in [Format::New, Format::Old, Format::Both] {
+        let tree = cached(&cache(format, &[&names[..], &["libknown.so.1"]].concat()))
+            // A link whose name is not the library's own, and files of other names than their own.
+            .file("usr/lib/libGLX_mesa.so.0.0.0", library(Some("libGLX_mesa.so.0")))
+            .link("usr/lib/libGLX_indirect.so.0", "libGLX_mesa.so.0.0.0")
+            .file("usr/lib/libXaw7.so.7.0.0", library(Some("libXaw.so.7")))
+            // What ldconfig passes over: programs for a debugger, libraries of other processors, links to nothing.
+            .file("usr/lib/libstdc++.so.6.0.30-gdb.py", "import gdb\n")
+            .file("usr/lib/libs390.so.1", {
+                let mut foreign = library(Some("libs390.so.1"));
+                foreign[18] = 22;
+                foreign
+            })
+            .link("usr/lib/libgone.so.1", "libgone.so.1.0");
+        let tree = aged(tree);
+        silent("loader-cache", &tree.machine(), &usual());
+        // `other.so.0` is the end of a string in the cache, but no name in it; both files are one library.
+        let tree = tree
+            .file("usr/lib/libmine.so.1.0", library(Some("other.so.0")))
+            .link("usr/lib/libmine.so.1", "libmine.so.1.0");
+        let words = ["1 library", "/usr/lib/libmine.so.1"];
+        only("loader-cache", &tree.machine(), &usual(), Severity::Note, &words);
+    }
+}
+
+#[test]
+fn directories_of_a_relative_include_are_looked_at_and_those_that_do_not_answer_left_out() {
+    let tree = cached(&known())
+        .file("etc/ld.so.conf", "include ld.so.conf.d/*.conf\n")
+        .file("etc/ld.so.conf.d/own.conf", "/opt/lib\n")
+        .file("opt/lib/libnew.so.2", library(None));
+    let tree = aged(tree);
+    only(
+        "loader-cache",
+        &tree.machine(),
+        &usual(),
+        Severity::Note,
+        &["/opt/lib/libnew.so.2"],
+    );
+    let hung = Measured {
+        silent: vec![PathBuf::from("/opt/lib")],
+        ..usual()
+    };
+    let diagnosis = diagnose("loader-cache", &tree.machine(), &hung);
+    assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+    assert!(diagnosis.unseen[0].what.contains("/opt/lib"), "{diagnosis:?}");
+}
+
+#[test]
+fn a_cache_that_is_cut_off_names_nothing_that_could_be_told() {
+    for format in [Format::New, Format::Old] {
+        let mut cut = cache(format, &["libknown.so.1", "libother.so.1"]);
+        cut.truncate(40);
+        let tree = aged(cached(&cut));
+        let diagnosis = diagnose("loader-cache", &tree.machine(), &usual());
+        assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+        assert!(diagnosis.unseen[0].what.contains("cut off"), "{diagnosis:?}");
+    }
+}
+
 #[test]
 fn a_good_cache_and_a_machine_without_glibc_are_silent() {
-    silent("loader-cache", &cached(CACHE).machine(), &usual());
+    silent("loader-cache", &cached(&known()).machine(), &usual());
     let nix = Tree::new().file("lib64/ld-linux-x86-64.so.2", "").file("etc/NIXOS", "");
     silent("loader-cache", &nix.machine(), &usual());
     silent(

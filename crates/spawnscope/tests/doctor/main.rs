@@ -10,6 +10,7 @@ mod attempts;
 mod golden;
 mod hardware;
 mod launched;
+mod library;
 mod limits;
 mod loader;
 mod places;

@@ -24,6 +24,11 @@ pub fn tests() -> Vec<LiveTest> {
             run: loader_cache,
         },
         LiveTest {
+            name: "caches_that_ldconfig_made_know_all_libraries_also_when_these_seem_newer",
+            needs: &[Need::MountNs],
+            run: aged_caches,
+        },
+        LiveTest {
             name: "a_library_that_is_preloaded_is_timed",
             needs: &[Need::Cc],
             run: preload,
@@ -84,6 +89,20 @@ fn loader_cache() {
         "{:?}",
         sound.all()
     );
+}
+
+/// As in images of containers that were unpacked, where all libraries are newer than the cache.
+fn aged_caches() {
+    for format in ["new", "compat", "old"] {
+        // It keeps notes of its own below /var, too.
+        let made = format!(
+            "mount -t tmpfs none /var/cache/ldconfig; PATH=/sbin:/usr/sbin:$PATH ldconfig -X -c {format} -C \"$1/cache\"; \
+             chmod 644 \"$1/cache\"; touch -d @1 \"$1/cache\"; mount --bind \"$1/cache\" /etc/ld.so.cache"
+        );
+        let examined = after(&made, "loader-cache");
+        examined.expect_silence();
+        assert_eq!(examined.unseen(), "[]", "{format}");
+    }
 }
 
 fn preload() {

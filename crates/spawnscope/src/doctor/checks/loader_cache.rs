@@ -1,8 +1,15 @@
-//! The dynamic loader's cache of where libraries are: missing, unreadable, damaged, or older than libraries.
+//! The dynamic loader's cache of where libraries are: missing, unreadable, damaged, or older than libraries. What it knows is in
+//! `entries`, and what `ldconfig` would enter of a file in `library`.
 
+mod entries;
+mod library;
+
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::{Check, Run};
 use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
@@ -16,8 +23,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 const CACHE: &str = "/etc/ld.so.cache";
-/// How the file begins, in its new form and in the old one.
-const BEGINNINGS: [&[u8]; 2] = [b"glibc-ld.so.cache1.1", b"ld.so-1.7.0"];
+const CONFIGURATION: &str = "/etc/ld.so.conf";
 /// Dynamic loaders of glibc: without one, nobody wants the cache.
 const LOADERS: [&str; 4] = [
     "/lib64/ld-linux-x86-64.so.2",
@@ -28,6 +34,8 @@ const LOADERS: [&str; 4] = [
 /// Directories that the loader knows without a configuration.
 const STANDARD: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
 const MOST_NAMED: usize = 3;
+/// How long libraries are looked at: where all are newer than the cache, as in unpacked images, there can be thousands.
+const PATIENCE: Duration = Duration::from_millis(150);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
@@ -37,12 +45,16 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.add(broken(how, with.zip(without)));
         return;
     }
-    let unknown = newer_libraries(machine);
-    if !unknown.is_empty() {
-        let count = units::counted(unknown.len() as u64, "library", "libraries");
-        let named: Vec<String> = unknown.into_iter().take(MOST_NAMED).collect();
+    let unknown = Unknown::find(machine, Instant::now() + PATIENCE);
+    for what in unknown.unseen {
+        findings.unseen(what);
+    }
+    if !unknown.libraries.is_empty() {
+        let count = units::counted(unknown.libraries.len() as u64, "library", "libraries");
+        let at_least = if unknown.is_complete { "" } else { "at least " };
+        let named: Vec<String> = unknown.libraries.into_values().take(MOST_NAMED).collect();
         findings.add(
-            Finding::note(format!("{CACHE} does not know {count}"))
+            Finding::note(format!("{CACHE} does not know {at_least}{count}"))
                 .evidence(format!("newer than the cache, and not in it: {}", named.join(", ")))
                 .evidence("programs that want them search directories, or do not find them")
                 .fix("  ldconfig    # as root")
@@ -65,7 +77,7 @@ pub(in crate::doctor) fn what_is_wrong(machine: &Machine) -> Option<&'static str
     }
     match machine.bytes(CACHE) {
         Err(_) => Some("cannot be read"),
-        Ok(cache) if !BEGINNINGS.iter().any(|beginning| cache.starts_with(beginning)) => Some("is not a cache"),
+        Ok(cache) if !entries::is_cache(&cache) => Some("is not a cache"),
         Ok(_) => None,
     }
 }
@@ -91,40 +103,99 @@ fn broken(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
 }
 
 /// Libraries in directories of the cache that came after it, and that it does not name.
-fn newer_libraries(machine: &Machine) -> Vec<String> {
-    let (Ok(cache), Ok(metadata)) = (machine.bytes(CACHE), fs::metadata(machine.path(CACHE))) else {
-        return Vec::new();
-    };
-    let made = (metadata.mtime(), metadata.mtime_nsec());
-    let is_newer = |path: &str| {
-        let file = fs::symlink_metadata(machine.path(path));
-        file.is_ok_and(|file| (file.ctime(), file.ctime_nsec()) > made)
-    };
-    let standard = STANDARD.map(|directory| (directory.to_owned(), false));
-    let mut directories = standard.to_vec();
-    directories.extend(configured(machine, "/etc/ld.so.conf", 0, &is_newer));
-    let mut newer: Vec<String> = Vec::new();
-    for (directory, is_new) in directories {
-        let is_link = fs::symlink_metadata(machine.path(&directory)).is_ok_and(|directory| directory.is_symlink());
-        if is_link || !is_new && !is_newer(&directory) {
-            continue;
-        }
-        // Of a directory that the configuration did not have, all are unknown.
-        let is_newer = |path: &str| is_new || is_newer(path);
-        let names = machine
-            .names(&directory)
-            .into_iter()
-            .filter(|name| name.starts_with("lib") && name.contains(".so."));
-        let unknown = names.filter(|name| is_newer(&format!("{directory}/{name}")) && !is_known(&cache, name));
-        newer.extend(unknown.map(|name| format!("{directory}/{name}")));
-    }
-    newer.sort();
-    newer.dedup();
-    newer
+struct Unknown {
+    /// The path of each, by the name that `ldconfig` would enter: several files can be one library.
+    libraries: BTreeMap<Vec<u8>, String>,
+    is_complete: bool,
+    unseen: Vec<String>,
 }
 
-/// The directories that a configuration names, with those of the files it includes, and whether the file is newer than the cache.
-fn configured(machine: &Machine, file: &str, depth: usize, is_newer: &impl Fn(&str) -> bool) -> Vec<(String, bool)> {
+impl Unknown {
+    fn find(machine: &Machine, until: Instant) -> Unknown {
+        let mut unknown = Unknown {
+            libraries: BTreeMap::new(),
+            is_complete: true,
+            unseen: Vec::new(),
+        };
+        let (Ok(cache), Ok(metadata)) = (machine.bytes(CACHE), fs::metadata(machine.path(CACHE))) else {
+            return unknown;
+        };
+        let Some(known) = entries::names(&cache) else {
+            unknown.unseen.push(format!("the names in {CACHE}: it is cut off"));
+            return unknown;
+        };
+        let made = (metadata.mtime(), metadata.mtime_nsec());
+        let is_newer = |path: &str| {
+            let file = fs::symlink_metadata(machine.path(path));
+            file.is_ok_and(|file| (file.ctime(), file.ctime_nsec()) > made)
+        };
+        let standard = STANDARD.map(|directory| (directory.to_owned(), false));
+        let configured = configured(machine, CONFIGURATION, 0).into_iter();
+        let configured = configured.map(|Configured { directory, file }| (directory, is_newer(&file)));
+        for (directory, is_new) in standard.into_iter().chain(configured) {
+            if machine.is_left_out(&directory) {
+                unknown
+                    .unseen
+                    .push(format!("libraries in {directory}: it did not answer in time"));
+                continue;
+            }
+            let is_link = fs::symlink_metadata(machine.path(&directory)).is_ok_and(|directory| directory.is_symlink());
+            if is_link || !is_new && !is_newer(&directory) {
+                continue;
+            }
+            // Of a directory that the configuration did not have, all are unknown.
+            let is_newer = |path: &str| is_new || is_newer(path);
+            if !unknown.are_added_in_time(machine, &directory, &known, is_newer, until) {
+                unknown.is_complete = false;
+                let what = format!("all libraries that are newer than {CACHE}: there are too many");
+                unknown.unseen.push(what);
+                break;
+            }
+        }
+        unknown
+    }
+
+    /// Adds those of a directory.
+    fn are_added_in_time(
+        &mut self,
+        machine: &Machine,
+        directory: &str,
+        known: &HashSet<&[u8]>,
+        is_newer: impl Fn(&str) -> bool,
+        until: Instant,
+    ) -> bool {
+        for name in machine.names(directory) {
+            if !name.starts_with("lib") || !name.contains(".so.") || is_known(known, &name) {
+                continue;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            let path = format!("{directory}/{name}");
+            if is_newer(&path) {
+                let entered = library::entered_as(&machine.path(&path));
+                let entered = entered.filter(|entered| !known.contains(entered.as_slice()));
+                entered.map(|entered| self.libraries.entry(entered).or_insert(path));
+            }
+        }
+        true
+    }
+}
+
+/// The directories that the loader's configuration names: they may be on file systems that do not answer.
+pub(in crate::doctor) fn directories(machine: &Machine) -> impl Iterator<Item = PathBuf> {
+    let configured = configured(machine, CONFIGURATION, 0).into_iter();
+    configured.map(|configured| PathBuf::from(configured.directory))
+}
+
+/// A directory, and the file that names it.
+struct Configured {
+    directory: String,
+    file: String,
+}
+
+/// The directories that a configuration names, with those of the files it includes.
+fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
     let text = machine.text(file).unwrap_or_default();
     let mut directories = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -133,30 +204,60 @@ fn configured(machine: &Machine, file: &str, depth: usize, is_newer: &impl Fn(&s
                 let Some((folder, suffix)) = pattern.trim().rsplit_once("/*") else {
                     continue;
                 };
-                let names = machine.names(folder).into_iter().filter(|name| name.ends_with(suffix));
+                // A relative one is meant from where the file lies.
+                let folder = format!("{}", Path::new(file).with_file_name(folder).display());
+                let names = machine.names(&folder).into_iter().filter(|name| name.ends_with(suffix));
                 let files = names.map(|name| format!("{folder}/{name}"));
-                directories.extend(files.flat_map(|file| configured(machine, &file, depth + 1, is_newer)));
+                directories.extend(files.flat_map(|file| configured(machine, &file, depth + 1)));
             }
-            None if line.starts_with('/') => {
-                directories.push((line.trim_end_matches('/').to_owned(), is_newer(file)));
-            }
+            None if line.starts_with('/') => directories.push(Configured {
+                directory: line.trim_end_matches('/').to_owned(),
+                file: file.to_owned(),
+            }),
             _ => {}
         }
     }
     directories
 }
 
-/// Whether the cache names the library, by its file name or by a shorter one: `libx.so.1` for `libx.so.1.2.3`.
-fn is_known(cache: &[u8], name: &str) -> bool {
+/// Whether the cache has the file's name or a shorter one, `libx.so.1` for `libx.so.1.2.3`, which is most likely the library's own: no
+/// file is opened for it.
+fn is_known(known: &HashSet<&[u8]>, name: &str) -> bool {
     let mut name = name;
     loop {
-        let wanted = [name.as_bytes(), b"\0"].concat();
-        if cache.windows(wanted.len()).any(|part| part == wanted) {
+        if known.contains(name.as_bytes()) {
             return true;
         }
         match name.rsplit_once('.') {
             Some((shorter, _)) if shorter.contains(".so") => name = shorter,
             _ => return false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_was_no_time_for_is_unseen() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = Machine::at(folder.path());
+        for directory in ["etc", "usr/lib"] {
+            fs::create_dir_all(machine.path(directory)).unwrap();
+        }
+        let cache = [&b"glibc-ld.so.cache1.1"[..], &[0; 28]].concat();
+        fs::write(machine.path(CACHE), cache).unwrap();
+        let past = fs::File::options().write(true).open(machine.path(CACHE)).unwrap();
+        past.set_modified(std::time::UNIX_EPOCH).unwrap();
+        fs::write(machine.path("/usr/lib/libnew.so.1"), "").unwrap();
+        let found = Unknown::find(&machine, Instant::now() + Duration::from_secs(60));
+        assert!(found.is_complete && found.unseen.is_empty());
+        let found = Unknown::find(&machine, Instant::now());
+        assert!(
+            !found.is_complete && found.unseen[0].contains("too many"),
+            "{:?}",
+            found.unseen
+        );
     }
 }

@@ -12,7 +12,7 @@ use super::folder;
 use super::small::Small;
 use crate::collect::now;
 use crate::collect::shared::Shareable;
-use crate::doctor::checks::loader_environment;
+use crate::doctor::checks::{loader_cache, loader_environment};
 use crate::doctor::machine::Machine;
 use crate::event::Nanos;
 
@@ -109,7 +109,8 @@ fn questions(machine: &Machine) -> Vec<Question> {
     let others = std::iter::once(machine.directory().to_owned())
         .chain(folder::candidates(machine))
         .chain(homes)
-        .chain(loader_environment::named(machine));
+        .chain(loader_environment::named(machine))
+        .chain(loader_cache::directories(machine));
     let mut seen = HashSet::new();
     let mut questions: Vec<Question> = path
         .chain(others.map(|directory| (directory, false)))

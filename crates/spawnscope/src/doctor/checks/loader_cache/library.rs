@@ -1,0 +1,82 @@
+//! What `ldconfig` would enter of a file: the name that a library has for itself (its SONAME), or else that of its file.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use object::elf::{DT_NULL, DT_SONAME, DT_STRTAB, DynamicTag, ET_DYN, FileHeader32, FileHeader64, PT_DYNAMIC, PT_LOAD};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, ReadCache, ReadRef};
+
+/// More is not read of a file's dynamic section: whoever made the file may claim any size.
+const MOST_BYTES: u64 = 1 << 16;
+/// Longer than any name.
+const LONGEST_NAME: u64 = 4096;
+
+/// `None` where it would enter nothing: of a file that is no library, or one of other processors.
+pub(super) fn entered_as(path: &Path) -> Option<Vec<u8>> {
+    // Without waiting for who would write to a pipe.
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+        .ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let cache = ReadCache::new(file);
+    let own = match FileKind::parse(&cache).ok()? {
+        FileKind::Elf64 => own_name::<FileHeader64<Endianness>>(&cache),
+        FileKind::Elf32 => own_name::<FileHeader32<Endianness>>(&cache),
+        _ => None,
+    }?;
+    own.or_else(|| Some(path.file_name().map(OsStr::as_bytes)?.to_owned()))
+}
+
+/// The name, if it has one; nothing at all where it is no library of this machine.
+#[expect(
+    clippy::option_option,
+    reason = "a library without a name is another thing than no library"
+)]
+fn own_name<Elf: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> Option<Option<Vec<u8>>> {
+    let header = Elf::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    if header.e_type(endian) != ET_DYN || !is_of_this_machine(header.e_machine(endian).0) {
+        return None;
+    }
+    let segments = header.program_headers(endian, data).ok()?;
+    let dynamic = segments.iter().find(|segment| segment.p_type(endian) == PT_DYNAMIC)?;
+    if dynamic.p_filesz(endian).into() > MOST_BYTES {
+        return None;
+    }
+    let entries = dynamic.dynamic(endian, data).ok()??;
+    let value = |wanted: DynamicTag| {
+        let mut entries = entries.iter().take_while(|entry| entry.tag(endian) != DT_NULL);
+        Some(entries.find(|entry| entry.tag(endian) == wanted)?.val(endian))
+    };
+    let Some(name) = value(DT_SONAME) else {
+        return Some(None);
+    };
+    let address = value(DT_STRTAB)?.checked_add(name)?;
+    let place = segments.iter().find_map(|segment| {
+        let into = address.checked_sub(segment.p_vaddr(endian).into())?;
+        let holds = segment.p_type(endian) == PT_LOAD && into < segment.p_filesz(endian).into();
+        holds.then(|| segment.p_offset(endian).into().checked_add(into))?
+    })?;
+    let end = data.len().ok()?.min(place.checked_add(LONGEST_NAME)?);
+    Some(Some(data.read_bytes_at_until(place..end, 0).ok()?.to_owned()))
+}
+
+/// `ldconfig` passes over libraries of other processors, but for those that this one can execute in 32 bits.
+fn is_of_this_machine(machine: u16) -> bool {
+    use object::elf::{EM_386, EM_AARCH64, EM_ARM, EM_X86_64};
+    let own = [EM_X86_64, EM_386, EM_AARCH64, EM_ARM];
+    let own = match std::env::consts::ARCH {
+        "x86_64" => &own[..2],
+        "aarch64" => &own[2..],
+        _ => return true,
+    };
+    own.iter().any(|own| own.0 == machine)
+}

@@ -1,0 +1,80 @@
+//! Shared libraries and caches of the dynamic loader, byte by byte: as much of them as names are read from.
+
+/// A library of 64 bits for this processor, with that name of its own, if any.
+pub fn library(soname: Option<&str>) -> Vec<u8> {
+    let machine: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
+    let strings = [b"\0", soname.unwrap_or_default().as_bytes(), b"\0"].concat();
+    let named: &[(u64, u64)] = if soname.is_some() { &[(14, 1)] } else { &[] };
+    // After a header of 64 bytes and two of segments, 56 each.
+    let (entries, base) = (176_u64, 0x1000_u64);
+    let size = 16 * (named.len() as u64 + 2);
+    let mut dynamic = named.to_vec();
+    dynamic.extend([(5, base + entries + size), (0, 0)]);
+    let dynamic: Vec<u8> = dynamic
+        .iter()
+        .flat_map(|(tag, value)| [tag.to_ne_bytes(), value.to_ne_bytes()].concat())
+        .collect();
+    let end = entries + size + strings.len() as u64;
+    let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0".to_vec();
+    file.extend(machine.to_ne_bytes());
+    file.extend(1_u32.to_ne_bytes());
+    file.extend([0, 64, 0].map(u64::to_ne_bytes).concat());
+    file.extend(0_u32.to_ne_bytes());
+    file.extend([64, 56, 2, 64, 0, 0].map(u16::to_ne_bytes).concat());
+    // A loaded segment of all of it, and that of the dynamic section.
+    for (kind, place, size) in [(1_u32, 0, end), (2, entries, size)] {
+        file.extend([kind, 4].map(u32::to_ne_bytes).concat());
+        file.extend(
+            [place, base + place, base + place, size, size, 8]
+                .map(u64::to_ne_bytes)
+                .concat(),
+        );
+    }
+    [file, dynamic, strings].concat()
+}
+
+/// Formats of the cache.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Format {
+    New,
+    Old,
+    Both,
+}
+
+/// A cache that knows these names, in `/usr/lib`.
+pub fn cache(format: Format, names: &[&str]) -> Vec<u8> {
+    let new = || {
+        let header = [&b"glibc-ld.so.cache1.1"[..], &count(names), &[0; 24]].concat();
+        entries(header, names, 24, 48 + 24 * names.len())
+    };
+    let old = || entries([&b"ld.so-1.7.0\0"[..], &count(names)].concat(), names, 12, 0);
+    match format {
+        Format::New => new(),
+        Format::Old => old(),
+        Format::Both => {
+            let mut both = old()[..16 + 12 * names.len()].to_vec();
+            both.resize(both.len().next_multiple_of(8), 0);
+            both.extend(new());
+            both
+        }
+    }
+}
+
+fn count(names: &[&str]) -> [u8; 4] {
+    (names.len() as u32).to_ne_bytes()
+}
+
+/// Strings lie after the entries, and one can be the end of another, as `ldconfig` has it.
+fn entries(mut file: Vec<u8>, names: &[&str], size: usize, strings_at: usize) -> Vec<u8> {
+    let mut strings = Vec::new();
+    for name in names {
+        let value = strings_at + strings.len();
+        let key = value + "/usr/lib/".len();
+        let mut entry = [3, key as u32, value as u32].map(u32::to_ne_bytes).concat();
+        entry.resize(size, 0);
+        file.extend(entry);
+        strings.extend(format!("/usr/lib/{name}\0").bytes());
+    }
+    file.extend(strings);
+    file
+}
