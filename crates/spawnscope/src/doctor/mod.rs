@@ -12,6 +12,7 @@ mod mounts;
 mod nesting;
 mod processes;
 mod programs;
+mod reading;
 pub mod surroundings;
 
 use std::cmp::Reverse;

@@ -13,6 +13,8 @@ pub(super) struct Process {
     parent: u32,
     /// Anonymous memory that is resident: what a fork copies the page tables of.
     pub(super) anonymous_bytes: u64,
+    /// All memory that is resident, of files too.
+    pub(super) resident_bytes: u64,
     /// Private writable memory, resident or not: what a fork may need again.
     pub(super) data_bytes: u64,
 }
@@ -64,6 +66,7 @@ fn read(machine: &Machine, pid: u32) -> Option<Process> {
         name: field(&status, "Name")?.to_owned(),
         parent: field(&status, "PPid")?.parse().ok()?,
         anonymous_bytes: bytes("RssAnon"),
+        resident_bytes: bytes("VmRSS").max(bytes("RssAnon")),
         data_bytes: bytes("VmData"),
     })
 }

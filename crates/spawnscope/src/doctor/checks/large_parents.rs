@@ -1,8 +1,11 @@
-//! Large processes that run now, and what a fork of each would cost here: without huge pages, their page tables are copied.
+//! Large processes that run now, and what a fork of each would cost here: without huge pages, their page tables are copied. That a process
+//! has children does not show that it forks: most launch by posix_spawn or vfork. Only shells and Perl are known to fork for each command.
 
-use super::{Check, Run, fork_of_mebibyte, takes_for_each_mebibyte};
+use std::time::Instant;
+
+use super::{Check, Run, c_library, fork_of_mebibyte, takes_for_each_mebibyte};
 use crate::doctor::processes::{self, Process, field};
-use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
+use crate::doctor::{Effect, Examination, Finding, Findings, Machine, reading};
 use crate::event::Nanos;
 use crate::units;
 
@@ -15,54 +18,92 @@ pub(super) const CHECK: Check = Check {
 const MOST_TOLD: usize = 3;
 /// Forks from here on are told.
 const TOLD_FROM: Nanos = Nanos(10_000_000);
+/// Programs that fork for each command they launch. Others may as well, but nothing in /proc tells; newer versions of dash use vfork.
+const FORK: [&str; 3] = ["bash", "zsh", "perl"];
+/// The minor version of glibc from which on its malloc can ask for huge pages.
+const HUGE_BY_MALLOC: u32 = 35;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
-    let machine = examination.machine;
     let Some(of_mebibyte) = fork_of_mebibyte(examination.measured) else {
         findings.unseen("what a fork costs for each megabyte could not be measured");
         return;
     };
-    let large = largest(examination, of_mebibyte);
-    let Some(dearest) = large.iter().map(|large| large.fork).max() else {
-        return;
-    };
-    let launches = large.iter().any(|large| large.children > 0);
-    let mut finding = Finding::problem_if(launches, "a fork of the largest processes is dear")
-        .effect(Effect::modelled(dearest, "each fork of the largest"));
-    for large in &large {
-        finding = finding.evidence(large.sentence());
+    let (forking, others): (Vec<Large<'_>>, _) = largest(examination, of_mebibyte)
+        .into_iter()
+        .partition(Large::is_known_to_fork_dearly);
+    for large in &forking {
+        let title = format!(
+            "{} forks for each command, and a fork of it is dear",
+            large.process.name
+        );
+        let finding = Finding::problem(title)
+            .effect(Effect::modelled(large.least, "each command that it launches"))
+            .evidence(large.sentence())
+            .fix("keep what is large out of the process that launches: in files, or in a process beside it");
+        findings.add(with_pages(finding, examination, of_mebibyte));
     }
+    if let Some(dearest) = others.iter().max_by_key(|large| large.fork) {
+        let of = match dearest.fork == dearest.least {
+            true => "each fork of the largest, if it forks",
+            false => "each fork of the largest, if it forks, at most",
+        };
+        let finding =
+            Finding::note("a fork of the largest processes would be dear").effect(Effect::modelled(dearest.fork, of));
+        let finding = others
+            .iter()
+            .fold(finding, |finding, large| finding.evidence(large.sentence()))
+            .evidence("whether they fork again and again is not known: launches by posix_spawn or vfork do not copy page tables")
+            .fix("launch by posix_spawn or vfork: in Python without preexec_fn, in Rust without pre_exec")
+            .fix("or from a small helper process that is started early");
+        findings.add(with_pages(finding, examination, of_mebibyte));
+    }
+}
+
+/// With what pages cost, and what can be done about them.
+fn with_pages(finding: Finding, examination: &Examination<'_>, of_mebibyte: f64) -> Finding {
+    let machine = examination.machine;
     let mode = huge_pages(machine);
-    findings.add(
-        finding
-            .evidence(format!("measured here: {}", takes_for_each_mebibyte(of_mebibyte)))
-            .evidence_if(mode.as_ref().map(|mode| format!("transparent huge pages: {mode}")))
-            .fix("launch by posix_spawn or vfork, which copy no page tables: in Python without preexec_fn, in Rust without pre_exec")
-            .fix("or from a small helper process that is started early")
-            .fix(match mode.as_deref() {
-                Some("never") => format!(
-                    "a huge page takes one entry where small ones take 512; they are switched off: /sys/kernel/mm/transparent_hugepage/enabled, {}",
-                    examination.surroundings.where_settings_are_made()
-                ),
-                _ => "a huge page takes one entry where small ones take 512: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 for programs that use glibc's malloc"
-                    .to_owned(),
-            })
-            .fix_cost("huge pages take more memory, and writes after a fork copy 2 MiB each while the child lives"),
-    );
+    let finding = finding
+        .evidence(format!("measured here: {}", takes_for_each_mebibyte(of_mebibyte)))
+        .evidence_if(mode.as_ref().map(|mode| format!("transparent huge pages: {mode}")));
+    let can_malloc_ask = || c_library::version(machine).is_some_and(|(_, minor)| minor >= HUGE_BY_MALLOC);
+    let how = match mode.as_deref() {
+        Some("never") => format!(
+            "they are switched off: /sys/kernel/mm/transparent_hugepage/enabled, {}",
+            examination.surroundings.where_settings_are_made()
+        ),
+        Some("madvise") if can_malloc_ask() => {
+            "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 for programs that use glibc's malloc".to_owned()
+        }
+        Some("madvise") => "programs ask for them by madvise(MADV_HUGEPAGE)".to_owned(),
+        // Where all memory gets them that can, or where there are none.
+        _ => return finding.fix_cost("a change of the program"),
+    };
+    finding
+        .fix(format!("a huge page takes one entry where small ones take 512: {how}"))
+        .fix_cost("huge pages take more memory, and writes after a fork copy 2 MiB each while the child lives")
 }
 
 struct Large<'p> {
     process: &'p Process,
     /// What a fork of it costs; at most, if its huge pages cannot be seen.
     fork: Nanos,
-    are_huge_pages_seen: bool,
+    /// The same, at least.
+    least: Nanos,
     children: u64,
+    /// Whether its program forks for each command.
+    forks: bool,
 }
 
 impl Large<'_> {
+    /// One without children may have launched nothing.
+    fn is_known_to_fork_dearly(&self) -> bool {
+        self.forks && self.children > 0 && self.least >= TOLD_FROM
+    }
+
     fn sentence(&self) -> String {
         let process = self.process;
-        let at_most = if self.are_huge_pages_seen { "" } else { "at most " };
+        let at_most = if self.fork == self.least { "" } else { "at most " };
         format!(
             "{} (process {}): {} of anonymous memory, {at_most}{} for a fork; has {} now",
             process.name,
@@ -76,27 +117,56 @@ impl Large<'_> {
 
 /// The largest processes of which a fork is dear.
 fn largest<'p>(examination: &'p Examination<'_>, ns_of_mebibyte: f64) -> Vec<Large<'p>> {
+    let machine = examination.machine;
+    let until = Instant::now() + reading::PATIENCE;
     let children = processes::children(&examination.processes);
     let mut processes: Vec<&Process> = examination.processes.iter().collect();
     processes.sort_by_key(|process| std::cmp::Reverse(process.anonymous_bytes));
-    let largest = processes.into_iter().take(MOST_TOLD).map(|process| {
-        let huge = huge_bytes(examination.machine, process);
-        let small = process.anonymous_bytes.saturating_sub(huge.unwrap_or_default());
+    let fork = |bytes: u64| Nanos((ns_of_mebibyte * bytes as f64 / f64::from(1 << 20)) as u64);
+    let dear = processes
+        .into_iter()
+        .take(MOST_TOLD)
+        .filter(|process| fork(process.anonymous_bytes) >= TOLD_FROM);
+    let largest = dear.map(|process| {
+        let (least, most) = small_bytes(machine, process, until);
         Large {
             process,
-            fork: Nanos((ns_of_mebibyte * small as f64 / f64::from(1 << 20)) as u64),
-            are_huge_pages_seen: huge.is_some(),
+            fork: fork(most),
+            least: fork(least),
             children: children.get(&process.pid).copied().unwrap_or_default(),
+            forks: FORK
+                .iter()
+                .any(|program| program_of(machine, process).starts_with(program)),
         }
     });
     largest.filter(|large| large.fork >= TOLD_FROM).collect()
 }
 
-/// Only who may trace the process can know.
-fn huge_bytes(machine: &Machine, process: &Process) -> Option<u64> {
-    let text = machine.text(process.file("smaps_rollup"))?;
-    let kibibytes: u64 = field(&text, "AnonHugePages")?.trim_end_matches(" kB").parse().ok()?;
+/// How much of its anonymous memory is in small pages, at least and at most. Nobody has more huge pages than all have together, which takes
+/// no look into the process; only who may trace it can know more.
+fn small_bytes(machine: &Machine, process: &Process, until: Instant) -> (u64, u64) {
+    let all = process.anonymous_bytes;
+    let of_everybody = machine.text("/proc/meminfo").and_then(|text| huge_bytes(&text));
+    if of_everybody == Some(0) {
+        return (all, all);
+    }
+    let own = reading::of_memory(machine, process, "smaps_rollup", until).and_then(|text| huge_bytes(&text));
+    match own {
+        Some(huge) => (all.saturating_sub(huge), all.saturating_sub(huge)),
+        None => (all.saturating_sub(of_everybody.unwrap_or(all)), all),
+    }
+}
+
+fn huge_bytes(text: &str) -> Option<u64> {
+    let kibibytes: u64 = field(text, "AnonHugePages")?.trim_end_matches(" kB").parse().ok()?;
     Some(kibibytes * 1024)
+}
+
+/// The file that it executes, without directories; its name where only its owner may know.
+fn program_of(machine: &Machine, process: &Process) -> String {
+    let program = machine.link(process.file("exe"));
+    let name = program.as_deref().and_then(|program| program.file_name());
+    name.map_or_else(|| process.name.clone(), |name| name.to_string_lossy().into_owned())
 }
 
 /// The word in brackets of `always [madvise] never`.

@@ -1,8 +1,10 @@
 //! Whether the kernel would refuse a fork of a large process for want of memory that it would never use.
 
+use std::time::Instant;
+
 use super::{Check, Run};
 use crate::doctor::processes::{Process, field};
-use crate::doctor::{Examination, Finding, Findings, Machine};
+use crate::doctor::{Examination, Finding, Findings, reading};
 use crate::units;
 
 pub(super) const CHECK: Check = Check {
@@ -36,7 +38,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             return;
         }
     };
-    let Some((process, needs)) = most_wanting(examination, mode, limit) else {
+    let Some((process, needs)) = most_wanting(examination, mode, limit, findings) else {
         return;
     };
     findings.add(refused(
@@ -51,19 +53,40 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 }
 
 /// The process of which a copy would need the most, more than may be promised; and how much.
-fn most_wanting<'p>(examination: &'p Examination<'_>, mode: u64, limit: u64) -> Option<(&'p Process, u64)> {
+fn most_wanting<'p>(
+    examination: &'p Examination<'_>,
+    mode: u64,
+    limit: u64,
+    findings: &mut Findings,
+) -> Option<(&'p Process, u64)> {
     let large = examination
         .processes
         .iter()
         .filter(|process| process.data_bytes >= LARGE && process.data_bytes > limit);
-    let wanted = large.filter_map(|process| {
-        let needs = match mode {
-            ASKED_BY_MAPPING => largest_mapping(examination.machine, process).filter(|needs| *needs > limit)?,
-            _ => process.data_bytes,
-        };
-        Some((process, needs))
-    });
-    wanted.max_by_key(|(_, needs)| *needs)
+    if mode != ASKED_BY_MAPPING {
+        let wanted = large.map(|process| (process, process.data_bytes));
+        return wanted.max_by_key(|(_, needs)| *needs);
+    }
+    let until = Instant::now() + reading::PATIENCE;
+    let mut most = None;
+    let mut unseen = 0;
+    for process in large {
+        let text = reading::of_memory(examination.machine, process, "smaps", until);
+        match text.and_then(|text| largest_mapping(&text)) {
+            Some(needs) if needs > limit => most = most.max(Some((needs, process.pid))),
+            Some(_) => {}
+            None => unseen += 1,
+        }
+    }
+    if unseen > 0 {
+        findings.unseen(format!(
+            "whether a fork of {} that promised more memory than there is would be refused: their mappings cannot be looked at, or not without holding them up",
+            units::counted(unseen, "process", "processes")
+        ));
+    }
+    let (needs, pid) = most?;
+    let process = examination.processes.iter().find(|process| process.pid == pid)?;
+    Some((process, needs))
 }
 
 fn refused(examination: &Examination<'_>, process: &Process, why: String) -> Finding {
@@ -82,9 +105,8 @@ fn refused(examination: &Examination<'_>, process: &Process, why: String) -> Fin
 }
 
 /// The largest private writable mapping that the kernel keeps account of: memory that was mapped without reserve is none. `None` where
-/// it cannot be seen.
-fn largest_mapping(machine: &Machine, process: &Process) -> Option<u64> {
-    let text = machine.text(process.file("smaps"))?;
+/// the table of mappings is not understood.
+fn largest_mapping(text: &str) -> Option<u64> {
     let mut largest = 0;
     let mut size = 0;
     for line in text.lines() {
