@@ -111,14 +111,12 @@ fn a_delay_without_a_daemon_is_told_and_a_daemon_without_a_delay_is_a_note() {
         Severity::Problem,
         &["something scans it"],
     );
-    let known = Tree::new().process(7, 1, "falcon-sensor", 1);
-    only(
-        "scanners",
-        &known.machine(),
-        &usual(),
-        Severity::Note,
-        &["CrowdStrike", "not seen to"],
-    );
+    // The second is what the kernel keeps of `falcon-sensor-bpf`.
+    for name in ["falcon-sensor", "falcon-sensor-b"] {
+        let known = Tree::new().process(7, 1, name, 1);
+        let words = ["CrowdStrike", "not seen to"];
+        only("scanners", &known.machine(), &usual(), Severity::Note, &words);
+    }
 }
 
 #[test]
@@ -234,11 +232,14 @@ fn audited(rules: &str) -> Tree {
 }
 
 #[test]
-fn audit_rules_on_every_call_are_a_problem_and_those_on_execs_a_note() {
+fn audit_rules_in_files_are_notes_since_nobody_knows_whether_they_are_loaded() {
     let every = audited("-D\n-b 8192\n-a always,exit -F arch=b64 -S all -F auid>=1000\n");
     let words = ["every system call", "-S all", "owner"];
-    let finding = only("audit", &every.machine(), &usual(), Severity::Problem, &words);
-    assert!(finding.effect.is_some());
+    let finding = only("audit", &every.machine(), &usual(), Severity::Note, &words);
+    assert!(
+        finding.effect.is_none() && finding.title.ends_with("once loaded"),
+        "{finding:?}"
+    );
     let execs = audited("-a always,exit -F arch=b64 -S execve,execveat -k run\n-a exit,always -F arch=b32 -S execve\n");
     only(
         "audit",
@@ -282,8 +283,9 @@ fn seccomp_filters_are_counted_and_matter_where_calls_are_dear() {
         system_call: Some(Nanos(2_000)),
         ..usual()
     };
-    let finding = only("seccomp", &tree.machine(), &dear, Severity::Problem, &["leave them on"]);
-    assert_eq!(finding.effect.unwrap().span, Nanos(80_000));
+    let words = ["leave them on", "takes 2.00 us", "cannot be told"];
+    let finding = only("seccomp", &tree.machine(), &dear, Severity::Problem, &words);
+    assert_eq!(finding.effect, None);
     // Who decides depends on where it runs.
     let fix = |tree: &Tree| diagnose("seccomp", &tree.machine(), &usual()).findings[0].fix.join(" ");
     assert!(fix(&tree).contains("whoever starts this") && !fix(&tree).contains("container"));

@@ -1,8 +1,8 @@
 //! Audit rules that every launch pays for: on execve, and on all system calls.
 
-use super::{CALLS_OF_A_LAUNCH, Check, Run, SMALL_LAUNCH};
+use super::{Check, Run};
 use crate::doctor::audit::{self, Rule};
-use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
+use crate::doctor::{Examination, Finding, Findings, Machine};
 use crate::event::Nanos;
 use crate::units;
 
@@ -16,75 +16,103 @@ pub(super) const CHECK: Check = Check {
 const RULES: &str = "/etc/audit/audit.rules";
 const FRAGMENTS: &str = "/etc/audit/rules.d";
 
-fn run(examination: &Examination<'_>, findings: &mut Findings) {
-    let machine = examination.machine;
-    let loaded = machine.is_privileged().then(audit::loaded).and_then(Result::ok);
-    let source = if loaded.is_some() {
-        "loaded now"
-    } else {
-        "in /etc/audit"
-    };
-    let rules = loaded.unwrap_or_else(|| {
-        findings.unseen("audit rules in force: only root sees them, outside of containers");
-        audit::kept(&kept(machine))
-    });
-    let Some(first) = rules.first() else {
-        return;
-    };
-    let every: Vec<&Rule> = rules.iter().filter(|rule| rule.is_on_every_call).collect();
-    let execs = rules.iter().filter(|rule| rule.is_on_execs).count() as u64;
-    let call = examination.measured.system_call;
-    if let Some(first) = every.first() {
-        findings.add(of_every_call(
-            every.len() as u64,
-            call,
-            &format!("{source}: {}", first.text),
-        ));
-    } else if execs == 0 {
-        findings.add(of_some_calls(
-            rules.len() as u64,
-            call,
-            &format!("{source}: {}", first.text),
-        ));
+/// Where rules were found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Kernel,
+    /// They may never have been loaded.
+    Files,
+}
+
+impl Source {
+    /// What the title of a finding ends with.
+    fn once(self) -> &'static str {
+        match self {
+            Source::Kernel => "",
+            Source::Files => ", once loaded",
+        }
     }
-    if execs > 0 {
-        findings.add(of_execs(execs, source));
+
+    fn says(self, rule: &Rule) -> String {
+        match self {
+            Source::Kernel => format!("loaded now: {}", rule.text),
+            Source::Files => format!(
+                "in /etc/audit: {}; whether it is loaded, the kernel tells only root, outside of containers: `auditctl -l`",
+                rule.text
+            ),
+        }
     }
 }
 
-fn of_every_call(rules: u64, call: Option<Nanos>, source: &str) -> Finding {
-    let all = call.map(|call| Nanos(call.0 * CALLS_OF_A_LAUNCH));
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let machine = examination.machine;
+    let loaded = machine.is_privileged().then(audit::loaded).and_then(Result::ok);
+    let (source, rules) = match loaded {
+        Some(rules) => (Source::Kernel, rules),
+        None => {
+            findings.unseen("audit rules in force: only root sees them, outside of containers");
+            (Source::Files, audit::kept(&kept(machine)))
+        }
+    };
+    let call = examination.measured.system_call.filter(|_| source == Source::Kernel);
+    for finding in told(source, &rules, call) {
+        findings.add(finding);
+    }
+}
+
+/// With what a system call takes while these rules are in force.
+fn told(source: Source, rules: &[Rule], call: Option<Nanos>) -> Vec<Finding> {
+    let mut told = Vec::new();
+    let of = |is_meant: fn(&Rule) -> bool| rules.iter().filter(|rule| is_meant(rule)).collect::<Vec<_>>();
+    let every = of(|rule| rule.is_on_every_call);
+    let execs = of(|rule| rule.is_on_execs);
+    if let Some(first) = every.first() {
+        told.push(of_every_call(source, every.len() as u64, call, first));
+    } else if let (Some(first), true) = (rules.first(), execs.is_empty()) {
+        told.push(of_some_calls(source, rules.len() as u64, call, first));
+    }
+    if let Some(first) = execs.first() {
+        told.push(of_execs(source, execs.len() as u64, first));
+    }
+    told
+}
+
+/// No system call is exempt from such rules, so that there is nothing to compare with, and no effect to tell.
+fn of_every_call(source: Source, rules: u64, call: Option<Nanos>, first: &Rule) -> Finding {
     let count = units::counted(rules, "audit rule is", "audit rules are");
-    Finding::problem(format!("{count} about every system call"))
-        .evidence(source)
+    let title = format!("{count} about every system call{}", source.once());
+    Finding::problem_if(source == Source::Kernel, title)
+        .evidence(source.says(first))
         .evidence_if(call.map(call_takes))
-        .effect(all.map(|all| Effect::modelled(all, SMALL_LAUNCH)))
         .fix("let rules name the system calls they are about (`-S openat,execve`), the arch, and the users (`-F auid>=1000`)")
         .fix("what has to be recorded is for the owner of this machine's security to decide: show them these figures")
         .fix_cost("what no rule names any more is not recorded")
 }
 
-fn of_some_calls(rules: u64, call: Option<Nanos>, source: &str) -> Finding {
+fn of_some_calls(source: Source, rules: u64, call: Option<Nanos>, first: &Rule) -> Finding {
     let count = units::counted(rules, "audit rule is", "audit rules are");
     Finding::note(format!(
-        "{count} about system calls: each call of each program is compared with them"
+        "{count} about system calls: each call of each program is compared with them{}",
+        source.once()
     ))
-    .evidence(source)
+    .evidence(source.says(first))
     .evidence_if(call.map(call_takes))
     .fix("one rule that names several system calls costs less than several rules")
     .fix_cost("an edit of the rules")
 }
 
 fn call_takes(call: Nanos) -> String {
-    format!("a system call that does nothing takes {} here", units::time(call))
+    format!(
+        "a system call that does nothing takes {} here; how much of that is due to the rules cannot be told, since each call is compared with them",
+        units::time(call)
+    )
 }
 
-fn of_execs(rules: u64, source: &str) -> Finding {
+fn of_execs(source: Source, rules: u64, first: &Rule) -> Finding {
     let count = units::counted(rules, "audit rule records", "audit rules record");
-    Finding::note(format!("{count} each exec"))
-        .evidence(format!(
-            "{source}; each exec makes several records, which the daemon writes"
-        ))
+    Finding::note(format!("{count} each exec{}", source.once()))
+        .evidence(source.says(first))
+        .evidence("each exec then makes several records, which the daemon writes")
         .fix("watch whether records are lost or programs wait for them: `auditctl -s` (lost, backlog_wait_time_actual)")
         .fix_cost("nothing to look")
 }
@@ -98,4 +126,26 @@ fn kept(machine: &Machine) -> String {
         let texts = fragments.filter_map(|name| machine.text(format!("{FRAGMENTS}/{name}")));
         texts.collect::<Vec<_>>().join("\n")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Severity;
+
+    /// What the kernel has loaded cannot be made up in files.
+    #[test]
+    fn only_rules_in_force_are_a_problem_and_none_has_an_effect_without_a_baseline() {
+        let every = audit::kept("-a always,exit -F arch=b64 -S all\n");
+        let all = |source| told(source, &every, Some(Nanos(100)));
+        let (loaded, kept) = (all(Source::Kernel), all(Source::Files));
+        assert_eq!(loaded[0].severity, Severity::Problem);
+        assert_eq!(kept[0].severity, Severity::Note);
+        for finding in loaded.iter().chain(&kept) {
+            assert_eq!(finding.effect, None);
+            assert!(finding.title.contains("every system call"), "{finding:?}");
+        }
+        assert!(loaded[0].evidence.join(" ").contains("takes 100 ns here"), "{loaded:?}");
+        assert!(kept[0].title.contains("once loaded"), "{kept:?}");
+    }
 }

@@ -29,12 +29,6 @@ use super::{Examination, Findings, Measured};
 use crate::event::{Constant, Nanos};
 use crate::units;
 
-/// System calls of a small dynamic program and of its parent, from fork to wait: what a cost of each call comes to.
-const CALLS_OF_A_LAUNCH: u64 = 40;
-
-/// What they are calls of.
-const SMALL_LAUNCH: &str = "each launch of a small program, at most";
-
 /// What a fork costs for each MiB of its parent's memory in small pages, in nanoseconds: the page tables are copied, and freed again.
 /// The low end: a busy machine only adds to it.
 fn fork_of_mebibyte(measured: &Measured) -> Option<f64> {

@@ -21,12 +21,13 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// Names of processes (their first 15 bytes), and the products that they are of.
-const KNOWN: [(&str, &str); 18] = [
+const KNOWN: [(&str, &str); 19] = [
     ("fapolicyd", "fapolicyd"),
     ("clamonacc", "ClamAV on-access"),
     ("wdavdaemon", "Microsoft Defender"),
     ("mdatp", "Microsoft Defender"),
     ("falcon-sensor", "CrowdStrike Falcon"),
+    ("falcon-sensor-b", "CrowdStrike Falcon"),
     ("falcond", "CrowdStrike Falcon"),
     ("savd", "Sophos"),
     ("savscand", "Sophos"),
