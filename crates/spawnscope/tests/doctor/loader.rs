@@ -348,6 +348,14 @@ fn remote_layered_and_noexec_places_are_told() {
         Severity::Note,
         &["50 layers"],
     );
+    let one_by_one = vec!["lowerdir+=/l"; 45].join(",");
+    let newer = MOUNTS.replace("lowerdir=LOWER", &one_by_one);
+    let newer = directories().file("proc/self/mountinfo", newer);
+    let inside = newer
+        .machine()
+        .in_directory("/layers/x")
+        .with_variable("TMPDIR", "/var/tmp");
+    only("file-systems", &inside, &usual(), Severity::Note, &["45 layers"]);
     silent("file-systems", &machine("/home/me"), &usual());
     let temporary = tree.machine().in_directory("/home/me");
     only(

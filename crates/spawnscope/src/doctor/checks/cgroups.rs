@@ -19,8 +19,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(groups) = examination.machine.text("/proc/self/cgroup") else {
         return;
     };
-    let is_old = |line: &&str| !line.starts_with("0::") && !line.contains(":name=");
-    let old = groups.lines().filter(is_old).count() as u64;
+    let old = controllers(&groups);
     if let Some(took) = examination.measured.migration.filter(|took| *took >= DEAR) {
         findings.add(
             Finding::problem(format!("moving a process into a control group takes {}", units::time(took)))
@@ -43,4 +42,12 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
                 .fix_cost("old runtimes of containers know version 1 only"),
         );
     }
+}
+
+/// Those of version 1, of which several can share a hierarchy: `4:cpu,cpuacct:/job`. Named hierarchies have none.
+fn controllers(groups: &str) -> u64 {
+    let lists = groups.lines().filter_map(|line| line.split(':').nth(1));
+    let controllers = lists.flat_map(|list| list.split(','));
+    let own = controllers.filter(|name| !name.is_empty() && !name.starts_with("name="));
+    own.count() as u64
 }

@@ -160,10 +160,15 @@ fn look(what: &str, place: &str, mount: &Mount, remote_scan: Option<&Scan>, find
     }
 }
 
+/// `lowerdir=/b:/a` in one option, or `lowerdir+=/b,lowerdir+=/a` by newer kernels where they were given one by one.
 fn layers(mount: &Mount) -> usize {
-    let lower = mount
-        .options
-        .split(',')
-        .find_map(|option| option.strip_prefix("lowerdir="));
-    lower.map_or(0, |layers| layers.split(':').filter(|layer| !layer.is_empty()).count())
+    let options = mount.options.split(',');
+    let lists = options.filter_map(|option| {
+        option
+            .strip_prefix("lowerdir")?
+            .trim_start_matches('+')
+            .strip_prefix('=')
+    });
+    let layers = lists.flat_map(|list| list.split(':'));
+    layers.filter(|layer| !layer.is_empty()).count()
 }
