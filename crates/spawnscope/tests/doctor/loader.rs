@@ -444,6 +444,30 @@ fn formats_with_emulators_missing_interpreters_or_our_own_magic_are_told() {
         found[0].title.contains("not there") && found[0].severity == Severity::Problem,
         "{found:?}"
     );
+    let fix = |tree: &Tree| diagnose("binfmt", &tree.machine(), &usual()).findings[0].fix.join("\n");
+    let now = "  echo -1 >/proc/sys/fs/binfmt_misc/qemu-aarch64";
+    let only_now = fix(&gone);
+    assert!(only_now.contains(now) && !only_now.contains("for good"), "{only_now}");
+    let debian = fix(&entry("/usr/bin/gone", magic).file("var/lib/binfmts/qemu-aarch64", "qemu\n"));
+    assert!(
+        debian.contains(now) && debian.contains("  update-binfmts --disable qemu-aarch64"),
+        "{debian}"
+    );
+    let conf = |folder: &str| {
+        let tree = entry("/usr/bin/gone", magic).file(&format!("{folder}/other.conf"), ":other:M::x::/bin/other:\n");
+        fix(&tree.file(
+            &format!("{folder}/qemu.conf"),
+            "# ours\n:qemu-aarch64:M::x::/usr/bin/gone:\n",
+        ))
+    };
+    assert!(conf("etc/binfmt.d").ends_with("take it out of /etc/binfmt.d/qemu.conf"));
+    let covered = conf("usr/lib/binfmt.d");
+    assert!(
+        covered.contains("/usr/lib/binfmt.d/qemu.conf") && covered.ends_with("/etc/binfmt.d/qemu.conf"),
+        "{covered}"
+    );
+    let inside = fix(&entry("/usr/bin/gone", magic).file(".dockerenv", ""));
+    assert!(inside.contains("on the host"), "{inside}");
     silent(
         "binfmt",
         &format_of("disabled\ninterpreter /usr/bin/gone\n").machine(),

@@ -11,6 +11,15 @@ pub(super) const CHECK: Check = Check {
 };
 
 const FOLDER: &str = "/proc/sys/fs/binfmt_misc";
+/// Where Debian's `update-binfmts` keeps what it registers, a file each.
+const DEBIANS: &str = "/var/lib/binfmts";
+/// Where systemd reads from what it registers: files in the first cover those of the same name in others.
+const CONFIGURED: [&str; 4] = [
+    "/etc/binfmt.d",
+    "/run/binfmt.d",
+    "/usr/local/lib/binfmt.d",
+    "/usr/lib/binfmt.d",
+];
 /// Bytes 18 and 19 of ELF files of this machine.
 const OWN_MACHINE: [u8; 2] = if cfg!(target_arch = "aarch64") {
     [0xb7, 0]
@@ -88,32 +97,60 @@ impl Entry {
     }
 
     fn look(&self, examination: &Examination<'_>, findings: &mut Findings) {
-        let place = format!(
-            "remove what registers it (/etc/binfmt.d, /usr/lib/binfmt.d), {}",
-            examination.surroundings.where_settings_are_made()
-        );
+        let with_removal = |finding: Finding| self.removal(examination).into_iter().fold(finding, Finding::fix);
         if !self.can_start(examination.machine) {
-            findings.add(
-                Finding::problem(format!("the interpreter of {} is not there", self.name))
-                    .evidence(format!("{FOLDER}/{} names {}", self.name, self.interpreter))
-                    .evidence(
-                        "files of that kind fail to execute: \"No such file or directory\", although the file is there",
-                    )
-                    .fix(format!("install the interpreter, or {place}"))
-                    .fix_cost("an edit, and files of that kind do not execute"),
-            );
+            let finding = Finding::problem(format!("the interpreter of {} is not there", self.name))
+                .evidence(format!("{FOLDER}/{} names {}", self.name, self.interpreter))
+                .evidence(
+                    "files of that kind fail to execute: \"No such file or directory\", although the file is there",
+                )
+                .fix("install the interpreter, or remove what names it:");
+            findings.add(with_removal(finding).fix_cost("an edit, and files of that kind do not execute"));
         }
         if self.takes_own_programs() {
-            findings.add(
-                Finding::problem(format!("{} takes over this machine's own programs", self.name))
-                    .evidence(format!(
-                        "{FOLDER}/{}: files of this processor's kind are given to {}",
-                        self.name, self.interpreter
-                    ))
-                    .fix(format!("unless it is there on purpose, {place}"))
-                    .fix_cost("an edit"),
-            );
+            let finding = Finding::problem(format!("{} takes over this machine's own programs", self.name))
+                .evidence(format!(
+                    "{FOLDER}/{}: files of this processor's kind are given to {}",
+                    self.name, self.interpreter
+                ))
+                .fix("unless it is there on purpose, remove it:");
+            findings.add(with_removal(finding).fix_cost("an edit"));
         }
+    }
+
+    /// How it goes until the next start of the machine, and how it stays away, as far as it can be seen what registers it.
+    fn removal(&self, examination: &Examination<'_>) -> Vec<String> {
+        let machine = examination.machine;
+        let quoted = |text: &str| shlex::try_quote(text).map_or_else(|_| text.to_owned(), Into::into);
+        let mut lines = vec![
+            format!("now, {}:", examination.surroundings.where_settings_are_made()),
+            format!("  echo -1 >{}", quoted(&format!("{FOLDER}/{}", self.name))),
+        ];
+        if machine.exists(format!("{DEBIANS}/{}", self.name)) {
+            lines.push("for good, in Debian's list:".to_owned());
+            lines.push(format!("  update-binfmts --disable {}", quoted(&self.name)));
+        }
+        let registers = |file: &String| {
+            let text = machine.text(file).unwrap_or_default();
+            // The first character of a line separates its parts.
+            let mut names = text.lines().filter_map(|line| line.split(line.chars().next()?).nth(1));
+            names.any(|name| name == self.name)
+        };
+        let files = CONFIGURED.iter().flat_map(|folder| {
+            let names = machine.names(folder).into_iter().filter(|name| name.ends_with(".conf"));
+            names.map(move |name| format!("{folder}/{name}"))
+        });
+        for file in files.filter(registers) {
+            let name = file.rsplit('/').next().unwrap_or_default();
+            lines.push(match file.starts_with(CONFIGURED[0]) {
+                true => format!("for good, take it out of {file}"),
+                false => format!(
+                    "for good, cover {file} with a file of that name without it: {}/{name}",
+                    CONFIGURED[0]
+                ),
+            });
+        }
+        lines
     }
 
     /// Whether its magic fits an ELF file of this machine as far as it goes.
