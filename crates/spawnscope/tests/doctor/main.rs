@@ -13,6 +13,7 @@ mod launched;
 mod library;
 mod limits;
 mod loader;
+mod memory;
 mod places;
 mod security;
 mod tree;

@@ -2,7 +2,7 @@
 
 use super::{Check, Run};
 use crate::doctor::processes::field;
-use crate::doctor::surroundings::is_in_first_pid_namespace;
+use crate::doctor::surroundings::{Surroundings, is_in_first_pid_namespace};
 use crate::doctor::{Examination, Finding, Findings, Machine};
 use crate::units;
 
@@ -15,6 +15,99 @@ pub(super) const CHECK: Check = Check {
 /// From this share on, a limit is near.
 const NEAR: f64 = 0.8;
 
+/// A limit, and how many there are.
+struct Limit {
+    kind: Kind,
+    used: u64,
+    limit: u64,
+}
+
+/// Who set it, which decides how it is raised.
+enum Kind {
+    /// `pids.max` of the group, in the hierarchy that is mounted there.
+    Group {
+        root: &'static str,
+        group: String,
+    },
+    /// The user's, with what it may be raised to, if that is not anything.
+    User {
+        user: u64,
+        most: Option<u64>,
+    },
+    PidMax,
+    ThreadsMax,
+}
+
+/// More numbers the kernel has not, in 64 bits (`PID_MAX_LIMIT`).
+const MOST_PIDS: u64 = 4 << 20;
+
+impl Limit {
+    fn name(&self) -> String {
+        match &self.kind {
+            Kind::Group { group, .. } => format!("pids.max of the control group /{group}"),
+            Kind::User { user, .. } => format!("RLIMIT_NPROC of user {user}"),
+            Kind::PidMax => "kernel.pid_max".to_owned(),
+            Kind::ThreadsMax => "kernel.threads-max".to_owned(),
+        }
+    }
+
+    fn is_near(&self) -> bool {
+        self.limit > 0 && self.used as f64 >= NEAR * self.limit as f64
+    }
+
+    /// Who raises it, and what they type, with twice as much.
+    fn raise(&self, surroundings: &Surroundings) -> Vec<String> {
+        let twice = self.limit.saturating_mul(2);
+        let setting = |name: &str, value: u64| {
+            let place = surroundings.where_settings_are_made();
+            vec![format!("raise it, {place}:"), format!("  sysctl {name}={value}")]
+        };
+        match &self.kind {
+            Kind::PidMax if self.limit >= MOST_PIDS => {
+                vec!["it cannot be raised: the kernel has no more numbers".to_owned()]
+            }
+            Kind::PidMax => setting("kernel.pid_max", twice.min(MOST_PIDS)),
+            Kind::ThreadsMax => setting("kernel.threads-max", twice),
+            Kind::User { most, .. } => of_user_raised(self.limit, twice, *most),
+            Kind::Group { .. } if surroundings.container.is_some() => vec![
+                "raise it where the container is started: `--pids-limit` of docker and podman, podPidsLimit of kubelet"
+                    .to_owned(),
+            ],
+            Kind::Group { root, group } => of_group_raised(root, group, twice),
+        }
+    }
+}
+
+fn of_user_raised(limit: u64, twice: u64, most: Option<u64>) -> Vec<String> {
+    let shell = match most {
+        Some(most) if most <= limit => None,
+        most => {
+            let value = most.map_or(twice, |most| twice.min(most));
+            let up_to = most.map_or("any value".to_owned(), units::count);
+            let whom = format!("raise it in the shell that starts what launches (the hard limit allows {up_to}):");
+            Some([whom, format!("  ulimit -S -u {value}")])
+        }
+    };
+    let root = "for all logins, root sets `nproc` in /etc/security/limits.conf; for a service, LimitNPROC=";
+    shell.into_iter().flatten().chain([root.to_owned()]).collect()
+}
+
+/// systemd writes its own value again: it has to be told.
+fn of_group_raised(root: &str, group: &str, twice: u64) -> Vec<String> {
+    let is_unit = |name: &&str| [".service", ".scope", ".slice"].iter().any(|kind| name.ends_with(kind));
+    let raise = |line: String| vec!["raise it, as root or as its owner:".to_owned(), line];
+    let Some(unit) = group.rsplit('/').next().filter(is_unit) else {
+        return raise(format!("  echo {twice} >'{root}/{group}/pids.max'"));
+    };
+    // Below a user's own manager, units are that one's.
+    let of = if group.contains(".service/") && group.contains("user@") {
+        " --user"
+    } else {
+        ""
+    };
+    raise(format!("  systemctl{of} set-property '{unit}' TasksMax={twice}"))
+}
+
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let mut limits = of_groups(machine);
@@ -26,32 +119,36 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             seen_tasks(machine, |_| true)
         };
         let of_machine = [
-            ("kernel.pid_max", "/proc/sys/kernel/pid_max", numbered),
-            ("kernel.threads-max", "/proc/sys/kernel/threads-max", used),
+            (Kind::PidMax, "/proc/sys/kernel/pid_max", numbered),
+            (Kind::ThreadsMax, "/proc/sys/kernel/threads-max", used),
         ];
-        for (name, file, used) in of_machine {
-            limits.extend(machine.number(file).map(|limit| (name.to_owned(), used, limit)));
+        for (kind, file, used) in of_machine {
+            limits.extend(machine.number(file).map(|limit| Limit { kind, used, limit }));
         }
     } else {
         findings.unseen("the number of tasks in /proc/loadavg");
     }
     limits.extend(of_user(machine));
-    for (name, used, limit) in limits {
-        if limit == 0 || (used as f64) < NEAR * limit as f64 {
-            continue;
-        }
-        findings.add(
-            Finding::problem(format!(
-                "{name} is nearly reached: {} of {}",
-                units::count(used),
-                units::count(limit)
-            ))
-            .evidence("processes and threads count; beyond the limit, forks fail: \"Resource temporarily unavailable\"")
-            .fix("look who has so many: `ps -eLf | awk '{print $1, $10}' | sort | uniq -c | sort -n | tail`")
-            .fix("children that ended and were never waited for (state Z) count as well: mend their parent")
-            .fix_cost("a higher limit takes some kilobytes of kernel memory for each task"),
-        );
+    for limit in limits.iter().filter(|limit| limit.is_near()) {
+        findings.add(near(limit, &examination.surroundings));
     }
+}
+
+fn near(limit: &Limit, surroundings: &Surroundings) -> Finding {
+    let title = format!(
+        "{} is nearly reached: {} of {}",
+        limit.name(),
+        units::count(limit.used),
+        units::count(limit.limit)
+    );
+    let finding = Finding::problem(title)
+        .evidence("processes and threads count; beyond the limit, forks fail: \"Resource temporarily unavailable\"")
+        .fix("look who has so many: `ps -eLf | awk '{print $1, $10}' | sort | uniq -c | sort -n | tail`")
+        .fix("children that ended and were never waited for (state Z) count as well: mend their parent");
+    let raise = limit.raise(surroundings).into_iter();
+    raise
+        .fold(finding, Finding::fix)
+        .fix_cost("a higher limit takes some kilobytes of kernel memory for each task")
 }
 
 /// Tasks of the whole machine, also where only a container's are seen: `0.1 0.2 0.3 2/345 6789`.
@@ -61,7 +158,7 @@ fn tasks(machine: &Machine) -> Option<u64> {
 }
 
 /// The control groups that this process is in, and those above them.
-fn of_groups(machine: &Machine) -> Vec<(String, u64, u64)> {
+fn of_groups(machine: &Machine) -> Vec<Limit> {
     let groups = machine.text("/proc/self/cgroup").unwrap_or_default();
     let mut limits = Vec::new();
     for line in groups.lines() {
@@ -76,7 +173,9 @@ fn of_groups(machine: &Machine) -> Vec<(String, u64, u64)> {
         loop {
             let number = |file: &str| machine.number(format!("{root}/{group}/{file}"));
             if let (Some(used), Some(limit)) = (number("pids.current"), number("pids.max")) {
-                limits.push((format!("pids.max of the control group /{group}"), used, limit));
+                let group = group.to_owned();
+                let kind = Kind::Group { root, group };
+                limits.push(Limit { kind, used, limit });
             }
             match group.rsplit_once('/') {
                 Some((above, _)) => group = above,
@@ -89,7 +188,7 @@ fn of_groups(machine: &Machine) -> Vec<(String, u64, u64)> {
 }
 
 /// The user's own limit, which does not hold for root.
-fn of_user(machine: &Machine) -> Option<(String, u64, u64)> {
+fn of_user(machine: &Machine) -> Option<Limit> {
     let status = machine.text("/proc/self/status")?;
     let user = owner(&status)?;
     if user == 0 {
@@ -97,9 +196,14 @@ fn of_user(machine: &Machine) -> Option<(String, u64, u64)> {
     }
     let limits = machine.text("/proc/self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max processes"))?;
-    let limit = line.split_whitespace().next()?.parse().ok()?;
-    let tasks = seen_tasks(machine, |status| owner(status) == Some(user));
-    Some((format!("RLIMIT_NPROC of user {user}"), tasks, limit))
+    let mut values = line.split_whitespace();
+    let limit = values.next()?.parse().ok()?;
+    let most = values.next().and_then(|most| most.parse().ok());
+    Some(Limit {
+        kind: Kind::User { user, most },
+        used: seen_tasks(machine, |status| owner(status) == Some(user)),
+        limit,
+    })
 }
 
 /// Tasks of the processes that can be seen and that `is_counted` by their status.
