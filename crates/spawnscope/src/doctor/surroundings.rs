@@ -14,17 +14,24 @@ pub struct Surroundings {
     pub container: Option<String>,
     /// The hypervisor, by the name it gives itself.
     pub hypervisor: Option<String>,
+    /// Nothing tells whether there is one.
+    pub is_hypervisor_unseen: bool,
 }
 
 impl Surroundings {
     /// Reads the marks that each leaves.
     #[must_use]
     pub fn of(machine: &Machine) -> Surroundings {
+        let hypervisor = hypervisor(machine);
         Surroundings {
+            is_hypervisor_unseen: hypervisor == Hypervisor::Unseen,
+            hypervisor: match hypervisor {
+                Hypervisor::Named(name) => Some(name),
+                Hypervisor::None | Hypervisor::Unseen => None,
+            },
             is_gvisor: is_gvisor(machine),
             wsl: wsl(machine),
             container: container(machine),
-            hypervisor: hypervisor(machine),
         }
     }
 
@@ -113,22 +120,72 @@ fn container(machine: &Machine) -> Option<String> {
         .map(str::to_owned)
 }
 
-fn hypervisor(machine: &Machine) -> Option<String> {
-    let processor = machine.text("/proc/cpuinfo")?;
-    let flags = processor.lines().find(|line| line.starts_with("flags"))?;
-    if !flags.split_whitespace().any(|flag| flag == "hypervisor") {
-        return None;
-    }
+#[derive(PartialEq, Eq)]
+enum Hypervisor {
+    None,
+    Named(String),
+    Unseen,
+}
+
+/// What the makers of virtual machines write into the firmware's tables (`sys_vendor`, `product_name`), in capitals or not.
+const VIRTUAL: [&str; 15] = [
+    "kvm",
+    "qemu",
+    "vmware",
+    "innotek gmbh",
+    "virtualbox",
+    "xen",
+    "bochs",
+    "parallels",
+    "bhyve",
+    "apple virtualization",
+    "google compute engine",
+    "amazon ec2",
+    "openstack",
+    "alibaba cloud ecs",
+    // Hyper-V's, below Microsoft's own name.
+    "virtual machine",
+];
+/// Machines of Amazon that a customer has for himself are named so.
+const WHOLE: &str = ".metal";
+
+fn hypervisor(machine: &Machine) -> Hypervisor {
     let product = ["sys_vendor", "product_name"]
         .iter()
         .filter_map(|name| machine.text(format!("/sys/class/dmi/id/{name}")))
         .filter(|name| !name.is_empty())
         .collect::<Vec<_>>()
         .join(" ");
-    let product = Some(product).filter(|product| !product.is_empty());
-    Some(
-        product
-            .or_else(|| machine.text("/sys/hypervisor/type"))
-            .unwrap_or_else(|| "of unknown name".to_owned()),
-    )
+    let by_name = || {
+        let product = Some(product.clone()).filter(|product| !product.is_empty());
+        product.or_else(|| machine.text("/sys/hypervisor/type"))
+    };
+    let processor = machine.text("/proc/cpuinfo").unwrap_or_default();
+    if let Some(flags) = processor.lines().find(|line| line.starts_with("flags")) {
+        return match flags.split_whitespace().any(|flag| flag == "hypervisor") {
+            true => Hypervisor::Named(by_name().unwrap_or_else(|| "of unknown name".to_owned())),
+            false => Hypervisor::None,
+        };
+    }
+    // Other processors do not say so themselves.
+    let words = product.to_lowercase();
+    if words.contains(WHOLE) {
+        return Hypervisor::None;
+    }
+    if VIRTUAL.iter().any(|name| words.contains(name)) {
+        return Hypervisor::Named(product);
+    }
+    let told = machine.text("/sys/hypervisor/type").or_else(|| in_device_tree(machine));
+    told.map_or(Hypervisor::Unseen, Hypervisor::Named)
+}
+
+/// What a hypervisor writes into the tree of devices that it hands to its guest.
+fn in_device_tree(machine: &Machine) -> Option<String> {
+    let compatible = |node: &str| machine.text(format!("/proc/device-tree/{node}compatible"));
+    let names = compatible("hypervisor/").or_else(|| {
+        // A machine that QEMU makes up.
+        compatible("").filter(|names| names.contains("linux,dummy-virt"))
+    })?;
+    let name = names.split('\0').find(|name| !name.is_empty())?;
+    Some(name.to_owned())
 }

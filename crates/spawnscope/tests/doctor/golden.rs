@@ -34,6 +34,7 @@ fn healthy() -> Tree {
         .file("proc/sys/vm/overcommit_memory", "0\n")
         .file("proc/meminfo", "MemTotal: 8000000 kB\nSwapTotal: 0 kB\n")
         .file("proc/loadavg", "0.1 0.1 0.1 1/100 200\n")
+        .file("proc/cpuinfo", "flags\t: fpu vme\n")
         .file("sys/kernel/security/lsm", "capability,landlock\n")
         .directory("bin")
         .directory("tmp")

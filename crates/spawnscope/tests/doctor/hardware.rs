@@ -123,6 +123,58 @@ fn surroundings_are_recognised_by_their_marks() {
     );
 }
 
+/// Their `/proc/cpuinfo` has other lines, and no word about hypervisors.
+#[test]
+fn processors_that_are_not_x86_do_not_tell_of_hypervisors_and_others_do_or_it_is_unseen() {
+    let arm = || {
+        Tree::new().file(
+            "proc/cpuinfo",
+            "processor\t: 0\nFeatures\t: fp asimd cpuid\nCPU part\t: 0xd40\n",
+        )
+    };
+    let board = |vendor: &str, product: &str| {
+        arm()
+            .file("sys/class/dmi/id/sys_vendor", format!("{vendor}\n"))
+            .file("sys/class/dmi/id/product_name", format!("{product}\n"))
+    };
+    for (vendor, product) in [
+        ("QEMU", "KVM Virtual Machine"),
+        ("Amazon EC2", "c7g.large"),
+        ("Microsoft Corporation", "Virtual Machine"),
+        ("Apple Inc.", "Apple Virtualization Generic Platform"),
+    ] {
+        let tree = board(vendor, product);
+        let named = format!("virtual machine ({vendor} {product})");
+        let words = [named.as_str(), "cannot be told"];
+        only("surroundings", &tree.machine(), &usual(), Severity::Note, &words);
+        assert!(diagnose("surroundings", &tree.machine(), &usual()).unseen.is_empty());
+    }
+    for (file, text, name) in [
+        ("proc/device-tree/hypervisor/compatible", "linux,kvm\0", "linux,kvm"),
+        (
+            "proc/device-tree/hypervisor/compatible",
+            "xen,xen-4.17\0xen,xen\0",
+            "xen,xen-4.17",
+        ),
+        ("proc/device-tree/compatible", "linux,dummy-virt\0", "linux,dummy-virt"),
+        ("sys/hypervisor/type", "xen\n", "xen"),
+    ] {
+        let tree = arm().file(file, text);
+        let named = format!("virtual machine ({name})");
+        only("surroundings", &tree.machine(), &usual(), Severity::Note, &[&named]);
+    }
+    silent("surroundings", &board("Amazon EC2", "c7g.metal").machine(), &usual());
+    let raspberry = arm().file("proc/device-tree/compatible", "raspberrypi,4-model-b\0brcm,bcm2711\0");
+    for tree in [arm(), board("Ampere", "Mt. Jade"), raspberry, Tree::new()] {
+        let diagnosis = diagnose("surroundings", &tree.machine(), &usual());
+        assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+        assert!(
+            diagnosis.unseen[0].what.contains("whether a hypervisor"),
+            "{diagnosis:?}"
+        );
+    }
+}
+
 fn guest(flags: &str, product: &str) -> Tree {
     Tree::new()
         .file(
@@ -226,6 +278,7 @@ fn bare_metal_is_silent_and_an_image_of_a_container_is_none() {
     silent("surroundings", &bare.machine(), &usual());
     assert_eq!(Surroundings::of(&bare.machine()), Surroundings::default());
     let image = Tree::new()
+        .file("proc/cpuinfo", "flags\t: fpu vme\n")
         .file(".dockerenv", "")
         .link("proc/self/ns/pid", "pid:[4026531836]")
         .link("proc/self/ns/uts", "uts:[4026531838]")

@@ -51,6 +51,9 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if let Some(name) = surroundings.hypervisor.as_ref().filter(|_| !surroundings.is_gvisor) {
         findings.add(hypervisor(name, examination));
     }
+    if surroundings.is_hypervisor_unseen {
+        findings.unseen("whether a hypervisor runs this machine: neither the processor nor the firmware tells");
+    }
 }
 
 /// What a fork takes, if that is known, and a sentence.
