@@ -19,9 +19,12 @@ use crate::event::{Nanos, Pid};
 /// How long what a program left behind may go on by itself, and how long all may take to end when they are asked to.
 pub(super) const GRACE: Duration = Duration::from_millis(200);
 /// Between looks at what is left of it.
-const PAUSE: Duration = Duration::from_millis(2);
+pub(super) const PAUSE: Duration = Duration::from_millis(2);
 /// More of an output is read, but not kept.
 const MOST_OUTPUT: usize = 1 << 20;
+
+/// How a session is asked to end: scripts tidy up at the first, interactive shells heed only the second.
+pub(super) const REQUESTS: [&[i32]; 3] = [&[libc::SIGTERM, libc::SIGCONT], &[libc::SIGHUP], &[libc::SIGKILL]];
 
 /// The first process of the session. What it leaves running in there ends with it; daemons that made a session for themselves are the
 /// user's.
@@ -84,14 +87,8 @@ impl Guest {
         true
     }
 
-    /// Who of its session runs still, as far as /proc is this process's own.
     fn members(&self) -> Vec<u32> {
-        let own = std::fs::read_link("/proc/self").ok();
-        if own.as_deref() == Some(std::process::id().to_string().as_ref()) {
-            processes::of_session(self.pid.cast_unsigned())
-        } else {
-            Vec::new()
-        }
+        members(self.pid)
     }
 
     fn signal(&self, signals: &[i32]) {
@@ -117,14 +114,30 @@ impl Guest {
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
             self.is_over_within(PAUSE * 5);
         }
-        // Scripts tidy up at the first; interactive shells heed only the second.
-        for signals in [&[libc::SIGTERM, libc::SIGCONT][..], &[libc::SIGHUP], &[libc::SIGKILL]] {
+        for signals in REQUESTS {
             self.signal(signals);
             if self.is_over_within(GRACE) {
                 return;
             }
         }
     }
+}
+
+/// Who of a session runs still, as far as /proc is this process's own.
+pub(super) fn members(session: i32) -> Vec<u32> {
+    let own = std::fs::read_link("/proc/self").ok();
+    if own.as_deref() == Some(std::process::id().to_string().as_ref()) {
+        processes::of_session(session.cast_unsigned())
+    } else {
+        Vec::new()
+    }
+}
+
+/// Tells the doctor who it is, in case this process is killed by it. Nobody may be there any more to be told.
+fn introduce(guest: &Guest, doctor: BorrowedFd<'_>) {
+    let pid = guest.pid.to_ne_bytes();
+    // SAFETY: the bytes are valid for the call.
+    unsafe { libc::send(doctor.as_raw_fd(), pid.as_ptr().cast(), pid.len(), libc::MSG_NOSIGNAL) };
 }
 
 /// Runs a guest for so long at most, or until `doctor` has gone.
@@ -139,6 +152,7 @@ pub(super) fn run(
     ioctl_fionbio(&reader, true)?;
     let began = Instant::now();
     let mut guest = Guest::start(Some(&writer), reads, is_tracer, body)?;
+    introduce(&guest, doctor);
     drop(writer);
     let ended = pidfd(Pid(guest.pid))?;
     let mut bytes = Vec::new();

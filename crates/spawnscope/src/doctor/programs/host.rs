@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::guest::{self, GRACE};
-use super::{Outcome, Ran, Reads, trace};
+use super::{Outcome, Ran, Reads, Unknown, orphans, trace};
 use crate::doctor::child::{Child, is_readable_within};
 use crate::event::Nanos;
 
@@ -35,7 +35,23 @@ pub(super) enum Task {
 }
 
 /// Has a host do it, for so long at most.
-pub(super) fn ask(mut command: Command, patience: Duration, task: Task) -> io::Result<Outcome> {
+pub(super) fn ask(command: Command, patience: Duration, task: Task) -> Result<Outcome, Unknown> {
+    orphans::adopt();
+    let (bytes, is_over) = answer(command, patience, task).map_err(|_| Unknown::NotStarted)?;
+    let (pid, outcome) = bytes.split_at_checked(size_of::<i32>()).ok_or(Unknown::NotStarted)?;
+    of_bytes(outcome).ok_or_else(|| {
+        if !is_over {
+            return Unknown::DidNotEnd(Nanos(patience.as_nanos() as u64));
+        }
+        if let Ok(pid) = pid.try_into() {
+            orphans::see_out(i32::from_ne_bytes(pid));
+        }
+        Unknown::KeeperKilled
+    })
+}
+
+/// All that a host says, which is first its guest's number, and whether it has ended.
+fn answer(mut command: Command, patience: Duration, task: Task) -> io::Result<(Vec<u8>, bool)> {
     let (mut answer, host_end) = UnixStream::pair()?;
     let host = Child::fork(Some(host_end.as_fd()), || {
         let outcome = serve(&mut command, patience, task);
@@ -53,7 +69,7 @@ pub(super) fn ask(mut command: Command, patience: Duration, task: Task) -> io::R
     if !is_over {
         host.leave();
     }
-    of_bytes(&bytes).ok_or_else(|| io::ErrorKind::TimedOut.into())
+    Ok((bytes, is_over))
 }
 
 /// In the host. Programs whose parents have ended are its children: then it can tell when nobody is left.

@@ -1,8 +1,10 @@
 //! Programs that checks start, each check within its share of the doctor's time. Each program (`guest`) has a process of the doctor's that
-//! looks after it (`host`), or counts the processes that it makes (`trace`).
+//! looks after it (`host`), or counts the processes that it makes (`trace`). Where a program has killed that process, the doctor sees
+//! out what is left (`orphans`).
 
 mod guest;
 mod host;
+mod orphans;
 mod trace;
 
 use std::fmt::{self, Display, Formatter};
@@ -18,6 +20,9 @@ use crate::units;
 const TIME_FOR_ALL: Duration = Duration::from_millis(3800);
 /// In less, nothing would be counted.
 const LEAST_COUNTING: Duration = Duration::from_millis(20);
+/// The shortest of a few runs of the same program differ by a tenth, and by so much where that is less.
+const NOISE_PART: u64 = 10;
+const LEAST_NOISE: Nanos = Nanos(500_000);
 
 /// Which output is wanted; the others go nowhere.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,8 +52,11 @@ enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
     NotStarted,
+    /// It killed the process that looked after it.
+    KeeperKilled,
     Failed,
-    TookTooLong,
+    /// After so long it was ended.
+    DidNotEnd(Nanos),
     NoTime,
 }
 
@@ -56,8 +64,9 @@ impl Display for Unknown {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Unknown::NotStarted => "could not be started",
+            Unknown::KeeperKilled => "could not be timed: its keeper was killed",
             Unknown::Failed => "failed",
-            Unknown::TookTooLong => "took too long",
+            Unknown::DidNotEnd(time) => return write!(formatter, "did not end within {}", units::time(*time)),
             Unknown::NoTime => "was left no time by programs before it",
         })
     }
@@ -80,6 +89,13 @@ impl Took {
         }
     }
 
+    /// The same where it is more than runs of one program differ by.
+    pub(super) fn beyond_noise(self, other: Nanos) -> Option<Took> {
+        let noise = Nanos(other.0 / NOISE_PART).max(LEAST_NOISE);
+        let more = self.since(other);
+        (self.is_cut || more.time > noise).then_some(more)
+    }
+
     /// As the effect of something.
     pub(super) fn effect(self, of: &'static str) -> Effect {
         Effect {
@@ -91,7 +107,7 @@ impl Took {
     /// The time, if it came to its end.
     pub(super) fn whole(self) -> Result<Nanos, Unknown> {
         if self.is_cut {
-            Err(Unknown::TookTooLong)
+            Err(Unknown::DidNotEnd(self.time))
         } else {
             Ok(self.time)
         }
@@ -153,7 +169,7 @@ impl Programs {
     pub(super) fn run(&self, command: Command, reads: Reads) -> Result<Ran, Unknown> {
         match self.ask(command, self.left()? / 2, Task::Run(reads))? {
             Outcome::Ended(ran) => Ok(ran),
-            Outcome::TookTooLong(_) => Err(Unknown::TookTooLong),
+            Outcome::TookTooLong(ran) => Err(Unknown::DidNotEnd(ran.took)),
         }
     }
 
@@ -201,7 +217,7 @@ impl Programs {
 
     /// For a part of the time that is left: one that does not end leaves some for others.
     fn ask(&self, command: Command, patience: Duration, task: Task) -> Result<Outcome, Unknown> {
-        host::ask(command, patience, task).map_err(|_| Unknown::NotStarted)
+        host::ask(command, patience, task)
     }
 
     fn has_time_for(&self, takes: Nanos, times: u32) -> bool {
@@ -291,6 +307,34 @@ mod tests {
         // Who has ended may not have been waited for.
         let command_line = fs::read(format!("/proc/{}/cmdline", ran.output.trim()));
         assert!(command_line.unwrap_or_default().is_empty());
+    }
+
+    #[test]
+    fn a_program_that_kills_its_keeper_is_seen_out_all_the_same() {
+        // Before the keeper ends, and also when only a job of the program is left.
+        for script in [
+            "echo $$ >left; kill -9 $PPID; trap '' HUP TERM; sleep 60",
+            "keeper=$PPID; (trap '' HUP TERM; sleep 0.05; kill -9 $keeper; exec sleep 60) & echo $! >left",
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let ran = within(LONG).run(shell(script, &folder), Reads::Nothing);
+            assert_eq!(ran.err(), Some(Unknown::KeeperKilled));
+            let left = fs::read_to_string(folder.path().join("left")).unwrap();
+            let command_line = fs::read(format!("/proc/{}/cmdline", left.trim()));
+            assert!(command_line.unwrap_or_default().is_empty(), "{script}");
+        }
+    }
+
+    #[test]
+    fn what_differs_by_the_noise_is_not_told() {
+        let took = |time| Took {
+            time: Nanos(time),
+            is_cut: false,
+        };
+        let told = |time, other| took(time).beyond_noise(Nanos(other)).map(|more| more.time.0);
+        assert_eq!(told(1_302_000, 1_000_000), None);
+        assert_eq!(told(3_000_000, 1_000_000), Some(2_000_000));
+        assert_eq!(told(205_000_000, 200_000_000), None);
     }
 
     #[test]
