@@ -1,7 +1,7 @@
 //! What is examined: the folder that /proc, /sys and /etc are read from, the environment, and the directory that the user
 //! stands in. The real ones, or such as a test makes up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -28,7 +28,7 @@ pub struct Machine {
     /// Whom programs are started as, where that is not the doctor's own user.
     user: Option<Identity>,
     /// Directories that did not answer: whatever is in them is not touched, and not there.
-    left_out: Vec<PathBuf>,
+    left_out: HashSet<PathBuf>,
 }
 
 impl Machine {
@@ -45,7 +45,7 @@ impl Machine {
             user,
             directory: std::env::current_dir()?,
             is_privileged: nix::unistd::geteuid().is_root(),
-            left_out: Vec::new(),
+            left_out: HashSet::new(),
         })
     }
 
@@ -58,7 +58,7 @@ impl Machine {
             directory: PathBuf::from("/"),
             is_privileged: false,
             user: None,
-            left_out: Vec::new(),
+            left_out: HashSet::new(),
         }
     }
 
@@ -93,9 +93,8 @@ impl Machine {
     /// Whether it is in such a directory, or is one.
     #[must_use]
     pub fn is_left_out(&self, absolute: impl AsRef<Path>) -> bool {
-        self.left_out
-            .iter()
-            .any(|directory| absolute.as_ref().starts_with(directory))
+        // A PATH of thousands is asked about often.
+        !self.left_out.is_empty() && absolute.as_ref().ancestors().any(|above| self.left_out.contains(above))
     }
 
     /// The working directory.
@@ -230,10 +229,11 @@ impl Machine {
         Some(self.variable(name)?.to_string_lossy().into_owned())
     }
 
-    /// The directories of PATH in their order, as they are written there; an empty one means the working directory.
+    /// The directories of PATH in their order, as they are written there; an empty one means the working directory, also where it is
+    /// the only one.
     #[must_use]
     pub fn search_path(&self) -> Vec<PathBuf> {
-        let Some(path) = self.variable("PATH") else {
+        let Some(path) = self.environment.get(OsStr::new("PATH")) else {
             return Vec::new();
         };
         let directories = path.as_bytes().split(|&byte| byte == b':');
@@ -252,6 +252,13 @@ impl Machine {
         candidates
             .map(|directory| directory.join(name))
             .find(|file| self.is_executable(file))
+    }
+
+    /// Whether it is there, and no directory.
+    #[must_use]
+    pub fn is_file(&self, absolute: impl AsRef<Path>) -> bool {
+        let metadata = self.reach(absolute).and_then(fs::metadata);
+        metadata.is_ok_and(|metadata| !metadata.is_dir())
     }
 
     /// Whether it is a file that may be executed.

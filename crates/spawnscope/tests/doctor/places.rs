@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use spawnscope::doctor::measure::{Scan, Stuck};
-use spawnscope::doctor::{Basis, Measured, Severity};
+use spawnscope::doctor::{Basis, Machine, Measured, Severity};
 use spawnscope::event::Nanos;
 
+use crate::attempts::at_best;
 use crate::loader::{directories, looked_up};
-use crate::tree::{Tree, diagnose, only, scan, silent, usual};
+use crate::tree::{Tree, diagnose, expect, only, scan, silent, usual};
 
 #[test]
 fn a_silent_directory_is_told_once_and_never_touched() {
@@ -80,6 +81,61 @@ fn without_a_path_it_is_said_what_nobody_could_look_for() {
         panic!("{diagnosis:?}")
     };
     assert!(unseen.what.contains("PATH is not set"), "{unseen:?}");
+}
+
+#[test]
+fn an_empty_path_is_the_working_directory() {
+    let machine = directories().machine().with_variable("PATH", "");
+    let diagnosis = diagnose("search-path", &machine, &usual());
+    let [finding] = &diagnosis.findings[..] else {
+        panic!("{diagnosis:?}")
+    };
+    assert_eq!(finding.title, "PATH depends on the working directory");
+    assert!(
+        diagnosis.unseen[0].what.contains("no directory from the root"),
+        "{diagnosis:?}"
+    );
+}
+
+#[test]
+fn links_in_a_circle_are_dead_and_links_to_a_directory_repeat_it() {
+    let tree = directories().link("circle", "circle").link("bin", "usr/bin");
+    let machine = tree.machine().with_variable("PATH", "/circle:/usr/bin:/bin");
+    let words = [
+        "2 directories of 3",
+        "a link in a circle: /circle",
+        "the same as one before: /bin",
+    ];
+    only("search-path", &machine, &usual(), Severity::Note, &words);
+}
+
+#[test]
+fn of_many_dead_directories_a_few_are_named() {
+    let names: Vec<String> = (0..3000).map(|number| format!("/gone/{number}")).collect();
+    let tree = directories();
+    let machine = tree.machine().with_variable("PATH", names.join(":") + ":/usr/bin");
+    let words = [
+        "3,000 directories of 3,001",
+        "not there: /gone/0, /gone/1, /gone/2 and 2,997 more",
+    ];
+    only("search-path", &machine, &usual(), Severity::Problem, &words);
+}
+
+#[test]
+fn dead_directories_in_front_leave_time_to_ask_those_behind_them() {
+    let names: Vec<String> = (0..3000).map(|number| format!("/gone/{number}")).collect();
+    let machine = Machine::at("/").with_variable("PATH", names.join(":") + ":/usr/bin");
+    at_best(4, || {
+        let measured = Measured::take(&machine);
+        let is_asked = measured
+            .lookups
+            .iter()
+            .any(|(directory, time)| directory.ends_with("usr/bin") && time.is_some());
+        expect(
+            is_asked && measured.untried.is_empty(),
+            (measured.untried.len(), measured.lookups),
+        )
+    });
 }
 
 #[test]

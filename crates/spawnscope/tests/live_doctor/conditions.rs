@@ -200,7 +200,7 @@ fn unprivileged() {
 }
 
 fn search_path() {
-    let dead = ["env", "PATH=/gone/1:/gone/2:/usr/bin:/bin"].map(OsStr::new);
+    let dead = ["env", "PATH=/gone/1:/gone/2:/usr/bin:/usr/local/bin"].map(OsStr::new);
     examine(&dead, "search-path").expect("note", &["2 directories of 4", "/gone/1, /gone/2"]);
     let short = ["env", "PATH=/usr/bin"].map(OsStr::new);
     examine(&short, "search-path").expect_silence();

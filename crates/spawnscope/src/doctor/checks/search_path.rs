@@ -1,6 +1,6 @@
 //! PATH: directories that are not there, that are named twice, that answer slowly, or that depend on where one stands.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ const CALLS_OF_A_SLOW_LOOKUP: u64 = 20;
 const SLOW: Nanos = Nanos(50_000);
 /// Directories that every search passes in vain, that are worth a problem.
 const MANY: usize = 8;
-/// Directories that could not be asked, that are named one by one.
+/// Directories of one kind that are named; the others are counted.
 const MOST_NAMED: usize = 3;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -33,6 +33,9 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if path.is_empty() {
         findings.unseen("PATH is not set: shells, git and other programs that are looked for in it were not found");
         return;
+    }
+    if !path.iter().any(|directory| directory.is_absolute()) {
+        findings.unseen("PATH names no directory from the root: programs that are looked for in it were not found");
     }
     slow(examination, findings);
     unasked(examination, &path, findings);
@@ -51,10 +54,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 
 /// A few by their names, many by their number.
 fn unasked(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findings) {
-    let unasked: Vec<&PathBuf> = path
-        .iter()
-        .filter(|directory| examination.measured.untried.contains(directory))
-        .collect();
+    let untried: HashSet<&PathBuf> = examination.measured.untried.iter().collect();
+    let unasked: Vec<&PathBuf> = path.iter().filter(|directory| untried.contains(directory)).collect();
     let directories = match unasked.len() {
         0 => return,
         few if few <= MOST_NAMED => names(&unasked),
@@ -84,12 +85,17 @@ fn useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findi
     findings.add(
         Finding::problem_if(
             count >= MANY,
-            format!("PATH has {directories} of {} in which nothing is found", path.len()),
+            format!(
+                "PATH has {directories} of {} in which nothing is found",
+                units::count(path.len() as u64)
+            ),
         )
         .evidence_if(listed("not there", &useless.absent))
         .evidence_if(listed("no directory", &useless.files))
+        .evidence_if(listed("a link in a circle", &useless.circles))
         .evidence_if(listed("cannot be entered by this user", &useless.closed))
         .evidence_if(listed("named before", &useless.repeated))
+        .evidence_if(listed("by a link the same as one before", &useless.linked))
         .evidence(format!(
             "each is tried by an exec of its own, for programs that stand behind it{each}"
         ))
@@ -107,8 +113,10 @@ fn useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findi
 struct Useless<'p> {
     absent: Vec<&'p PathBuf>,
     files: Vec<&'p PathBuf>,
+    circles: Vec<&'p PathBuf>,
     closed: Vec<&'p PathBuf>,
     repeated: Vec<&'p PathBuf>,
+    linked: Vec<&'p PathBuf>,
     /// Of each entry of PATH, whether a search passes it in vain.
     passed: Vec<bool>,
 }
@@ -116,31 +124,48 @@ struct Useless<'p> {
 impl<'p> Useless<'p> {
     fn of(examination: &Examination<'_>, path: &'p [PathBuf]) -> Useless<'p> {
         let mut useless = Useless::default();
-        let mut seen = HashSet::new();
+        let untried: HashSet<&PathBuf> = examination.measured.untried.iter().collect();
+        // How often each was named, and which directories they are.
+        let mut named: HashMap<&PathBuf, usize> = HashMap::new();
+        let mut places = HashSet::new();
         for directory in path {
-            let is_new = seen.insert(directory);
-            let is_passed = if is_new {
-                useless.is_dead(examination, directory)
-            } else {
-                if !useless.repeated.contains(&directory) {
-                    useless.repeated.push(directory);
+            let times = named.entry(directory).or_default();
+            *times += 1;
+            let is_known = directory.is_absolute() && !untried.contains(directory);
+            let is_passed = match *times {
+                1 => is_known && useless.is_vain(examination, directory, &mut places),
+                times => {
+                    useless.repeated.extend((times == 2).then_some(directory));
+                    true
                 }
-                true
             };
             useless.passed.push(is_passed);
         }
         useless
     }
 
-    fn is_dead(&mut self, examination: &Examination<'_>, directory: &'p PathBuf) -> bool {
-        if !directory.is_absolute() || examination.measured.untried.contains(directory) {
-            return false;
-        }
-        let why = match examination.machine.enter(directory).map_err(|error| error.kind()) {
-            Err(ErrorKind::NotFound) => &mut self.absent,
-            Err(ErrorKind::NotADirectory) => &mut self.files,
-            Err(ErrorKind::PermissionDenied) => &mut self.closed,
-            _ => return false,
+    /// Whether a directory that is named for the first time is dead, or one that was named otherwise.
+    fn is_vain(
+        &mut self,
+        examination: &Examination<'_>,
+        directory: &'p PathBuf,
+        places: &mut HashSet<PathBuf>,
+    ) -> bool {
+        let why = match examination.machine.enter(directory) {
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => &mut self.circles,
+            Err(error) => match error.kind() {
+                ErrorKind::NotFound => &mut self.absent,
+                ErrorKind::NotADirectory => &mut self.files,
+                ErrorKind::PermissionDenied => &mut self.closed,
+                _ => return false,
+            },
+            Ok(()) => {
+                let place = examination.machine.canonical(directory);
+                if place.is_none_or(|place| places.insert(place)) {
+                    return false;
+                }
+                &mut self.linked
+            }
         };
         why.push(directory);
         true
@@ -175,9 +200,11 @@ fn slow(examination: &Examination<'_>, findings: &mut Findings) {
     let title = format!("PATH has {count} on slow file systems");
     let mut finding =
         Finding::problem_if(passed.are_slow, title).effect(passed.lost.effect("a search that passes them"));
-    for line in passed.evidence {
+    let more = passed.evidence.len().saturating_sub(MOST_NAMED);
+    for line in passed.evidence.into_iter().take(MOST_NAMED) {
         finding = finding.evidence(line);
     }
+    finding = finding.evidence_if((more > 0).then(|| format!("{more} more are like these")));
     findings.add(
         finding
             .fix("put them at the end of PATH, behind what is launched often, or launch by absolute path")
@@ -231,10 +258,16 @@ impl Passed {
     }
 }
 
+/// A few by their names, the others by their number.
 fn names(directories: &[&PathBuf]) -> String {
     let name = |directory: &&PathBuf| match directory.as_path() {
         empty if empty == Path::new("") => "''".to_owned(),
         directory => directory.display().to_string(),
     };
-    directories.iter().map(name).collect::<Vec<_>>().join(", ")
+    let more = directories.len().saturating_sub(MOST_NAMED);
+    let named: Vec<String> = directories.iter().take(MOST_NAMED).map(name).collect();
+    match more {
+        0 => named.join(", "),
+        more => format!("{} and {} more", named.join(", "), units::count(more as u64)),
+    }
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::folder;
 use super::small::Small;
+use super::{folder, vain};
 use crate::collect::now;
 use crate::collect::shared::Shareable;
 use crate::doctor::checks::{loader_cache, loader_environment};
@@ -41,7 +41,12 @@ impl Answers {
         let end = Instant::now() + LIMIT;
         let mut answers = Answers::default();
         let mut asked: Vec<Asked> = Vec::new();
-        for question in questions(machine) {
+        let questions = questions(machine);
+        let vain = vain::of(machine, &questions, AT_ONCE, end);
+        for question in questions
+            .into_iter()
+            .filter(|question| !vain.contains(&question.directory))
+        {
             let ask = || (Instant::now() < end).then(|| question.ask(machine)).flatten();
             if asked.len() >= AT_ONCE {
                 answers.take(std::mem::take(&mut asked), end);
@@ -91,8 +96,8 @@ impl Answers {
     }
 }
 
-struct Question {
-    directory: PathBuf,
+pub(super) struct Question {
+    pub(super) directory: PathBuf,
     is_of_path: bool,
 }
 
@@ -182,7 +187,7 @@ fn interruptions() -> libc::c_long {
 }
 
 /// What a file is; `None` where it is not there, or cannot be reached.
-fn kind(path: &CStr) -> Option<libc::mode_t> {
+pub(super) fn kind(path: &CStr) -> Option<libc::mode_t> {
     // SAFETY: the path ends with NUL; all zeroes is a valid stat, which the kernel fills.
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();

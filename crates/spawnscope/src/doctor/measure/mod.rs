@@ -12,6 +12,7 @@ mod launches;
 mod scan;
 mod small;
 mod steps;
+mod vain;
 mod waits;
 
 use std::path::PathBuf;
