@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use spawnscope::doctor::{Measured, Severity};
+use spawnscope::doctor::{Machine, Measured, Severity};
 use spawnscope::event::Nanos;
 
 use crate::library::{Format, cache, library};
@@ -225,6 +225,58 @@ fn variables_of_the_loader_are_told_with_what_they_cost() {
             &[name],
         );
     }
+}
+
+#[test]
+fn what_the_loader_cannot_load_is_told_in_its_own_words() {
+    let machine = Machine::at("/").with_variable("PATH", "/usr/bin:/bin");
+    let preload = machine.clone().with_variable("LD_PRELOAD", "libnothere.so /gone/x.so");
+    let words = [
+        "libnothere.so (cannot open shared object file)",
+        "not there: /gone/x.so",
+    ];
+    let finding = only("loader-environment", &preload, &usual(), Severity::Problem, &words);
+    assert!(!format!("{finding:?}").contains("/gone/x.so ("), "{finding:?}");
+    let audit = machine.with_variable("LD_AUDIT", "libnothere.so");
+    only(
+        "loader-environment",
+        &audit,
+        &usual(),
+        Severity::Problem,
+        &["libnothere.so ("],
+    );
+}
+
+#[test]
+fn an_empty_place_of_libraries_is_the_working_directory_and_secrets_are_not_shown() {
+    let tree = Tree::new().directory("opt");
+    let machine = |value| tree.machine().with_variable("LD_LIBRARY_PATH", value);
+    for value in ["/opt:", ":/opt", "/opt::/opt", "lib:/opt"] {
+        let words = ["empty or relative place, which is the working directory"];
+        only(
+            "loader-environment",
+            &machine(value),
+            &usual(),
+            Severity::Problem,
+            &words,
+        );
+    }
+    only(
+        "loader-environment",
+        &machine("/opt"),
+        &usual(),
+        Severity::Note,
+        &["LD_LIBRARY_PATH=/opt:"],
+    );
+    let debug = tree.machine().with_variable("LD_DEBUG", "password=hunter2");
+    let finding = only(
+        "loader-environment",
+        &debug,
+        &usual(),
+        Severity::Note,
+        &["LD_DEBUG=password=***"],
+    );
+    assert!(!format!("{finding:?}").contains("hunter2"), "{finding:?}");
 }
 
 #[test]

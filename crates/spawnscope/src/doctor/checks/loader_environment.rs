@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Check, Run};
-use crate::doctor::programs::Took;
+use super::{Check, Run, values};
+use crate::doctor::programs::{Programs, Reads, Took};
 use crate::doctor::{Examination, Finding, Findings, Machine, Measured};
 use crate::event::Nanos;
 use crate::units;
@@ -11,19 +11,24 @@ use crate::units;
 pub(super) const CHECK: Check = Check {
     id: "loader-environment",
     looks_at: "LD_ variables and /etc/ld.so.preload, and what they cost, timed",
-    run: Run::Looking(run),
+    run: Run::Starting(run),
 };
 
 const EVERYWHERE: &str = "/etc/ld.so.preload";
 /// Variables that make starts of programs longer, and what they ask for.
 const VARIABLES: [(&str, &str); 6] = [
-    ("LD_PRELOAD", "more libraries are loaded into each program"),
-    ("LD_AUDIT", "a library is asked about each object and each symbol"),
+    ("LD_PRELOAD", "it asks for more libraries in each program"),
+    (
+        "LD_AUDIT",
+        "its library is to be asked about each object and each symbol",
+    ),
     ("LD_LIBRARY_PATH", "its directories are searched for each library first"),
     ("LD_BIND_NOW", "all functions are looked up at the start"),
     ("LD_DEBUG", "the loader writes down what it does"),
     ("LD_PROFILE", "calls of a library are counted"),
 ];
+/// Those that name libraries.
+const LIBRARIES: [&str; 2] = ["LD_PRELOAD", "LD_AUDIT"];
 /// From here on it is a good part of a launch.
 const MATTERS: Nanos = Nanos(50_000);
 
@@ -39,7 +44,7 @@ pub(in crate::doctor) fn variables(machine: &Machine) -> impl Iterator<Item = (&
         .filter_map(|(name, _)| Some((*name, machine.variable_text(name)?)))
 }
 
-fn run(examination: &Examination<'_>, findings: &mut Findings) {
+fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
     let machine = examination.machine;
     everywhere(machine, findings);
     let set: Vec<(&str, String)> = variables(machine).collect();
@@ -53,7 +58,13 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         .iter()
         .flat_map(|(name, value)| missing(machine, name, value))
         .collect();
-    let matters = !missing.is_empty() || more.is_some_and(|more| more.time >= MATTERS);
+    let faults = [
+        (!missing.is_empty()).then(|| format!("not there: {}", missing.join(", "))),
+        refused(machine, programs, &missing),
+        by_directory(&set),
+    ];
+    let is_faulty = faults.iter().any(Option::is_some);
+    let matters = is_faulty || more.is_some_and(|more| more.time >= MATTERS);
     let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();
     let mut finding = Finding::problem_if(matters, format!("{} changes each start of a program", names.join(", ")))
         .effect(more.map(|more| more.effect("each launch of a dynamic program")));
@@ -62,10 +73,10 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             .iter()
             .find(|(variable, _)| variable == name)
             .map_or("", |(_, meaning)| *meaning);
-        finding = finding.evidence(format!("{name}={value}: {meaning}"));
+        finding = finding.evidence(format!("{name}={}: {meaning}", values::places(value)));
     }
-    if !missing.is_empty() {
-        finding = finding.evidence(format!("not there: {}", missing.join(", ")));
+    for fault in faults {
+        finding = finding.evidence_if(fault);
     }
     if let (Some(with), Some(without)) = (with, without) {
         let without = units::time(without);
@@ -73,10 +84,49 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
     findings.add(
         finding
+            .fix("find out who sets them: a start-up file, a module system, a wrapper script")
             .fix("set them for the one program that wants them (`LD_PRELOAD=... program`), not for all that it is launched beside")
             .fix("in place of LD_LIBRARY_PATH: a line in /etc/ld.so.conf.d and ldconfig, or an rpath in the program")
-            .fix_cost("find out who sets them: a start-up file, a module system, a wrapper script"),
+            .fix_cost("programs that need what the variables bring lose it, and have to be given it one by one"),
     );
+}
+
+/// What the loader says that it cannot load, as `true` is started, but for what is not there at all. Other loaders say other things.
+fn refused(machine: &Machine, programs: &Programs, missing: &[String]) -> Option<String> {
+    LIBRARIES.iter().find_map(|name| machine.variable(name))?;
+    let ran = programs
+        .run(machine.command(machine.program("true")?), Reads::Errors)
+        .ok()?;
+    let mut refused: Vec<String> = ran
+        .output
+        .lines()
+        .filter_map(|line| {
+            let (library, rest) = line.strip_prefix("ERROR: ld.so: object '")?.split_once('\'')?;
+            let why = rest.rsplit_once(": ignored").map_or(rest, |(why, _)| why);
+            let why = why.rsplit_once(['(', ':']).map_or(why, |(_, why)| why);
+            let is_new = !missing.iter().any(|path| path == library);
+            let why = why.trim_matches([' ', ')', ';', '.']);
+            is_new.then(|| format!("{} ({why})", values::places(library)))
+        })
+        .collect();
+    refused.sort_unstable();
+    refused.dedup();
+    (!refused.is_empty()).then(|| {
+        format!(
+            "cannot be loaded, which each program says at its start: {}",
+            refused.join(", ")
+        )
+    })
+}
+
+/// An empty place in a list of directories is the working directory.
+fn by_directory(set: &[(&str, String)]) -> Option<String> {
+    let (_, value) = set.iter().find(|(name, _)| *name == "LD_LIBRARY_PATH")?;
+    let is_relative = |place: &str| !Path::new(place).is_absolute() && !place.starts_with('$');
+    value.split([':', ';']).any(is_relative).then(|| {
+        "LD_LIBRARY_PATH has an empty or relative place, which is the working directory: libraries that lie there are loaded"
+            .to_owned()
+    })
 }
 
 /// How long a dynamic program takes as the environment has it.
@@ -125,7 +175,8 @@ pub(in crate::doctor) fn named(machine: &Machine) -> Vec<PathBuf> {
 fn paths<'v>(name: &str, value: &'v str) -> impl Iterator<Item = &'v str> {
     let separators: &[char] = match name {
         "LD_PRELOAD" => &[':', ' '],
-        "LD_AUDIT" | "LD_LIBRARY_PATH" => &[':'],
+        "LD_AUDIT" => &[':'],
+        "LD_LIBRARY_PATH" => &[':', ';'],
         _ => &[],
     };
     // The loader puts its own words for `$LIB` and `$ORIGIN`.

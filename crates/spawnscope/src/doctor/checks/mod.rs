@@ -23,6 +23,7 @@ mod security_modules;
 mod shell_start;
 mod shims;
 mod surroundings;
+mod values;
 
 use super::programs::Programs;
 use super::{Examination, Findings, Measured};

@@ -1,0 +1,77 @@
+//! How values of the environment are shown: they may hold secrets, so only what the finding is about is.
+
+const MASK: &str = "***";
+
+/// A list of places, without what one is set to (`name=...`) and without who logs in at an address.
+pub(super) fn places(value: &str) -> String {
+    let place = |place: &str| match place.split_once('=') {
+        Some((name, _)) => format!("{name}={MASK}"),
+        None => place.to_owned(),
+    };
+    let word = |word: &str| match word.split_once("://") {
+        Some((scheme, _)) => format!("{scheme}://{MASK}"),
+        None => word.split(':').map(place).collect::<Vec<_>>().join(":"),
+    };
+    value.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// The words of a variable that load code by one of these options, and how many others there are.
+pub(super) fn loading(value: &str, options: &[&str]) -> (Vec<String>, usize) {
+    let mut words = value.split_whitespace();
+    let (mut loading, mut others) = (Vec::new(), 0);
+    while let Some(word) = words.next() {
+        // The longest first: one option may begin another.
+        let option = options
+            .iter()
+            .filter(|option| word.starts_with(*option))
+            .max_by_key(|option| option.len());
+        match option.map(|option| word.split_at(option.len())) {
+            Some((option, "")) => loading.push(format!("{option} {}", file(words.next().unwrap_or_default()))),
+            Some((option, rest)) => loading.push(format!("{option}{}", file_behind_sign(rest))),
+            None => others += 1,
+        }
+    }
+    (loading, others)
+}
+
+/// `=FILE`, `:FILE`, or the file at once.
+fn file_behind_sign(text: &str) -> String {
+    let is_sign = text.starts_with(['=', ':']);
+    let (sign, name) = text.split_at(usize::from(is_sign));
+    format!("{sign}{}", file(name))
+}
+
+/// What is loaded, without what it is told.
+fn file(text: &str) -> String {
+    if let Some((scheme, _)) = text.split_once("://") {
+        return format!("{scheme}://{MASK}");
+    }
+    match text.find(['=', ',', '?', '@']) {
+        Some(end) => format!("{}{MASK}", &text[..=end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_options_only_what_is_loaded_is_shown() {
+        let java = ["-javaagent", "-agentlib", "-agentpath"];
+        let value = "-javaagent:/a.jar=user,hunter2 -Ddb.password=hunter2 -Xmx1g";
+        assert_eq!(loading(value, &java), (vec!["-javaagent:/a.jar=***".to_owned()], 2));
+        let node = ["--require", "-r", "--import"];
+        let value = "--require /opt/agent.js --import=https://me:hunter2@host/x.mjs --title hunter2";
+        let shown = vec!["--require /opt/agent.js".to_owned(), "--import=https://***".to_owned()];
+        assert_eq!(loading(value, &node), (shown, 2));
+        assert_eq!(loading("-rdebug -w", &["-r"]), (vec!["-rdebug".to_owned()], 1));
+    }
+
+    #[test]
+    fn of_places_only_their_names_are_shown() {
+        assert_eq!(places("/opt/a:/opt/b /c"), "/opt/a:/opt/b /c");
+        assert_eq!(places("/a.so:password=hunter2:/b"), "/a.so:password=***:/b");
+        assert_eq!(places("https://me:hunter2@host/"), "https://***");
+    }
+}
