@@ -98,8 +98,46 @@ fn bash_env_is_a_problem_where_it_launches_and_a_note_where_it_does_not() {
         quiet.iter().all(|finding| finding.title.contains("BASH_ENV")),
         "{quiet:?}"
     );
-    let posix = machine(&tree).with_variable("ENV", "/etc/shinit");
-    told_at_best("shell-start", &posix, Severity::Note, &["ENV=/etc/shinit"]);
+    let posix = machine(&tree).with_variable("ENV", "$HOME/quiet");
+    told_at_best("shell-start", &posix, Severity::Note, &["ENV=$HOME/quiet"]);
+}
+
+#[test]
+fn a_variable_that_names_no_start_up_file_costs_nothing() {
+    let tree = Tree::new();
+    silent_at_best("shell-start", &machine(&tree).with_variable("ENV", "production"));
+    let gone = machine(&tree).with_variable("BASH_ENV", "/gone/profile?token=hunter2");
+    let words = ["BASH_ENV names no file", "BASH_ENV=/gone/profile?token=***"];
+    told_at_best("shell-start", &gone, Severity::Note, &words);
+}
+
+/// Programs of the test's own, in front of PATH.
+fn with_programs(programs: &[(&str, &str)]) -> (Tree, Machine) {
+    let tree = programs.iter().fold(Tree::new(), |tree, (name, script)| {
+        let file = format!("bin/{name}");
+        tree.file(&file, format!("#!/bin/sh\n{script}\n")).mode(&file, 0o755)
+    });
+    let path = format!("{}:/usr/bin:/bin", tree.root().join("bin").display());
+    let machine = machine(&tree).with_variable("PATH", path);
+    (tree, machine)
+}
+
+#[test]
+fn a_start_up_file_that_kills_the_keeper_of_its_shell_leaves_nothing_behind() {
+    at_best(4, || {
+        let tree = Tree::new().file(
+            ".bashrc",
+            "trap '' HUP TERM\necho $$ >>shells\nkill -9 $PPID\n/bin/sleep 60\n",
+        );
+        let diagnosis = diagnose("shell-start", &machine(&tree), &usual());
+        expect(diagnosis.findings.is_empty(), &diagnosis)?;
+        let unseen = format!("{:?}", diagnosis.unseen);
+        expect(unseen.contains("its keeper was killed"), unseen)?;
+        let shells = std::fs::read_to_string(tree.root().join("shells")).unwrap();
+        let runs = |pid: &&str| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
+        assert_eq!(shells.lines().find(runs), None);
+        Ok(())
+    });
 }
 
 #[test]

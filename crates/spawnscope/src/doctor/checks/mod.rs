@@ -22,7 +22,9 @@ mod seccomp;
 mod security_modules;
 mod shell_start;
 mod shims;
+mod start_file;
 mod surroundings;
+mod unending;
 mod values;
 
 use super::programs::Programs;

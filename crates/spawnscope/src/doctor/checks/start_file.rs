@@ -1,0 +1,84 @@
+//! The file that ENV or BASH_ENV names: shells expand the variable as they do a word of theirs.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::values;
+use crate::doctor::Machine;
+
+/// What a value names, to be shown.
+pub(super) enum StartFile {
+    There(String),
+    Missing(String),
+    /// In a directory that does not answer.
+    Silent(String),
+    /// Only a shell can tell.
+    Computed(String),
+}
+
+impl StartFile {
+    pub(super) fn of(machine: &Machine, value: &str) -> StartFile {
+        let shown = values::places(value);
+        let Some(path) = expanded(machine, value) else {
+            return StartFile::Computed(shown);
+        };
+        let file = machine.directory().join(path);
+        if machine.is_left_out(&file) {
+            StartFile::Silent(shown)
+        } else if machine.is_file(&file) {
+            StartFile::There(shown)
+        } else {
+            StartFile::Missing(shown)
+        }
+    }
+}
+
+impl Display for StartFile {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let (StartFile::There(shown)
+        | StartFile::Missing(shown)
+        | StartFile::Silent(shown)
+        | StartFile::Computed(shown)) = self;
+        formatter.write_str(shown)
+    }
+}
+
+/// With `$NAME` and `${NAME}` replaced, and nothing else that a shell would do; `None` where it would do more.
+fn expanded(machine: &Machine, value: &str) -> Option<String> {
+    let mut parts = value.split('$');
+    let mut text = parts.next()?.to_owned();
+    for part in parts {
+        let (name, rest) = match part.strip_prefix('{') {
+            Some(braced) => braced.split_once('}')?,
+            None => part.split_at(part.find(|c| !is_of_name(c)).unwrap_or(part.len())),
+        };
+        let is_name = name.starts_with(|c: char| is_of_name(c) && !c.is_ascii_digit()) && name.chars().all(is_of_name);
+        text += &machine
+            .variable_text(name)
+            .filter(|_| is_name)
+            .or_else(|| is_name.then(String::new))?;
+        text += rest;
+    }
+    let is_plain = !text.starts_with('~') && !text.contains(['`', '\\', '"', '\'']);
+    is_plain.then_some(text)
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_replaced_and_what_only_a_shell_can_do_is_left_to_it() {
+        let machine = Machine::at("/nowhere").with_variable("HOME", "/home/me");
+        let told = |value: &str| expanded(&machine, value);
+        assert_eq!(told("/etc/shinit").as_deref(), Some("/etc/shinit"));
+        assert_eq!(told("$HOME/.rc").as_deref(), Some("/home/me/.rc"));
+        assert_eq!(told("${HOME}/.rc$NONE").as_deref(), Some("/home/me/.rc"));
+        for computed in ["$(pwd)/x", "${HOME:-/}/x", "~/x", "`pwd`", "$1", "${HOME"] {
+            assert_eq!(told(computed), None, "{computed}");
+        }
+    }
+}
