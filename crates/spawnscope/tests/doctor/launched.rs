@@ -278,6 +278,66 @@ fn a_monitor_that_is_a_program_is_timed_and_filters_without_a_process_are_noted(
 }
 
 #[test]
+fn a_monitor_is_removed_where_it_was_set() {
+    let tree = repository();
+    let monitor = tree.root().join("monitor");
+    let global = format!("[core]\nfsmonitor = {}\n", monitor.display());
+    let tree = tree
+        .file("monitor", "#!/bin/sh\nexit 1\n")
+        .mode("monitor", 0o755)
+        .file(".gitconfig", global);
+    let finding = at_best(4, || {
+        let found = diagnose("git", &machine(&tree), &usual()).findings;
+        expect(found.len() == 1, &found)?;
+        Ok(found.into_iter().next().unwrap())
+    });
+    let removal = "`git config --global --unset-all core.fsmonitor`";
+    assert!(finding.fix[0].contains(removal), "{finding:?}");
+}
+
+#[test]
+fn a_status_that_is_slow_by_itself_is_told_and_its_monitor_is_not_blamed() {
+    let tree = repository()
+        .file("monitor", "#!/bin/sh\nexit 1\n")
+        .mode("monitor", 0o755);
+    configure(&tree, "core.fsmonitor", tree.root().join("monitor").to_str().unwrap());
+    let tree = tree.file("file", "text\n").file(".gitattributes", "file filter=slow\n");
+    let mut git = Command::new("git");
+    git.args(["add", "file"])
+        .current_dir(tree.root())
+        .env("HOME", tree.root());
+    assert!(git.status().unwrap().success());
+    configure(&tree, "filter.slow.clean", "sleep 60");
+    // As long as before, so that git has to ask the filter.
+    let tree = tree.file("file", "TEXT\n");
+    at_best(4, || {
+        let found = diagnose("git", &machine(&tree), &usual()).findings;
+        let told = |severity, words: &str| {
+            let is_it = |finding: &Finding| finding.severity == severity && finding.title.contains(words);
+            found.iter().any(is_it)
+        };
+        expect(
+            told(Severity::Problem, "git status, without its monitor, does not end"),
+            &found,
+        )?;
+        expect(told(Severity::Note, "git launches a file-system monitor"), &found)
+    });
+}
+
+#[test]
+fn a_repository_that_git_refuses_is_unseen() {
+    let why = "fatal: detected dubious ownership in repository at '/x'";
+    let script = format!("echo \"{why}\" >&2; exit 128");
+    let (_tree, refusing) = with_programs(&[("git", &script)]);
+    let broken = repository().file(".git/config", "[core\n");
+    for (machine, why) in [(refusing, why), (machine(&broken), "fatal: bad config")] {
+        let diagnosis = diagnose("git", &machine, &usual());
+        assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+        assert!(diagnosis.unseen[0].what.contains(why), "{diagnosis:?}");
+    }
+}
+
+#[test]
 fn a_fresh_repository_and_no_repository_are_silent() {
     for tree in [repository(), Tree::new()] {
         let diagnosis = diagnose("git", &machine(&tree), &usual());

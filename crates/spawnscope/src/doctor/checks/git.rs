@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Check, Run};
-use crate::doctor::programs::{Programs, Reads, Took};
+use super::git_setting::Setting;
+use super::{Check, Run, unending, values};
+use crate::doctor::programs::{Programs, Ran, Reads, Took, Unknown};
 use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
 use crate::event::Nanos;
 use crate::units;
@@ -48,13 +49,33 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
         programs,
         git,
     };
-    let Some(hooks) = repository.ask(&["rev-parse", "--git-path", "hooks"]) else {
-        return;
+    let hooks = match repository.hooks_folder() {
+        Ok(Some(hooks)) => examination.machine.directory().join(hooks),
+        Ok(None) => return,
+        Err(Refusal::Said(why)) => return findings.unseen(format!("git refuses this directory: {why}")),
+        Err(Refusal::Unknown(why)) => return unending::tell(findings, "git", "git rev-parse", why),
     };
     let launch = examination.measured.launch.exec_dynamic;
-    repository.hooks(&examination.machine.directory().join(hooks), launch, findings);
-    repository.monitor(findings);
-    repository.filters(findings);
+    repository.hooks(&hooks, launch, findings);
+    // A status may take long.
+    for look in [Repository::filters, Repository::monitor] {
+        if let Err(why) = look(&repository, findings) {
+            return unending::tell(findings, "git", "git config", why);
+        }
+    }
+}
+
+/// Why git does not say where its hooks are.
+enum Refusal {
+    /// In its own words.
+    Said(String),
+    Unknown(Unknown),
+}
+
+impl From<Unknown> for Refusal {
+    fn from(why: Unknown) -> Refusal {
+        Refusal::Unknown(why)
+    }
 }
 
 struct Repository<'a> {
@@ -64,13 +85,37 @@ struct Repository<'a> {
 }
 
 impl Repository<'_> {
-    /// What git answers; `None` where it fails or has nothing to say.
-    fn ask(&self, arguments: &[&str]) -> Option<String> {
+    fn run(&self, arguments: &[&str], reads: Reads) -> Result<Ran, Unknown> {
         let mut git = self.machine.command(&self.git);
-        git.args(arguments);
-        let ran = self.programs.run(git, Reads::Output).ok()?;
+        // What it says of a failure is compared.
+        git.env("LC_ALL", "C").args(arguments);
+        self.programs.run(git, reads)
+    }
+
+    /// What git answers; `None` where it has nothing to say.
+    fn ask(&self, arguments: &[&str]) -> Result<Option<String>, Unknown> {
+        let ran = self.run(arguments, Reads::Output)?;
         let answer = ran.output.trim();
-        (ran.succeeded && !answer.is_empty()).then(|| answer.to_owned())
+        Ok((ran.succeeded && !answer.is_empty()).then(|| answer.to_owned()))
+    }
+
+    /// `None` outside of repositories.
+    fn hooks_folder(&self) -> Result<Option<String>, Refusal> {
+        const WHERE: [&str; 3] = ["rev-parse", "--git-path", "hooks"];
+        if let Some(folder) = self.ask(&WHERE)? {
+            return Ok(Some(folder));
+        }
+        let said = self.run(&WHERE, Reads::Errors)?.output;
+        let why = said
+            .lines()
+            .find(|line| line.starts_with("fatal: "))
+            .unwrap_or("it failed");
+        let is_none = why.to_lowercase().contains("not a git repository (or any");
+        if is_none {
+            Ok(None)
+        } else {
+            Err(Refusal::Said(why.to_owned()))
+        }
     }
 
     fn hooks(&self, folder: &Path, launch: Option<Nanos>, findings: &mut Findings) {
@@ -95,18 +140,16 @@ impl Repository<'_> {
         );
     }
 
-    fn monitor(&self, findings: &mut Findings) {
-        let Some(program) = self.ask(&["config", "--get", "core.fsmonitor"]) else {
-            return;
+    fn monitor(&self, findings: &mut Findings) -> Result<(), Unknown> {
+        const ASKED: [&str; 3] = ["--type=bool", "--get", "core.fsmonitor"];
+        let Some(setting) = Setting::of("core.fsmonitor", |arguments| self.ask(arguments))? else {
+            return Ok(());
         };
         // What is true or false is git's own monitor, or none.
-        if self
-            .ask(&["config", "--type=bool", "--get", "core.fsmonitor"])
-            .is_some()
-        {
-            return;
+        if self.ask(&[&["config"][..], &ASKED].concat())?.is_some() {
+            return Ok(());
         }
-        let build = self.ask(&["version", "--build-options"]).unwrap_or_default();
+        let build = self.ask(&["version", "--build-options"])?.unwrap_or_default();
         let has_own = build.contains("feature: fsmonitor--daemon");
         let status = |options: &[&str]| {
             let mut command = self.machine.command(&self.git);
@@ -116,34 +159,26 @@ impl Repository<'_> {
                 .args(["status", "--porcelain"]);
             command
         };
-        let without = self.programs.shortest(RUNS, || status(&["-c", "core.fsmonitor=false"]));
-        let with = self.programs.shortest(RUNS, || status(&[]));
-        let times = with.ok().zip(without.and_then(Took::whole).ok());
-        let more = times.map(|(with, without)| with.since(without));
-        findings.add(
-            Finding::problem_if(
-                more.is_some_and(|more| more.time >= SLOW),
-                "git launches a file-system monitor at each status",
-            )
-            .evidence(format!("core.fsmonitor={program}"))
-            .evidence_if(
-                times.map(|(with, without)| {
-                    format!("`git status` takes {with} with it, {} without", units::time(without))
-                }),
-            )
-            .effect(more.map(|more| more.effect("each git status, diff, add, commit")))
-            .fix(if has_own {
-                "git's own monitor launches nothing: `git config core.fsmonitor true`; small repositories need none"
-            } else {
-                "small repositories need none: `git config --unset core.fsmonitor`; this git has no monitor of its own"
-            })
-            .fix_cost("in large repositories, a status without any monitor looks at each file"),
-        );
+        const WITHOUT: [&str; 2] = ["-c", "core.fsmonitor=false"];
+        let without = self.programs.shortest(RUNS, || status(&WITHOUT)).and_then(Took::whole);
+        let with = without.and_then(|without| Ok((self.programs.shortest(RUNS, || status(&[]))?, without)));
+        findings.add(monitor(&setting, has_own, with.ok()));
+        match (without, with) {
+            (Err(why), _) => unending::tell(
+                findings,
+                "git status, without its monitor,",
+                "git -c core.fsmonitor=false status",
+                why,
+            ),
+            (_, Err(why)) => findings.unseen(format!("`git status` with its monitor {why}")),
+            _ => {}
+        }
+        Ok(())
     }
 
-    fn filters(&self, findings: &mut Findings) {
-        let Some(listed) = self.ask(&["config", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$"]) else {
-            return;
+    fn filters(&self, findings: &mut Findings) -> Result<(), Unknown> {
+        let Some(listed) = self.ask(&["config", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$"])? else {
+            return Ok(());
         };
         let keys: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
         let name = |key: &str| {
@@ -159,7 +194,7 @@ impl Repository<'_> {
         single.sort_unstable();
         single.dedup();
         if single.is_empty() {
-            return;
+            return Ok(());
         }
         findings.add(
             Finding::note(format!(
@@ -170,5 +205,27 @@ impl Repository<'_> {
             .fix("give the filter a `process` command (`git lfs install` does); `git help attributes` has the protocol")
             .fix_cost("the program must speak git's protocol"),
         );
+        Ok(())
     }
+}
+
+/// What is told of a monitor that is a program, by the times of a status with it and without, where they are known.
+fn monitor(setting: &Setting, has_own: bool, times: Option<(Took, Nanos)>) -> Finding {
+    let more = times.and_then(|(with, without)| with.beyond_noise(without));
+    Finding::problem_if(
+        more.is_some_and(|more| more.time >= SLOW),
+        "git launches a file-system monitor at each status",
+    )
+    .evidence(format!("core.fsmonitor={}", values::places(&setting.value)))
+    .evidence_if(
+        times.map(|(with, without)| format!("`git status` takes {with} with it, {} without", units::time(without))),
+    )
+    .effect(more.map(|more| more.effect("each git status, diff, add, commit")))
+    .fix(match (has_own, setting.removal()) {
+        (true, removal) => {
+            format!("git's own monitor launches nothing: `git config core.fsmonitor true`; small repositories need none: {removal}")
+        }
+        (false, removal) => format!("small repositories need none: {removal}; this git has no monitor of its own"),
+    })
+    .fix_cost("in large repositories, a status without any monitor looks at each file")
 }

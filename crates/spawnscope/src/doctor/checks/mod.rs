@@ -7,6 +7,7 @@ mod cgroups;
 mod cpuid;
 mod file_systems;
 mod git;
+mod git_setting;
 mod governor;
 mod interpreters;
 mod large_parents;
