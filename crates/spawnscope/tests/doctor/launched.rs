@@ -6,7 +6,7 @@ use std::process::Command;
 use spawnscope::doctor::{Finding, Machine, Measured, Severity};
 
 use crate::attempts::at_best;
-use crate::tree::{Tree, diagnose, expect, find, only, usual};
+use crate::tree::{Tree, diagnose, expect, find, only, silent, usual};
 
 /// This machine's programs in an environment that has nothing but a home.
 fn machine(tree: &Tree) -> Machine {
@@ -123,6 +123,22 @@ fn with_programs(programs: &[(&str, &str)]) -> (Tree, Machine) {
 }
 
 #[test]
+fn a_program_that_does_not_end_is_a_problem_of_its_own() {
+    let hanging = "exec /bin/sleep 60";
+    for (check, program) in [("shell-start", "bash"), ("interpreters", "python3"), ("git", "git")] {
+        let (_tree, machine) = with_programs(&[(program, hanging), ("zsh", "exit 0")]);
+        let finding = dear_at_best(check, &machine, &[program, "does not end within"], 250_000_000);
+        assert!(finding.effect.unwrap().is_lower_bound, "{finding:?}");
+    }
+    // Told once, though a variable has it started, too.
+    let (tree, machine) = with_programs(&[("bash", hanging), ("zsh", "exit 0")]);
+    let tree = tree.file("quiet", "");
+    let machine = machine.with_variable("BASH_ENV", tree.root().join("quiet"));
+    let words = ["bash does not end within", "`bash -c true`"];
+    dear_at_best("shell-start", &machine, &words, 250_000_000);
+}
+
+#[test]
 fn a_start_up_file_that_kills_the_keeper_of_its_shell_leaves_nothing_behind() {
     at_best(4, || {
         let tree = Tree::new().file(
@@ -157,27 +173,69 @@ fn pythons_site_packages_are_told_when_they_take_long() {
 }
 
 #[test]
-fn options_that_load_code_into_interpreters_are_problems() {
-    let bare = || Tree::new().machine();
-    let loading = bare().with_variable("NODE_OPTIONS", "--require /opt/agent.js");
-    only(
+fn options_of_interpreters_are_problems_where_they_take_long() {
+    let (tree, machine) = with_programs(&[
+        ("node", "[ -z \"$NODE_OPTIONS\" ] || /bin/sleep 0.08"),
+        ("perl", ""),
+        ("java", "[ -z \"$JAVA_TOOL_OPTIONS\" ]"),
+        ("python3", "exit 1"),
+    ]);
+    let node = machine
+        .clone()
+        .with_variable("NODE_OPTIONS", "--require /opt/agent.js --title hunter2");
+    let words = ["NODE_OPTIONS", "loads code", "--require /opt/agent.js, 2 other words"];
+    let finding = dear_at_best("interpreters", &node, &words, 60_000_000);
+    assert!(!format!("{finding:?}").contains("hunter2"), "{finding:?}");
+    let quick = machine.clone().with_variable("PERL5OPT", "-d:Trace");
+    let finding = told_at_best(
         "interpreters",
-        &loading,
-        &usual(),
-        Severity::Problem,
-        &["NODE_OPTIONS", "loads code"],
+        &quick,
+        Severity::Note,
+        &["PERL5OPT loads code", "-d:Trace"],
     );
-    let tracing = bare().with_variable("PERL5OPT", "-d:Trace");
-    only(
-        "interpreters",
-        &tracing,
-        &usual(),
-        Severity::Problem,
-        &["PERL5OPT", "loads code"],
+    assert!(
+        !finding.title.contains("longer") || finding.effect.is_some(),
+        "{finding:?}"
     );
-    let plain = bare().with_variable("JAVA_TOOL_OPTIONS", "-Xmx1g");
-    only("interpreters", &plain, &usual(), Severity::Note, &["JAVA_TOOL_OPTIONS"]);
-    assert!(diagnose("interpreters", &bare(), &usual()).findings.is_empty());
+    let refused = machine
+        .clone()
+        .with_variable("JAVA_TOOL_OPTIONS", "-javaagent:/gone.jar=hunter2");
+    let words = [
+        "java fails with what JAVA_TOOL_OPTIONS asks for",
+        "-javaagent:/gone.jar=***",
+    ];
+    told_at_best("interpreters", &refused, Severity::Problem, &words);
+    // Who reads them is not there.
+    let absent = machine.with_variable("PATH", tree.root().join("nowhere"));
+    let absent = absent.with_variable("NODE_OPTIONS", "-r /opt/agent.js");
+    silent("interpreters", &absent, &usual());
+}
+
+#[test]
+fn variables_of_python_are_told_where_they_can_matter() {
+    let tree = Tree::new().file("slow/sitecustomize.py", "import time, slow\ntime.sleep(0.1)\n");
+    let tree = tree.file("slow/slow.py", "x = 1\n");
+    let slow = machine(&tree)
+        .with_variable("PYTHONPATH", tree.root().join("slow"))
+        .with_variable("PYTHONDONTWRITEBYTECODE", "1")
+        .with_variable("PYTHONSTARTUP", "/opt/interactive.py");
+    let words = ["PYTHONPATH=", "PYTHONDONTWRITEBYTECODE is set, and 2 modules"];
+    let finding = told_at_best("interpreters", &slow, Severity::Problem, &words);
+    assert!(!format!("{finding:?}").contains("PYTHONSTARTUP"), "{finding:?}");
+    // With caches, it changes nothing.
+    let caching = slow.clone().without_variables(|name| name == "PYTHONDONTWRITEBYTECODE");
+    let cached = Command::new(slow.program("python3").unwrap())
+        .arg("-c")
+        .arg("pass")
+        .env("PYTHONPATH", tree.root().join("slow"))
+        .env_remove("PYTHONDONTWRITEBYTECODE")
+        .env_remove("PYTHONPYCACHEPREFIX")
+        .status();
+    assert!(cached.unwrap().success());
+    for machine in [slow, caching] {
+        let finding = told_at_best("interpreters", &machine, Severity::Problem, &["PYTHONPATH="]);
+        assert!(!format!("{finding:?}").contains("PYTHONDONT"), "{finding:?}");
+    }
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! What interpreters do before the first line of a program: Python's site-packages, and options in the environment that load
-//! something into each start.
+//! What interpreters do before the first line of a program: Python's site-packages and variables. Options of others in the environment
+//! are `interpreter_options`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Check, Run};
-use crate::doctor::programs::{Programs, Reads, Took};
+use super::{Check, Run, interpreter_options, unending, values};
+use crate::doctor::programs::{Programs, Reads, Took, Unknown};
 use crate::doctor::{Examination, Finding, Findings, Machine};
 use crate::event::Nanos;
 use crate::units;
@@ -20,28 +20,21 @@ const RUNS: usize = 3;
 /// The standard library's own part of `site` takes 3 to 8 ms.
 const SLOW: Nanos = Nanos(20_000_000);
 const MOST_NAMED: usize = 3;
-/// Variables that have each start of an interpreter do more, and the options in them that load code.
-const OPTIONS: [(&str, &str, &[&str]); 6] = [
-    (
-        "NODE_OPTIONS",
-        "node",
-        &["--require", "-r", "--import", "--loader", "--experimental-loader"],
-    ),
-    ("RUBYOPT", "ruby", &["-r"]),
-    ("PERL5OPT", "perl", &["-M", "-m", "-d"]),
-    ("PERL5DB", "perl", &[""]),
-    ("JAVA_TOOL_OPTIONS", "java", &["-javaagent", "-agent"]),
-    ("_JAVA_OPTIONS", "java", &["-javaagent", "-agent"]),
-];
 /// Variables that have Python do more, or look in more places, at each start.
-const OF_PYTHON: [&str; 6] = [
+const OF_PYTHON: [&str; 4] = [
     "PYTHONPATH",
     "PYTHONDEVMODE",
-    "PYTHONSTARTUP",
     "PYTHONVERBOSE",
     "PYTHONPROFILEIMPORTTIME",
-    "PYTHONDONTWRITEBYTECODE",
 ];
+/// It matters only where a cache is missing.
+const WITHOUT_CACHES: &str = "PYTHONDONTWRITEBYTECODE";
+/// How many modules that Python loads at its start have no cache.
+const COUNT_UNCACHED: &str = "\
+import os, sys
+specs = (getattr(module, '__spec__', None) for module in list(sys.modules.values()))
+caches = [cached for cached in (getattr(spec, 'cached', None) for spec in specs) if cached]
+";
 /// Before what Python answers: what it loads at its start may write, too.
 const MARK: &str = "spawnscope asked: ";
 
@@ -50,58 +43,64 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     if let Some(program) = machine.program("python3") {
         python(machine, programs, &program, findings);
     }
-    for (name, interpreter, loading) in OPTIONS {
-        let Some(value) = machine.variable_text(name) else {
-            continue;
-        };
-        let loads = value
-            .split_whitespace()
-            .any(|word| loading.iter().any(|option| word.starts_with(option)));
-        findings.add(
-            Finding::problem_if(loads, format!("{name} changes each start of {interpreter}"))
-                .evidence(format!("{name}={value}"))
-                .evidence_if(loads.then(|| "it loads code into each process, also into small helpers".to_owned()))
-                .fix(format!(
-                    "set it for the one program that wants it: `{name}=... program`"
-                ))
-                .fix_cost("what it loads, such as a debugger or an agent, is missing elsewhere"),
-        );
-    }
+    interpreter_options::tell(machine, programs, findings);
 }
 
 fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut Findings) {
-    // Where it cannot tell, it is timed by the name in PATH.
-    let python = executable(machine, programs, program).unwrap_or_else(|| program.to_owned());
+    let line = format!("{} -I -S -c pass", program.display());
+    let python = match executable(machine, programs, program) {
+        Ok(python) => python,
+        Err(why @ Unknown::DidNotEnd(_)) => return unending::tell(findings, "python3", &line, why),
+        // Where it cannot tell, it is timed by the name in PATH.
+        Err(_) => program.to_owned(),
+    };
     let with = |options: &[&str]| {
         let mut command: Command = machine.command(&python);
         command.args(options).args(["-c", "pass"]);
         command
     };
-    let bare = programs.shortest(RUNS, || with(&["-I", "-S"])).and_then(Took::whole);
-    let full = programs.shortest(RUNS, || with(&[]));
-    let (full, bare) = match (full, bare) {
-        (Ok(full), Ok(bare)) => (full, bare),
-        (Err(why), _) | (_, Err(why)) => return findings.unseen(format!("`{} -c pass` {why}", python.display())),
+    let bare = match programs.shortest(RUNS, || with(&["-I", "-S"])).and_then(Took::whole) {
+        Ok(bare) => bare,
+        Err(why) => return unending::tell(findings, "python3", &line, why),
     };
-    let more = full.since(bare);
-    if more.time >= SLOW {
+    let full = match programs.shortest(RUNS, || with(&[])) {
+        Ok(full) => full,
+        Err(why) => return findings.unseen(format!("`{} -c pass` {why}", python.display())),
+    };
+    if let Some(more) = full.beyond_noise(bare).filter(|more| more.time >= SLOW) {
         let table = programs.run(with(&["-X", "importtime"]), Reads::Errors);
         let table = table.map(|ran| ran.output).unwrap_or_default();
-        let variables: Vec<String> = OF_PYTHON
-            .iter()
-            .filter_map(|name| Some(format!("{name}={}", machine.variable_text(name)?)))
-            .collect();
         let times = format!(
             "`{} -c pass` takes {full}, with -I -S {}",
             python.display(),
             units::time(bare)
         );
         findings.add(
-            slow_python(more, &variables)
+            slow_python(more, &variables(machine))
                 .evidence(times)
-                .evidence_if(dearest(&table)),
+                .evidence_if(dearest(&table))
+                .evidence_if(uncached(machine, programs, &python)),
         );
     }
+}
+
+/// Those that are set.
+fn variables(machine: &Machine) -> Vec<String> {
+    let told = |name: &&str| Some(format!("{name}={}", values::places(&machine.variable_text(name)?)));
+    OF_PYTHON.iter().filter_map(told).collect()
+}
+
+/// What it costs that Python may keep no caches.
+fn uncached(machine: &Machine, programs: &Programs, python: &Path) -> Option<String> {
+    machine.variable(WITHOUT_CACHES)?;
+    let mut command = machine.command(python);
+    let ask = format!("print('\\n{MARK}' + str(sum(not os.path.exists(cached) for cached in caches)))");
+    command.args(["-c", &format!("{COUNT_UNCACHED}{ask}")]);
+    let count: u64 = answer(&programs.run(command, Reads::Output).ok()?.output)?
+        .parse()
+        .ok()?;
+    let modules = units::counted(count, "module", "modules");
+    (count > 0).then(|| format!("{WITHOUT_CACHES} is set, and {modules} without a cache: compiled at each start"))
 }
 
 fn slow_python(more: Took, variables: &[String]) -> Finding {
@@ -119,14 +118,18 @@ fn slow_python(more: Took, variables: &[String]) -> Finding {
 }
 
 /// What a program in PATH comes to: it may be a shim, whose time is not Python's.
-fn executable(machine: &Machine, programs: &Programs, program: &Path) -> Option<PathBuf> {
+fn executable(machine: &Machine, programs: &Programs, program: &Path) -> Result<PathBuf, Unknown> {
     let mut command = machine.command(program);
     let script = format!("import sys; print('\\n{MARK}' + sys.executable)");
     // Nothing of the user's is loaded for that.
     command.args(["-I", "-S", "-c", &script]);
-    let ran = programs.run(command, Reads::Output).ok()?;
-    let answer = ran.output.lines().find_map(|line| line.strip_prefix(MARK))?;
-    ran.succeeded.then(|| PathBuf::from(answer))
+    let ran = programs.run(command, Reads::Output)?;
+    let told = answer(&ran.output).filter(|_| ran.succeeded);
+    told.map(PathBuf::from).ok_or(Unknown::Failed)
+}
+
+fn answer(output: &str) -> Option<&str> {
+    output.lines().find_map(|line| line.strip_prefix(MARK))
 }
 
 /// The modules that took longest by themselves: `import time:  self | cumulative | name`, in microseconds.

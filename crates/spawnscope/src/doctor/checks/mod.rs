@@ -9,6 +9,7 @@ mod file_systems;
 mod git;
 mod git_setting;
 mod governor;
+mod interpreter_options;
 mod interpreters;
 mod large_parents;
 mod launch_cost;
