@@ -275,6 +275,32 @@ fn shims_are_timed_against_what_they_start() {
     assert!(diagnose("shims", &direct, &usual()).findings.is_empty());
 }
 
+#[test]
+fn managers_are_told_to_load_nothing_and_those_that_do_not_heed_it_are_left_out() {
+    let told = "echo $RUSTUP_AUTO_INSTALL $MISE_NOT_FOUND_AUTO_INSTALL >told; exit 1";
+    let tree = Tree::new()
+        .file(".cargo/bin/cargo", "#!/bin/sh\n")
+        .mode(".cargo/bin/cargo", 0o755)
+        .file(".cargo/bin/rustup", format!("#!/bin/sh\n{told}\n"))
+        .mode(".cargo/bin/rustup", 0o755);
+    let path = tree.root().join(".cargo/bin");
+    let diagnosis = diagnose("shims", &machine(&tree).with_variable("PATH", path), &usual());
+    assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+    assert_eq!(diagnosis.unseen[0].what, "`rustup which cargo` failed");
+    let told = std::fs::read_to_string(tree.root().join("told")).unwrap();
+    assert_eq!(told, "0 0\n");
+    let started = "touch started";
+    let tree = Tree::new()
+        .file(".volta/bin/node", format!("#!/bin/sh\n{started}\n"))
+        .mode(".volta/bin/node", 0o755)
+        .file(".volta/bin/volta", format!("#!/bin/sh\n{started}\n"))
+        .mode(".volta/bin/volta", 0o755);
+    let path = format!("{}:/usr/bin", tree.root().join(".volta/bin").display());
+    let diagnosis = diagnose("shims", &machine(&tree).with_variable("PATH", path), &usual());
+    assert!(diagnosis.unseen[0].what.contains("none was started"), "{diagnosis:?}");
+    assert!(!tree.root().join("started").exists());
+}
+
 fn repository() -> Tree {
     let tree = Tree::new();
     let initialised = Command::new("git")

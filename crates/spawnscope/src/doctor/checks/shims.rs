@@ -2,9 +2,10 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use super::{Check, Run};
-use crate::doctor::programs::{Programs, Reads, Took};
+use super::{Check, Run, unending};
+use crate::doctor::programs::{Programs, Reads, Took, Unknown};
 use crate::doctor::{Examination, Finding, Findings, Machine};
 use crate::event::Nanos;
 use crate::units;
@@ -55,6 +56,18 @@ const MANAGERS: [Manager; 9] = [
     Manager::new("rustup", "cargo", "bin", "CARGO_HOME"),
     Manager::new("volta", "volta", "bin", "VOLTA_HOME"),
 ];
+/// It loads a version that is missing, also to say where it is, and cannot be told not to.
+const LOADS: &str = "volta";
+/// Keeps the others from loading what is missing: the doctor changes nothing. A rustup before 1.28 does not know its first variable, so
+/// it has nowhere to load from; Go loads another Go where a module wants one. asdf, pyenv, rbenv and their kin load nothing by themselves.
+const LOAD_NOTHING: [(&str, &str); 6] = [
+    ("RUSTUP_AUTO_INSTALL", "0"),
+    ("RUSTUP_DIST_SERVER", "file:///nonexistent"),
+    ("MISE_AUTO_INSTALL", "0"),
+    ("MISE_NOT_FOUND_AUTO_INSTALL", "0"),
+    ("MISE_EXEC_AUTO_INSTALL", "0"),
+    ("GOTOOLCHAIN", "local"),
+];
 /// Programs to try, the first that is there.
 const PROGRAMS: [&str; 8] = ["python3", "python", "ruby", "node", "java", "cargo", "rustc", "go"];
 const RUNS: usize = 3;
@@ -70,10 +83,17 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
             continue;
         };
         seen.push(directory.clone());
+        if manager.name == LOADS {
+            findings.unseen(format!(
+                "shims of {LOADS} in {}, which may load a version that is missing: none was started",
+                directory.display()
+            ));
+            continue;
+        }
         match Shim::find(machine, programs, &directory, manager.name) {
             Ok(Some(shim)) => shim.measure(machine, programs, findings),
             Ok(None) => {}
-            Err(what) => findings.unseen(what),
+            Err(NotFound { line, why }) => unending::tell(findings, manager.name, &line, why),
         }
     }
 }
@@ -91,6 +111,19 @@ fn chooser(machine: &Machine, directory: &Path, manager: &str) -> Option<PathBuf
         .or_else(|| places.into_iter().find(|file| machine.is_executable(file)))
 }
 
+/// A command of a manager or a shim, which loads nothing.
+fn command(machine: &Machine, program: &Path) -> Command {
+    let mut command = machine.command(program);
+    command.envs(LOAD_NOTHING);
+    command
+}
+
+/// The line by which a manager was asked, and why it did not say where a program is.
+struct NotFound {
+    line: String,
+    why: Unknown,
+}
+
 struct Shim {
     manager: &'static str,
     program: &'static str,
@@ -100,28 +133,35 @@ struct Shim {
 }
 
 impl Shim {
-    /// The first one of a directory that leads elsewhere; an error where its manager does not say whither.
+    /// The first one of a directory that leads elsewhere; an error where its manager says of none whither.
     fn find(
         machine: &Machine,
         programs: &Programs,
         directory: &Path,
         manager: &'static str,
-    ) -> Result<Option<Shim>, String> {
+    ) -> Result<Option<Shim>, NotFound> {
         let Some(chooser) = chooser(machine, directory, manager) else {
             return Ok(None);
         };
+        let mut failed = None;
         for program in PROGRAMS {
             // What stands before it in PATH is what is launched.
             let first = machine.program(program);
             let Some(file) = first.filter(|file| file.parent() == Some(directory)) else {
                 continue;
             };
-            let mut which = machine.command(&chooser);
+            let mut which = command(machine, &chooser);
             which.args(["which", program]);
-            let told = programs.run(which, Reads::Output);
-            let told = told.map_err(|why| format!("`{manager} which {program}` {why}"))?;
+            let line = format!("{manager} which {program}");
+            let told = match programs.run(which, Reads::Output) {
+                Ok(told) => told,
+                Err(why) => return Err(NotFound { line, why }),
+            };
             let real = PathBuf::from(told.output.lines().last().unwrap_or_default().trim());
-            if told.succeeded && machine.is_executable(&real) && real != file {
+            if !told.succeeded {
+                // The version that is wanted here may be missing.
+                failed = failed.or(Some(line));
+            } else if machine.is_executable(&real) && real != file {
                 return Ok(Some(Shim {
                     manager,
                     program,
@@ -130,41 +170,49 @@ impl Shim {
                 }));
             }
         }
-        Ok(None)
+        failed.map_or(Ok(None), |line| {
+            let why = Unknown::Failed;
+            Err(NotFound { line, why })
+        })
     }
 
     fn measure(&self, machine: &Machine, programs: &Programs, findings: &mut Findings) {
-        let version = |file: &Path| {
-            let mut command = machine.command(file);
-            command.arg("--version");
+        // Go knows no option for it.
+        let version = if self.program == "go" { "version" } else { "--version" };
+        let command = |file: &Path| {
+            let mut command = command(machine, file);
+            command.arg(version);
             command
         };
-        // What may not end comes last: it would leave no time for the other.
-        let real = programs.shortest(RUNS, || version(&self.real)).and_then(Took::whole);
-        let shim = programs.shortest(RUNS, || version(&self.file));
-        let (shim, real) = match (shim, real) {
-            (Ok(shim), Ok(real)) => (shim, real),
-            (_, Err(why)) => return findings.unseen(format!("{} --version {why}", self.real.display())),
-            (Err(why), _) => return findings.unseen(format!("{} --version {why}", self.file.display())),
-        };
-        let more = shim.since(real);
         let (program, manager) = (self.program, self.manager);
+        let line = |file: &Path| format!("{} {version}", file.display());
+        // What may not end comes last: it would leave no time for the other.
+        let real = match programs.shortest(RUNS, || command(&self.real)).and_then(Took::whole) {
+            Ok(real) => real,
+            Err(why) => return unending::tell(findings, program, &line(&self.real), why),
+        };
+        let shim = match programs.shortest(RUNS, || command(&self.file)) {
+            Ok(shim) => shim,
+            Err(why) => return findings.unseen(format!("`{}` {why}", line(&self.file))),
+        };
+        let more = shim.beyond_noise(real);
+        let title = match more {
+            Some(more) => format!("{program} is a shim of {manager}: {more} more at each start"),
+            None => format!("{program} is a shim of {manager}"),
+        };
         let folder = self.real.parent().unwrap_or(&self.real).display();
         findings.add(
-            Finding::problem_if(
-                more.time >= MATTERS,
-                format!("{program} is a shim of {manager}: {more} more at each start"),
-            )
-            .evidence(format!(
-                "`{program} --version` takes {shim} by {}, and {} by {}",
-                self.file.display(),
-                units::time(real),
-                self.real.display()
-            ))
-            .effect(more.effect("each launch through the shim"))
-            .fix("for a build or a script that launches it often, put the real directory in front:")
-            .fix(format!("  PATH={folder}:$PATH ./build"))
-            .fix_cost("the version is fixed then, and files that choose one for a directory are not asked"),
+            Finding::problem_if(more.is_some_and(|more| more.time >= MATTERS), title)
+                .evidence(format!(
+                    "`{program} {version}` takes {shim} by {}, and {} by {}",
+                    self.file.display(),
+                    units::time(real),
+                    self.real.display()
+                ))
+                .effect(more.map(|more| more.effect("each launch through the shim")))
+                .fix("for a build or a script that launches it often, put the real directory in front:")
+                .fix(format!("  PATH={folder}:$PATH ./build"))
+                .fix_cost("the version is fixed then, and files that choose one for a directory are not asked"),
         );
     }
 }
