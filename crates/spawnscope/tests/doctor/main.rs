@@ -7,6 +7,7 @@
 #[expect(dead_code, reason = "shared with the live tests, which use the rest")]
 #[path = "../support/attempts.rs"]
 mod attempts;
+mod directories;
 mod golden;
 mod hardware;
 mod launched;

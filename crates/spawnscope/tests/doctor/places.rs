@@ -7,7 +7,7 @@ use spawnscope::doctor::{Basis, Machine, Measured, Severity};
 use spawnscope::event::Nanos;
 
 use crate::attempts::at_best;
-use crate::loader::{directories, looked_up};
+use crate::directories::{directories, looked_up};
 use crate::tree::{Tree, diagnose, expect, only, scan, silent, usual};
 
 #[test]
