@@ -206,8 +206,8 @@ impl Session<'_> {
     }
 
     fn stop_collecting(&mut self, outcome: &mut Outcome) {
-        self.collector.detach();
         let until = collect::now();
+        self.collector.detach();
         self.move_events(outcome);
         self.progress.clear();
         outcome.recorded_until = outcome.command_ended.or(Some(until));

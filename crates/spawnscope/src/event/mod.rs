@@ -123,6 +123,9 @@ pub enum EventKind {
     Reaped { pid: Pid },
     /// A thread was on a CPU, left it, and (unless it ended) is back at `at`.
     Slice(Slice),
+    /// The recording ends at `at`, and the thread has not been back on a CPU since the slice's `off`. One that has a CPU to the
+    /// end leaves it there, as if another one got it.
+    LastSeen(Slice),
     /// The path of a file that a thread began to wait for; the slice of that wait follows when it is over.
     FileNamed { device: u32, inode: u64, path: Vec<u8> },
     /// Where its parent asked for a launch (the event's): in a script, when the chain begins with a frame of a script's

@@ -103,7 +103,12 @@ impl Assembler {
                 self.launch(launch).thread_gone(zombie, *auto_reaped, *cpu);
             }
             EventKind::Reaped { pid } => self.reaped(at, launch, *pid),
-            EventKind::Slice(slice) => self.slice(at, launch, task, slice),
+            EventKind::Slice(slice) => {
+                self.runs(at, launch, task, slice);
+                let back = (slice.left != LeftCpu::Ended).then_some(at);
+                self.slice(back, launch, task, slice);
+            }
+            EventKind::LastSeen(slice) => self.slice(None, launch, task, slice),
             EventKind::FileNamed { device, inode, path } => {
                 let path = self.interner.intern(path);
                 self.objects.name(*device, *inode, path);
@@ -356,16 +361,19 @@ impl Assembler {
         (is_zombie && child.row.parent.is_some_and(is_dead)).then_some(id)
     }
 
-    fn slice(&mut self, at: Nanos, launch: LaunchId, task: TaskId, slice: &Slice) {
-        match self.unfinished.get(&launch) {
+    /// Notes a process's first step onto a CPU.
+    fn runs(&mut self, at: Nanos, launch: LaunchId, task: TaskId, slice: &Slice) {
+        let state = self.unfinished.get(&launch);
+        if is_first(slice, launch, task) && state.is_some_and(|state| state.row.first_run.is_none()) {
+            self.launch(launch).ran_first(Some(at));
+        }
+    }
+
+    /// Takes a slice; `back` is when the thread had a CPU again.
+    fn slice(&mut self, back: Option<Nanos>, launch: LaunchId, task: TaskId, slice: &Slice) {
+        if !self.unfinished.contains_key(&launch) {
             // Its row is in the file, unless its creation was lost.
-            None => {
-                self.batch.mentioned.insert(launch);
-            }
-            Some(state) if is_first(slice, launch, task) && state.row.first_run.is_none() => {
-                self.launch(launch).ran_first(Some(at));
-            }
-            Some(_) => {}
+            self.batch.mentioned.insert(launch);
         }
         let (wake_span, waker) = match &slice.wake {
             Some(wake) => (Some(wake.at.since(slice.off)), Some(self.waker(&wake.by))),
@@ -375,7 +383,7 @@ impl Assembler {
             task,
             off: self.relative(slice.off),
             on_span: slice.on.map(|on| slice.off.since(on)),
-            off_span: (slice.left != LeftCpu::Ended).then(|| at.since(self.relative(slice.off))),
+            off_span: back.map(|back| back.since(self.relative(slice.off))),
             wake_span,
             reason: slice.left,
             syscall: slice.syscall.and_then(|syscall| u16::try_from(syscall.number).ok()),

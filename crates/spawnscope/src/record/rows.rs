@@ -276,6 +276,21 @@ pub struct SliceRow {
     pub calls: u32,
 }
 
+impl SliceRow {
+    /// Whether its thread was still off the CPU when the recording ended.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.off_span.is_none() && self.reason != LeftCpu::Ended
+    }
+
+    /// Whether its thread still waited then.
+    #[must_use]
+    pub fn is_open_wait(&self) -> bool {
+        let waits = !matches!(self.reason, LeftCpu::Created | LeftCpu::Preempted);
+        self.is_open() && waits && self.wake_span.is_none()
+    }
+}
+
 /// What a thread did at an instant, or what it began to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "schema.sql documents the columns")]

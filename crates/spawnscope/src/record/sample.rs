@@ -289,7 +289,7 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
             stretch_cpu(&mut exited.cpu);
         }
         EventKind::Gone { zombie, .. } => zombie.iter_mut().for_each(stretch),
-        EventKind::Slice(slice) => {
+        EventKind::Slice(slice) | EventKind::LastSeen(slice) => {
             slice.on.iter_mut().chain([&mut slice.off]).for_each(stretch);
             slice.wake.iter_mut().for_each(|wake| stretch(&mut wake.at));
         }

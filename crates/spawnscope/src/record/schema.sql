@@ -6,7 +6,7 @@
 -- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
@@ -169,7 +169,9 @@ CREATE TABLE slice (
     task      INTEGER NOT NULL, -- thread.task, or a launch.id: its first thread
     off_ns    INTEGER NOT NULL, -- left the CPU (new thread: was created)
     on_span   INTEGER,          -- span on the CPU before off_ns; NULL: never ran, or not seen
-    off_span  INTEGER,          -- span off the CPU after off_ns; NULL: it ended
+    off_span  INTEGER,          -- span off the CPU after off_ns; NULL: it ended (reason 5), or was not back when the recording ended: it
+                                -- waited to the end, or, from wake_span on or with reason 1, could run. One that had a CPU to
+                                -- the end has reason 1, and off_ns is the end. Before version 6, NULL is of those that ended only
     wake_span INTEGER,          -- span from off_ns to the wake-up; NULL: was not blocked, or not seen
     reason    INTEGER NOT NULL, -- 0 created, 1 preempted, 2 interruptible sleep, 3 uninterruptible sleep, 4 stopped, 5 ended
     syscall   INTEGER,          -- number of the system call it sat in

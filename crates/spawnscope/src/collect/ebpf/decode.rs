@@ -71,6 +71,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
             pid: pid(read::<WireReaped>(bytes)?.0.pid),
         },
         KIND_SLICE => EventKind::Slice(slice(&read(bytes)?.0)?),
+        KIND_LAST_SEEN => EventKind::LastSeen(slice(&read(bytes)?.0)?),
         KIND_FILE_NAMED => {
             let (named, rest) = read(bytes)?;
             file_named(&named, rest)?

@@ -196,6 +196,9 @@ struct linux_binprm {
 	const char *filename, *interp;
 } CORE;
 struct kernel_siginfo;
+struct bpf_iter__task {
+	struct task_struct *task;
+} CORE;
 
 /* include/linux/sched.h */
 #define TASK_UNINTERRUPTIBLE 0x02

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use libbpf_rs::{ErrorKind, Object, ObjectBuilder, OpenObject, PrintLevel};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::samples;
 use super::wire::{WireSettings, WireShared};
+use super::{last, samples};
 use crate::collect::CollectError;
 use crate::event::Missing;
 
@@ -23,7 +23,7 @@ struct Part {
     without: Option<&'static str>,
 }
 
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 14] = [
     Part {
         program: "on_waking",
         fallback: Some("on_waking_anywhere"),
@@ -88,6 +88,11 @@ const PARTS: [Part; 13] = [
         program: AROUND_SAMPLES[2],
         fallback: None,
         without: Some("where in their own code threads are that end soon"),
+    },
+    Part {
+        program: last::PROGRAM,
+        fallback: None,
+        without: Some(last::WITHOUT),
     },
 ];
 

@@ -4,6 +4,7 @@
 
 mod decode;
 mod interpreters;
+mod last;
 mod load;
 mod samples;
 mod seeds;
@@ -29,7 +30,7 @@ use super::{CollectError, Collector, Follow, ROOT, Settings, inode};
 use crate::event::{Event, Loss, Missing};
 
 /// Names of the losses, by kind of record.
-const LOSSES: [(u32, &str); 19] = [
+const LOSSES: [(u32, &str); 20] = [
     (KIND_LAUNCH, "launch"),
     (KIND_THREAD, "thread"),
     (KIND_ADOPTED, "existing process"),
@@ -40,6 +41,7 @@ const LOSSES: [(u32, &str); 19] = [
     (KIND_GONE, "end"),
     (KIND_REAPED, "reap"),
     (KIND_SLICE, "slice"),
+    (KIND_LAST_SEEN, "last state of a thread"),
     (KIND_UNFOLLOWED, "process not followed"),
     (KIND_FILE_NAMED, "path of a file waited for"),
     (KIND_EXECUTABLE_MET, "executable"),
@@ -56,6 +58,9 @@ pub struct EbpfCollector {
     missing: Vec<Missing>,
     follow: Follow,
     links: Vec<Link>,
+    /// Tells what threads are doing at the end, where the kernel has such a thing.
+    last_look: Option<Link>,
+    has_missed_end: bool,
     ring: RingBuffer<'static>,
     drained: Rc<RefCell<Drained>>,
     /// Makes call chains of stacks, where these are wanted.
@@ -112,7 +117,7 @@ impl EbpfCollector {
         let unwinder = unwinder.map(|unwinder| Rc::new(RefCell::new(unwinder)));
         let ring = ring_buffer(&object, &drained, unwinder.as_ref())?;
         drained.borrow_mut().events.extend(seeds::plant(&object, follow)?);
-        let links = attach_programs(&object, settings.sample, &mut missing)?;
+        let (links, last_look) = attach_programs(&object, settings.sample, &mut missing)?;
         let handle = |name| {
             map(&object, name)
                 .and_then(|map| MapHandle::try_from(&map).map_err(|error| failed("open a BPF map", &error)))
@@ -123,6 +128,8 @@ impl EbpfCollector {
             missing,
             follow,
             links,
+            last_look,
+            has_missed_end: false,
             ring,
             drained,
             unwinder,
@@ -198,6 +205,10 @@ impl Collector for EbpfCollector {
             events: self.unwinder.as_ref().map_or(0, |unwinder| unwinder.borrow().lost()),
         });
         losses.push(Loss {
+            kind: "look at the threads at the end".to_owned(),
+            events: u64::from(self.has_missed_end),
+        });
+        losses.push(Loss {
             kind: "malformed record".to_owned(),
             events: self.drained.borrow().malformed,
         });
@@ -219,6 +230,11 @@ impl Collector for EbpfCollector {
     fn detach(&mut self) {
         // Should it fail, detaching does the same less neatly.
         let _ = set_recording(&self.recording, false);
+        if let Some(link) = self.last_look.take() {
+            // There has to be room for all of them. Should that fail, `drain` says so.
+            let _ = self.ring.consume();
+            self.has_missed_end = last::look(&link).is_err();
+        }
         self.links.clear();
     }
 }
@@ -228,8 +244,8 @@ fn attach_programs(
     object: &Object,
     sample: Option<u32>,
     missing: &mut Vec<Missing>,
-) -> Result<Vec<Link>, CollectError> {
-    let mut links = Vec::new();
+) -> Result<(Vec<Link>, Option<Link>), CollectError> {
+    let (mut links, mut last_look) = (Vec::new(), None);
     for program in object.progs_mut().filter(|program| program.autoload()) {
         if program.name() == samples::PROGRAM {
             match samples::attach(&program, sample.unwrap_or(0)) {
@@ -238,10 +254,17 @@ fn attach_programs(
             }
             continue;
         }
+        if program.name() == last::PROGRAM {
+            match last::attach(&program) {
+                Ok(link) => last_look = Some(link),
+                Err(unknown) => missing.push(unknown),
+            }
+            continue;
+        }
         let link = program.attach();
         links.push(link.map_err(|error| CollectError::Unsupported(error.to_string()))?);
     }
-    Ok(links)
+    Ok((links, last_look))
 }
 
 /// Calls that the kernel skipped because the program was running on that CPU already: an interrupt's wake-up within

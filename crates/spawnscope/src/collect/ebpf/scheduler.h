@@ -27,10 +27,10 @@ static __always_inline void emit_gone(struct task_struct *p, struct WireTask *ta
 	bpf_ringbuf_submit(gone, wakeup_flag());
 }
 
-static __always_inline void emit_slice(struct WireTask *task, __u64 now)
+static __always_inline void emit_slice(struct WireTask *task, __u32 kind, __u64 now)
 {
 	struct WireSlice *slice;
-	RESERVE(slice, KIND_SLICE, now, task);
+	RESERVE(slice, kind, now, task);
 	bool blocked = task->left >= LEFT_INTERRUPTIBLE;
 	slice->on = task->on;
 	slice->off = task->off;
@@ -53,7 +53,7 @@ static __always_inline void emit_slice(struct WireTask *task, __u64 now)
 static __always_inline void get_cpu(struct WireTask *task, __u64 now)
 {
 	if (task->off)
-		emit_slice(task, now);
+		emit_slice(task, KIND_SLICE, now);
 	if (!task->first_run)
 		task->first_run = now;
 	task->on = now;
@@ -103,6 +103,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct W
 	settle_arrival(p, task);
 	if (state & TASK_DEAD) {
 		emit_gone(p, task, now);
+		task->flags |= TASK_GONE;
 		return;
 	}
 	task->cpu = cpu_time(task, now);

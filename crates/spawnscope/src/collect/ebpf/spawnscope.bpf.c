@@ -22,6 +22,7 @@
 #include "stacks.h"
 #include "syscalls.h"
 #include "samples.h"
+#include "last.h"
 
 /* Some helpers are for GPL-compatible programs only; this is one of the strings the kernel accepts as such. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -37,6 +37,8 @@ pub const KIND_SLICE: u32 = 10;
 pub const KIND_UNFOLLOWED: u32 = 11;
 /// `kind` of `WireFileNamed`.
 pub const KIND_FILE_NAMED: u32 = 12;
+/// `kind` of `WireSlice`: the thread has not got a CPU again, or still has the one it got, since the recording ends at `header.at`.
+pub const KIND_LAST_SEEN: u32 = 13;
 /// `kind` of `WireExecutableMet`.
 pub const KIND_EXECUTABLE_MET: u32 = 20;
 /// `kind` of `WireScriptCalled`.
@@ -468,3 +470,5 @@ pub const TASK_OWN_LINE: u32 = 256;
 pub const TASK_WAITED: u32 = 512;
 /// `flags` of a task: it is off the CPU in a wait that may become a sample.
 pub const TASK_WAITS: u32 = 1024;
+/// `flags` of a task: it has left the CPU for good.
+pub const TASK_GONE: u32 = 2048;

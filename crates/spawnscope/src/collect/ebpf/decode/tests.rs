@@ -160,6 +160,20 @@ fn the_end_of_a_thread_is_its_last_slice_and_its_going() {
     assert_eq!(decoded(record.as_bytes()), Some(vec![EventKind::Slice(last), gone]));
 }
 
+#[test]
+fn a_last_state_is_a_slice_that_is_not_over() {
+    let mut record = WireSlice::new_zeroed();
+    (record.header, record.left) = (header(KIND_LAST_SEEN), LEFT_INTERRUPTIBLE);
+    (record.on, record.off, record.syscall) = (900, 950, 230);
+    let [EventKind::LastSeen(slice)] = &decoded(record.as_bytes()).unwrap()[..] else {
+        panic!("{:?}", decoded(record.as_bytes()))
+    };
+    assert_eq!(
+        (slice.on, slice.off, &slice.wake),
+        (Some(Nanos(900)), Nanos(950), &None)
+    );
+}
+
 fn waited_for(kind: u32, inode: u64) -> Option<Object> {
     let mut record = WireSlice::new_zeroed();
     (record.header, record.left) = (header(KIND_SLICE), LEFT_INTERRUPTIBLE);

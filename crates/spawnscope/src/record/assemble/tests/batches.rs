@@ -97,6 +97,37 @@ fn a_slice_is_stored_as_spans() {
     assert_eq!(batch.mentioned, HashSet::from([CHILD]));
 }
 
+#[test]
+fn a_thread_that_is_not_back_when_the_recording_ends_has_an_open_slice() {
+    let mut assembler = assembler();
+    let waits = Slice {
+        on: Some(instant(20)),
+        off: instant(40),
+        left: LeftCpu::Interruptible,
+        syscall: None,
+        calls: 0,
+        object: None,
+        wake: None,
+    };
+    let never_ran = Slice {
+        on: None,
+        left: LeftCpu::Created,
+        ..waits.clone()
+    };
+    assembler.apply(&event(100, CHILD, EventKind::LastSeen(waits)));
+    assembler.apply(&event(100, CHILD, EventKind::LastSeen(never_ran)));
+    let batch = assembler.take_batch();
+    let spans: Vec<_> = batch
+        .slices
+        .iter()
+        .map(|slice| (slice.on_span, slice.off_span))
+        .collect();
+    assert_eq!(spans, [(Some(Nanos(20)), None), (None, None)]);
+    assert!(batch.slices[0].is_open_wait() && batch.slices[1].is_open());
+    assert_eq!(batch.last, Nanos(100), "up to there it is known");
+    assert!(batch.launches.is_empty(), "it never ran");
+}
+
 /// Writes events in batches of some size, and gives the file back.
 fn written(events: &[Event], batch_events: usize) -> Connection {
     let mut connection = Connection::open_in_memory().unwrap();

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * What threads are doing when the recording ends. A slice is told when its thread gets a CPU again, which nobody sees any more by
+ * then: so an iterator goes over all threads when the other programs are off, and finds each as it was at that moment. */
+#pragma once
+
+SEC("iter/task")
+int on_end(struct bpf_iter__task *ctx)
+{
+	struct task_struct *p = ctx->task;
+	if (!p)
+		return 0;
+	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, 0);
+	if (!task || task->flags & (TASK_IGNORED | TASK_GONE))
+		return 0;
+	__u64 now = bpf_ktime_get_ns();
+	if (arrival_seen(task)) {
+		/* It has a CPU and could go on: the end takes that from it. */
+		task->off = now;
+		task->left = LEFT_PREEMPTED;
+		task->object_kind = OBJECT_UNKNOWN;
+	}
+	/* Else it was never seen to move. */
+	if (task->off)
+		emit_slice(task, KIND_LAST_SEEN, now);
+	return 0;
+}
