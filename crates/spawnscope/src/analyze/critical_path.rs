@@ -127,12 +127,12 @@ impl Walk<'_, '_> {
     fn step(&mut self) {
         let timelines = self.timelines;
         let Some(Moment { since, state }) = timelines.before(self.thread, self.at) else {
-            return self.leave_through_birth(self.start);
+            return self.leave_through_birth(self.start, Time::Unknown);
         };
         match state {
             State::Running => self.charge_running(since),
-            State::Unknown => self.charge_outside(since, Outside::Unknown),
-            State::Created => self.leave_through_birth(since),
+            State::Unknown => self.charge(since, Time::Unknown),
+            State::Created => self.leave_through_birth(since, Time::Queue),
             State::Runnable(None) => self.charge(since, Time::Runnable),
             State::Runnable(Some(slice)) => self.charge_woken(since, slice),
             State::Blocked(slice) => self.leave_through_waker(since, slice),
@@ -171,11 +171,11 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The thread's first wait for a CPU, then who made it.
-    fn leave_through_birth(&mut self, since: Nanos) {
+    /// The thread's first wait for a CPU, or what nothing tells of it, then who made it.
+    fn leave_through_birth(&mut self, since: Nanos, time: Time) {
         let thread = self.timelines.threads[self.thread as usize];
         let born = thread.created.unwrap_or(since).max(since).min(self.at);
-        self.charge(born, Time::Queue);
+        self.charge(born, time);
         match thread.creator.filter(|_| self.jumps < MOST_JUMPS) {
             Some(creator) => {
                 self.jumps += 1;
@@ -239,6 +239,10 @@ impl Walk<'_, '_> {
                 return self.charge_outside(since, Outside::Recorder);
             }
             let (start, phase) = self.phase_before(self.at);
+            if (time, phase) == (Time::Unknown, Phase::Run) {
+                self.charge_outside(start.max(since), Outside::Unknown);
+                continue;
+            }
             let span = self.take(start.max(since));
             let charges = &mut self.path.launches[launch as usize];
             match (time, phase) {
@@ -281,11 +285,13 @@ impl Walk<'_, '_> {
 const NEAR_NS: u64 = 100_000;
 
 /// How a thread spent time that is charged to its launch.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Time {
     Running,
     /// Able to run, but without a CPU.
     Runnable,
     /// The same before its first run.
     Queue,
+    /// No slice tells. The launch's own instants may: launching is launching, but `run` may be work or a wait.
+    Unknown,
 }

@@ -25,6 +25,7 @@ pub mod whatif;
 
 mod grouped;
 mod join;
+mod living;
 mod overlap;
 
 pub use crate::record::reader::{Origin, Scope};

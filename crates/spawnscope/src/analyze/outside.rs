@@ -75,6 +75,9 @@ pub fn outside_of(slice: &SliceRow) -> Outside {
         Some(WakerRow::Other(_, name)) => name,
         _ => None,
     };
+    if slice.is_open_wait() {
+        return still_awaited(slice);
+    }
     match slice.reason {
         LeftCpu::Stopped => Outside::Stopped,
         // Of several wake-ups the last one counts: a reply to another thread wakes this one too, which sleeps again.
@@ -89,6 +92,21 @@ pub fn outside_of(slice: &SliceRow) -> Outside {
             _ if by_interrupt && kind_of(slice) == Some(ObjectKind::Timerfd) => Outside::Timer,
             _ => Outside::Unknown,
         },
+    }
+}
+
+/// What a wait is for that is not over when the recording ends: nobody has ended it, so only call and object tell. A `poll` with a
+/// time limit may still be ended by anybody.
+fn still_awaited(slice: &SliceRow) -> Outside {
+    let is = |calls: &[u16]| slice.syscall.is_some_and(|call| calls.contains(&call));
+    match (slice.reason, kind_of(slice)) {
+        (LeftCpu::Stopped, _) => Outside::Stopped,
+        (_, Some(ObjectKind::Permission)) => Outside::Scanner(None),
+        (_, Some(ObjectKind::Timerfd)) => Outside::Timer,
+        (_, Some(ObjectKind::Socket)) => Outside::Network,
+        _ if is(&calls::SLEEPS) => Outside::Timer,
+        (LeftCpu::Uninterruptible, _) if !is(&calls::CREATIONS) => Outside::Disk,
+        _ => Outside::Unknown,
     }
 }
 

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 
 use super::Origin;
 use super::grouped::Grouped;
+use super::launch::Launch;
+use super::living::Living;
 use super::outside::waker_is_cause;
 use super::tree::Forest;
 use crate::event::{LeftCpu, Nanos, TaskId};
@@ -31,6 +33,10 @@ pub struct Timelines {
     pub threads: Vec<Thread>,
     index_of: HashMap<TaskId, ThreadIndex>,
     slices: Grouped<SliceRow>,
+    /// Of each launch, whether it was alive when the recording ended.
+    is_alive: Vec<bool>,
+    /// Who is waited for to the end.
+    awaited: HashMap<ThreadIndex, ThreadIndex>,
 }
 
 /// Takes slices as they are read.
@@ -39,6 +45,8 @@ pub struct SliceCollection {
     threads: Vec<Thread>,
     index_of: HashMap<TaskId, ThreadIndex>,
     slices: Vec<(ThreadIndex, SliceRow)>,
+    is_alive: Vec<bool>,
+    living: Living,
 }
 
 impl SliceCollection {
@@ -77,6 +85,8 @@ impl SliceCollection {
             threads,
             index_of,
             slices: Vec::new(),
+            is_alive: forest.launches.iter().map(Launch::is_unfinished).collect(),
+            living: Living::of(forest),
         }
     }
 
@@ -91,11 +101,15 @@ impl SliceCollection {
     #[must_use]
     pub fn finish(mut self) -> Timelines {
         self.slices.sort_unstable_by_key(|(thread, slice)| (*thread, slice.off));
-        Timelines {
+        let mut timelines = Timelines {
             slices: Grouped::new(self.threads.len(), self.slices),
             threads: self.threads,
             index_of: self.index_of,
-        }
+            is_alive: self.is_alive,
+            awaited: HashMap::new(),
+        };
+        timelines.awaited = self.living.awaited(&timelines);
+        timelines
     }
 }
 
@@ -130,9 +144,12 @@ impl Timelines {
         self.index_of.get(&task).copied()
     }
 
-    /// The followed thread whose doing it was that another one's wait ended.
+    /// The followed thread whose doing it was that another one's wait ended; of a wait to the end, the one that it is for.
     #[must_use]
     pub fn cause(&self, waiting: ThreadIndex, slice: &SliceRow) -> Option<ThreadIndex> {
+        if slice.is_open_wait() {
+            return self.awaited.get(&waiting).copied();
+        }
         let waker = self.waker(slice).filter(|waker| *waker != waiting)?;
         waker_is_cause(slice).then_some(waker)
     }
@@ -152,6 +169,12 @@ impl Timelines {
         self.slices.of(thread as usize)
     }
 
+    /// Whether a thread's process was alive when the recording ended.
+    #[must_use]
+    pub fn outlives(&self, thread: ThreadIndex) -> bool {
+        self.is_alive[self.threads[thread as usize].launch as usize]
+    }
+
     /// What a thread was doing in the time that ends at `at`; `None` before anything is known of it.
     #[must_use]
     pub fn before(&self, thread: ThreadIndex, at: Nanos) -> Option<Moment<'_>> {
@@ -163,16 +186,16 @@ impl Timelines {
             return moment(beginning(slice), State::Running);
         }
         let left = slice.off;
-        let Some(off_span) = slice.off_span else {
-            return moment(left, State::Unknown);
-        };
-        let back = Nanos(left.0 + off_span.0);
-        if at > back {
-            // On a CPU since then, in a slice that was not told: it was lost, or the recording ended first.
-            return moment(back, State::Running);
+        let back = slice.off_span.map(|span| Nanos(left.0 + span.0));
+        if let Some(back) = back.filter(|back| at > *back) {
+            // On a CPU since then, in a slice that was lost. Of a process that lives on, there may have been more than that.
+            let is_open = begun == slices.len() && self.outlives(thread);
+            return moment(back, if is_open { State::Unknown } else { State::Running });
         }
-        let woken = slice.wake_span.map(|span| Nanos(left.0 + span.0.min(off_span.0)));
+        let woken = slice.wake_span.map(|span| Nanos(left.0 + span.0));
+        let woken = woken.map(|woken| back.map_or(woken, |back| woken.min(back)));
         match (slice.reason, woken) {
+            (LeftCpu::Ended, _) => moment(left, State::Unknown),
             (LeftCpu::Created, _) => moment(left, State::Created),
             (LeftCpu::Preempted, _) => moment(left, State::Runnable(None)),
             (_, Some(woken)) if at > woken => moment(woken, State::Runnable(Some(slice))),

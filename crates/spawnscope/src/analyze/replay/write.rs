@@ -32,7 +32,7 @@ pub(super) fn write(
     let contention = Contention::new(timelines, setting.cpus);
     let count = timelines.threads.len();
     let mut actions: Vec<Vec<Action>> = vec![Vec::new(); count];
-    let tokens = collect_wakes(timelines, start, &mut actions);
+    let tokens = collect_wakes(timelines, (start, end), &mut actions);
     collect_spawns(timelines, &mut actions);
     let mut programs = Programs {
         steps: Vec::with_capacity(count),
@@ -52,6 +52,7 @@ pub(super) fn write(
             contention: &contention,
             call: setting.call,
             cost: 0.0,
+            outlives: timelines.outlives(thread),
             places: Places::new(forest, timelines, thread, setting.fault),
         };
         programs.steps.push(writer.write(slices, &tokens, thread));
@@ -65,15 +66,16 @@ struct Tokens {
     of_thread: Vec<Vec<(u32, Token)>>,
 }
 
-/// Gives a token to every wait that a recorded thread ended while it was on a CPU, and to that thread the wake.
-fn collect_wakes(timelines: &Timelines, start: Nanos, actions: &mut [Vec<Action>]) -> Tokens {
+/// Gives a token to every wait that a recorded thread ended while it was on a CPU, and to that thread the wake. A wait to the end
+/// is ended there.
+fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos), actions: &mut [Vec<Action>]) -> Tokens {
     let mut tokens = Tokens {
         count: 0,
         of_thread: vec![Vec::new(); actions.len()],
     };
     for thread in 0..actions.len() as ThreadIndex {
         for (place, slice) in (0..).zip(timelines.slices(thread)) {
-            let Some(woken) = woken_at(slice).filter(|woken| *woken > start) else {
+            let Some(woken) = woken_at(slice, end).filter(|woken| *woken > start) else {
                 continue;
             };
             let Some(waker) = timelines.cause(thread, slice) else {
@@ -93,7 +95,10 @@ fn makes_many_calls(place: Place) -> bool {
     !matches!(place.stage.doing(), Doing::Phase(Phase::Create) | Doing::Attend)
 }
 
-fn woken_at(slice: &SliceRow) -> Option<Nanos> {
+fn woken_at(slice: &SliceRow, end: Nanos) -> Option<Nanos> {
+    if slice.is_open_wait() {
+        return Some(end);
+    }
     Some(Nanos(slice.off.0 + slice.wake_span?.0))
 }
 
@@ -117,6 +122,8 @@ struct Writer<'w> {
     call: f64,
     /// The share of the present stretch on the CPU that recording made up.
     cost: f64,
+    /// Whether its process was alive when the recording ended.
+    outlives: bool,
     places: Places,
 }
 
@@ -136,9 +143,9 @@ impl Writer<'_> {
             self.leave(slice, token.map(|found| own[found].1));
             back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
         }
-        // On a CPU at the end of the recording: no slice tells that.
         self.cost = 0.0;
-        if let Some(on) = back_on.filter(|on| *on < end) {
+        // A last slice that was lost. Who lives on may have done anything since: then the wall comes out too short.
+        if let Some(on) = back_on.filter(|on| *on < end && !self.outlives) {
             self.run(on.max(start), end);
         }
         self.act_until(Nanos(u64::MAX), None);
@@ -192,7 +199,7 @@ impl Writer<'_> {
         let since = self.places.at(slice.off);
         match (slice.reason, token) {
             (LeftCpu::Created | LeftCpu::Preempted | LeftCpu::Ended, _) => {}
-            (_, Some(token)) => self.steps.push(Step::Wait(token, since, span_of(slice))),
+            (_, Some(token)) => self.steps.push(Step::Wait(token, since, self.span_of(slice))),
             (_, None) => self.sleep(slice),
         }
         if let Some((from, to)) = runnable(slice) {
@@ -205,13 +212,15 @@ impl Writer<'_> {
 
     /// A sleep stands where it ends: in one that a child's end falls into, it is the reaping that is late.
     fn sleep(&mut self, slice: &SliceRow) {
-        let span = span_of(slice);
+        let span = self.span_of(slice);
         let place = self.places.at(Nanos((slice.off.0 + span.0).saturating_sub(1)));
         self.steps.push(Step::Sleep(span, place, outside_of(slice)));
     }
-}
 
-/// How long a thread was unable to run after a slice.
-fn span_of(slice: &SliceRow) -> Nanos {
-    slice.wake_span.or(slice.off_span).unwrap_or_default()
+    /// How long a thread was unable to run after a slice.
+    fn span_of(&self, slice: &SliceRow) -> Nanos {
+        let (start, end) = self.window;
+        let to_the_end = || end.since(slice.off.max(start));
+        slice.wake_span.or(slice.off_span).unwrap_or_else(to_the_end)
+    }
 }
