@@ -5,7 +5,7 @@ use std::thread;
 use super::advice::{Advices, Ground, advise};
 use super::callers::{Callers, Detail};
 use super::critical_path::{CriticalPath, critical_path};
-use super::replay::{Replay, Setting};
+use super::replay::{Replay, Setting, is_believable};
 use super::timeline::Timelines;
 use super::tree::Forest;
 use super::whatif::WhatIf;
@@ -19,7 +19,7 @@ pub struct Causes {
     pub path: CriticalPath,
     /// By how much the recording, played again unchanged, misses the measured wall, as a share of it.
     pub replay_error: f64,
-    /// What is worth changing.
+    /// What is worth changing; nothing where the replay cannot be believed.
     pub advices: Advices,
 }
 
@@ -46,8 +46,13 @@ impl Causes {
             },
             callers: &Callers::find(forest, Detail::Line),
         };
+        let is_believable = is_believable(replay.error());
         Some(Causes {
-            advices: advise(&ground),
+            advices: if is_believable {
+                advise(&ground)
+            } else {
+                Advices::default()
+            },
             replay_error: replay.error(),
             path,
         })

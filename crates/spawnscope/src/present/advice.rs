@@ -6,9 +6,12 @@ use super::callers;
 use super::json::{insert_arguments, nanos};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
+use super::whatif::{took_time, wall_name};
 use super::{text, units};
 use crate::analyze::advice::{Advice, Advices, Basis, Doubt};
 use crate::analyze::groups::THE_RECORDER;
+use crate::analyze::outside::Outside;
+use crate::analyze::replay::{is_believable, unbelievable};
 use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::event::Nanos;
 
@@ -26,7 +29,7 @@ pub(super) fn first_ones(page: &mut Page, report: &Report) {
     page.heading("What to change");
     for (number, advice) in (1..).zip(advices.iter().take(MOST_IN_REPORT)) {
         numbered_title(page, number, advice);
-        page.sentence(5, PLAIN, &saving(advice, report.wall));
+        page.sentence(5, PLAIN, &saving(advice, report));
     }
     together(page, &report.advices);
     page.sentence(2, QUIET, "`spawnscope advise` says how, and what else there is");
@@ -58,7 +61,7 @@ pub fn render(report: &Report, all: bool, width: usize) -> String {
     for (number, advice) in (1..).zip(&advices.worth) {
         page.line([]);
         numbered_title(&mut page, number, advice);
-        page.sentence(5, TITLE, &saving(advice, report.wall));
+        page.sentence(5, TITLE, &saving(advice, report));
         in_full(&mut page, advice);
     }
     page.line([]);
@@ -80,14 +83,16 @@ fn numbered_title(page: &mut Page, number: usize, advice: &Advice) {
     }
 }
 
-fn saving(advice: &Advice, wall: Nanos) -> String {
+fn saving(advice: &Advice, report: &Report) -> String {
     let [expected, least, most] = advice.saving.map(units::time);
-    let share = units::percent(advice.saving[0], wall);
+    let unrecorded = report.advices.unrecorded;
+    let share = units::percent(advice.saving[0], unrecorded);
+    let wall = wall_name(report.wall, unrecorded);
     let basis = match advice.finding.basis {
         Basis::Measured => "measured",
         Basis::Modelled => "modelled",
     };
-    format!("saves {expected} of the wall, {share} ({least} to {most}; {basis})")
+    format!("saves {expected}, {share} of {wall} ({least} to {most}; {basis})")
 }
 
 fn in_full(page: &mut Page, advice: &Advice) {
@@ -184,11 +189,20 @@ const NOTABLE_TAX: f64 = 0.2;
 #[must_use]
 pub fn principal_cause(report: &Report) -> Option<String> {
     let wall = units::time(report.wall);
+    if let Some(error) = report.replay_error.filter(|error| !is_believable(*error)) {
+        return Some(format!("No cause and no advice: {}.", unbelievable(error)));
+    }
     if let Some(first) = report.advices.worth.first() {
         let title = text::escape(first.finding.title.as_bytes());
         let [expected, least, most] = first.saving.map(units::time);
+        let unrecorded = report.advices.unrecorded;
+        let base = if took_time(report.wall, unrecorded) {
+            format!("the wall without recording, {},", units::time(unrecorded))
+        } else {
+            format!("the {wall}")
+        };
         return Some(format!(
-            "{title}: without that, the {wall} would be {expected} shorter ({least} to {most})."
+            "{title}: without that, {base} would be {expected} shorter ({least} to {most})."
         ));
     }
     let (what, time) = report.where_the_wall_went.first()?;
@@ -208,8 +222,13 @@ pub fn principal_cause(report: &Report) -> Option<String> {
             "Launching is {share} of the wall, the largest part of it for {count} {made} {label}; no rule knows a fix for that."
         ));
     }
-    let what = super::critical::words(what);
     let share = units::percent(*time, report.wall);
+    if let Spent::Outside(Outside::Unknown, _) = what {
+        return Some(format!(
+            "What {share} of the wall was spent on, the recording does not say."
+        ));
+    }
+    let what = super::critical::words(what);
     Some(format!(
         "Nothing about launches is worth changing: {share} of the wall is {what}."
     ))
@@ -222,6 +241,7 @@ pub fn json(report: &Report) -> String {
     let value = json!({
         "schema_version": SCHEMA_VERSION,
         "wall_ns": report.wall.0,
+        "unrecorded_ns": report.replay_error.map(|_| advices.unrecorded.0).filter(|wall| *wall > 0),
         "replay_error": report.replay_error,
         "principal_cause": principal_cause(report),
         "advice": values(&advices.worth),

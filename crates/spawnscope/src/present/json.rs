@@ -148,6 +148,7 @@ fn waits(waits: &TiedWaits) -> Value {
         "total_ns": parts.total().0,
         "tax_ns": parts.tax.0,
         "run_ns": parts.run.0,
+        "run_waiting_ns": parts.run_waiting.0,
         "reap_ns": parts.reap.0,
         "queue_ns": parts.queue.0,
         "other_ns": parts.other.0,

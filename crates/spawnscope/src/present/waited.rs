@@ -52,7 +52,8 @@ pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
     page.sentence(2, QUIET, "waits overlap: they are no parts of the wall");
 }
 
-/// Such as `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s useful run, 1.00 s launch tax, 300 ms for a CPU`.
+/// Such as `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s run (800 ms of it waiting), 1.00 s launch tax, 300 ms for a
+/// CPU`. What a child waited for itself is part of its run; of launch tax, late reaping is told apart: the one who waited can end it.
 fn sentence(waits: &TiedWaits) -> String {
     let command = shown(&waits.command);
     let total = time(waits.parts.total());
@@ -123,24 +124,24 @@ fn who(each: &WaitedFor) -> String {
 
 /// The parts, the longest first; nothing for a wait that is all of one unknown kind. Parts below a thousandth are not shown.
 fn parts(parts: &Parts) -> String {
+    let tax = Nanos(parts.tax.0 + parts.reap.0);
     let mut named = [
-        (parts.run, "useful run"),
-        (parts.tax, "launch tax"),
-        (parts.reap, "late reaping"),
-        (parts.queue, "for a CPU"),
-        (parts.other, "other"),
+        (parts.run, "run", (parts.run_waiting, "waiting")),
+        (tax, "launch tax", (parts.reap, "late reaping")),
+        (parts.queue, "for a CPU", (Nanos(0), "")),
+        (parts.other, "other", (Nanos(0), "")),
     ];
-    named.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    named.sort_by_key(|(time, ..)| std::cmp::Reverse(*time));
     let least = parts.total().0 / 1000;
-    let visible: Vec<_> = named.iter().filter(|(time, _)| time.0 > least).collect();
-    if let [(_, "other")] = visible[..] {
+    let visible: Vec<_> = named.iter().filter(|(time, ..)| time.0 > least).collect();
+    if let [(_, "other", _)] = visible[..] {
         return String::new();
     }
-    let each: Vec<String> = visible
-        .iter()
-        .map(|(span, name)| format!("{} {name}", time(*span)))
-        .collect();
-    format!(": {}", each.join(", "))
+    let each = visible.iter().map(|(span, name, (part, what))| {
+        let part = (part.0 > least).then(|| format!(" ({} of it {what})", time(*part)));
+        format!("{} {name}{}", time(*span), part.unwrap_or_default())
+    });
+    format!(": {}", each.collect::<Vec<_>>().join(", "))
 }
 
 fn time(span: Nanos) -> String {

@@ -59,7 +59,7 @@ pub fn render(outlook: &Outlook, width: usize) -> String {
     difference(&mut page, prediction);
     let error = 100.0 * prediction.replay_error;
     let error = format!(
-        "played again unchanged, the wall comes out {error:+.1} % off; both intervals hold that, the wall's also that no two runs take the same time"
+        "played again unchanged, the wall comes out {error:+.1} % off; the intervals include that error; that of the wall also includes run-to-run variation"
     );
     page.sentence(2, QUIET, &error);
     if !outlook.critical_after.is_empty() {
@@ -83,11 +83,24 @@ fn between(least: Nanos, most: Nanos) -> String {
 
 /// What the wall was without being recorded, where that makes a difference to be seen.
 fn recorded(prediction: &Prediction) -> String {
-    let took = prediction.wall.since(prediction.unrecorded);
-    if (took.0 as f64) < LEAST_RECORDING * prediction.wall.0 as f64 {
+    if !took_time(prediction.wall, prediction.unrecorded) {
         return String::new();
     }
-    format!("recorded; about {} without that", units::time(prediction.unrecorded))
+    format!("about {} had it not been recorded", units::time(prediction.unrecorded))
+}
+
+/// Whether recording made a difference to be seen.
+pub(super) fn took_time(wall: Nanos, unrecorded: Nanos) -> bool {
+    wall.since(unrecorded).0 as f64 >= LEAST_RECORDING * wall.0 as f64
+}
+
+/// What savings are a share of: what the wall is for who does not record it.
+pub(super) fn wall_name(wall: Nanos, unrecorded: Nanos) -> &'static str {
+    if took_time(wall, unrecorded) {
+        "the wall without recording"
+    } else {
+        "the wall"
+    }
 }
 
 fn held(change: &Changed) -> String {
@@ -105,13 +118,14 @@ fn held(change: &Changed) -> String {
 /// What is saved is known better than the wall, which drifts besides: its interval is that of the advice.
 fn difference(page: &mut Page, prediction: &Prediction) {
     let wall = prediction.unrecorded;
+    let name = wall_name(prediction.wall, wall);
     let more = prediction.predicted.since(wall);
     if more.0 > 0 {
-        let note = format!("longer, {} of the wall", units::percent(more, wall));
+        let note = format!("longer, {} of {name}", units::percent(more, wall));
         return figure(page, PLAIN, "added", more, &note);
     }
     let [saved, least, most] = prediction.saving();
-    let note = format!("{} of the wall; {}", units::percent(saved, wall), between(least, most));
+    let note = format!("{} of {name}; {}", units::percent(saved, wall), between(least, most));
     figure(page, PLAIN, "saved", saved, &note);
 }
 

@@ -20,6 +20,7 @@ mod flame;
 mod golden;
 mod hostile;
 mod last_commands;
+mod open_ends;
 mod path_search;
 mod phases;
 mod replay;

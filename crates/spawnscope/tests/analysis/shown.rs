@@ -7,8 +7,10 @@ use spawnscope::analyze::select::Selector;
 use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::analyze::whatif::outlook::{Asked, Outlook, OutlookError, outlook};
 use spawnscope::analyze::{Causes, Forest, GroupBy, Report, report_on};
+use spawnscope::event::{Calibration, Constant};
 use spawnscope::present::{advice, table, whatif};
 use spawnscope::record::reader::{Recording, SliceRow};
+use spawnscope::units;
 
 use crate::builder::{ROOT, Spans};
 use crate::serial::{READ, Serial, timelines};
@@ -88,6 +90,48 @@ fn a_saving_has_the_same_interval_wherever_it_is_told() {
         text.contains(&format!("of the wall; between {least} and {most}")),
         "{text}"
     );
+}
+
+/// What is saved is saved by who does not record: the same share of the same wall, wherever it is told.
+#[test]
+fn a_saving_has_the_same_share_wherever_it_is_told_and_the_wall_its_name() {
+    let (mut recording, mut slices) = looping();
+    recording.calibration.push(Calibration {
+        what: Constant::RecordedCall,
+        ns: 250.0,
+        low_ns: None,
+        high_ns: None,
+    });
+    slices.iter_mut().for_each(|slice| slice.calls = 400);
+    let recorded = (recording, slices);
+    let outlook = without_dirname(&recorded).unwrap();
+    let prediction = &outlook.prediction;
+    assert!(
+        prediction.wall.0 > prediction.unrecorded.0 + prediction.wall.0 / 100,
+        "{prediction:?}"
+    );
+    let found = report(&recorded, GroupBy::Command);
+    let base = units::time(prediction.unrecorded);
+    let share = format!(
+        "{} of the wall without recording",
+        units::percent(prediction.saving()[0], prediction.unrecorded)
+    );
+    let told = joined(&whatif::render(&outlook, 80));
+    assert!(told.contains(&share), "{told}");
+    assert!(
+        told.contains(&format!("about {base} had it not been recorded")),
+        "{told}"
+    );
+    let told = joined(&advice::render(&found, false, 80));
+    assert!(told.contains(&share), "{told}");
+    let told = joined(&table::render(&found, &table::Options::default()));
+    assert!(told.contains(&share), "{told}");
+    assert!(
+        told.contains(&format!("the wall without recording, {base}, would be ")),
+        "{told}"
+    );
+    let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
+    assert_eq!(parsed["unrecorded_ns"].as_u64(), Some(prediction.unrecorded.0));
 }
 
 #[test]

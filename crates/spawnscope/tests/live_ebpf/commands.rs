@@ -6,12 +6,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use crate::support::LiveTest;
-use crate::support::attempts::{at_length, good};
+use serde_json::Value;
+
+use crate::support::attempts::{at_best, at_length, good};
 use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
-use crate::support::run::{Record, Running, SPAWNSCOPE, as_nobody, run};
+use crate::support::run::{Record, Running, SPAWNSCOPE, as_nobody, run, spawnscope};
 
 const NEEDS: &[Need] = &[Need::Ebpf];
+const ATTEMPTS: usize = 10;
 
 pub fn tests() -> Vec<LiveTest> {
     vec![
@@ -80,6 +83,26 @@ pub fn tests() -> Vec<LiveTest> {
             needs: &[Need::Ebpf],
             run: duration,
         },
+        LiveTest {
+            name: "a_command_that_sleeps_when_the_duration_is_over_slept",
+            needs: &[Need::Ebpf],
+            run: || open_wait(&["sleep", "3"]),
+        },
+        LiveTest {
+            name: "a_shell_that_waits_for_a_sleep_when_the_duration_is_over_slept",
+            needs: &[Need::Ebpf],
+            run: || open_wait(&["sh", "-c", "sleep 3; :"]),
+        },
+        LiveTest {
+            name: "a_command_that_works_when_the_duration_is_over_worked",
+            needs: &[Need::Ebpf],
+            run: open_run,
+        },
+        LiveTest {
+            name: "where_the_kernel_tells_no_last_states_they_are_unknown_and_that_is_said",
+            needs: &[Need::Ebpf],
+            run: untold_end,
+        },
     ]
 }
 
@@ -139,6 +162,72 @@ fn try_duration(sleeps: u32) -> Result<(), String> {
     good(launches == Some(2) && wall < u64::from(sleeps) * 800_000_000, || {
         format!("{launches:?} in {wall}")
     })
+}
+
+/// What the wall was spent on, in nanoseconds.
+fn spent(report: &Value, on: &str) -> u64 {
+    let parts = report["critical_path"].as_array().expect("an array");
+    let part = parts.iter().find(|part| part["on"] == on);
+    part.map_or(0, |part| part["ns"].as_u64().expect("nanoseconds"))
+}
+
+/// Recorded for half a second, again and again: whether the command's last slice had been told by chance.
+fn open_wait(command: &[&str]) {
+    for _ in 0..4 {
+        at_best(ATTEMPTS, || {
+            let record = Record::new().flags(&["--duration", "0.5"]);
+            record.run(command).expect_code(0);
+            let report = report(&record.file());
+            let error = report["replay_error"].as_f64().expect("a number");
+            let (slept, tax) = (spent(&report, "timer"), spent(&report, "launch_tax"));
+            good(slept > 400_000_000 && tax < 50_000_000 && error.abs() < 0.05, || {
+                format!("slept {slept}, launched {tax}, off by {error}")
+            })
+        });
+    }
+}
+
+fn open_run() {
+    at_best(ATTEMPTS, || {
+        let record = Record::new().flags(&["--duration", "0.5"]);
+        let script = "end=$(($(date +%s) + 2)); while [ $(date +%s) -lt $end ]; do n=0; while [ $n -lt 200000 ]; do n=$((n+1)); done; done";
+        record.run(["sh", "-c", script]).expect_code(0);
+        let report = report(&record.file());
+        let worked = spent(&report, "run") + spent(&report, "run_queue");
+        good(worked > 400_000_000, || {
+            format!("worked {worked}: {}", report["critical_path"])
+        })
+    });
+}
+
+fn untold_end() {
+    let record = Record::new().flags(&["--duration", "0.5"]);
+    let mut command = record.command(["sleep", "1.2"]);
+    let finished = run(command.env("SPAWNSCOPE_EBPF_REFUSE", "on_end")).expect_code(0);
+    let said = finished.errors().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("what threads were doing when the recording ended"),
+        "{said}"
+    );
+    assert!(said.contains("No cause and no advice"), "{said}");
+    let report = report(&record.file());
+    let (unknown, tax) = (spent(&report, "unknown"), spent(&report, "launch_tax"));
+    assert!(
+        unknown > 400_000_000 && tax < 100_000_000,
+        "{}",
+        report["critical_path"]
+    );
+    assert_eq!(spent(&report, "run_queue"), 0);
+    let whatif = spawnscope([
+        "whatif".as_ref(),
+        "--cpus".as_ref(),
+        "8".as_ref(),
+        record.file().as_os_str(),
+    ]);
+    assert!(
+        whatif.expect_code(125).errors().contains("no prediction"),
+        "a sentence says why"
+    );
 }
 
 fn exit_status() {

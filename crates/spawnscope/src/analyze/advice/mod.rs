@@ -78,6 +78,8 @@ pub struct Advices {
     pub not_worth: Vec<(Doubt, Advice)>,
     /// What the first three save together, when there are at least two.
     pub together: Option<[Nanos; 3]>,
+    /// The wall without what recording took, which savings are a share of.
+    pub unrecorded: Nanos,
 }
 
 /// Why advice is not worth following, although its launches cost much.
@@ -120,7 +122,10 @@ pub fn advise(ground: &Ground<'_, '_>) -> Advices {
     let findings: Vec<Finding> = findings.into_iter().filter(worthy).collect();
     let tries: Vec<&[Fix]> = findings.iter().map(|finding| finding.tries.as_slice()).collect();
     let predictions = predict_all(ground, &tries);
-    let mut advices = Advices::default();
+    let mut advices = Advices {
+        unrecorded: ground.whatif.unrecorded(),
+        ..Advices::default()
+    };
     let callers = ground.callers;
     for (mut finding, prediction) in findings.into_iter().zip(predictions) {
         let saving = prediction.saving();

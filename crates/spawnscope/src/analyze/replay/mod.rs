@@ -21,6 +21,25 @@ use history::History;
 use program::Programs;
 use simulate::{Machine, play, simulate};
 
+/// A replay that misses more than this share of the wall says nothing about it: what the recording does not hold is larger than
+/// what it holds.
+const MOST_ERROR: f64 = 0.5;
+
+/// Whether causes and predictions may rest on a replay that misses the wall by that share of it.
+#[must_use]
+pub fn is_believable(error: f64) -> bool {
+    error.abs() < MOST_ERROR
+}
+
+/// Why not, in words without a full stop.
+#[must_use]
+pub fn unbelievable(error: f64) -> String {
+    let percent = 100.0 * error;
+    format!(
+        "played again from the recording, the wall comes out {percent:+.1} % off, so that too much of it is not known"
+    )
+}
+
 /// A recording made ready to be played.
 #[derive(Clone, Debug)]
 pub struct Replay {

@@ -1,6 +1,6 @@
 //! Divides a wait by what the launch was doing that it was for. The parts sum to the wait exactly.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::analyze::phases::{Phase, Piece, pieces};
 use crate::analyze::timeline::Timelines;
@@ -14,13 +14,16 @@ const FEW_SLICES: usize = 64;
 /// What a wait consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// The launch's phases but `run`, `queue` and `reap`.
+    /// The launch's phases but `run` and `reap`: launch tax.
     pub tax: Nanos,
-    /// Its `run`.
+    /// Its `run`, while it had a CPU or waited itself.
     pub run: Nanos,
-    /// It had ended, and who waited did not look.
+    /// That part of `run` in which it waited itself: slept, or waited for children, a disk, the network. Of launches with one thread
+    /// only: what waits for the others' work cannot be told.
+    pub run_waiting: Nanos,
+    /// Its `reap`, launch tax as well: it had ended, and who waited did not look.
     pub reap: Nanos,
-    /// It or, after its wake-up, who waited could run but had no CPU.
+    /// In `run`, it could go on but had no CPU; or who waited, after its wake-up.
     pub queue: Nanos,
     /// None of these is known to be.
     pub other: Nanos,
@@ -37,6 +40,7 @@ impl Parts {
     pub(super) fn add(&mut self, more: &Parts) {
         self.tax.0 += more.tax.0;
         self.run.0 += more.run.0;
+        self.run_waiting.0 += more.run_waiting.0;
         self.reap.0 += more.reap.0;
         self.queue.0 += more.queue.0;
         self.other.0 += more.other.0;
@@ -52,9 +56,13 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// That of a slice; `None` when its end was not seen. Without a wake-up that was seen, it was blocked to the end.
-    pub(super) fn of(slice: &SliceRow) -> Option<Interval> {
-        let span = slice.off_span?;
+    /// That of a slice; `None` when its end was not seen. Without a wake-up that was seen, it was blocked to the end. What goes on
+    /// when the recording ends, at `end`, is counted up to there.
+    pub(super) fn of(slice: &SliceRow, end: Nanos) -> Option<Interval> {
+        let span = match slice.off_span {
+            None if slice.is_open() => end.since(slice.off),
+            span => span?,
+        };
         let woken = slice.wake_span.map_or(span, |woken| woken.min(span));
         Some(Interval {
             start: slice.off,
@@ -74,17 +82,30 @@ pub(super) struct Splitter<'f, 'a> {
     timelines: &'f Timelines,
     /// Of the launch asked for last.
     pieces: Option<(usize, Vec<Piece>)>,
-    /// For first threads with many slices: the time without a CPU before each slice.
-    sums: HashMap<usize, Vec<u64>>,
+    /// For first threads with many slices: the time without a CPU, or waiting, before each slice.
+    sums: HashMap<(usize, Off), Vec<u64>>,
+    /// Launches with more than one thread.
+    threaded: HashSet<u32>,
+}
+
+/// Why a thread is off the CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Off {
+    /// It could run.
+    Queued,
+    /// It could not.
+    Waiting,
 }
 
 impl<'f, 'a> Splitter<'f, 'a> {
     pub(super) fn new(forest: &'f Forest<'a>, timelines: &'f Timelines) -> Splitter<'f, 'a> {
+        let others = timelines.threads.iter().skip(forest.launches.len());
         Splitter {
             forest,
             timelines,
             pieces: None,
             sums: HashMap::new(),
+            threaded: others.map(|thread| thread.launch).collect(),
         }
     }
 
@@ -109,19 +130,21 @@ impl<'f, 'a> Splitter<'f, 'a> {
         for piece in pieces[begun..].iter().take_while(|piece| piece.start < wait.woken) {
             let (start, end) = (piece.start.max(wait.start), piece.end.min(wait.woken));
             let span = end.since(start).0;
-            let queue = match piece.phase {
-                Phase::Queue => span,
-                Phase::Reap => 0,
-                _ => self.without_cpu(target, start, end).min(span),
-            };
-            let part = match piece.phase {
-                Phase::Run => &mut parts.run,
-                Phase::Reap => &mut parts.reap,
-                _ => &mut parts.tax,
-            };
-            part.0 += span - queue;
-            parts.queue.0 += queue;
             parts.other.0 -= span;
+            match piece.phase {
+                Phase::Run => {
+                    let queue = self.off_cpu(target, Off::Queued, start, end).min(span);
+                    let waiting = match self.threaded.contains(&(target as u32)) {
+                        true => 0,
+                        false => self.off_cpu(target, Off::Waiting, start, end).min(span - queue),
+                    };
+                    parts.queue.0 += queue;
+                    parts.run.0 += span - queue;
+                    parts.run_waiting.0 += waiting;
+                }
+                Phase::Reap => parts.reap.0 += span,
+                _ => parts.tax.0 += span,
+            }
         }
         self.pieces = Some((known, pieces));
         parts
@@ -133,45 +156,52 @@ impl<'f, 'a> Splitter<'f, 'a> {
         pieces(launch.origin, &launch.instants, &launch.execs, unfinished)
     }
 
-    /// Time between two instants in which the launch's first thread could run but had no CPU.
-    fn without_cpu(&mut self, target: usize, start: Nanos, end: Nanos) -> u64 {
+    /// Time between two instants in which the launch's first thread was off the CPU, for that reason.
+    fn off_cpu(&mut self, target: usize, why: Off, start: Nanos, end: Nanos) -> u64 {
         let slices = self.timelines.slices(target as u32);
+        let last_instant = self.forest.end;
+        let stretch = |slice| stretch(slice, why, last_instant);
         if slices.len() <= FEW_SLICES {
             let within = |slice| {
-                let (from, to) = runnable(slice);
+                let (from, to) = stretch(slice);
                 to.min(end).since(from.max(start)).0
             };
             return slices.iter().map(within).sum();
         }
-        let sums = self.sums.entry(target).or_insert_with(|| running_sums(slices));
+        let sums = self.sums.entry((target, why));
+        let sums = sums.or_insert_with(|| running_sums(slices.iter().map(stretch)));
         let before = |at: Nanos| {
             let begun = slices.partition_point(|slice| slice.off < at);
             let Some(last) = begun.checked_sub(1) else { return 0 };
-            let (from, to) = runnable(&slices[last]);
+            let (from, to) = stretch(&slices[last]);
             sums[last] + to.min(at).since(from).0
         };
         before(end).saturating_sub(before(start))
     }
 }
 
-fn running_sums(slices: &[SliceRow]) -> Vec<u64> {
+fn running_sums(stretches: impl Iterator<Item = (Nanos, Nanos)>) -> Vec<u64> {
     let mut sum = 0;
-    let before = |slice| {
-        let (from, to) = runnable(slice);
+    let before = |(from, to): (Nanos, Nanos)| {
         let before = sum;
         sum += to.since(from).0;
         before
     };
-    slices.iter().map(before).collect()
+    stretches.map(before).collect()
 }
 
-/// The part of a slice in which its thread could run but had no CPU.
-fn runnable(slice: &SliceRow) -> (Nanos, Nanos) {
-    let end = Nanos(slice.off.0 + slice.off_span.unwrap_or_default().0);
-    let start = match (slice.reason, slice.wake_span) {
+/// The part of a slice in which its thread was off the CPU for that reason; what goes on at the recording's end, up to there.
+fn stretch(slice: &SliceRow, why: Off, last_instant: Nanos) -> (Nanos, Nanos) {
+    let after = |span: Nanos| Nanos(slice.off.0 + span.0);
+    let open_end = if slice.is_open() { last_instant } else { slice.off };
+    let back = slice.off_span.map_or(open_end, after);
+    let woken = match (slice.reason, slice.wake_span) {
         (LeftCpu::Created | LeftCpu::Preempted, _) => slice.off,
-        (_, Some(woken)) => Nanos(slice.off.0 + woken.0),
-        (_, None) => end,
+        (_, Some(woken)) => after(woken).min(back),
+        (_, None) => back,
     };
-    (start, end)
+    match why {
+        Off::Queued => (woken, back),
+        Off::Waiting => (slice.off, woken),
+    }
 }

@@ -144,7 +144,8 @@ struct ChildEnd {
 
 impl<'f, 'a> Collection<'f, 'a> {
     fn add(&mut self, thread: ThreadIndex, slice: &SliceRow) {
-        let Some(wait) = Interval::of(slice).filter(|_| is_blocked(slice.reason) && slice.reason != LeftCpu::Stopped)
+        let Some(wait) = Interval::of(slice, self.forest.end)
+            .filter(|_| is_blocked(slice.reason) && slice.reason != LeftCpu::Stopped)
         else {
             return;
         };

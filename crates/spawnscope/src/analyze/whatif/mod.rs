@@ -114,9 +114,7 @@ impl WhatIf<'_, '_> {
         let cpus = edits.cpus.unwrap_or(self.replay.cpus);
         // Whoever runs the command with the changes does not record it.
         let played = simulate::simulate(&programs, &Machine::with_cpus(cpus).unrecorded());
-        // The replay's own error is in all walls, so their ratio is free of most of it.
-        let measured = self.replay.measured.0 as f64 / self.replay.unchanged.0.max(1) as f64;
-        let (predicted, wall) = (measured * played.0 as f64, measured * self.replay.unrecorded.0 as f64);
+        let (predicted, wall) = (self.as_measured(played), self.as_measured(self.replay.unrecorded));
         let error = self.replay.error();
         let savings = edits.savings(self.forest);
         let constants = uncertain / savings.iter().flatten().sum::<f64>().max(1.0);
@@ -132,6 +130,18 @@ impl WhatIf<'_, '_> {
             replay_error: error,
             changed,
         }
+    }
+
+    /// The wall without what recording took, as far as that is known.
+    #[must_use]
+    pub fn unrecorded(&self) -> Nanos {
+        Nanos(self.as_measured(self.replay.unrecorded).round() as u64)
+    }
+
+    /// The replay's own error is in all walls, so their ratio is free of most of it.
+    fn as_measured(&self, played: Nanos) -> f64 {
+        let measured = self.replay.measured.0 as f64 / self.replay.unchanged.0.max(1) as f64;
+        measured * played.0 as f64
     }
 
     /// The critical path with all changes together.

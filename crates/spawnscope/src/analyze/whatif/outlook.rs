@@ -8,7 +8,7 @@ use super::constants::Constants;
 use super::{Fix, Prediction, WhatIf};
 use crate::analyze::critical_path::CriticalPath;
 use crate::analyze::launch::Command;
-use crate::analyze::replay::{Replay, Setting};
+use crate::analyze::replay::{Replay, Setting, is_believable, unbelievable};
 use crate::analyze::report::{Spent, where_the_wall_went};
 use crate::analyze::select::{SelectError, Selector};
 use crate::analyze::timeline::Timelines;
@@ -95,6 +95,12 @@ pub enum OutlookError {
         "this recording has no command that began and ended in it, so that there is no wall to predict: record one with `spawnscope record -- CMD`"
     )]
     NoWall,
+    /// The replay misses the wall by that share of it.
+    #[error(
+        "no prediction: {}; record the command up to its end, or with fewer losses",
+        unbelievable(*.0)
+    )]
+    Unbelievable(f64),
     /// The recorder is still at work.
     #[error("this recording is still being made: the wall is known when the command has ended")]
     IsLive,
@@ -121,6 +127,9 @@ pub fn outlook(
     let fixes: Result<Vec<Fix>, OutlookError> = asked.iter().map(|asked| resolve(asked, forest)).collect();
     let fixes = fixes?;
     let replay = Replay::new(forest, timelines, &setting).ok_or(OutlookError::NoWall)?;
+    if !is_believable(replay.error()) {
+        return Err(OutlookError::Unbelievable(replay.error()));
+    }
     let whatif = WhatIf {
         forest,
         timelines,
