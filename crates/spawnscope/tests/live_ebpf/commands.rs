@@ -86,12 +86,12 @@ pub fn tests() -> Vec<LiveTest> {
         LiveTest {
             name: "a_command_that_sleeps_when_the_duration_is_over_slept",
             needs: &[Need::Ebpf],
-            run: || open_wait(&["sleep", "3"]),
+            run: || open_wait(&["sleep", "0.6"]),
         },
         LiveTest {
             name: "a_shell_that_waits_for_a_sleep_when_the_duration_is_over_slept",
             needs: &[Need::Ebpf],
-            run: || open_wait(&["sh", "-c", "sleep 3; :"]),
+            run: || open_wait(&["sh", "-c", "sleep 0.6; :"]),
         },
         LiveTest {
             name: "a_command_that_works_when_the_duration_is_over_worked",
@@ -171,17 +171,25 @@ fn spent(report: &Value, on: &str) -> u64 {
     part.map_or(0, |part| part["ns"].as_u64().expect("nanoseconds"))
 }
 
-/// Recorded for half a second, again and again: whether the command's last slice had been told by chance.
+/// Again and again, since a command's last slice may have been told by chance. How long launching takes depends on the machine; but
+/// the path cannot hold more of it than there was, and of a thread's end nothing is unknown.
 fn open_wait(command: &[&str]) {
-    for _ in 0..4 {
+    for _ in 0..8 {
         at_best(ATTEMPTS, || {
-            let record = Record::new().flags(&["--duration", "0.5"]);
+            let record = Record::new().flags(&["--duration", "0.3"]);
             record.run(command).expect_code(0);
             let report = report(&record.file());
+            let nanos = |key: &str| report[key].as_u64().expect("nanoseconds");
+            let is_launching = nanos("critical_tax_ns") <= nanos("launch_tax_ns") + 1_000_000;
+            let path = &report["critical_path"];
+            assert!(
+                is_launching && spent(&report, "unknown") < nanos("wall_ns") / 10,
+                "{path}"
+            );
             let error = report["replay_error"].as_f64().expect("a number");
-            let (slept, tax) = (spent(&report, "timer"), spent(&report, "launch_tax"));
-            good(slept > 400_000_000 && tax < 50_000_000 && error.abs() < 0.05, || {
-                format!("slept {slept}, launched {tax}, off by {error}")
+            let slept = spent(&report, "timer");
+            good(slept > 200_000_000 && error.abs() < 0.05, || {
+                format!("off by {error}: {path}")
             })
         });
     }
