@@ -57,7 +57,7 @@ pub enum Verb {
     Record(RecordArguments),
     /// Say where launch time went
     ///
-    /// Launch tax is all the time of launches but `run`, the useful work: fork, queue, set-up, exec, loader, exit and
+    /// Launch tax is all the time of launches but `run`, the program's own: fork, queue, set-up, exec, loader, exit and
     /// reaping. It is summed over launches, so with several at once it can exceed the wall. `-` is unknown, never zero.
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArguments),
