@@ -19,11 +19,11 @@ fn calling((shell, script): (&str, &str), path: &str, argv: &[&str], wait: u16) 
     advices(&serial.finish())
 }
 
-fn captured(shell: &str, argv: &[&str]) -> Advices {
+pub(crate) fn captured(shell: &str, argv: &[&str]) -> Advices {
     calling((shell, "script"), argv[0], argv, READ)
 }
 
-fn fix_of(advice: &Advice) -> String {
+pub(crate) fn fix_of(advice: &Advice) -> String {
     advice.finding.fix.join("\n")
 }
 
@@ -51,18 +51,22 @@ fn what_a_plain_command_writes_is_written_by_the_shell() {
     for (argv, expected) in [
         (
             &["dirname", "/usr/lib/x"][..],
-            "  dirname \"$p\"  ->  echo \"${p%/*}\"   (40",
+            "  dirname \"$p\"  ->  printf '%s\\n' \"${p%/*}\"   (40",
         ),
         (
             &["basename", "/a/b.c", ".c"],
-            "->  b=${p##*/}; b=${b%.c}; echo \"$b\"   (40",
+            "->  b=${p##*/}; b=${b%.c}; printf '%s\\n' \"$b\"   (40",
         ),
         (
             &["expr", "3", "+", "4"],
-            "  expr \"$a\" + \"$b\"  ->  echo \"$((a + b))\"   (40",
+            "  expr \"$a\" + \"$b\"  ->  printf '%s\\n' \"$((a + b))\"   (40",
+        ),
+        (
+            &["date", "+%F"],
+            "->  printf -v t '%(%F)T' -1; printf '%s\\n' \"$t\"   (40",
         ),
     ] {
-        let mut serial = Serial::of("/bin/sh", &["sh", "-c", "..."]);
+        let mut serial = Serial::of("/bin/bash", &["bash", "-c", "..."]);
         for _ in 0..COUNT {
             let launch = serial.launch_waiting(&Spans::USUAL, Some((argv[0], argv)), WAIT4);
             serial.builder.row(launch).mechanism = Some(Mechanism::Vfork);
@@ -84,20 +88,26 @@ fn each_program_has_its_snippet_in_each_shell_that_has_one() {
         (sh, &["cat", "file"], "IFS= read -r x <\"$f\""),
         (sh, &["expr", "3", "*", "4"], "$((a * b))"),
         (sh, &["expr", "3", "<", "4"], "[ \"$a\" -lt \"$b\" ]"),
+        (sh, &["expr", "Xa", "=", "Xb"], "[ \"$a\" = \"$b\" ]"),
         (bash, &["expr", "abc", ":", "\\(a\\)"], "BASH_REMATCH"),
         (bash, &["seq", "10"], "for ((i = 1; i <= 10; i++))"),
         (sh, &["seq", "2", "10"], "i=2; while [ \"$i\" -le 10 ]"),
         (bash, &["tr", "a-z", "A-Z"], "${x^^}"),
         (bash, &["tr", "[:upper:]", "[:lower:]"], "${x,,}"),
         ("/bin/zsh", &["tr", "a-z", "A-Z"], "${(U)x}"),
-        (bash, &["tr", ".", "_"], "${x//'.'/'_'}"),
-        (bash, &["cut", "-d:", "-f1"], "${x%%':'*}"),
-        (bash, &["cut", "-d", ":", "-f3"], "IFS=':' read -r _ _ y _ <<<\"$x\""),
-        (sh, &["cut", "-d:", "-f1"], "${x%%':'*}"),
+        (bash, &["tr", ".", "_"], "${x//./_}"),
+        (bash, &["cut", "-d:", "-f1"], "${x%%:*}"),
+        (
+            bash,
+            &["cut", "-d", "|", "-f3"],
+            "y=${x#*\\|}; y=${y#*\\|}; y=${y%%\\|*}",
+        ),
+        (sh, &["cut", "-d ", "-f2"], "y=${x#* }; y=${y%% *}"),
         (sh, &["head", "-n1", "file"], "IFS= read -r x <\"$f\""),
         (bash, &["wc", "-l", "file"], "mapfile -t lines"),
         (bash, &["date", "+%s"], "$EPOCHSECONDS"),
         (bash, &["date", "+%F %T"], "printf -v t '%(%F %T)T' -1"),
+        (bash, &["date", "+%s%3N"], "$((${EPOCHREALTIME//[.,]/} / 1000))"),
         (bash, &["id", "-u"], "$EUID"),
         (bash, &["hostname"], "$HOSTNAME"),
         (sh, &["uname", "-s"], "fact=$(uname -s) once"),
@@ -108,10 +118,10 @@ fn each_program_has_its_snippet_in_each_shell_that_has_one() {
         (sh, &["sed", "s,^.*/,,"], "${x##*/}"),
         (bash, &["sed", "-e", "s/foo/bar/g"], "${x//foo/bar}"),
         (bash, &["awk", "{print $2}"], "read -r _ y _ <<<\"$x\""),
-        (sh, &["awk", "{ print $2; }"], "set -- $x; y=$2"),
+        (sh, &["awk", "{ print $2; }"], "set -- $x; set +f; y=$2"),
         (sh, &["/bin/echo", "a"], "echo ..."),
         (bash, &["/usr/bin/printf", "a"], "printf ..."),
-        (bash, &["/usr/bin/test", "-f", "x"], "[[ ... ]]"),
+        (bash, &["/usr/bin/test", "-f", "x"], "test ..."),
         (sh, &["/usr/bin/[", "-f", "x", "]"], "[ ... ]"),
         (sh, &["/bin/true"], "true ..."),
     ];
@@ -141,6 +151,23 @@ fn what_a_shell_cannot_do_for_sure_is_left_alone() {
         (bash, &["cut", "-d:", "-f1,3"]),
         (sh, &["date", "+%s"]),
         (bash, &["date", "-d", "tomorrow", "+%s"]),
+        (bash, &["date", "+%:z"]),
+        (bash, &["date", "+(%F)"]),
+        (bash, &["date", "+"]),
+        (bash, &["expr", "b", "<", "a"]),
+        (bash, &["expr", "abc", ":", "a*"]),
+        (bash, &["seq", "1", "0", "5"]),
+        (sh, &["/bin/echo", "a\\tb"]),
+        (bash, &["tr", "a", "&"]),
+        (bash, &["tr", "a", "~"]),
+        (bash, &["tr", "-d", "é"]),
+        (bash, &["cut", "-d'", "-f2"]),
+        (bash, &["cut", "-d\\", "-f2"]),
+        (bash, &["cut", "-dé", "-f2"]),
+        (bash, &["sed", "s/a/~/"]),
+        (bash, &["sed", "s'a'b'"]),
+        (bash, &["sed", "s/a\nb/c/"]),
+        (bash, &["sed", "s/^a$//"]),
         (bash, &["cat", "a", "b"]),
         (bash, &["cat", "-n", "a"]),
         (bash, &["sed", "s/a\\(b\\)/\\1/"]),
@@ -240,9 +267,9 @@ fn an_answer_that_does_not_change_is_asked_once() {
 }
 
 /// `x=$(echo "$y" | sed ...)`: a subshell, a fork of it for echo, and sed, one such after the other.
-fn substitutions(count: u64) -> Advices {
+pub(crate) fn substitutions(shell: &str, count: u64, argv: &[&str]) -> Advices {
     const LIFE: u64 = 3_000_000;
-    let mut serial = Serial::new();
+    let mut serial = Serial::of(shell, &[shell, "script.sh"]);
     let mut on = 0;
     for number in 0..count {
         let begin = 2_000_000 + number * 4_000_000;
@@ -256,12 +283,9 @@ fn substitutions(count: u64) -> Advices {
             ..Spans::USUAL
         };
         let echo = serial.builder.launch(subshell, begin + 200_000, &fork, None);
-        let sed = serial.builder.launch(
-            subshell,
-            begin + 400_000,
-            &Spans::USUAL,
-            Some(("/bin/sed", &["sed", "s/-.*//"])),
-        );
+        let sed = serial
+            .builder
+            .launch(subshell, begin + 400_000, &Spans::USUAL, Some((argv[0], argv)));
         let end = |serial: &mut Serial, id: LaunchId| {
             let row = serial.builder.row(id);
             (row.created.unwrap().0, row.zombie.unwrap().0)
@@ -301,7 +325,7 @@ fn substitutions(count: u64) -> Advices {
 
 #[test]
 fn with_a_filter_go_its_subshell_and_the_echo_that_feeds_it() {
-    let told = substitutions(30);
+    let told = substitutions("/bin/bash", 30, &["sed", "s/-.*//"]);
     let advice = only(&told, "builtin");
     assert_eq!(advice.finding.launches.len(), 30, "only sed is counted");
     assert!(fix_of(&advice).contains("${x%%-*}"), "{advice:?}");

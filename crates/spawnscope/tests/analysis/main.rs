@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]
 
 mod advice_batch;
+mod advice_both_forms;
 mod advice_builtin;
 mod advice_chains;
 mod advice_forks;

@@ -187,8 +187,9 @@ fn forms_of(needless: &[Needless]) -> Vec<(&Substitute, usize)> {
 }
 
 fn limits(forms: &[(&Substitute, usize)]) -> String {
-    let limits: BTreeSet<&str> = forms.iter().take(MOST_FORMS).map(|(form, _)| form.limits).collect();
-    let limits: Vec<&str> = limits.into_iter().filter(|limits| !limits.is_empty()).collect();
+    let shown = forms.iter().take(MOST_FORMS);
+    let limits: BTreeSet<&str> = shown.flat_map(|(form, _)| form.limits).copied().collect();
+    let limits: Vec<&str> = limits.into_iter().collect();
     if limits.is_empty() {
         return "nothing is known that it does not do as well".to_owned();
     }

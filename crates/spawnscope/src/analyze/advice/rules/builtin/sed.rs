@@ -1,8 +1,8 @@
 //! One `s` command of sed on the text of a variable, as an expansion.
 
-use super::call::{Call, Substitute, is_literal};
+use super::call::{AS_IT_IS, Call, Substitute, in_pattern, in_replaced, is_literal, is_replacement};
 
-const LIMITS: &str = "for the text of a variable of one line, not for files";
+const LIMITS: &[&str] = &["for the text of a variable of one line, not for files", AS_IT_IS];
 
 pub(super) fn sed(call: &Call) -> Option<Substitute> {
     let words = call.words();
@@ -15,10 +15,10 @@ pub(super) fn sed(call: &Call) -> Option<Substitute> {
     }
     let command = Command::parse(script)?;
     let after = command.of_every_shell().or_else(|| {
-        let pattern = command.pattern;
-        let is_simple = is_literal(pattern) && (command.with.is_empty() || is_literal(command.with));
+        let is_simple = is_literal(command.pattern) && is_replacement(command.with);
         let slashes = if command.is_global { "//" } else { "/" };
-        (call.has_extensions() && is_simple).then(|| format!("${{x{slashes}{pattern}/{}}}", command.with))
+        (call.has_extensions() && is_simple)
+            .then(|| format!("${{x{slashes}{}/{}}}", in_replaced(command.pattern), command.with))
     })?;
     Substitute::expansion(format!("$(echo \"$x\" | sed '{script}')"), after, LIMITS)
 }
@@ -36,10 +36,10 @@ impl<'s> Command<'s> {
         let delimiter = rest
             .chars()
             .next()
-            .filter(|first| first.is_ascii_punctuation() && *first != '\\')?;
+            .filter(|first| first.is_ascii_punctuation() && !"\\'".contains(*first))?;
         let mut parts = rest[1..].split(delimiter);
         let (pattern, with, flags) = (parts.next()?, parts.next()?, parts.next()?);
-        let is_plain = parts.next().is_none() && !script.contains(['\\', '\n', '&']) && !pattern.is_empty();
+        let is_plain = parts.next().is_none() && !script.contains(['\\', '\n']) && !pattern.is_empty();
         let is_global = match flags {
             "" => false,
             "g" => true,
@@ -68,8 +68,7 @@ impl<'s> Command<'s> {
         } else {
             (pattern.strip_prefix('^')?, "x#")
         };
-        let is_plain = is_literal(rest) || rest == "/";
         let star = if cut == "x%%" { "*" } else { "" };
-        is_plain.then(|| format!("${{{cut}{rest}{star}}}"))
+        is_literal(rest).then(|| format!("${{{cut}{}{star}}}", in_pattern(rest)))
     }
 }

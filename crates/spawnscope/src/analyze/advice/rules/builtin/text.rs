@@ -1,11 +1,17 @@
 //! Filters on a text that fits in a variable: only where the shell reads the result, as in `$(echo "$x" | tr a b)`.
 
 use super::super::super::shell::Dialect;
-use super::call::{Call, Substitute, is_literal};
+use super::call::{AS_IT_IS, Call, Substitute, in_pattern, in_replaced, is_literal, is_replacement};
 
 const OF_VARIABLE: &str = "for the text of a variable, not for files and not for what another program writes, unless that is \
                            put in a variable first";
+const OF_ONE_LINE: &str = "for one line: of several, the program treats each";
 const OF_FIRST_LINE: &str = "read gives the first line only, and ends with status 1 when that has no newline";
+const OF_LETTERS: &str =
+    "tr changes a to z only, the shell all letters that its locale knows, as in émile: LC_ALL=C keeps it to these";
+const OF_IFS: &str = "with IFS as it is by default";
+const OF_SMALL: &str = "for small files, since mapfile keeps every line, and not for what another program writes; a last line without a \
+                        newline counts, and wc also writes the name of a file that is its argument";
 
 pub(super) fn cat(call: &Call) -> Option<Substitute> {
     let words = call.words();
@@ -14,12 +20,13 @@ pub(super) fn cat(call: &Call) -> Option<Substitute> {
         return None;
     }
     if call.has_extensions() {
-        Substitute::builtin("$(cat \"$f\")", "$(<\"$f\")", "for one file that can be read")
+        Substitute::builtin("$(cat \"$f\")", "$(<\"$f\")", &["for one file that can be read"])
     } else {
-        Substitute::expansion(
+        Substitute::statement(
             "x=$(cat \"$f\")",
             "IFS= read -r x <\"$f\"",
-            "only for files of one line; sh has nothing for more",
+            "x",
+            &["only for files of one line, sh has nothing for more", OF_FIRST_LINE],
         )
     }
 }
@@ -36,22 +43,17 @@ pub(super) fn tr(call: &Call) -> Option<Substitute> {
         ["A-Z" | "[A-Z]" | "[:upper:]", "a-z" | "[a-z]" | "[:lower:]"] => {
             changed_case(call, &words, ["${x,,}", "typeset -l y=$x", "${(L)x}"])
         }
-        ["-d", set] if is_literal(set) && !set.contains('-') => Substitute::expansion(
+        // Its sets are of bytes: what has more than one is no single character to it.
+        ["-d", set] if is_literal(set) && set.is_ascii() && !set.contains(['-', '!', '/']) => Substitute::expansion(
             through(&format!("tr -d '{set}'")),
             format!("${{x//[{set}]/}}"),
-            OF_VARIABLE,
+            &[OF_VARIABLE, AS_IT_IS],
         ),
-        [from, to]
-            if [from, to]
-                .iter()
-                .all(|set| set.chars().count() == 1 && !"\\/'\"-".contains(*set)) =>
-        {
-            Substitute::expansion(
-                through(&format!("tr '{from}' '{to}'")),
-                format!("${{x//'{from}'/'{to}'}}"),
-                OF_VARIABLE,
-            )
-        }
+        [from, to] if is_character(from) && is_character(to) && is_replacement(to) => Substitute::expansion(
+            through(&format!("tr '{from}' '{to}'")),
+            format!("${{x//{}/{to}}}", in_replaced(from)),
+            &[OF_VARIABLE, AS_IT_IS],
+        ),
         _ => None,
     }
 }
@@ -63,12 +65,20 @@ fn changed_case(call: &Call, words: &[&str], [bash, ksh, zsh]: [&str; 3]) -> Opt
         Dialect::Zsh => zsh,
         Dialect::Posix => return None,
     };
-    let limits = if call.is_bash() {
-        "needs bash 4.0; for the text of a variable"
-    } else {
-        OF_VARIABLE
-    };
-    Substitute::expansion(through(&format!("tr {}", words.join(" "))), after, limits)
+    let before = through(&format!("tr {}", words.join(" ")));
+    match call.dialect {
+        Dialect::Ksh => Substitute::statement(before, after, "y", &[OF_VARIABLE, OF_LETTERS, AS_IT_IS]),
+        Dialect::Bash => Substitute::expansion(before, after, &["needs bash 4.0", OF_VARIABLE, OF_LETTERS, AS_IT_IS]),
+        _ => Substitute::expansion(before, after, &[OF_VARIABLE, OF_LETTERS, AS_IT_IS]),
+    }
+}
+
+/// One character that can be shown between single quotes.
+fn is_character(set: &str) -> bool {
+    set.len() == 1
+        && set
+            .chars()
+            .all(|each| (each.is_ascii_graphic() || each == ' ') && !"\\'-".contains(each))
 }
 
 /// A filter as a script has it.
@@ -88,23 +98,28 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
         _ => return None,
     };
     let field: usize = fields.strip_prefix("-f")?.trim().parse().ok()?;
-    if delimiter.chars().count() != 1 || !(1..=9).contains(&field) {
+    if !(is_character(delimiter) || delimiter == "-") || !(1..=9).contains(&field) {
         return None;
     }
     let before = through(&format!("cut -d'{delimiter}' -f{field}"));
+    let pattern = in_pattern(delimiter);
     if field == 1 {
-        return Substitute::expansion(before, format!("${{x%%'{delimiter}'*}}"), OF_VARIABLE);
+        let after = format!("${{x%%{pattern}*}}");
+        return Substitute::expansion(before, after, &[OF_VARIABLE, OF_ONE_LINE, AS_IT_IS]);
     }
-    let skipped = "_ ".repeat(field - 1);
-    if call.has_extensions() {
-        let after = format!("IFS='{delimiter}' read -r {skipped}y _ <<<\"$x\"");
-        return Substitute::expansion(before, after, OF_VARIABLE);
-    }
-    let after = format!(
-        "y=${{x#*'{delimiter}'}} {} times, then y=${{y%%'{delimiter}'*}}",
-        field - 1
-    );
-    Substitute::expansion(before, after, OF_VARIABLE)
+    // read would take several blanks in a row for one delimiter, and would find nothing in a text without any.
+    let others = format!("; y=${{y#*{pattern}}}").repeat(field - 2);
+    let after = format!("y=${{x#*{pattern}}}{others}; y=${{y%%{pattern}*}}");
+    let limits: &[&str] = match field {
+        2 => &[OF_VARIABLE, OF_ONE_LINE, AS_IT_IS],
+        _ => &[
+            OF_VARIABLE,
+            OF_ONE_LINE,
+            "of a text with some of the fields, but not with this one, it gives the last, and cut nothing",
+            AS_IT_IS,
+        ],
+    };
+    Substitute::statement(before, after, "y", limits)
 }
 
 pub(super) fn awk(call: &Call) -> Option<Substitute> {
@@ -119,12 +134,13 @@ pub(super) fn awk(call: &Call) -> Option<Substitute> {
     let before = through(&format!("awk '{{ print ${field} }}'"));
     if call.has_extensions() {
         let after = format!("read -r {}y _ <<<\"$x\"", "_ ".repeat(field - 1));
-        return Substitute::expansion(before, after, OF_VARIABLE);
+        return Substitute::statement(before, after, "y", &[OF_VARIABLE, OF_ONE_LINE, OF_IFS, AS_IT_IS]);
     }
-    Substitute::expansion(
+    Substitute::statement(
         before,
-        format!("set -f; set -- $x; y=${field}"),
-        "for the text of a variable of one line; it overwrites $1, $2, ...",
+        format!("set -f; set -- $x; set +f; y=${field}"),
+        "y",
+        &[OF_VARIABLE, OF_ONE_LINE, OF_IFS, "it overwrites $1, $2, ...", AS_IT_IS],
     )
 }
 
@@ -135,15 +151,18 @@ pub(super) fn head(call: &Call) -> Option<Substitute> {
     }
     match words[..] {
         ["-1" | "-n1"] | ["-n", "1"] => {
-            let after = if call.has_extensions() {
-                "IFS= read -r y <<<\"$x\""
-            } else {
-                "${x%%\"$newline\"*}"
-            };
-            Substitute::expansion(through("head -n1"), after, OF_VARIABLE)
+            if call.has_extensions() {
+                let after = "IFS= read -r y <<<\"$x\"";
+                return Substitute::statement(through("head -n1"), after, "y", &[OF_VARIABLE, AS_IT_IS]);
+            }
+            Substitute::expansion(
+                through("head -n1"),
+                "${x%%\"$newline\"*}",
+                &[OF_VARIABLE, "where newline holds one", AS_IT_IS],
+            )
         }
-        ["-1" | "-n1", _] | ["-n", "1", _] => {
-            Substitute::expansion("x=$(head -n1 \"$f\")", "IFS= read -r x <\"$f\"", OF_FIRST_LINE)
+        ["-1" | "-n1", file] | ["-n", "1", file] if !file.starts_with('-') => {
+            Substitute::statement("x=$(head -n1 \"$f\")", "IFS= read -r x <\"$f\"", "x", &[OF_FIRST_LINE])
         }
         _ => None,
     }
@@ -155,26 +174,26 @@ pub(super) fn wc(call: &Call) -> Option<Substitute> {
         return None;
     }
     match words[..] {
-        ["-c" | "-m"] if call.is_fed => Substitute::expansion(
-            format!("$(printf %s \"$x\" | wc {})", words[0]),
+        // dash counts bytes, whatever the locale.
+        ["-m"] if call.is_fed && call.has_extensions() => {
+            Substitute::expansion("$(printf %s \"$x\" | wc -m)", "${#x}", &[OF_ECHO])
+        }
+        ["-c"] if call.is_fed => Substitute::expansion(
+            "$(printf %s \"$x\" | wc -c)",
             "${#x}",
-            "${#x} counts characters, and bytes only where LC_ALL=C is set",
+            &["${#x} counts characters, and bytes only where LC_ALL=C is set", OF_ECHO],
         ),
-        ["-l"] if call.is_bash() => Substitute::expansion(
-            "n=$(wc -l <\"$f\")",
-            "mapfile -t lines <\"$f\"; n=${#lines[@]}",
-            OF_SMALL,
-        ),
-        ["-l", _] if call.is_bash() => Substitute::expansion(
-            "n=$(wc -l \"$f\")",
-            "mapfile -t lines <\"$f\"; n=${#lines[@]}",
-            OF_SMALL,
-        ),
+        ["-l"] if call.is_bash() => count_of_lines("n=$(wc -l <\"$f\")"),
+        ["-l", file] if call.is_bash() && !file.starts_with('-') => count_of_lines("n=$(wc -l \"$f\")"),
         _ => None,
     }
 }
 
-const OF_SMALL: &str = "for small files: mapfile keeps every line";
+const OF_ECHO: &str = "where echo feeds wc, that counts a newline more";
+
+fn count_of_lines(before: &str) -> Option<Substitute> {
+    Substitute::statement(before, "mapfile -t lines <\"$f\"; n=${#lines[@]}", "n", &[OF_SMALL])
+}
 
 pub(super) fn grep(call: &Call) -> Option<Substitute> {
     let words = call.words();
@@ -185,24 +204,32 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
     let is_quiet = options.strip_prefix('-').is_some_and(|letters| {
         letters.contains('q') && letters.chars().all(|letter| matches!(letter, 'q' | 'F' | 'E' | 's'))
     });
-    if !is_quiet || !call.is_fed {
+    let is_option = words.len() == 2 && pattern.starts_with('-');
+    if !is_quiet || !call.is_fed || is_option || pattern.contains(['\'', '\n']) {
         return None;
     }
     let before = format!("echo \"$x\" | grep {options} '{pattern}'");
-    let is_fixed = options.contains('F') && !pattern.contains('\'') || is_literal(pattern);
+    let is_fixed = options.contains('F') || is_literal(pattern);
     if is_fixed && call.has_extensions() {
-        return Substitute::expansion(before, format!("[[ $x == *'{pattern}'* ]]"), OF_VARIABLE);
+        return Substitute::expansion(before, format!("[[ $x == *'{pattern}'* ]]"), &[OF_VARIABLE, AS_IT_IS]);
     }
     if is_fixed {
-        return Substitute::expansion(before, format!("case $x in *'{pattern}'*) ... ;; esac"), OF_VARIABLE);
+        let after = format!("case $x in *'{pattern}'*) ... ;; esac");
+        return Substitute::expansion(before, after, &[OF_VARIABLE, AS_IT_IS]);
     }
-    let is_extended = options.contains('E') || !pattern.contains(['\\', '+', '?', '{', '(', '|']);
-    if call.is_bash() && is_extended {
+    if call.is_bash() && (options.contains('E') || is_the_same_extended(pattern)) {
         return Substitute::expansion(
             before,
             format!("re='{pattern}'; [[ $x =~ $re ]]"),
-            "for one line: ^ and $ are the ends of the whole text",
+            &[OF_VARIABLE, "for one line: ^, $ and . see the whole text", AS_IT_IS],
         );
     }
     None
+}
+
+/// Whether a basic regular expression means the same as an extended one: no character in it is special in one of them only.
+fn is_the_same_extended(pattern: &str) -> bool {
+    let within = pattern.strip_prefix('^').unwrap_or(pattern);
+    let within = within.strip_suffix('$').unwrap_or(within);
+    !within.starts_with('*') && !within.contains(['\\', '+', '?', '{', '}', '(', ')', '|', '^', '$'])
 }

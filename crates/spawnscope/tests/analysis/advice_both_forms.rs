@@ -1,0 +1,412 @@
+//! What advice shows as what a script has, and what it says to write instead, both run on the same texts: they say the same, or
+//! the advice says where they do not.
+
+use std::process::Command;
+
+use crate::advice_builtin::{captured, fix_of, substitutions};
+use crate::serial::only;
+
+/// Texts on which a filter and an expansion may differ.
+const TEXTS: [&str; 58] = [
+    "", "a", "b", "abc", "aba", "a b", " a", "a ", "a  b", "\ta\tb", "a\n", "a\nb", "\n", "\n\na", "-n", "-e", "-x",
+    "--", "a\\tb", "\\", "%", "%a", "a%", "a%a", "a%b%a", "%%", "#", "#a", "a#", "a#b#", "a&b", "&", "~", "a~", "!",
+    "a!b", "'a'", "\"a\"", "*", "a*b", "?", "[a]", "$HOME", "`a`", "émile", "aé", ":", ":a", "a:", "a:b", "a::b",
+    "a:b:c:d", "a|b|c", "a=b", "a-b-c", "lib-a", "a,b", "x.y.z",
+];
+const PATHS: [&str; 22] = [
+    "", "a", "a/", "/", "//", "/a", "//a", "a/b", "a//b", "/a/b/", ".a", "a.c", ".c", "d/.c", "a.c.c", "a b/c d",
+    "a\n", "a/b\n", "-n", "-a/b", "*/?", "é/b.c",
+];
+
+/// A call and the texts on which its advice is tried.
+struct Call<'c> {
+    shell: &'c str,
+    argv: &'c [&'c str],
+    /// Whether a fork of the shell feeds it.
+    is_fed: bool,
+    texts: &'c [&'c str],
+    /// Texts on which the forms differ, with words of the advice that say so.
+    told: &'c [(&'c str, &'c str)],
+}
+
+const BASH: &str = "/bin/bash";
+const DASH: &str = "/bin/dash";
+
+fn of<'c>(shell: &'c str, argv: &'c [&'c str], texts: &'c [&'c str]) -> Call<'c> {
+    Call {
+        shell,
+        argv,
+        is_fed: false,
+        texts,
+        told: &[],
+    }
+}
+
+/// What stands in the script, what is to stand there, and what the advice says of the difference.
+fn advised(call: &Call<'_>) -> (String, String, String) {
+    let told = if call.is_fed {
+        substitutions(call.shell, 40, call.argv)
+    } else {
+        captured(call.shell, call.argv)
+    };
+    let advice = only(&told, "builtin");
+    let fix = fix_of(&advice);
+    let (_, shown) = fix.split_once('\n').unwrap();
+    let (before, after) = shown.split_once("  ->  ").unwrap();
+    let after = after.rsplit_once("   (").unwrap().0;
+    (before.trim().to_owned(), after.to_owned(), advice.finding.limits)
+}
+
+/// The script that says, for each of its arguments, what both forms make of it. A word is tried alone and in double quotes.
+fn script(before: &str, after: &str) -> String {
+    let substitution = before.find("$(").map(|at| &before[at..]);
+    let first = match substitution {
+        Some(substitution) => format!("y={substitution}"),
+        None => format!("if {before} >/dev/null; then y=yes; else y=no; fi"),
+    };
+    let is_word = after.starts_with('$');
+    let second = match (is_word, substitution) {
+        (true, _) => format!("y={after}; z=\"{after}\"; [ \"$y\" = \"$z\" ] || y=\"not in quotes: $z\""),
+        (false, Some(_)) => {
+            let beginnings = [
+                ("mapfile", "n"),
+                ("b=", "b"),
+                ("printf -v", "t"),
+                ("IFS= read -r x", "x"),
+            ];
+            let set = beginnings.iter().find(|(beginning, _)| after.starts_with(beginning));
+            let variable = set.map_or("y", |(_, variable)| variable);
+            format!("{after}; y=${variable}")
+        }
+        (false, None) => {
+            let condition = after.replace("...", "y=yes");
+            format!("y=no; if {condition}; then y=yes; fi")
+        }
+    };
+    let second = second.replace("esac; then y=yes; fi", "esac; then :; fi");
+    format!(
+        "newline='\n'; f=$(mktemp)\n\
+         for text in \"$@\"; do\n\
+         x=$text p=$text s=$text a=${{text%%|*}} b=${{text#*|}}; printf %s \"$text\" >\"$f\"\n\
+         y=unset\n{first}\nprintf '%s\\0' \"$y\"\n\
+         x=$text p=$text; y=unset\n{second}\nprintf '%s\\0' \"$y\"\n\
+         done 2>/dev/null\nrm -f \"$f\"\n"
+    )
+}
+
+/// What each form makes of each text.
+fn answers(call: &Call<'_>, script: &str) -> Vec<(String, String)> {
+    let output = Command::new(call.shell)
+        .args(["-c", script, "both"])
+        .args(call.texts)
+        .env("LC_ALL", "C.UTF-8")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said: Vec<&str> = text.split_terminator('\0').collect();
+    assert_eq!(said.len(), 2 * call.texts.len(), "{:?}: {script}\n{said:?}", call.argv);
+    let pairs = said.chunks(2);
+    pairs.map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect()
+}
+
+/// Whether the advice speaks of what is special in a text.
+fn is_told(text: &str, [first, second]: [&str; 2], limits: &str, told: &[(&str, &str)]) -> bool {
+    let echo = text == "-n" || text == "-e" || text.contains('\\');
+    first == second.trim_end_matches('\n') && limits.contains("newlines at the end")
+        || text.contains('\n') && limits.contains("one line")
+        || echo && limits.contains("what echo takes for itself")
+        || told
+            .iter()
+            .any(|(special, words)| *special == text && limits.contains(words))
+}
+
+fn differs_only_where_told(call: &Call<'_>) {
+    let (before, after, limits) = advised(call);
+    let answers = answers(call, &script(&before, &after));
+    let name = format!("{} {:?}: {before} -> {after}", call.shell, call.argv);
+    for (text, (first, second)) in call.texts.iter().zip(&answers) {
+        assert!(
+            first == second || is_told(text, [first, second], &limits, call.told),
+            "{name}: of {text:?} it is {first:?} and {second:?}, but: {limits}"
+        );
+    }
+    for (text, words) in call.told {
+        let at = call.texts.iter().position(|each| each == text).unwrap();
+        assert_ne!(answers[at].0, answers[at].1, "{name}: {text:?} is told by {words:?}");
+    }
+}
+
+#[test]
+fn an_expansion_does_what_sed_does() {
+    for script in [
+        "s/a/b/",
+        "s/a/b/g",
+        "s/%a/b/",
+        "s/%/x/",
+        "s/%/x/g",
+        "s/%a/b/g",
+        "s/#/x/",
+        "s/#a/b/",
+        "s/a%/b%/",
+        "s/!/x/",
+        "s/~/x/",
+        "s/&/x/g",
+        "s/é/e/g",
+        "s/a/#/",
+        "s/a/%/g",
+        "s/:/ /g",
+        "s,:,/,g",
+        "s,a,|,",
+        "s/ /_/g",
+        "s/-a/x/",
+        "s/--/x/",
+        "s/=/:/",
+        "s/a//g",
+        "s/a/a.b!/",
+        "s/a/x*y?/g",
+    ] {
+        differs_only_where_told(&of(BASH, &["sed", script], &TEXTS));
+    }
+    for shell in [BASH, DASH] {
+        for script in [
+            "s/%$//",
+            "s/^%//",
+            "s/%.*//",
+            "s/^.*%//",
+            "s/#.*//",
+            "s/.*#//",
+            "s/#.*$//",
+            "s/^#//",
+            "s/-.*//",
+            "s/^lib-//",
+            "s/!$//",
+            "s/~$//",
+            "s/&.*//",
+            "s/=.*//",
+            "s/.*=//",
+            "s,^.*/,,",
+            "s,/.*,,",
+            "s/ .*//",
+            "s/^ //",
+            "s/é$//",
+            "s/a$//",
+            "s/:.*//",
+            "s/a%$//",
+            "s/%%$//",
+        ] {
+            differs_only_where_told(&of(shell, &["sed", script], &TEXTS));
+        }
+        differs_only_where_told(&of(shell, &["sed", "s,^.*/,,"], &PATHS));
+        differs_only_where_told(&of(shell, &["sed", "s,/.*,,"], &PATHS));
+    }
+}
+
+#[test]
+fn an_expansion_does_what_tr_does() {
+    let letters = [("émile", "LC_ALL=C"), ("aé", "LC_ALL=C")];
+    for argv in [["tr", "a-z", "A-Z"], ["tr", "[:lower:]", "[:upper:]"]] {
+        differs_only_where_told(&Call {
+            told: &letters,
+            ..of(BASH, &argv, &TEXTS)
+        });
+    }
+    for argv in [
+        ["tr", "A-Z", "a-z"],
+        ["tr", "-d", "a"],
+        ["tr", "-d", ":a:"],
+        ["tr", "-d", "%#"],
+        ["tr", "-d", "=a="],
+        ["tr", "-d", "a b~&"],
+    ] {
+        differs_only_where_told(&of(BASH, &argv, &TEXTS));
+    }
+    for character in "a:.%#/!~&*?[]{}()<>|;,^@+=_$`\" ".chars().map(String::from) {
+        differs_only_where_told(&of(BASH, &["tr", &character, "x"], &TEXTS));
+        if !"[]{}()~&$`\"".contains(&character) {
+            differs_only_where_told(&of(BASH, &["tr", "a", &character], &TEXTS));
+        }
+    }
+}
+
+#[test]
+fn an_expansion_does_what_cut_does() {
+    let spread: Vec<String> = ":-.%#/!~&*?[]{}()<>|;,^@+=$`\" "
+        .chars()
+        .flat_map(|delimiter| ["1", "2"].map(|field| format!("-d{delimiter} -f{field}")))
+        .collect();
+    let delimited = |delimiter: char| {
+        [
+            "a", "a:b", ":a", "a:", "a:b:c", "a::c", "::", " a: b :c", "a\n", "a:b\nc:d",
+        ]
+        .map(|text| text.replace(':', &delimiter.to_string()))
+    };
+    for shell in [BASH, DASH] {
+        for call in &spread {
+            let (delimiter, field) = call.rsplit_once(' ').unwrap();
+            let own = delimited(delimiter.chars().nth(2).unwrap());
+            let own: Vec<&str> = own.iter().map(String::as_str).collect();
+            differs_only_where_told(&of(shell, &["cut", delimiter, field], &own));
+        }
+        for delimiter in ["-d:", "-d%"] {
+            differs_only_where_told(&of(shell, &["cut", delimiter, "-f2"], &TEXTS));
+        }
+        differs_only_where_told(&Call {
+            told: &[("a:b", "not with this one"), (":a", "not with this one")],
+            ..of(
+                shell,
+                &["cut", "-d:", "-f3"],
+                &["", "a", "a:b", "a:", ":a", "a:b:c", "a::c", "::", "a:b:c:d", "::c:"],
+            )
+        });
+    }
+}
+
+#[test]
+fn an_expansion_does_what_awk_and_head_do() {
+    for shell in [BASH, DASH] {
+        for field in ["$1", "$2", "$3"] {
+            let program = format!("{{ print {field} }}");
+            differs_only_where_told(&of(shell, &["awk", &program], &TEXTS));
+        }
+        differs_only_where_told(&of(shell, &["head", "-n1"], &TEXTS));
+        differs_only_where_told(&of(shell, &["head", "-n1", "file"], &TEXTS));
+    }
+}
+
+#[test]
+fn an_expansion_does_what_dirname_and_basename_do() {
+    for shell in [BASH, DASH] {
+        let paths: Vec<&str> = PATHS.into_iter().filter(|path| !path.starts_with('-')).collect();
+        let bare = ["", "a", ".a", "a.c", ".c", "a.c.c", "a\n"].map(|path| (path, "without a slash"));
+        let others = [
+            ("/", "/name"),
+            ("/a", "/name"),
+            ("a/", "at the end"),
+            ("/a/b/", "at the end"),
+            ("a//b", "in a row"),
+        ];
+        differs_only_where_told(&Call {
+            told: &[&bare[..], &others].concat(),
+            ..of(shell, &["dirname", "a/b"], &paths)
+        });
+        let slashes = [
+            ("a/", "ends with a slash"),
+            ("/", "ends with a slash"),
+            ("//", "ends with a slash"),
+            ("/a/b/", "ends with a slash"),
+        ];
+        differs_only_where_told(&Call {
+            told: &slashes,
+            ..of(shell, &["basename", "a/b"], &paths)
+        });
+        let suffix = [
+            &slashes[..],
+            &[(".c", "nothing but the suffix"), ("d/.c", "nothing but the suffix")],
+        ]
+        .concat();
+        differs_only_where_told(&Call {
+            told: &suffix,
+            ..of(shell, &["basename", "a/b.c", ".c"], &paths)
+        });
+    }
+}
+
+#[test]
+fn what_is_done_with_files_is_the_same_for_those_that_are_told() {
+    let files = ["", "a", "a b ", " a", "a\\b\n", "-n", "a\n\n"];
+    let lines = ["a\nb", "a\nb\n", "\n", "\n\na"];
+    differs_only_where_told(&of(BASH, &["cat", "file"], &[&files[..], &lines].concat()));
+    differs_only_where_told(&of(DASH, &["cat", "file"], &[&files[..], &lines].concat()));
+    differs_only_where_told(&Call {
+        told: &[
+            ("a", "last line without a newline"),
+            ("a\nb", "last line without a newline"),
+        ],
+        ..of(BASH, &["wc", "-l"], &["", "a", "a\n", "a\nb", "a\nb\n", "\n"])
+    });
+}
+
+#[test]
+fn a_search_and_a_count_in_a_variable_are_those_of_grep_and_wc() {
+    fn fed<'c>(shell: &'c str, argv: &'c [&'c str]) -> Call<'c> {
+        Call {
+            is_fed: true,
+            ..of(shell, argv, &TEXTS)
+        }
+    }
+    for pattern in ["a", "a b", "%", "#", "a:b", "~", "&", "!"] {
+        for shell in [BASH, DASH] {
+            differs_only_where_told(&fed(shell, &["grep", "-q", pattern]));
+        }
+        differs_only_where_told(&fed(BASH, &["grep", "-qF", "-e", pattern]));
+    }
+    for (options, pattern) in [
+        ("-qF", "a*"),
+        ("-qF", "[a]"),
+        ("-qF", "$HOME"),
+        ("-q", "^a"),
+        ("-q", "a$"),
+        ("-q", "a.*b"),
+        ("-q", "[ab]c"),
+        ("-qE", "a+|b"),
+        ("-qE", "(a|b):"),
+        ("-q", "^a*b"),
+        ("-q", "a"),
+        ("-q", "%"),
+    ] {
+        differs_only_where_told(&fed(BASH, &["grep", options, pattern]));
+    }
+    differs_only_where_told(&fed(BASH, &["wc", "-m"]));
+    let more = [("émile", "counts characters"), ("aé", "counts characters")];
+    differs_only_where_told(&Call {
+        told: &more,
+        ..fed(BASH, &["wc", "-c"])
+    });
+}
+
+#[test]
+fn arithmetic_and_comparisons_are_those_of_expr() {
+    for (operator, texts) in [
+        ("+", ["1|2", "0|0", "-1|1", "10|-3"]),
+        ("-", ["1|2", "0|0", "-1|1", "10|-3"]),
+        ("*", ["3|2", "0|5", "-1|1", "10|-3"]),
+        ("/", ["7|2", "0|5", "-7|2", "10|-3"]),
+        ("%", ["7|2", "0|5", "-7|2", "10|-3"]),
+    ] {
+        for shell in [BASH, DASH] {
+            differs_only_where_told(&of(shell, &["expr", "3", operator, "4"], &texts));
+        }
+        differs_only_where_told(&Call {
+            told: &[("010|3", "octal"), ("|1", "for 0"), ("z|3", "for a name")],
+            ..of(BASH, &["expr", "3", operator, "4"], &["010|3", "|1", "z|3"])
+        });
+    }
+    for operator in ["<", "<=", ">", ">=", "=", "!="] {
+        let texts = ["1|2", "2|1", "1|1", "01|1", "-1|1", "10|9"];
+        differs_only_where_told(&of(DASH, &["expr", "3", operator, "4"], &texts));
+    }
+    for operator in ["=", "!="] {
+        let texts = ["a|b", "a|a", "Xa b|Xa b", "X|X", "X*|Xa"];
+        differs_only_where_told(&of(DASH, &["expr", "Xa", operator, "Xb"], &texts));
+    }
+    differs_only_where_told(&of(BASH, &["expr", "length", "abc"], &["", "a", "a b", "é", "a\n"]));
+}
+
+#[test]
+fn a_date_is_formatted_alike() {
+    for format in [
+        "+%Y-%m-%d",
+        "+%F",
+        "+%y%j",
+        "+week %V of %G",
+        "+%-d.%_m.%Y",
+        "+%A %B %Z",
+        "+100%%",
+        "+today",
+    ] {
+        // Midnight may fall between the two.
+        let argv = ["date", format];
+        let is_alike = || std::panic::catch_unwind(|| differs_only_where_told(&of(BASH, &argv, &["x"])));
+        assert!(is_alike().is_ok() || is_alike().is_ok(), "{format}");
+    }
+}
