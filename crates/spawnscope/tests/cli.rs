@@ -136,6 +136,23 @@ fn man_pages_are_up_to_date() {
 }
 
 #[test]
+fn examples_of_man_pages_fit_on_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    stdout(&["man", folder.path().to_str().unwrap()]);
+    for entry in folder.path().read_dir().unwrap() {
+        let page = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for lines in page.split("\n.nf\n").skip(1) {
+            let lines = lines.split("\n.fi").next().unwrap();
+            for line in lines.lines() {
+                let shown = line.replace("\\-", "-").replace("\\(aq", "'").replace("\\e", "\\");
+                // A section is indented by 7.
+                assert!(shown.chars().count() <= 73, "{shown}");
+            }
+        }
+    }
+}
+
+#[test]
 fn completions_know_every_verb() {
     for shell in ["bash", "zsh", "fish"] {
         let script = stdout(&["completions", shell]);

@@ -32,16 +32,16 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  spawnscope record -- ./configure          record a command, print its report
+  spawnscope record -- ./configure          a command, and its report
   spawnscope record -o ci.db -- make -j8    keep the recording in ci.db
-  spawnscope report --by parent             who launches, from spawnscope.db
-  spawnscope advise                         what to change, and what it saves
-  spawnscope whatif --builtin dirname       the wall without these launches
+  spawnscope report --by parent             who launches
+  spawnscope advise                         what to change, what it saves
+  spawnscope whatif --remove dirname        the wall without these launches
   spawnscope tree ci.db                     every process with its phases
   spawnscope flame -o build.svg ci.db       the same as a flame graph
-  spawnscope export --format perfetto -o t.pftrace   for https://ui.perfetto.dev
-  spawnscope hold --match cc1 -- make       stop cc1 at its start, for gdb or perf
-  spawnscope bench --quick                  what launches cost on this machine
+  spawnscope export --format perfetto -o t.pftrace   for ui.perfetto.dev
+  spawnscope hold --match cc1 -- make       stop cc1 at its start, for gdb
+  spawnscope bench --quick                  what launches cost here
   spawnscope doctor                         what makes launches dear here
 
 Exit status: the command's own (128+n on signal n); 125 when spawnscope itself
@@ -69,8 +69,9 @@ pub enum Verb {
     /// Predict the wall time with changes, from a recording
     ///
     /// The recording is played again with all changes together. SEL selects launches: a glob on the program's base name
-    /// (`dirname`, `python3*`), argv=GLOB, parent=GLOB (base name of the parent's program), or line=FILE:N (the line of a
-    /// script that asked for it; also FILE or FILE:N-M); several terms joined by commas must all hold. Options may be given more than once.
+    /// (`dirname`, `python3*`; `(bash)` for forks of bash that run no other program), argv=GLOB, parent=GLOB (base name of the
+    /// parent's program), or line=FILE:N (the line of a script that asked for it, as `report --by line` tells it, and not one that
+    /// calls its function; also FILE or FILE:N-M); several terms joined by commas must all hold. Options may be given more than once.
     #[command(after_help = WHATIF_EXAMPLES)]
     Whatif(Box<WhatifArguments>),
     /// Print the process tree with arguments, phases and exit statuses
@@ -158,7 +159,7 @@ pub struct RecordArguments {
     /// Store arguments that look like secrets as they are, instead of masked
     #[arg(long)]
     pub no_redact: bool,
-    /// Print the report as JSON
+    /// Print the report as JSON: to standard error, where the command writes as well
     #[arg(long)]
     pub json: bool,
     /// Print no report and no progress
@@ -173,7 +174,8 @@ const RECORD_EXAMPLES: &str = "\
 Examples:
   spawnscope record -- git status
   spawnscope record -o build.db -- make -j8
-  spawnscope record --json -- ./test.sh 2>report.json
+  spawnscope record -q -o t.db -- ./test.sh
+  spawnscope report --json t.db              what that recorded, as JSON
   spawnscope record --sample 999 -- make     for `flame --phase load`
   spawnscope record -p $(pidof -s nagios) --duration 60
   sudo spawnscope record -a --duration 10
@@ -194,7 +196,7 @@ const REPORT_EXAMPLES: &str = "\
 Examples:
   spawnscope report                    of spawnscope.db
   spawnscope report --by parent ci.db  who launches
-  spawnscope report --by line          which lines of scripts ask for launches
+  spawnscope report --by line          which lines ask for launches
   spawnscope report --top 0            every command
   spawnscope report --json | jq '.commands[0]'";
 
@@ -243,6 +245,7 @@ pub struct AdviseArguments {
 const WHATIF_EXAMPLES: &str = "\
 Examples:
   spawnscope whatif --builtin dirname --builtin basename
+  spawnscope whatif --remove '(bash)' --remove sed
   spawnscope whatif --batch mv=50 unpack.db
   spawnscope whatif --vfork 'parent=python3*'
   spawnscope whatif --remove git,parent=emacs --json
@@ -321,13 +324,15 @@ pub struct TreeArguments {
 
 const FLAME_EXAMPLES: &str = "\
 Examples:
-  spawnscope flame                              writes flame.svg
-  spawnscope flame --weight critical ci.db      what the wall was spent on
-  spawnscope flame --phase load -o load.svg     the dynamic loader only; with
-                                                samples, what it does
-  spawnscope flame --off-cpu                    what is waited for, and where
-  spawnscope flame --by caller --weight tax     who asked for it
-  spawnscope flame --folded | grep ';load '     text, for other programs
+  spawnscope flame                            at a terminal: flame.svg
+  spawnscope flame -o flame.svg               anywhere: without -o, scripts
+                                              get it on standard output
+  spawnscope flame --weight critical ci.db    what the wall was spent on
+  spawnscope flame --phase load -o load.svg   the dynamic loader only; with
+                                              samples, what it does
+  spawnscope flame --off-cpu                  what is waited for, where
+  spawnscope flame --by caller --weight tax   who asked for it
+  spawnscope flame --folded | grep ';load '   text, for other programs
 
 Processes at work at the same time are counted each in --weight wall, so that
 all together can be wider than the wall; --weight critical is exactly the wall.";

@@ -14,9 +14,9 @@ Examples:
   spawnscope bench --quick                       a rough answer in a minute
   spawnscope bench mechanisms parent-size        two experiments
   spawnscope bench --json >before.json
-  spawnscope bench --compare before.json         what differs beyond the noise
+  spawnscope bench --compare before.json         what differs beyond noise
   spawnscope bench --compare a.json --with b.json   of two that are stored
-  spawnscope bench -o lab.html                   tables and plots on one page
+  spawnscope bench -o lab.html                   tables and plots, one page
 
 Needs no privilege; as root, `runtimes` also says where a start's time goes.
 The first Ctrl-C ends with what there is, and exit status 130; so do SIGTERM
