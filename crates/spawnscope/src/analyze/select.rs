@@ -103,6 +103,30 @@ impl Selector {
         });
         Ok(selected.map(|(index, _)| index).collect())
     }
+
+    /// The launches of which a selected line is only a caller: the place that asked for most of them, as it is told, and how many
+    /// they are. `None` where there are none.
+    #[must_use]
+    pub fn called_from(&self, forest: &Forest<'_>) -> Option<(String, u64)> {
+        let is_called = |launch: &Launch<'_>, pattern: &LinePattern| {
+            let mut frames = forest.frames(launch.best_stack());
+            frames.any(|frame| pattern.holds(frame.file, frame.line))
+        };
+        let launches = (0..).zip(&forest.launches).filter(|(_, launch)| {
+            let holds = |term: &Term| match term {
+                Term::Line(pattern) => is_called(launch, pattern),
+                _ => term.holds(launch, None),
+            };
+            launch.is_launch() && self.terms.iter().all(holds)
+        });
+        let launches: Vec<u32> = launches.map(|(index, _)| index).collect();
+        let counts = Callers::find(forest, Detail::Line).count(&launches);
+        let (place, _) = counts.most.first()?;
+        Some((
+            String::from_utf8_lossy(&place.short_label()).into_owned(),
+            launches.len() as u64,
+        ))
+    }
 }
 
 impl Term {
@@ -119,7 +143,7 @@ impl Term {
 
     fn holds(&self, launch: &Launch<'_>, place: Option<&Place>) -> bool {
         match self {
-            Term::Line(pattern) => place.is_some_and(|place| pattern.holds(place)),
+            Term::Line(pattern) => place.is_some_and(|place| pattern.holds(place.file.as_deref(), place.line)),
             Term::Program(glob) => {
                 let of_execs = || launch.execs.iter().map(|exec| base_name(exec.path));
                 matches(glob, &launch.command.label()) || of_execs().any(|name| matches(glob, name))
@@ -151,12 +175,12 @@ impl LinePattern {
         })
     }
 
-    fn holds(&self, place: &Place) -> bool {
-        let is_file = place.file.as_deref().is_some_and(|file| {
+    fn holds(&self, file: Option<&[u8]>, line: Option<u32>) -> bool {
+        let is_file = file.is_some_and(|file| {
             let before = file.strip_suffix(self.file.as_slice());
             before.is_some_and(|before| before.is_empty() || before.ends_with(b"/"))
         });
-        let is_line = |(first, last): (u32, u32)| place.line.is_some_and(|line| (first..=last).contains(&line));
+        let is_line = |(first, last): (u32, u32)| line.is_some_and(|line| (first..=last).contains(&line));
         is_file && self.lines.is_none_or(is_line)
     }
 }

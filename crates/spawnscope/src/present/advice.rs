@@ -218,8 +218,9 @@ pub fn principal_cause(report: &Report) -> Option<String> {
             GroupBy::Parent | GroupBy::Line | GroupBy::Caller => "by",
         };
         let label = text::escape(&dearest.label);
+        let part = units::time(dearest.sums.critical_tax);
         return Some(format!(
-            "Launching is {share} of the wall, the largest part of it for {count} {made} {label}; no rule knows a fix for that."
+            "Launching is {share} of the wall, the largest part of it, {part}, for {count} {made} {label}; no rule knows a fix for that."
         ));
     }
     let share = units::percent(*time, report.wall);

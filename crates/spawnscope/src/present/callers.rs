@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use super::json::insert_text;
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
-use super::{text, units};
+use super::{text, units, words};
 use crate::analyze::callers::{CallerCounts, Place};
-use crate::analyze::groups::Group;
+use crate::analyze::groups::{Group, THE_RECORDER};
 use crate::analyze::outside::Outside;
 use crate::analyze::report::{Report, Spent};
 
@@ -77,6 +77,19 @@ pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
     };
     let legend = format!("each with everything that it launched in turn{share}");
     page.sentence(2, QUIET, &legend);
+    let named = |group: &'_ Group| -> Vec<Vec<u8>> {
+        let launched = group
+            .launched
+            .iter()
+            .take(MOST_PROGRAMS)
+            .map(|(label, _)| label.clone());
+        let own = (group.label == THE_RECORDER).then(|| group.label.clone());
+        launched.chain(own).collect()
+    };
+    let labels: Vec<Vec<u8>> = groups.iter().flat_map(named).collect();
+    for meaning in words::of_parentheses(labels.iter().map(Vec::as_slice)) {
+        page.sentence(2, QUIET, &meaning);
+    }
     if report.groups.iter().all(|group| group.place.is_none()) {
         page.sentence(
             2,

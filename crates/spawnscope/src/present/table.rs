@@ -6,7 +6,7 @@ use anstyle::Style;
 use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
-use super::{advice, callers, critical, findings, text, units, waited};
+use super::{advice, callers, critical, findings, text, units, waited, words};
 use crate::analyze::groups::Group;
 use crate::analyze::phases::Phase;
 use crate::analyze::report::{GroupBy, Report};
@@ -247,6 +247,9 @@ fn groups(page: &mut Page, report: &Report, top: Option<usize>) {
         table(page, &report.groups[..shown], column);
     }
     left_out(page, &report.groups[shown..], report.group_by);
+    if matches!(report.group_by, GroupBy::Command | GroupBy::Parent) {
+        legend_of_groups(page, report, &report.groups[..shown]);
+    }
 }
 
 fn table(page: &mut Page, groups: &[Group], column: &str) {
@@ -262,6 +265,16 @@ fn table(page: &mut Page, groups: &[Group], column: &str) {
     for (name, figures) in names.iter().zip(&rows) {
         let name = text::pad_right(name, name_width);
         page.line([plain(format!("  {name}{}", columns.row(figures)))]);
+    }
+}
+
+fn legend_of_groups(page: &mut Page, report: &Report, shown: &[Group]) {
+    if report.all.critical.is_some() {
+        let columns = "tax: all phases but run; critical: time on the critical path, run and all";
+        page.sentence(2, QUIET, columns);
+    }
+    for meaning in words::of_parentheses(shown.iter().map(|group| group.label.as_slice())) {
+        page.sentence(2, QUIET, &meaning);
     }
 }
 

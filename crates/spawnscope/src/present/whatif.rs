@@ -52,6 +52,12 @@ pub fn render(outlook: &Outlook, width: usize) -> String {
             &held(change),
         );
     }
+    if let Some((label, count)) = &outlook.forks_left {
+        let forks = units::counted(*count, "fork stays", "forks stay");
+        let (name, selector) = (text::escape(label), text::quote(label));
+        let all = format!("{forks} that ran nothing else: `--remove {selector}` takes {name} too, all of them");
+        page.sentence(2, QUIET, &all);
+    }
     page.line([]);
     figure(&mut page, PLAIN, "wall", prediction.wall, &recorded(prediction));
     let interval = between(prediction.low, prediction.high);

@@ -5,6 +5,7 @@ use nix::sys::signal::Signal;
 
 use super::text;
 use crate::analyze::Origin;
+use crate::analyze::groups::THE_RECORDER;
 use crate::analyze::launch::{Launch, Outcome, base_name};
 use crate::analyze::phases::Phase;
 
@@ -85,13 +86,37 @@ pub(super) fn program(launch: &Launch<'_>, width_limit: Option<usize>) -> String
         chain.push_str(" → ");
     }
     let width_left = width_limit.map(|limit| limit.saturating_sub(text::width(&chain)));
-    if last.argv.is_empty() {
-        chain.push_str(&text::escape(base_name(last.path)));
-    } else {
+    // Its own argument may be anything, even nothing: a program without a file is called by its descriptor, as in the report.
+    let is_named = last.arguments().next().is_some_and(|own| !own.is_empty());
+    if is_named && !is_descriptor(last.path) {
         chain.push_str(&text::command_line(last.arguments(), width_left));
+    } else {
+        let arguments = std::iter::once(base_name(last.path)).chain(last.arguments().skip(1));
+        chain.push_str(&text::command_line(arguments, width_left));
     }
     if last.argv_cut {
         chain.push_str(" …");
     }
     chain
+}
+
+/// Whether a program was started by a descriptor, which the kernel writes as such a file.
+fn is_descriptor(path: &[u8]) -> bool {
+    path.starts_with(b"/dev/fd/") || path.starts_with(b"/proc/self/fd/")
+}
+
+/// What names in parentheses mean, of those that a table shows: forks, by their first example, and the recorder.
+pub(super) fn of_parentheses<'a>(labels: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+    let (mut fork, mut recorder) = (None, None);
+    for label in labels {
+        if label == THE_RECORDER {
+            recorder.get_or_insert_with(|| "(recorder): spawnscope, which started the command".to_owned());
+        } else if let Some(name) = label.strip_prefix(b"(").and_then(|label| label.strip_suffix(b")")) {
+            fork.get_or_insert_with(|| {
+                let name = text::escape(name);
+                format!("({name}): a fork of {name} that runs no other program")
+            });
+        }
+    }
+    fork.into_iter().chain(recorder).collect()
 }

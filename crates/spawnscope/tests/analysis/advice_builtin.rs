@@ -2,7 +2,7 @@
 
 use spawnscope::analyze::advice::{Advice, Advices};
 use spawnscope::event::{LaunchId, LeftCpu, Mechanism, Nanos, TaskId};
-use spawnscope::record::reader::WakerRow;
+use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{ROOT, Spans};
 use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
@@ -267,7 +267,7 @@ fn an_answer_that_does_not_change_is_asked_once() {
 }
 
 /// `x=$(echo "$y" | sed ...)`: a subshell, a fork of it for echo, and sed, one such after the other.
-pub(crate) fn substitutions(shell: &str, count: u64, argv: &[&str]) -> Advices {
+pub(crate) fn substituting(shell: &str, count: u64, argv: &[&str]) -> (Recording, Vec<SliceRow>) {
     const LIFE: u64 = 3_000_000;
     let mut serial = Serial::of(shell, &[shell, "script.sh"]);
     let mut on = 0;
@@ -320,7 +320,11 @@ pub(crate) fn substitutions(shell: &str, count: u64, argv: &[&str]) -> Advices {
         serial.builder.row(subshell).reaped = Some(Nanos(on));
     }
     serial.now_is(on);
-    advices(&serial.finish())
+    serial.finish()
+}
+
+pub(crate) fn substitutions(shell: &str, count: u64, argv: &[&str]) -> Advices {
+    advices(&substituting(shell, count, argv))
 }
 
 #[test]

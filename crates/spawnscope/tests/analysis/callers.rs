@@ -382,6 +382,9 @@ fn launches_are_selected_by_line() {
     ] {
         assert_eq!(select(text), count, "{text}");
     }
+    let caller = Selector::parse("line=unpack.sh:30").unwrap();
+    let called = caller.called_from(&forest);
+    assert_eq!(called, Some(("unpack.sh:14".to_owned(), 10)));
     let reversed = Selector::parse("mv,line=unpack.sh:20-14");
     assert!(matches!(reversed, Err(SelectError::Reversed(_))), "{reversed:?}");
 }

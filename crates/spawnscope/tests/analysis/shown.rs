@@ -7,11 +7,12 @@ use spawnscope::analyze::select::Selector;
 use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::analyze::whatif::outlook::{Asked, Outlook, OutlookError, outlook};
 use spawnscope::analyze::{Causes, Forest, GroupBy, Report, report_on};
-use spawnscope::event::{Calibration, Constant};
+use spawnscope::event::{Calibration, Constant, Language};
 use spawnscope::present::{advice, table, whatif};
 use spawnscope::record::reader::{Recording, SliceRow};
 use spawnscope::units;
 
+use crate::advice_builtin::substituting;
 use crate::builder::{ROOT, Spans};
 use crate::serial::{READ, Serial, timelines};
 
@@ -34,14 +35,19 @@ fn report((recording, slices): &(Recording, Vec<SliceRow>), group_by: GroupBy) -
     report_on(recording, &forest, causes.as_ref(), group_by)
 }
 
-fn without_dirname((recording, slices): &(Recording, Vec<SliceRow>)) -> Result<Outlook, OutlookError> {
+fn without_dirname(recorded: &(Recording, Vec<SliceRow>)) -> Result<Outlook, OutlookError> {
+    without(recorded, &["dirname"])
+}
+
+fn without((recording, slices): &(Recording, Vec<SliceRow>), selections: &[&str]) -> Result<Outlook, OutlookError> {
     let forest = Forest::grow(recording);
-    let asked = Asked {
+    let asked = selections.iter().map(|selection| Asked {
         change: Change::Remove,
-        text: "--remove dirname".to_owned(),
-        selector: Some(Selector::parse("dirname").unwrap()),
-    };
-    outlook(recording, &forest, &timelines(recording, &forest, slices), &[asked])
+        text: format!("--remove {selection}"),
+        selector: Some(Selector::parse(selection).unwrap()),
+    });
+    let asked: Vec<Asked> = asked.collect();
+    outlook(recording, &forest, &timelines(recording, &forest, slices), &asked)
 }
 
 /// The text without styles, in one line, so that words are found wherever lines are broken.
@@ -52,6 +58,65 @@ fn joined(text: &str) -> String {
         .map(str::to_owned)
         .collect();
     words.join(" ")
+}
+
+#[test]
+fn a_removal_names_the_forks_that_stay() {
+    let recorded = substituting("/bin/bash", 30, &["sed", "s/a/b/"]);
+    let said = |selections: &[&str]| joined(&whatif::render(&without(&recorded, selections).unwrap(), 80));
+    let stay = "30 forks stay that ran nothing else: `--remove '(bash)'` takes (bash) too, all of them";
+    assert!(said(&["sed"]).contains(stay), "{}", said(&["sed"]));
+    for selections in [&["sed", "(bash)"][..], &["(bash)"]] {
+        assert!(
+            !said(selections).contains("stay"),
+            "{selections:?}: {}",
+            said(selections)
+        );
+    }
+    let looping = joined(&whatif::render(&without_dirname(&looping()).unwrap(), 80));
+    assert!(!looping.contains("stay"), "dirname is the fork itself: {looping}");
+}
+
+#[test]
+fn a_line_that_only_calls_says_what_asked() {
+    let mut serial = Serial::new();
+    for _ in 0..5 {
+        let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
+        let chain = [(5, "git"), (9, "")]
+            .map(|(line, function)| serial.builder.line(Language::Bash, "/opt/git25.sh", line, function));
+        serial.builder.called(launch, &chain);
+    }
+    let recorded = serial.finish();
+    let refused = |selection: &str| without(&recorded, &[selection]).unwrap_err().to_string();
+    let said = refused("line=git25.sh:9");
+    assert!(
+        said.contains("calls what asked for 5 launches, most of them at git25.sh:5"),
+        "{said}"
+    );
+    assert!(said.contains("flame --by caller"), "{said}");
+    assert!(refused("line=git25.sh:8").contains("lists the lines"));
+    assert!(refused("mv,line=git25.sh:9").contains("lists the lines"), "no mv was");
+    assert_eq!(without(&recorded, &["line=git25.sh:5"]).unwrap().changes[0].launches, 5);
+}
+
+#[test]
+fn names_in_parentheses_are_explained_where_they_are_shown() {
+    let forks = substituting("/bin/bash", 30, &["sed", "s/a/b/"]);
+    let shown = |recorded, group_by| joined(&table::render(&report(recorded, group_by), &table::Options::default()));
+    let fork = "(bash): a fork of bash that runs no other program";
+    let recorder = "(recorder): spawnscope, which started the command";
+    let critical = "critical: time on the critical path, run and all";
+    let by_command = shown(&forks, GroupBy::Command);
+    assert!(
+        by_command.contains(fork) && !by_command.contains(recorder),
+        "{by_command}"
+    );
+    assert!(by_command.contains(critical), "{by_command}");
+    let by_parent = shown(&forks, GroupBy::Parent);
+    assert!(by_parent.contains(recorder) && !by_parent.contains(fork), "{by_parent}");
+    let by_line = shown(&forks, GroupBy::Line);
+    assert!(by_line.contains(recorder) && by_line.contains(fork), "{by_line}");
+    assert!(!shown(&looping(), GroupBy::Command).contains(fork));
 }
 
 #[test]

@@ -26,6 +26,21 @@ fn a_command_is_named_by_the_file_of_its_last_exec() {
 }
 
 #[test]
+fn a_program_without_a_file_has_one_name_in_the_tree_and_in_the_report() {
+    for argv in [&[b"".as_slice(), b"x"][..], &[b"prog", b"x"]] {
+        let mut builder = Builder::command("/bin/bash", &["bash"], 100_000_000);
+        let launch = builder.launch(ROOT, 1_000_000, &Spans::USUAL, None);
+        builder.exec_at(launch, b"/dev/fd/3", argv, [1_100_000, 1_200_000, 1_300_000]);
+        let forest = Forest::grow(&builder.recording);
+        assert_eq!(label(&forest, launch), "3");
+        let mut written = Vec::new();
+        spawnscope::present::tree::write(&mut written, &forest, None).unwrap();
+        let written = anstream::adapter::strip_str(&String::from_utf8(written).unwrap()).to_string();
+        assert!(written.contains(" 3 x "), "{argv:?}: {written}");
+    }
+}
+
+#[test]
 fn a_fork_is_named_after_what_its_parent_was_at_that_time() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let early = builder.launch(ROOT, 1_000_000, &Spans::USUAL, None);

@@ -1,7 +1,7 @@
 //! Everything that `spawnscope whatif` says, as plain data: the predicted wall, what was changed, and what is critical then.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::changes::Change;
 use super::constants::Constants;
@@ -15,6 +15,7 @@ use crate::analyze::timeline::Timelines;
 use crate::analyze::tree::Forest;
 use crate::event::Nanos;
 use crate::record::reader::Recording;
+use crate::units::counted;
 
 /// A change as it was asked for.
 #[derive(Clone, Debug)]
@@ -48,6 +49,8 @@ pub struct Outlook {
     pub changes: Vec<Changed>,
     /// What the wall would be spent on.
     pub where_the_wall_went: Vec<(Spent, Nanos)>,
+    /// Forks that only ran what is removed and stay, by their name, and how many.
+    pub forks_left: Option<(Vec<u8>, u64)>,
     /// The programs on the critical path then, the longest first.
     pub critical_after: Vec<Critical>,
 }
@@ -87,6 +90,18 @@ pub enum OutlookError {
     /// The same, by the line that asked for a launch.
     #[error("`{0}` selects no launch of this recording; `spawnscope report --by line --top 0` lists the lines")]
     NoLineSelected(String),
+    /// The line only calls a function that asked for launches.
+    #[error(
+        "`{asked}` selects no launch of this recording: that line calls what asked for {launches}, most of them at {place}: select them by `line={place}`; `spawnscope flame --by caller` shows who calls whom"
+    )]
+    OnlyCalls {
+        /// As it was typed.
+        asked: String,
+        /// How many, in words.
+        launches: String,
+        /// The place that asked for most of them.
+        place: String,
+    },
     /// A selection by what the recording does not hold.
     #[error(transparent)]
     Selection(#[from] SelectError),
@@ -138,8 +153,12 @@ pub fn outlook(
     };
     let prediction = whatif.predict(&fixes);
     let path = whatif.critical_path(&fixes);
+    let removed = asked.iter().zip(&prediction.changed);
+    let removed = removed.filter(|(asked, _)| asked.change == Change::Remove);
+    let removed: HashSet<u32> = removed.flat_map(|(_, held)| held).copied().collect();
     let changed = asked.iter().zip(&fixes).zip(&prediction.changed);
     Ok(Outlook {
+        forks_left: forks_left(forest, &removed),
         changes: changed
             .map(|((asked, fix), held)| changed_by(asked, fix, held))
             .collect(),
@@ -156,7 +175,7 @@ fn resolve(asked: &Asked, forest: &Forest<'_>) -> Result<Fix, OutlookError> {
     };
     match &asked.selector {
         Some(selector) if launches.is_empty() && selector.is_by_line() => {
-            return Err(OutlookError::NoLineSelected(asked.text.clone()));
+            return Err(no_line(asked, selector, forest));
         }
         Some(_) if launches.is_empty() => return Err(OutlookError::NothingSelected(asked.text.clone())),
         _ => {}
@@ -165,6 +184,42 @@ fn resolve(asked: &Asked, forest: &Forest<'_>) -> Result<Fix, OutlookError> {
         change: asked.change,
         launches,
     })
+}
+
+/// Why a line selects nothing.
+fn no_line(asked: &Asked, selector: &Selector, forest: &Forest<'_>) -> OutlookError {
+    let text = asked.text.clone();
+    match selector.called_from(forest) {
+        Some((place, count)) => OutlookError::OnlyCalls {
+            asked: text,
+            launches: counted(count, "launch", "launches"),
+            place,
+        },
+        None => OutlookError::NoLineSelected(text),
+    }
+}
+
+/// Forks without exec that stay although all that they ran is removed: by their name, those that are most. What was forked to feed
+/// that stays with them.
+fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u64)> {
+    let is_idle = |index: usize| {
+        let is_bare = forest.launches[index].is_fork_without_exec() && forest.children(index).is_empty();
+        removed.contains(&(index as u32)) || is_bare
+    };
+    let parents: HashSet<usize> = removed
+        .iter()
+        .filter_map(|launch| forest.parent(*launch as usize))
+        .collect();
+    let mut left: HashMap<Vec<u8>, u64> = HashMap::new();
+    for parent in parents {
+        let launch = &forest.launches[parent];
+        let stays = launch.is_fork_without_exec() && !removed.contains(&(parent as u32));
+        if stays && forest.children(parent).iter().all(|child| is_idle(*child)) {
+            *left.entry(launch.command.label()).or_default() += 1;
+        }
+    }
+    left.into_iter()
+        .max_by_key(|(label, count)| (*count, Reverse(label.clone())))
 }
 
 fn changed_by(asked: &Asked, fix: &Fix, held: &[u32]) -> Changed {
