@@ -117,7 +117,8 @@ fn statuses() {
             let reason = bad["Untrusted"]
                 .as_str()
                 .unwrap_or_else(|| panic!("{mechanism}: {bad}"));
-            assert!(reason.contains("not with exit status 7"), "{mechanism}: {reason}");
+            let told = "ended with exit status 8, not with exit status 7";
+            assert!(reason.contains(told), "{mechanism}: {reason}");
         }
     }
     worker.end();

@@ -10,6 +10,7 @@ use nix::unistd::pipe2;
 use vspawn::{Command, Prepared, Stdio};
 
 use super::Mechanism;
+use super::ending::ending;
 use super::protocol::Program;
 use super::raw::{Call, Closing, Raw};
 use crate::lab::LabError;
@@ -134,8 +135,9 @@ impl<'p> Launcher<'p> {
         let right_end = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == self.program.status;
         match said {
             _ if !right_end => Err(LabError::Untrusted(format!(
-                "a child by {} ended with wait status {status:#x}, not with exit status {}",
+                "a child by {} ended with {}, not with exit status {}",
                 mechanism.name(),
+                ending(status),
                 self.program.status
             ))),
             Some(said) if said != self.program.says => Err(LabError::Untrusted(format!(

@@ -5,6 +5,7 @@ pub mod protocol;
 pub mod serve;
 
 mod ballast;
+mod ending;
 mod launcher;
 mod mechanism;
 mod operations;
@@ -21,6 +22,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 pub use mechanism::Mechanism;
 
+use self::ending::ending;
 use self::protocol::{Reply, Request, Setting};
 use super::LabError;
 
@@ -151,7 +153,7 @@ impl Process {
         let how = match child.wait() {
             Ok(status) => match status.signal() {
                 Some(libc::SIGKILL) => "was killed, perhaps for want of memory".to_owned(),
-                _ => format!("ended with {status}"),
+                _ => format!("ended with {}", ending(status.into_raw())),
             },
             Err(error) => format!("is lost: {error}"),
         };

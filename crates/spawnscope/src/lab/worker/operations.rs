@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Mechanism;
 use super::ballast::Ballast;
+use super::ending::ending;
 use super::launcher::{Launcher, Running};
 use super::protocol::{Program, Request};
 use super::rewrite::rewrite;
@@ -116,7 +117,8 @@ fn all_at_once(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
         walls.push(nanos(running.swap_remove(position).0.elapsed()));
         if !libc::WIFEXITED(ended) || libc::WEXITSTATUS(ended) != status {
             failure = Some(LabError::Untrusted(format!(
-                "a child ended with wait status {ended:#x}"
+                "a child ended with {}, not with exit status {status}",
+                ending(ended)
             )));
         }
     }

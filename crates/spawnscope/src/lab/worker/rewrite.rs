@@ -9,6 +9,7 @@ use nix::unistd::pipe2;
 
 use super::Mechanism;
 use super::ballast::Ballast;
+use super::ending::ending;
 use super::launcher::Launcher;
 use super::operations::nanos;
 use super::protocol::{Companion, Program};
@@ -49,7 +50,8 @@ fn in_the_life_of(child: &Companion, act: impl FnOnce()) -> Result<(), LabError>
             match status {
                 0 => Ok(()),
                 _ => Err(LabError::Untrusted(format!(
-                    "the child ended with wait status {status:#x}"
+                    "the child ended with {}, not with exit status 0",
+                    ending(status)
                 ))),
             }
         }

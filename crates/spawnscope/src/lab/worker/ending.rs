@@ -1,0 +1,34 @@
+//! How a process ended, in words: what a wait status says.
+
+use nix::sys::signal::Signal;
+
+/// `exit status 127`, `signal 5 (SIGTRAP)`.
+pub fn ending(wait_status: i32) -> String {
+    if libc::WIFEXITED(wait_status) {
+        return format!("exit status {}", libc::WEXITSTATUS(wait_status));
+    }
+    if !libc::WIFSIGNALED(wait_status) {
+        return format!("wait status {wait_status:#x}");
+    }
+    let number = libc::WTERMSIG(wait_status);
+    match Signal::try_from(number) {
+        Ok(signal) => format!("signal {number} ({signal})"),
+        // Those of the real-time range have no names.
+        Err(_) => format!("signal {number}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endings_are_told_in_words() {
+        assert_eq!(ending(0x7f00), "exit status 127");
+        assert_eq!(ending(0), "exit status 0");
+        assert_eq!(ending(5), "signal 5 (SIGTRAP)");
+        assert_eq!(ending(0x80 | 11), "signal 11 (SIGSEGV)", "and a core");
+        assert_eq!(ending(40), "signal 40");
+        assert_eq!(ending(0x137f), "wait status 0x137f", "stopped");
+    }
+}
