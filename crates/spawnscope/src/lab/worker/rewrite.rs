@@ -1,6 +1,7 @@
 //! What a child makes the parent pay that writes to its memory: while the child lives, and after it has ended.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Instant;
 
@@ -37,8 +38,7 @@ fn timed(ballast: &Ballast) -> f64 {
 
 /// The child lives until a pipe ends: a copy of the parent reads it itself, a program is given its name.
 fn in_the_life_of(child: &Companion, act: impl FnOnce()) -> Result<(), LabError> {
-    let (reader, writer): (OwnedFd, OwnedFd) =
-        pipe2(OFlag::O_CLOEXEC).map_err(|errno| LabError::doing("make a pipe")(errno.into()))?;
+    let (reader, writer) = pipe()?;
     match child {
         Companion::Copy => {
             let pid = fork_until_the_end_of(&reader, &writer).map_err(LabError::doing("fork"))?;
@@ -59,6 +59,10 @@ fn in_the_life_of(child: &Companion, act: impl FnOnce()) -> Result<(), LabError>
     }
 }
 
+fn pipe() -> Result<(OwnedFd, OwnedFd), LabError> {
+    pipe2(OFlag::O_CLOEXEC).map_err(|errno| LabError::doing("make a pipe")(errno.into()))
+}
+
 fn beside_a_program(
     mechanism: Mechanism,
     program: &Program,
@@ -71,10 +75,20 @@ fn beside_a_program(
     let mut program = program.clone();
     program.argv.push(format!("/dev/fd/{}", reader.as_raw_fd()));
     let mut launcher = Launcher::new(mechanism, &program)?;
+    let (executed, not_yet) = pipe()?;
     let running = launcher.start(mechanism)?;
+    drop(not_yet);
+    await_exec(executed)?;
     act();
     drop(writer);
     launcher.finish(mechanism, running)
+}
+
+/// A fork returns before its child calls exec, and until then has its memory in common with the parent. An exec closes the
+/// pipe after it has left that.
+fn await_exec(executed: OwnedFd) -> Result<(), LabError> {
+    let ended = File::from(executed).read_to_end(&mut Vec::new());
+    ended.map(drop).map_err(LabError::doing("wait for an exec"))
 }
 
 fn fork_until_the_end_of(reader: &OwnedFd, writer: &OwnedFd) -> io::Result<i32> {
@@ -89,5 +103,43 @@ fn fork_until_the_end_of(reader: &OwnedFd, writer: &OwnedFd) -> io::Result<i32> 
         },
         -1 => Err(io::Error::last_os_error()),
         pid => Ok(pid),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The name of the only child that this thread has.
+    fn name_of_the_child() -> String {
+        let thread = nix::unistd::gettid();
+        let children = std::fs::read_to_string(format!("/proc/self/task/{thread}/children")).unwrap();
+        std::fs::read_to_string(format!("/proc/{}/comm", children.trim())).unwrap()
+    }
+
+    #[test]
+    fn beside_a_program_is_after_its_exec() {
+        let cat = Companion::Program {
+            mechanism: Mechanism::ForkExec,
+            program: Program::new(["/bin/cat"]),
+        };
+        for round in 0..20 {
+            let mut found = String::new();
+            in_the_life_of(&cat, || found = name_of_the_child()).unwrap();
+            assert_eq!(found, "cat\n", "round {round}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_not_waited_for() {
+        let missing = Companion::Program {
+            mechanism: Mechanism::ForkExec,
+            program: Program::new(["/nonexistent/program"]),
+        };
+        let failed = in_the_life_of(&missing, || ()).unwrap_err().to_string();
+        assert!(
+            failed.contains("ended with exit status 127, not with exit status 0"),
+            "{failed}"
+        );
     }
 }
