@@ -49,18 +49,18 @@ impl<'p> Lane<'p> {
         Ok(())
     }
 
-    /// How long that takes, from when all lanes are filled.
-    fn timed(mut self, count: usize, unready: &AtomicUsize) -> Result<Duration, LabError> {
+    /// From when to when that takes, after all lanes are filled.
+    fn timed(mut self, count: usize, unready: &AtomicUsize) -> Result<Span, LabError> {
         while unready.load(Ordering::Relaxed) > 0 {
             thread::yield_now();
         }
         let began = Instant::now();
         self.replace(count)?;
-        let elapsed = began.elapsed();
+        let ended = Instant::now();
         while !self.running.is_empty() {
             self.finish()?;
         }
-        Ok(elapsed)
+        Ok(Span { began, ended })
     }
 }
 
@@ -73,7 +73,8 @@ impl Drop for Lane<'_> {
     }
 }
 
-/// Each thread replaces its children until it has launched its part of `count`; what counts is when the last one has.
+/// Each thread replaces its children until it has launched its part of `count`; what counts is the time from when
+/// the first one begins to when the last one has.
 pub fn throughput(
     mechanism: Mechanism,
     program: &Program,
@@ -83,7 +84,7 @@ pub fn throughput(
 ) -> Result<Vec<f64>, LabError> {
     let of_each = (count as usize).div_ceil(threads).max(1);
     let unready = AtomicUsize::new(threads);
-    let outcomes: Vec<Result<Duration, LabError>> = thread::scope(|scope| {
+    let outcomes: Vec<Result<Span, LabError>> = thread::scope(|scope| {
         let keep = || {
             let filled = Lane::filled(mechanism, program, in_flight);
             // One that failed does not keep the others waiting.
@@ -104,8 +105,40 @@ pub fn throughput(
             .map(|thread| thread.map_err(LabError::doing("start a thread")).and_then(joined))
             .collect()
     });
-    let elapsed = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().max();
-    Ok(vec![
-        (of_each * threads) as f64 / elapsed.unwrap_or_default().as_secs_f64(),
-    ])
+    let spans = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(vec![(of_each * threads) as f64 / in_common(&spans).as_secs_f64()])
+}
+
+/// When a thread launched.
+struct Span {
+    began: Instant,
+    ended: Instant,
+}
+
+/// The time in which all that was launched was launched. Where threads have to wait for a CPU, none of them is under way as long.
+fn in_common(spans: &[Span]) -> Duration {
+    let began = spans.iter().map(|span| span.began).min();
+    let ended = spans.iter().map(|span| span.ended).max();
+    let both = began.zip(ended);
+    both.map_or(Duration::ZERO, |(began, ended)| ended - began)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_launch_one_after_the_other_are_not_said_to_be_at_once() {
+        let now = Instant::now();
+        let span = |from: u64, to: u64| Span {
+            began: now + Duration::from_millis(from),
+            ended: now + Duration::from_millis(to),
+        };
+        assert_eq!(in_common(&[span(0, 10), span(10, 20)]), Duration::from_millis(20));
+        assert_eq!(
+            in_common(&[span(3, 10), span(1, 12), span(2, 9)]),
+            Duration::from_millis(11)
+        );
+        assert_eq!(in_common(&[]), Duration::ZERO);
+    }
 }
