@@ -1,8 +1,9 @@
 //! Fresh copies of a program, which nobody has executed, files that are out of the page cache, and programs that are no files.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
@@ -17,12 +18,27 @@ use super::LabError;
 pub fn fresh(program: &Path, folder: &Path, count: usize) -> Result<Vec<PathBuf>, LabError> {
     let doing = || LabError::doing(format!("copy {}", program.display()));
     fs::create_dir_all(folder).map_err(doing())?;
+    let content = fs::read(program).map_err(doing())?;
     let copy = |number| {
         let copy = folder.join(format!("copy{number}"));
-        fs::copy(program, &copy).map_err(doing())?;
-        Ok(copy)
+        match write(&copy, &content).map_err(doing())? {
+            true => Ok(copy),
+            false => Err(LabError::Unavailable(
+                "the temporary folder's file system does not keep in memory what is written".to_owned(),
+            )),
+        }
     };
     (0..count).map(copy).collect()
+}
+
+/// Writes a program, and tells whether all of it is in the page cache. A copy made by the kernel is not, where file systems let
+/// files have blocks in common.
+fn write(path: &Path, content: &[u8]) -> io::Result<bool> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true).mode(0o755);
+    let mut file = options.open(path)?;
+    file.write_all(content)?;
+    Ok(pages_in_memory(&file)? == content.len().div_ceil(rustix::param::page_size()))
 }
 
 /// Puts a file's content out of the page cache, which its owner may; its metadata stays.
@@ -98,5 +114,37 @@ impl InMemory {
     #[must_use]
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn fresh_copies_are_in_memory_and_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        // On the same file system, which could let both have the same blocks.
+        let program = folder.path().join("program");
+        fs::write(&program, fs::read("/bin/true").unwrap()).unwrap();
+        let made = fresh(&program, &folder.path().join("fresh"), 3).unwrap();
+        assert_eq!(made.len(), 3);
+        for copy in &made {
+            let file = File::open(copy).unwrap();
+            let pages = file
+                .metadata()
+                .unwrap()
+                .len()
+                .div_ceil(rustix::param::page_size() as u64);
+            assert_eq!(pages_in_memory(&file).unwrap() as u64, pages);
+            assert_eq!(fs::read(copy).unwrap(), fs::read(&program).unwrap());
+            assert_eq!(
+                copy.metadata().unwrap().permissions().mode() & 0o111,
+                0o111,
+                "it may be executed"
+            );
+        }
     }
 }
