@@ -1,7 +1,9 @@
 //! Shells: which there are, and one that launches as scripts do, told how often through a pipe.
 
 use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -12,18 +14,37 @@ use rustix::io::Errno;
 
 use super::LabError;
 
-/// The file of a program along PATH.
+/// The file of a program along PATH, or along the system's own path where there is none, as exec has it.
 #[must_use]
 pub fn find(program: &str) -> Option<PathBuf> {
+    along(&std::env::var_os("PATH").unwrap_or_else(default_path), program)
+}
+
+fn along(path: &OsStr, program: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
-    let path = std::env::var_os("PATH")?;
     let is_program = |file: &PathBuf| {
         file.metadata()
             .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     };
-    std::env::split_paths(&path)
+    std::env::split_paths(path)
         .map(|folder| folder.join(program))
         .find(is_program)
+}
+
+/// The name of that path on Linux, whichever the C library: the first of those that POSIX has.
+const CS_PATH: libc::c_int = 0;
+
+/// Where the standard utilities are, by the word of the C library.
+fn default_path() -> OsString {
+    let mut path = vec![0u8; 256];
+    // SAFETY: the buffer is as long as it is said to be.
+    let length = unsafe { libc::confstr(CS_PATH, path.as_mut_ptr().cast(), path.len()) };
+    // With the null byte; nothing where it is not known, and more where it did not fit.
+    if (1..=path.len()).contains(&length) {
+        path.truncate(length - 1);
+        return OsString::from_vec(path);
+    }
+    "/usr/local/bin:/usr/bin:/bin".into()
 }
 
 /// A shell that holds a variable of a given length, and launches a program when it is told to.
@@ -124,5 +145,21 @@ impl Drop for ShellParent {
         // It may be filling its variable, and would not hear of the end of its input.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_path_programs_are_found_along_that_of_the_system() {
+        let path = default_path();
+        assert!(
+            std::env::split_paths(&path).all(|folder| folder.is_absolute()),
+            "{path:?}"
+        );
+        assert!(along(&path, "sh").is_some(), "{path:?}");
+        assert_eq!(along(&path, "no-such-program"), None);
     }
 }

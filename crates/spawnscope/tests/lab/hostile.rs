@@ -95,6 +95,7 @@ fn no_compiler() {
         &["child-kind", "loader", "shims"],
         &["true", "bash", "cat", "env", "basename"],
     );
+    assert!(notes(&report["experiments"][0]).contains("not here: dash"), "{report}");
     for experiment in report["experiments"].as_array().expect("experiments") {
         let said = notes(experiment);
         assert!(
@@ -108,6 +109,7 @@ fn no_compiler() {
 fn no_programs() {
     let report = with_path(&["parent-size", "copy-on-write", "first-launch"], &[]);
     let experiments = report["experiments"].as_array().expect("experiments");
+    assert!(notes(&experiments[2]).contains("without true, only the tiny program"));
     assert!(experiments.iter().all(|experiment| !rows(experiment).is_empty()));
     assert!(notes(&experiments[0]).contains("without bash"));
     assert!(notes(&experiments[1]).contains("without cat"));
@@ -126,7 +128,9 @@ fn only_a_shell() {
     let has_phases = !rows(runtimes)[0]["exec_ns"].is_null();
     assert_eq!(notes(runtimes).contains("warm starts"), has_phases);
     assert!(
-        rows(loader).is_empty() && !notes(loader).contains("each library"),
+        rows(loader).is_empty()
+            && !notes(loader).contains("each library")
+            && notes(loader).contains("without true, folders searched in vain are left out"),
         "{loader}"
     );
 }

@@ -6,12 +6,19 @@
 mod support;
 
 mod bench;
+mod environment;
 mod experiments;
 mod forms;
 mod hostile;
 mod workers;
 
 fn main() -> std::process::ExitCode {
-    let subjects = [experiments::tests(), forms::tests(), hostile::tests(), workers::tests()];
+    let subjects = [
+        environment::tests(),
+        experiments::tests(),
+        forms::tests(),
+        hostile::tests(),
+        workers::tests(),
+    ];
     support::main(subjects.into_iter().flatten().collect())
 }

@@ -9,7 +9,7 @@ use crate::lab::ground::Ground;
 use crate::lab::outcome::{Outcome, Unit, Value, key};
 use crate::lab::shell::find;
 use crate::lab::worker::protocol::{Program, Setting};
-use crate::lab::worker::{Mechanism, Worker};
+use crate::lab::worker::{Environment, Mechanism, Worker};
 
 const SOURCE: &str = "int main(void) { return 42; }";
 const STATUS: i32 = 42;
@@ -36,19 +36,13 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
             Err(error) => outcome.note(format!("{kind}: {error}")),
         }
     }
-    for name in ["true", "dash", "bash"] {
-        let arguments: &[&str] = if name == "true" { &[] } else { &["-c", "true"] };
-        if let Some(path) = find(name) {
-            let argv = [super::text(&path)]
-                .into_iter()
-                .chain(arguments.iter().map(|&text| text.to_owned()));
-            programs.push((
-                format!("{name} {}", arguments.join(" ")).trim().to_owned(),
-                Program::new(argv),
-            ));
-        }
+    programs.extend(installed(&mut outcome));
+    // A library loaded besides, or one found elsewhere, is no kind of child.
+    let environment = Environment::without_the_loaders();
+    if let Some(note) = environment.note() {
+        outcome.note(note);
     }
-    let worker = Rc::new(Worker::start(&Setting::default())?);
+    let worker = Rc::new(Worker::start_with(&Setting::default(), environment)?);
     let case = |(name, program): &(String, Program)| {
         launches([Value::from(name.as_str())], &worker, Mechanism::VforkExec, program)
     };
@@ -58,4 +52,28 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         outcome.compare("ratio", &measured, base, 0);
     }
     Ok(outcome)
+}
+
+/// Programs of the machine, by name; a note tells which are not here.
+fn installed(outcome: &mut Outcome) -> Vec<(String, Program)> {
+    let (mut found, mut absent) = (Vec::new(), Vec::new());
+    for (name, arguments) in [
+        ("true", [].as_slice()),
+        ("dash", &["-c", "true"]),
+        ("bash", &["-c", "true"]),
+    ] {
+        let Some(path) = find(name) else {
+            absent.push(name);
+            continue;
+        };
+        let argv = [super::text(&path)]
+            .into_iter()
+            .chain(arguments.iter().map(|&text: &&str| text.to_owned()));
+        let shown = format!("{name} {}", arguments.join(" "));
+        found.push((shown.trim().to_owned(), Program::new(argv)));
+    }
+    if !absent.is_empty() {
+        outcome.note(format!("not here: {}", absent.join(", ")));
+    }
+    found
 }

@@ -44,6 +44,9 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
             .and_then(|path| path.canonicalize().ok())
             .map(|path| ("true", path, 0)),
     );
+    if programs.len() == 1 {
+        outcome.note("without true, only the tiny program is launched");
+    }
     let counts: &[usize] = ground.pick(&AT_ONCE, &QUICK_AT_ONCE);
     let worker = Worker::start(&Setting::default())?;
     let in_memory = InMemory::of(&ground.tiny_path())?;

@@ -14,7 +14,7 @@ use crate::lab::harness::Case;
 use crate::lab::outcome::{Outcome, Row, Scale, Unit, Value, key};
 use crate::lab::shell::find;
 use crate::lab::worker::protocol::{Program, Setting};
-use crate::lab::worker::{Mechanism, Worker};
+use crate::lab::worker::{Environment, Mechanism, Worker};
 
 const LIBRARIES: [usize; 5] = [0, 10, 50, 100, 300];
 const QUICK_LIBRARIES: [usize; 2] = [0, 5];
@@ -69,11 +69,16 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         columns,
     );
     outcome.draw("count", "wall_ns", &["loading"], [Scale::Linear, Scale::Linear]);
+    // What is searched and how it is bound is what the cases say, and not what the user has set.
+    let plain = Environment::without_the_loaders();
     let mut cases = Vec::new();
-    searches(ground, &mut cases)?;
+    match find("true") {
+        Some(program) => searches(ground, &plain, &Program::new([program]), &mut cases)?,
+        None => outcome.note("without true, folders searched in vain are left out"),
+    }
     match Compiler::find() {
         Some(compiler) => {
-            if let Err(error) = libraries(ground, &compiler, &mut cases) {
+            if let Err(error) = libraries(ground, &plain, &compiler, &mut cases) {
                 outcome.note(format!("libraries: {error}"));
             }
         }
@@ -82,6 +87,9 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let measured = ground.interleave(cases);
     outcome.add(&measured);
     outcome.fit("count", 1.0, "library or folder");
+    if let Some(note) = plain.note() {
+        outcome.note(note);
+    }
     let is_of_libraries = |row: &Row| KINDS.iter().any(|(kind, ..)| *row.get("loading") == Value::from(*kind));
     if outcome.rows.iter().any(is_of_libraries) {
         outcome.note("each library has 18 relocations of data and 12 calls of the C library; none is called");
@@ -90,8 +98,12 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
 }
 
 /// `true`, with folders in `LD_LIBRARY_PATH` that hold nothing.
-fn searches(ground: &Ground<'_>, cases: &mut Vec<Case<'_>>) -> Result<(), LabError> {
-    let Some(program) = find("true") else { return Ok(()) };
+fn searches(
+    ground: &Ground<'_>,
+    plain: &Environment,
+    program: &Program,
+    cases: &mut Vec<Case<'_>>,
+) -> Result<(), LabError> {
     let counts: &[usize] = ground.pick(&FOLDERS, &QUICK_FOLDERS);
     for &count in counts {
         let folders: Vec<PathBuf> = (0..count)
@@ -100,22 +112,28 @@ fn searches(ground: &Ground<'_>, cases: &mut Vec<Case<'_>>) -> Result<(), LabErr
         let made: Result<(), _> = folders.iter().try_for_each(fs::create_dir_all);
         made.map_err(LabError::doing("make folders"))?;
         let path: OsString = std::env::join_paths(folders).map_err(|error| LabError::Unavailable(error.to_string()))?;
-        let variables: &[(&str, &std::ffi::OsStr)] = if count > 0 { &[("LD_LIBRARY_PATH", &path)] } else { &[] };
-        let worker = Rc::new(Worker::start_with(&Setting::default(), variables)?);
+        let environment = match count {
+            0 => plain.clone(),
+            _ => plain.clone().with("LD_LIBRARY_PATH", path),
+        };
+        let worker = Rc::new(Worker::start_with(&Setting::default(), environment)?);
         let keys = [Value::from("true, LD_LIBRARY_PATH"), Value::from(count as u64)];
-        cases.push(launches(keys, &worker, Mechanism::VforkExec, &Program::new([&program])));
+        cases.push(launches(keys, &worker, Mechanism::VforkExec, program));
     }
     Ok(())
 }
 
-fn libraries(ground: &Ground<'_>, compiler: &Compiler, cases: &mut Vec<Case<'_>>) -> Result<(), LabError> {
+fn libraries(
+    ground: &Ground<'_>,
+    plain: &Environment,
+    compiler: &Compiler,
+    cases: &mut Vec<Case<'_>>,
+) -> Result<(), LabError> {
     let counts: &[usize] = ground.pick(&LIBRARIES, &QUICK_LIBRARIES);
     let most = counts.last().copied().unwrap_or_default();
-    let lazy = Rc::new(Worker::start(&Setting::default())?);
-    let now = Rc::new(Worker::start_with(
-        &Setting::default(),
-        &[("LD_BIND_NOW", "1".as_ref())],
-    )?);
+    let started = |environment| Worker::start_with(&Setting::default(), environment).map(Rc::new);
+    let lazy = started(plain.clone())?;
+    let now = started(plain.clone().with("LD_BIND_NOW", "1"))?;
     let root = ground.folder().join("libraries");
     let _ = ground.goes_on("compiling a library", 0.0);
     fs::create_dir_all(&root).map_err(LabError::doing("make a folder"))?;

@@ -12,7 +12,7 @@ use crate::lab::memory::Room;
 use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
 use crate::lab::shell::{ShellParent, find};
 use crate::lab::worker::protocol::{Pages, Setting};
-use crate::lab::worker::{Mechanism, Worker};
+use crate::lab::worker::{Environment, Mechanism, Worker};
 
 const MB: u64 = 1_000_000;
 const SIZES_MB: [u64; 9] = [0, 1, 10, 100, 250, 500, 1000, 2000, 4000];
@@ -84,7 +84,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let (bash, program) = (find("bash"), find("true"));
     let in_bash = bash.as_deref().zip(program.as_deref());
     if in_bash.is_none() {
-        outcome.note("without bash, its own curve is left out");
+        outcome.note("without bash or true, the curve of bash is left out");
     }
     let measured = in_passes(ground, &series(ground, in_bash), &mut outcome);
     outcome.add(&measured);
@@ -236,7 +236,9 @@ fn worker(ground: &Ground<'_>, memory_bytes: u64, pages: Pages) -> Result<Rc<Wor
         ..Setting::default()
     };
     // Where the file is.
-    let variables = [("TMPDIR", ground.folder().as_os_str())];
-    let variables = if pages == Pages::File { &variables[..] } else { &[] };
-    Worker::start_with(&setting, variables).map(Rc::new)
+    let environment = match pages {
+        Pages::File => Environment::default().with("TMPDIR", ground.folder()),
+        Pages::Small | Pages::Huge => Environment::default(),
+    };
+    Worker::start_with(&setting, environment).map(Rc::new)
 }

@@ -11,7 +11,7 @@ use crate::lab::ground::Ground;
 use crate::lab::harness::Case;
 use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
 use crate::lab::worker::protocol::{Program, Setting};
-use crate::lab::worker::{Mechanism, Worker};
+use crate::lab::worker::{Environment, Mechanism, Worker};
 
 const MISSES: [usize; 5] = [0, 1, 10, 30, 100];
 const QUICK_MISSES: [usize; 2] = [0, 20];
@@ -57,7 +57,10 @@ fn cases<'a>(ground: &Ground<'_>) -> Result<Vec<Case<'a>>, LabError> {
             }
             let path: OsString = std::env::join_paths(folders.into_iter().chain([ground.folder().to_owned()]))
                 .map_err(|error| LabError::Unavailable(error.to_string()))?;
-            let worker = Rc::new(Worker::start_with(&Setting::default(), &[("PATH", &path)])?);
+            let worker = Rc::new(Worker::start_with(
+                &Setting::default(),
+                Environment::default().with("PATH", &path),
+            )?);
             let keys = |name: &str| [Value::from(name), Value::from(kind), Value::from(count as u64)];
             cases.push(launches(keys("posix_spawnp"), &worker, Mechanism::PosixSpawnp, &named));
             cases.push(launches(keys("vspawn"), &worker, Mechanism::Vspawn, &named));

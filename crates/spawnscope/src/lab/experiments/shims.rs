@@ -52,6 +52,9 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         Some(Err(error)) => outcome.note(format!("compiled proxy: {error}")),
         None => outcome.note("without a C compiler (cc), the compiled proxy is left out"),
     }
+    if find("env").is_none() {
+        outcome.note("without env, what it takes is left out");
+    }
     let worker = Rc::new(Worker::start(&Setting::default())?);
     let case = |(name, argv): &(&str, Vec<String>)| {
         let program = Program::new(argv).ends_with(tiny.status);

@@ -6,6 +6,7 @@ pub mod serve;
 
 mod ballast;
 mod ending;
+mod environment;
 mod launcher;
 mod mechanism;
 mod operations;
@@ -15,11 +16,11 @@ mod stall;
 mod throughput;
 
 use std::cell::RefCell;
-use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+pub use environment::Environment;
 pub use mechanism::Mechanism;
 
 use self::ending::ending;
@@ -33,7 +34,7 @@ pub const VERB: &str = "lab-worker";
 /// request, so that what one case did to it is not the end of others.
 pub struct Worker {
     setting: String,
-    variables: Vec<(OsString, OsString)>,
+    environment: Environment,
     process: RefCell<Option<Process>>,
 }
 
@@ -43,18 +44,17 @@ impl Worker {
     /// # Errors
     /// When it cannot be started, or cannot be made so.
     pub fn start(setting: &Setting) -> Result<Worker, LabError> {
-        Worker::start_with(setting, &[])
+        Worker::start_with(setting, Environment::default())
     }
 
-    /// The same with variables of the environment.
+    /// The same with an environment that is not that of bench.
     ///
     /// # Errors
     /// As above.
-    pub fn start_with(setting: &Setting, variables: &[(&str, &OsStr)]) -> Result<Worker, LabError> {
-        let owned = |(name, value): &(&str, &OsStr)| (OsString::from(name), (*value).to_owned());
+    pub fn start_with(setting: &Setting, environment: Environment) -> Result<Worker, LabError> {
         let worker = Worker {
             setting: serde_json::to_string(setting).map_err(|error| LabError::Untrusted(error.to_string()))?,
-            variables: variables.iter().map(owned).collect(),
+            environment,
             process: RefCell::new(None),
         };
         worker.process.replace(Some(worker.ready()?));
@@ -100,9 +100,10 @@ impl Worker {
     }
 
     fn spawn(&self) -> Result<Process, LabError> {
-        let mut child = Command::new("/proc/self/exe")
+        let mut command = Command::new("/proc/self/exe");
+        self.environment.apply(&mut command);
+        let mut child = command
             .args([VERB, &self.setting])
-            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             // Ctrl-C is for us, who end it in good order.
             .process_group(0)
             .stdin(Stdio::piped())

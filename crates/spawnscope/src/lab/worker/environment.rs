@@ -1,0 +1,76 @@
+//! The variables that a worker has, and its children with it: those of bench, but for what an experiment sets or cannot use.
+
+use std::ffi::{OsStr, OsString};
+use std::process::Command;
+
+/// What the dynamic loader's own variables begin with.
+const LOADER: &[u8] = b"LD_";
+
+/// How a worker's environment differs from that of bench.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Environment {
+    removed: Vec<OsString>,
+    set: Vec<(OsString, OsString)>,
+}
+
+impl Environment {
+    /// Without the variables that tell the loader where to search, what to load besides or when to bind: in experiments that
+    /// say so of each case themselves.
+    #[must_use]
+    pub fn without_the_loaders() -> Environment {
+        Environment::without_those_among(std::env::vars_os().map(|(name, _)| name))
+    }
+
+    fn without_those_among(names: impl Iterator<Item = OsString>) -> Environment {
+        let mut removed: Vec<OsString> = names
+            .filter(|name| name.as_encoded_bytes().starts_with(LOADER))
+            .collect();
+        removed.sort();
+        Environment {
+            removed,
+            set: Vec::new(),
+        }
+    }
+
+    /// With this variable.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Environment {
+        self.set.push((name.into(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// What the reader must know: that variables of theirs were not those of the children.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        let names: Vec<_> = self.removed.iter().map(|name| name.to_string_lossy()).collect();
+        let names = (!names.is_empty()).then(|| names.join(", "))?;
+        Some(format!("set here, and left out for what is launched: {names}"))
+    }
+
+    pub(super) fn apply(&self, command: &mut Command) {
+        for name in &self.removed {
+            command.env_remove(name);
+        }
+        command.envs(self.set.iter().map(|(name, value)| (name, value)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loaders_variables_go_and_others_stay() {
+        let names = ["LD_PRELOAD", "LDFLAGS", "PATH", "LD_BIND_NOW"].map(OsString::from);
+        let environment = Environment::without_those_among(names.into_iter()).with("LD_LIBRARY_PATH", "/a");
+        let told = environment.note().unwrap();
+        assert!(told.ends_with("launched: LD_BIND_NOW, LD_PRELOAD"), "{told}");
+        let mut command = Command::new("true");
+        environment.apply(&mut command);
+        let changed: Vec<_> = command.get_envs().collect();
+        let path = Some(OsStr::new("/a"));
+        let expected = [("LD_BIND_NOW", None), ("LD_LIBRARY_PATH", path), ("LD_PRELOAD", None)];
+        assert_eq!(changed, expected.map(|(name, value)| (OsStr::new(name), value)));
+        assert_eq!(Environment::default().note(), None);
+    }
+}

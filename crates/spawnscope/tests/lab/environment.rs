@@ -1,0 +1,55 @@
+//! Variables of the user: what is measured is what the experiment says, whatever they are or are not.
+
+use std::os::unix::fs::symlink;
+
+use crate::bench::{command, notes, only_experiment, report, rows, rows_with};
+use crate::support::LiveTest;
+use crate::support::run::run;
+
+pub fn tests() -> Vec<LiveTest> {
+    let test = |name, run| LiveTest { name, needs: &[], run };
+    vec![
+        test("without_a_path_shells_are_found_where_the_system_has_them", no_path),
+        test("the_loaders_variables_are_not_those_of_what_is_launched", loaders),
+    ]
+}
+
+fn no_path() {
+    let finished = run(command(&["--json", "shell"]).env_clear());
+    let experiment = only_experiment(&report(&finished.expect_code(0)));
+    assert_eq!(rows_with(&experiment, &[("shell", "sh")]).len(), 2);
+    assert!(!notes(&experiment).contains("not here: sh"), "{experiment}");
+}
+
+/// Each program that has the variables has its loader write into a file of its own which one it is.
+fn loaders() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let written = folder.path().join("written");
+    std::fs::create_dir(&written).expect("a folder");
+    symlink("/usr/bin/true", folder.path().join("true")).expect("a link");
+    let mut command = command(&["--json", "loader", "child-kind"]);
+    command.env("PATH", folder.path()).env("LD_BIND_NOW", "1");
+    command
+        .env("LD_DEBUG", "files")
+        .env("LD_DEBUG_OUTPUT", written.join("by"));
+    let report = report(&run(&mut command).expect_code(0));
+    let [loader, kinds] = [0, 1].map(|number| &report["experiments"][number]);
+    assert_eq!(rows(loader).len(), 4, "{loader}");
+    assert!(!rows_with(kinds, &[("child", "true")]).is_empty());
+    for experiment in [loader, kinds] {
+        let said = notes(experiment);
+        let told = "set here, and left out for what is launched: LD_BIND_NOW, LD_DEBUG, LD_DEBUG_OUTPUT";
+        assert!(said.contains(told), "{said}");
+    }
+    let files = std::fs::read_dir(&written).expect("the folder").map(|file| {
+        let path = file.expect("a file").path();
+        String::from_utf8_lossy(&std::fs::read(path).expect("its content")).into_owned()
+    });
+    let files: Vec<String> = files.collect();
+    assert!(
+        cfg!(not(target_env = "gnu")) || !files.is_empty(),
+        "bench itself has them"
+    );
+    let by_true = format!("transferring control: {}/true", folder.path().display());
+    assert!(!files.iter().any(|text| text.contains(&by_true)), "{files:?}");
+}
