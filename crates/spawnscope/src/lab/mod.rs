@@ -13,6 +13,7 @@ pub mod worker;
 
 mod compiler;
 mod copies;
+mod disk;
 mod effect;
 mod fit;
 mod memory;

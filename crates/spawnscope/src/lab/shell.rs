@@ -54,7 +54,7 @@ pub struct ShellParent {
 }
 
 /// Counts those that ended well, so that a launch which failed is seen. Zeros are the quickest that bash has to fill a
-/// variable with: a GB takes it seconds.
+/// variable with: a GB takes it seconds, and `TAKEN_TO_FILL` times the memory.
 const SCRIPT: &str = r#"ballast=
 if (($1)); then printf -v ballast '%0*d' "$1" 0; fi
 echo "${#ballast}"
@@ -63,6 +63,8 @@ while read -r count; do
     for ((i = 0; i < count; i++)); do "$2" && ((++done)); done
     echo "$done"
 done"#;
+/// While bash is filled, it has what it will have, and a copy.
+pub const TAKEN_TO_FILL: u64 = 2;
 /// While it is filled, who waits looks up so often.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 0,

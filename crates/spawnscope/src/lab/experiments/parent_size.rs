@@ -6,11 +6,12 @@ use std::rc::Rc;
 use super::passes::Passes;
 use super::{launches, mechanisms, wall_and_call};
 use crate::lab::LabError;
+use crate::lab::disk;
 use crate::lab::ground::Ground;
 use crate::lab::harness::{Case, Measured};
 use crate::lab::memory::Room;
 use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
-use crate::lab::shell::{ShellParent, find};
+use crate::lab::shell::{ShellParent, TAKEN_TO_FILL, find};
 use crate::lab::worker::protocol::{Pages, Setting};
 use crate::lab::worker::{Environment, Mechanism, Worker};
 
@@ -50,6 +51,14 @@ impl Launcher<'_> {
             Launcher::Bash(..) => 1,
         }
     }
+
+    /// How many times its size a parent takes while it is filled.
+    fn to_fill(&self) -> u64 {
+        match self {
+            Launcher::Worker(..) => 1,
+            Launcher::Bash(..) => TAKEN_TO_FILL,
+        }
+    }
 }
 
 /// Story 2: seconds of 1000 runs of /bin/true from bash, by MB in it.
@@ -86,7 +95,11 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     if in_bash.is_none() {
         outcome.note("without bash or true, the curve of bash is left out");
     }
-    let measured = in_passes(ground, &series(ground, in_bash), &mut outcome);
+    let mut series = series(ground, in_bash);
+    for of in &mut series {
+        of.leave_room_on_the_disk(ground.folder(), &mut outcome);
+    }
+    let measured = in_passes(ground, &series, &mut outcome);
     outcome.add(&measured);
     outcome.fit("parent_bytes", MB as f64, "MB");
     outcome.note(format!(
@@ -135,7 +148,8 @@ fn series<'p>(ground: &Ground<'_>, in_bash: Option<(&'p Path, &'p Path)>) -> Vec
 /// Measures all of them, in as many passes as memory asks for.
 fn in_passes(ground: &Ground<'_>, series: &[Series<'_>], outcome: &mut Outcome) -> Vec<Measured> {
     let sizes = |of: &Series<'_>| of.sizes_mb.iter().map(|size_mb| size_mb * MB).collect();
-    let mut passes = Passes::of(series.iter().map(sizes).collect());
+    let waiting = series.iter().map(|of| (sizes(of), of.launcher.to_fill()));
+    let mut passes = Passes::of(waiting.collect());
     let weight = |sizes: &[Vec<u64>]| {
         let of_each = sizes
             .iter()
@@ -191,6 +205,25 @@ fn filled<'a>(
 }
 
 impl Series<'_> {
+    /// Files of all sizes are there at once: those that would take more than a share of what is free are left out, and a note
+    /// says so.
+    fn leave_room_on_the_disk(&mut self, folder: &Path, outcome: &mut Outcome) {
+        if !matches!(self.launcher, Launcher::Worker(Pages::File, _)) {
+            return;
+        }
+        let sizes: Vec<u64> = self.sizes_mb.iter().map(|size_mb| size_mb * MB).collect();
+        let left_out = sizes[disk::fitting(&sizes, disk::room(folder))..].iter();
+        let left_out: Vec<String> = left_out.copied().map(crate::units::bytes).collect();
+        self.sizes_mb.truncate(sizes.len() - left_out.len());
+        if !left_out.is_empty() {
+            outcome.note(format!(
+                "{}: left out, since the disk of the temporary folder has too little room: {}; TMPDIR may name another",
+                self.memory,
+                left_out.join(", ")
+            ));
+        }
+    }
+
     /// Who is filled.
     fn who(&self) -> &'static str {
         match self.launcher {

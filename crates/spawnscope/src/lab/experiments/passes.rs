@@ -8,15 +8,19 @@ use crate::lab::memory::Room;
 pub struct Passes {
     /// The sizes in bytes of the parents of each series, growing. Series that come first are served first.
     waiting: Vec<Vec<u64>>,
+    /// By series, how many times its size a parent takes while it is filled.
+    to_fill: Vec<u64>,
     /// Sizes of which not one parent fits.
     left_out: Vec<u64>,
 }
 
 impl Passes {
-    /// All are waiting.
-    pub fn of(series: Vec<Vec<u64>>) -> Passes {
+    /// All are waiting. Parents of each series take their size so many times while they are filled, one after the other.
+    pub fn of(series: Vec<(Vec<u64>, u64)>) -> Passes {
+        let (waiting, to_fill) = series.into_iter().unzip();
         Passes {
-            waiting: series,
+            waiting,
+            to_fill,
             left_out: Vec::new(),
         }
     }
@@ -28,12 +32,12 @@ impl Passes {
         let mut free = room.in_all;
         let mut taken = vec![Vec::new(); self.waiting.len()];
         let mut is_first = true;
-        for (sizes, taken) in self.waiting.iter_mut().zip(&mut taken) {
-            let fits = fitting(sizes, free);
+        for ((sizes, to_fill), taken) in self.waiting.iter_mut().zip(&self.to_fill).zip(&mut taken) {
+            let fits = fitting(sizes, *to_fill, free);
             if fits == sizes.len() || is_first {
                 let rest = sizes.split_off(fits);
                 *taken = mem::replace(sizes, rest);
-                free -= taken.iter().sum::<u64>();
+                free -= needed(taken, *to_fill);
             }
             is_first &= taken.is_empty();
         }
@@ -48,20 +52,23 @@ impl Passes {
     }
 
     fn leave_out(&mut self, most: u64) {
-        for sizes in &mut self.waiting {
-            let fits = sizes.partition_point(|size| *size <= most);
+        for (sizes, to_fill) in self.waiting.iter_mut().zip(&self.to_fill) {
+            let fits = sizes.partition_point(|size| size.saturating_mul(*to_fill) <= most);
             self.left_out.extend(sizes.drain(fits..));
         }
     }
 }
 
 /// How many of these fit, from the first on.
-fn fitting(sizes: &[u64], room: u64) -> usize {
-    let sums = sizes.iter().scan(0u64, |sum, size| {
-        *sum = sum.saturating_add(*size);
-        Some(*sum)
-    });
-    sums.take_while(|sum| *sum <= room).count()
+fn fitting(sizes: &[u64], to_fill: u64, room: u64) -> usize {
+    let fits = |count: &usize| needed(&sizes[..*count], to_fill) <= room;
+    (1..=sizes.len()).take_while(fits).count()
+}
+
+/// What all of them take, when the largest is filled.
+fn needed(sizes: &[u64], to_fill: u64) -> u64 {
+    let beside = sizes.last().map_or(0, |largest| largest.saturating_mul(to_fill - 1));
+    sizes.iter().fold(beside, |sum, size| sum.saturating_add(*size))
 }
 
 #[cfg(test)]
@@ -76,7 +83,7 @@ mod tests {
 
     /// All passes, and what was left out.
     fn passes(series: &[&[u64]], room: Room) -> (Vec<Vec<Vec<u64>>>, Vec<u64>) {
-        let mut waiting = Passes::of(series.iter().map(|sizes| sizes.to_vec()).collect());
+        let mut waiting = Passes::of(series.iter().map(|sizes| (sizes.to_vec(), 1)).collect());
         let passes = std::iter::from_fn(|| waiting.next(room)).collect();
         (passes, waiting.left_out())
     }
@@ -106,6 +113,21 @@ mod tests {
         let each = Room { in_all: 500, each: 60 };
         assert_eq!(passes(&[&[0, 50, 100]], each), (vec![vec![vec![0, 50]]], vec![100]));
         assert_eq!(passes(&[&[0, 1]], room(0)), (vec![vec![vec![0]]], vec![1]));
+    }
+
+    #[test]
+    fn a_shell_that_is_being_filled_takes_its_size_twice() {
+        let found = |in_all: u64, each: u64| {
+            let mut waiting = Passes::of(vec![(vec![0, 10], 1), (vec![0, 10, 100], 2)]);
+            let passes: Vec<_> = std::iter::from_fn(|| waiting.next(Room { in_all, each })).collect();
+            (passes, waiting.left_out())
+        };
+        let all = vec![vec![0, 10], vec![0, 10, 100]];
+        assert_eq!(found(220, u64::MAX), (vec![all], vec![]));
+        let apart = vec![vec![vec![0, 10], vec![]], vec![vec![], vec![0, 10, 100]]];
+        assert_eq!(found(219, u64::MAX), (apart, vec![]));
+        let without = vec![vec![vec![0, 10], vec![0, 10]]];
+        assert_eq!(found(500, 199), (without, vec![100]), "one process cannot map it twice");
     }
 
     proptest! {

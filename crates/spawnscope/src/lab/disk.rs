@@ -1,0 +1,47 @@
+//! How much of a disk files of the lab may take.
+
+use std::path::Path;
+
+use rustix::fs::statvfs;
+
+/// Of what is free, so much is taken at most.
+const SHARE: f64 = 0.7;
+
+/// Bytes that may be taken in this folder; unknown where its file system does not say.
+pub fn room(folder: &Path) -> Option<u64> {
+    let told = statvfs(folder).ok()?;
+    // What has no blocks at all is no disk.
+    let free = (told.f_blocks > 0).then(|| told.f_bavail.saturating_mul(told.f_frsize))?;
+    Some((SHARE * free as f64) as u64)
+}
+
+/// How many of these files fit together, from the first on.
+pub fn fitting(sizes: &[u64], room: Option<u64>) -> usize {
+    let mut sum = 0u64;
+    let sums = sizes.iter().map(|size| {
+        sum = sum.saturating_add(*size);
+        sum
+    });
+    sums.take_while(|sum| room.is_none_or(|room| *sum <= room)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_take_no_more_than_a_share_of_what_is_free() {
+        assert_eq!(fitting(&[1, 10, 16], Some(27)), 3);
+        assert_eq!(fitting(&[1, 10, 16], Some(26)), 2);
+        assert_eq!(fitting(&[1, 10, 16], Some(0)), 0);
+        assert_eq!(fitting(&[1, u64::MAX, 16], Some(26)), 1);
+        assert_eq!(fitting(&[1, 10, u64::MAX], None), 3, "unknown is no bound");
+    }
+
+    #[test]
+    fn what_is_no_disk_says_nothing() {
+        assert_eq!(room(Path::new("/proc")), None);
+        assert_eq!(room(Path::new("/nonexistent")), None);
+        assert!(room(&std::env::temp_dir()).is_some());
+    }
+}
