@@ -186,6 +186,7 @@ mod tests {
                 .iter()
                 .map(|slope| vec![100.0 + random.f64() + slope * x])
                 .collect(),
+            launches: None,
             failure: None,
         };
         let measured: Vec<Measured> = (0..40).map(|step| point(f64::from(step))).collect();

@@ -7,11 +7,12 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::LabError;
-use super::harness::{Case, Effort, Measured, interleave};
+use super::harness::{Effort, Measured, interleave};
 use super::keeper::{self, Keeper};
 use super::memory::Room;
 use super::outcome::Outcome;
 use super::tiny;
+use super::turns::Case;
 use super::worker::Mechanism;
 use super::worker::protocol::Program;
 

@@ -1,5 +1,5 @@
 //! How often and in what order: rounds in which every case has its turn, so that what the machine does meanwhile hits all
-//! alike; a warm-up; as many rounds as the noise asks for and the time allows; medians with intervals.
+//! alike; as many rounds as the noise asks for and the time allows; medians with intervals. What a turn is stands in `turns`.
 
 use std::time::{Duration, Instant};
 
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::LabError;
 use super::outcome::Value;
+use super::turns::{Case, Turn, prepare};
 use crate::statistics::median;
 
 /// Fewer rounds have no interval of 95 %.
@@ -24,36 +25,18 @@ pub struct Effort {
 
 impl Effort {
     /// Half an interval's length, as a share of the median, that is good enough.
-    fn wanted_noise(self) -> f64 {
+    pub(super) fn wanted_noise(self) -> f64 {
         if self.quick { 0.1 } else { 0.01 }
     }
 
     /// How long one turn of a case should take.
-    fn turn(self) -> Duration {
+    pub(super) fn turn(self) -> Duration {
         Duration::from_millis(if self.quick { 2 } else { 10 })
     }
 
-    fn most_in_a_turn(self) -> f64 {
-        if self.quick { 5.0 } else { 25.0 }
-    }
-}
-
-/// Something to be measured: does it so many times, and gives a value for each column of measurements.
-pub struct Case<'a> {
-    keys: Vec<Value>,
-    run: Box<dyn FnMut(u32) -> Result<Vec<f64>, LabError> + 'a>,
-}
-
-impl<'a> Case<'a> {
-    /// A case named by its keys.
-    pub fn new(
-        keys: impl IntoIterator<Item = Value>,
-        run: impl FnMut(u32) -> Result<Vec<f64>, LabError> + 'a,
-    ) -> Case<'a> {
-        Case {
-            keys: keys.into_iter().collect(),
-            run: Box::new(run),
-        }
+    /// The fewest and the most launches in a turn, where they are short.
+    pub(super) fn launches_in_a_turn(self) -> [f64; 2] {
+        if self.quick { [2.0, 5.0] } else { [5.0, 25.0] }
     }
 }
 
@@ -64,6 +47,8 @@ pub struct Measured {
     pub keys: Vec<Value>,
     /// The values of each round.
     pub rounds: Vec<Vec<f64>>,
+    /// Of how many launches those of a round are; unknown where its size is the case's own.
+    pub launches: Option<u32>,
     /// Why they are not to be used.
     pub failure: Option<LabError>,
 }
@@ -127,6 +112,7 @@ impl Measured {
         Measured {
             keys,
             rounds: Vec::new(),
+            launches: None,
             failure: Some(failure),
         }
     }
@@ -179,15 +165,15 @@ fn quotients(above: &[f64], below: &[f64]) -> Vec<f64> {
 /// Runs all cases in turns. `goes_on` is asked before each turn and told how far things are; when it says no, what there
 /// is comes back.
 pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, goes_on: &dyn Fn(f64) -> bool) -> Vec<Measured> {
-    let warmed_up = |case| Turn::warmed_up(case, effort, goes_on(0.0));
-    let mut turns: Vec<Turn<'_>> = cases.into_iter().map(warmed_up).collect();
+    let mut turns: Vec<Turn<'_>> = cases.into_iter().map(Turn::new).collect();
+    prepare(&mut turns, effort, &|| goes_on(0.0));
     let mut order: Vec<usize> = (0..turns.len()).collect();
     // The same orders every time.
     let mut random = fastrand::Rng::with_seed(0);
     let began = Instant::now();
     'rounds: for round in 0..MOST_ROUNDS {
         let spent = began.elapsed().as_secs_f64() / effort.time.as_secs_f64().max(1e-9);
-        let enough = round >= FEWEST_ROUNDS && (spent >= 1.0 || is_quiet(&turns, effort));
+        let enough = round >= FEWEST_ROUNDS && (spent >= 1.0 || turns.iter().all(|turn| turn.is_quiet(effort)));
         let done = spent.min(round as f64 / FEWEST_ROUNDS as f64).min(1.0);
         if enough {
             break;
@@ -202,47 +188,6 @@ pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, goes_on: &dyn Fn(f64) ->
         }
     }
     turns.into_iter().map(|turn| turn.measured).collect()
-}
-
-fn is_quiet(turns: &[Turn<'_>], effort: Effort) -> bool {
-    let sound = turns.iter().filter(|turn| turn.measured.failure.is_none());
-    sound
-        .filter_map(|turn| turn.measured.estimate(0))
-        .all(|estimate| estimate.noise() <= effort.wanted_noise())
-}
-
-struct Turn<'a> {
-    run: Box<dyn FnMut(u32) -> Result<Vec<f64>, LabError> + 'a>,
-    count: u32,
-    measured: Measured,
-}
-
-impl Turn<'_> {
-    /// Runs the case for the first time, which says how often it can be done in a turn; unless all is over.
-    fn warmed_up(mut case: Case<'_>, effort: Effort, goes_on: bool) -> Turn<'_> {
-        let began = Instant::now();
-        let failure = if goes_on { (case.run)(1).err() } else { None };
-        let count = effort.turn().as_secs_f64() / began.elapsed().as_secs_f64();
-        Turn {
-            run: case.run,
-            count: count.clamp(1.0, effort.most_in_a_turn()) as u32,
-            measured: Measured {
-                keys: case.keys,
-                rounds: Vec::new(),
-                failure,
-            },
-        }
-    }
-
-    fn take(&mut self) {
-        if self.measured.failure.is_some() {
-            return;
-        }
-        match (self.run)(self.count) {
-            Ok(values) => self.measured.rounds.push(values),
-            Err(failure) => self.measured.failure = Some(failure),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -293,7 +238,7 @@ mod tests {
         );
         let turns = turns.borrow();
         let rounds: Vec<Vec<&str>> = turns.chunks(3).map(<[_]>::to_vec).collect();
-        assert_eq!(rounds.len(), FEWEST_ROUNDS + 1, "and a warm-up");
+        assert_eq!(rounds.len(), FEWEST_ROUNDS + 5, "and trials");
         assert!(
             rounds
                 .iter()
@@ -324,13 +269,13 @@ mod tests {
         let runs = Cell::new(0);
         let failing = case("failing", |_| {
             runs.set(runs.get() + 1);
-            if runs.get() == 3 {
+            if runs.get() == 7 {
                 return Err(LabError::Untrusted("a child was missing".to_owned()));
             }
             Ok(vec![1.0])
         });
         let measured = interleave(BRIEF, vec![failing, case("sound", |_| Ok(vec![2.0]))], &|_| true);
-        assert_eq!(runs.get(), 3);
+        assert_eq!(runs.get(), 7, "five of them were trials");
         let columns = vec![key("case", "case", Unit::Text), measure("wall_ns", "wall", Unit::Nanos)];
         let mut outcome = Outcome::new("", columns);
         outcome.add(&measured);
@@ -344,10 +289,10 @@ mod tests {
         let asked = Cell::new(0);
         let goes_on = |_| {
             asked.set(asked.get() + 1);
-            asked.get() <= 3
+            asked.get() <= 7
         };
         let measured = interleave(BRIEF, vec![case("cut", |_| Ok(vec![1.0]))], &goes_on);
-        assert_eq!(measured[0].rounds.len(), 2, "asked before the warm-up, too");
+        assert_eq!(measured[0].rounds.len(), 2, "asked before each of five trials, too");
         let never = interleave(BRIEF, vec![case("none", |_| panic!("run"))], &|_| false);
         assert!(never[0].rounds.is_empty() && !never[0].is_told());
     }
@@ -359,6 +304,7 @@ mod tests {
         let measured = |of| Measured {
             keys: Vec::new(),
             rounds: rounds(of),
+            launches: None,
             failure: None,
         };
         let ratio = measured(30.0).ratio(&measured(10.0), 0).unwrap();

@@ -19,6 +19,7 @@ mod fit;
 mod memory;
 mod shell;
 mod tiny;
+mod turns;
 
 use std::io;
 

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::harness::{Estimate, FEWEST_ROUNDS, Measured};
 use super::machine::Machine;
 
+/// What a row has beside its columns: of how many launches the values of each round are. Not there where a round has a size of
+/// its own.
+pub const LAUNCHES: &str = "launches";
 /// The version of the JSON that `bench --json` writes.
 pub const SCHEMA_VERSION: u32 = 1;
 
@@ -100,7 +103,7 @@ pub enum Unit {
     PerSecond,
 }
 
-/// A case and what was measured of it.
+/// A case and what was measured of it: a value for each column, and `LAUNCHES`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row(pub Vec<(String, Value)>);
 
@@ -343,7 +346,10 @@ impl Outcome {
             let keys = keys.map(|column| column.name.clone()).zip(case.keys.iter().cloned());
             let measures = self.columns.iter().filter(|column| !column.is_key).enumerate();
             let measures = measures.map(|(index, column)| (column.name.clone(), case.estimate(index).into()));
-            let row = Row(keys.chain(measures).collect());
+            let launches = case
+                .launches
+                .map(|count| (LAUNCHES.to_owned(), Value::from(u64::from(count))));
+            let row = Row(keys.chain(measures).chain(launches).collect());
             self.rows.push(row);
         }
     }

@@ -100,6 +100,16 @@ fn mechanisms() {
         }
         assert!(least(row, "call_ns") > 0.0, "{row}");
     }
+    let counts: BTreeSet<u64> = rows(&experiment)
+        .iter()
+        .map(|row| row["launches"].as_u64().expect("a number"))
+        .filter(|count| *count > 1)
+        .collect();
+    assert_eq!(
+        counts.len(),
+        1,
+        "all that are short are launched as often as each other: {counts:?}"
+    );
     let base = rows_with(&experiment, &[("mechanism", "vfork + exec")])[0];
     assert_eq!(
         (base["ratio"]["low"].as_f64(), base["ratio"]["high"].as_f64()),

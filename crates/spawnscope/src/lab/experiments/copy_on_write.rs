@@ -4,14 +4,17 @@ use std::rc::Rc;
 
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
-use crate::lab::harness::{Case, Measured};
+use crate::lab::harness::Measured;
 use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
 use crate::lab::shell::find;
+use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{Companion, Pages, Program, Request, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
 const BYTES: u64 = 100_000_000;
 const QUICK_BYTES: u64 = 16_000_000;
+/// Before, during and after.
+const MEASURES: usize = 3;
 /// One with small pages, one with huge ones, and what a child keeps of one of them.
 const PARENTS_AND_COPY: u64 = 3;
 
@@ -78,9 +81,8 @@ fn ways<'a>(worker: &Rc<Worker>, (kind, bytes): (&str, u64), program: Option<&Pr
     let case = |(name, child): (&str, Option<Companion>)| {
         let (worker, child) = (Rc::clone(worker), child?);
         let keys = [Value::from(name), Value::from(kind), Value::from(bytes)];
-        Some(Case::new(keys, move |_| {
-            worker.ask(&Request::Rewrite { child: child.clone() })
-        }))
+        let run = move || worker.ask(&Request::Rewrite { child: child.clone() });
+        Some(Case::whole(keys, run).promises(MEASURES))
     };
     ways.into_iter().filter_map(case).collect()
 }

@@ -8,9 +8,9 @@ use super::scanners;
 use crate::lab::LabError;
 use crate::lab::copies::{InMemory, forget, fresh};
 use crate::lab::ground::Ground;
-use crate::lab::harness::Case;
 use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
 use crate::lab::shell::find;
+use crate::lab::turns::Case;
 use crate::lab::worker::Worker;
 use crate::lab::worker::protocol::{Request, Setting};
 use crate::statistics::median;
@@ -56,9 +56,8 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         let keys = [Value::from("tiny, in memory"), Value::from(count as u64)];
         let (paths, status) = (vec![in_memory.path(); count * times(count)], ground.tiny().status);
         let asked = &worker;
-        cases.push(Case::new(keys, move |_| {
-            first_and_second(asked, paths.chunks(count), status)
-        }));
+        let run = move || first_and_second(asked, paths.chunks(count), status);
+        cases.push(Case::whole(keys, run).promises(UNDISTURBED));
     }
     let measured = ground.interleave(cases);
     outcome.add(&measured);
@@ -116,7 +115,7 @@ fn case<'a>(
     folder: PathBuf,
     (count, cache): (usize, Cache),
 ) -> Case<'a> {
-    Case::new(keys, move |_| {
+    let run = move || {
         let copies = fresh(program, &folder, count * times(count))?;
         if cache == Cache::Cold {
             copies.iter().try_for_each(|copy| forget(copy))?;
@@ -124,7 +123,8 @@ fn case<'a>(
         let measured = first_and_second(worker, copies.chunks(count), status);
         std::fs::remove_dir_all(&folder).map_err(LabError::doing("remove copies"))?;
         measured
-    })
+    };
+    Case::whole(keys, run).promises(UNDISTURBED)
 }
 
 /// How often so many are launched in a round.

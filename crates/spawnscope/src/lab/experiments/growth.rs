@@ -52,6 +52,7 @@ fn unmeasured(mechanism: Mechanism, step: u64) -> Measured {
     Measured {
         keys: vec![mechanism.name().into(), (step * STEP_BYTES).into()],
         rounds: Vec::new(),
+        launches: Some(1),
         failure: None,
     }
 }

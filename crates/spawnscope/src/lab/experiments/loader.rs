@@ -10,9 +10,9 @@ use super::{launches, wall_and_call};
 use crate::lab::LabError;
 use crate::lab::compiler::Compiler;
 use crate::lab::ground::Ground;
-use crate::lab::harness::Case;
 use crate::lab::outcome::{Outcome, Row, Scale, Unit, Value, key};
 use crate::lab::shell::find;
+use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{Program, Setting};
 use crate::lab::worker::{Environment, Mechanism, Worker};
 

@@ -61,7 +61,8 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         // A process each: after a fork the parent pays for every page that it writes, and others would be charged with it.
         let worker = Rc::new(Worker::start(&Setting::default())?);
         let program = ground.tiny_for(mechanism);
-        cases.push(launches([Value::from(mechanism.name())], &worker, mechanism, &program));
+        let case = launches([Value::from(mechanism.name())], &worker, mechanism, &program);
+        cases.push(case.promises(CPU + 1));
     }
     let measured = ground.interleave(cases);
     outcome.add(&measured);
@@ -144,6 +145,7 @@ mod tests {
         let case = |systems: [f64; 3]| Measured {
             keys: Vec::new(),
             rounds: systems.map(|system| vec![9.0, 9.0, 7.0, 7.0 - system, system]).into(),
+            launches: None,
             failure: None,
         };
         assert!(!is_split_by_ticks(&[case([3.0, 4.0, 5.0]), case([7.0; 3])]));

@@ -23,8 +23,9 @@ use std::time::Duration;
 
 use super::LabError;
 use super::ground::Ground;
-use super::harness::{Case, Effort};
+use super::harness::Effort;
 use super::outcome::{Column, Outcome, Unit, Value, measure};
+use super::turns::Case;
 use super::worker::protocol::{Program, Request};
 use super::worker::{Mechanism, Worker};
 
@@ -97,7 +98,7 @@ fn wall_and_call() -> [Column; 2] {
     ]
 }
 
-/// A case that launches.
+/// A case that launches, and promises wall and time inside the call.
 fn launches<'a>(
     keys: impl IntoIterator<Item = Value>,
     worker: &Rc<Worker>,
@@ -105,13 +106,14 @@ fn launches<'a>(
     program: &Program,
 ) -> Case<'a> {
     let (worker, program) = (Rc::clone(worker), program.clone());
-    Case::new(keys, move |count| {
+    let run = move |count| {
         worker.ask(&Request::Launch {
             mechanism,
             program: program.clone(),
             count,
         })
-    })
+    };
+    Case::new(keys, run).promises(wall_and_call().len())
 }
 
 /// The path as arguments are told to workers.

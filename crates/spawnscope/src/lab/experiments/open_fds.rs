@@ -7,8 +7,9 @@ use nix::sys::resource::{Resource, getrlimit};
 use super::{launches, wall_and_call};
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
-use crate::lab::harness::{Case, Measured};
+use crate::lab::harness::Measured;
 use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
+use crate::lab::turns::Case;
 use crate::lab::worker::protocol::Setting;
 use crate::lab::worker::{Mechanism, Worker};
 

@@ -8,10 +8,11 @@ use super::{launches, mechanisms, wall_and_call};
 use crate::lab::LabError;
 use crate::lab::disk;
 use crate::lab::ground::Ground;
-use crate::lab::harness::{Case, Measured};
+use crate::lab::harness::Measured;
 use crate::lab::memory::Room;
 use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
 use crate::lab::shell::{ShellParent, TAKEN_TO_FILL, find};
+use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{Pages, Setting};
 use crate::lab::worker::{Environment, Mechanism, Worker};
 

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use super::{launches, wall_and_call};
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
-use crate::lab::harness::Case;
 use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
+use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{Program, Setting};
 use crate::lab::worker::{Environment, Mechanism, Worker};
 

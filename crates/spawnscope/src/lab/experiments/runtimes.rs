@@ -10,9 +10,10 @@ use super::phases::{NoPhases, PHASES, recorded};
 use crate::lab::LabError;
 use crate::lab::compiler::Compiler;
 use crate::lab::ground::Ground;
-use crate::lab::harness::{Case, FEWEST_ROUNDS};
+use crate::lab::harness::FEWEST_ROUNDS;
 use crate::lab::outcome::{Outcome, Row, Unit, Value, key, measure};
 use crate::lab::shell::find;
+use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{CPU, Program, Request, Setting, WALL};
 use crate::lab::worker::{Mechanism, Worker};
 

@@ -106,6 +106,7 @@ mod tests {
                 .into_iter()
                 .map(|round| [[1e9; UNDISTURBED], round.map(|ms| ms * MS)].concat())
                 .collect(),
+            launches: None,
             failure: None,
         }
     }

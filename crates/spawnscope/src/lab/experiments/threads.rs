@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
-use crate::lab::harness::{Case, Measured};
+use crate::lab::harness::Measured;
 use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
+use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{Program, Request, STALL, Setting, WALL};
 use crate::lab::worker::{Mechanism, Worker};
 

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use super::mechanisms;
 use crate::lab::LabError;
 use crate::lab::ground::Ground;
-use crate::lab::harness::Case;
 use crate::lab::outcome::{Outcome, Scale, Unit, Value, key, measure};
+use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{Request, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
@@ -81,13 +81,13 @@ fn case<'a>(
     ];
     let program = ground.tiny_for(mechanism);
     let worker = Rc::clone(worker);
-    Case::new(keys, move |count| {
+    Case::whole(keys, move || {
         worker.ask(&Request::Throughput {
             mechanism,
             program: program.clone(),
             threads,
             in_flight,
-            count: threads * count.max(FEWEST).max(FILLS * in_flight),
+            count: threads * FEWEST.max(FILLS * in_flight),
         })
     })
 }

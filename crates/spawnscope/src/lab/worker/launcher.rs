@@ -114,6 +114,16 @@ impl<'p> Launcher<'p> {
         started.map_err(LabError::doing(format!("start a child by {}", mechanism.name())))
     }
 
+    /// The launch that does not count, before others that do: what comes after other work finds cold caches. One that is alone
+    /// has none before it.
+    pub fn warm_up(&mut self, mechanism: Mechanism, count: u32) -> Result<(), LabError> {
+        if count < 2 {
+            return Ok(());
+        }
+        let running = self.start(mechanism)?;
+        self.finish(mechanism, running)
+    }
+
     /// Waits for a child's end, and checks that it did what its program does.
     pub fn finish(&mut self, mechanism: Mechanism, running: Running) -> Result<(), LabError> {
         let ended = match running {

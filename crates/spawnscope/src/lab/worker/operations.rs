@@ -42,6 +42,7 @@ pub fn perform(request: &Request, ballast: &mut Ballast) -> Result<Vec<f64>, Lab
 
 fn launch(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64>, LabError> {
     let mut launcher = Launcher::new(mechanism, program)?;
+    launcher.warm_up(mechanism, count)?;
     let (mut walls, mut calls) = (Vec::new(), Vec::new());
     let before = cpu_time();
     for _ in 0..count {

@@ -83,7 +83,7 @@ pub const STALL: usize = 1;
 /// Something to do. All times are nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// Launch and wait, so many times: medians of wall and of time inside the call; means of all, user and system CPU
+    /// Launch and wait, so many times, and once before that does not count where these are more than one: medians of wall and of time inside the call; means of all, user and system CPU
     /// time, children's included.
     Launch {
         /// How.
@@ -98,8 +98,8 @@ pub enum Request {
         /// How much.
         bytes: u64,
     },
-    /// Launch while another thread maps and unmaps memory, medians over launches: wall, the longest that this thread stood
-    /// still, time inside the call.
+    /// Launch while another thread maps and unmaps memory, as often as above, medians over launches: wall, the longest that
+    /// this thread stood still, time inside the call.
     Stall {
         /// How.
         mechanism: Mechanism,

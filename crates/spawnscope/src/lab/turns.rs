@@ -1,0 +1,278 @@
+//! A case's turns: what one is, the trials before the first, and how many launches it makes. That is the same number for all
+//! cases that are compared with each other: a turn of two launches measures colder caches than one of twenty.
+
+use std::time::{Duration, Instant};
+
+use super::LabError;
+use super::harness::{Effort, Measured};
+use super::outcome::Value;
+
+/// How often a case is tried: each trial may be disturbed, and all of them hardly are.
+const TRIALS: usize = 5;
+/// The same of a case that takes long.
+const FEWEST_TRIALS: usize = 3;
+/// In turns: what takes longer is not tried more often.
+const LONG: u32 = 10;
+
+/// Something to be measured: gives a value for each column of measurements.
+pub struct Case<'a> {
+    keys: Vec<Value>,
+    run: Run<'a>,
+    promised: usize,
+}
+
+enum Run<'a> {
+    /// So many launches; the first value is the nanoseconds of one.
+    Launches(Box<dyn FnMut(u32) -> Result<Vec<f64>, LabError> + 'a>),
+    /// Something whose size is its own.
+    Whole(Box<dyn FnMut() -> Result<Vec<f64>, LabError> + 'a>),
+}
+
+impl<'a> Case<'a> {
+    /// Of launches, as many as it is told to make; the first value is the nanoseconds of one. Named by its keys.
+    pub fn new(
+        keys: impl IntoIterator<Item = Value>,
+        run: impl FnMut(u32) -> Result<Vec<f64>, LabError> + 'a,
+    ) -> Case<'a> {
+        Case::of(keys, Run::Launches(Box::new(run)))
+    }
+
+    /// Of something that knows its own size.
+    pub fn whole(
+        keys: impl IntoIterator<Item = Value>,
+        run: impl FnMut() -> Result<Vec<f64>, LabError> + 'a,
+    ) -> Case<'a> {
+        Case::of(keys, Run::Whole(Box::new(run)))
+    }
+
+    fn of(keys: impl IntoIterator<Item = Value>, run: Run<'a>) -> Case<'a> {
+        Case {
+            keys: keys.into_iter().collect(),
+            run,
+            promised: 1,
+        }
+    }
+
+    /// So many columns are what its experiment is about, rather than only the first: rounds go on until all of them are quiet.
+    #[must_use]
+    pub fn promises(self, columns: usize) -> Case<'a> {
+        Case {
+            promised: columns,
+            ..self
+        }
+    }
+}
+
+/// A case that takes its turns.
+pub(super) struct Turn<'a> {
+    run: Run<'a>,
+    promised: usize,
+    trials: usize,
+    tried_for: Duration,
+    /// Nanoseconds of a launch in the quickest trial.
+    least_ns: f64,
+    count: u32,
+    pub(super) measured: Measured,
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(case: Case<'a>) -> Turn<'a> {
+        Turn {
+            run: case.run,
+            promised: case.promised,
+            trials: 0,
+            tried_for: Duration::ZERO,
+            least_ns: f64::INFINITY,
+            count: 1,
+            measured: Measured {
+                keys: case.keys,
+                rounds: Vec::new(),
+                launches: None,
+                failure: None,
+            },
+        }
+    }
+
+    fn wants_a_trial(&self, effort: Effort) -> bool {
+        let wanted = match self.run {
+            Run::Launches(_) if self.tried_for < effort.turn() * LONG => TRIALS,
+            Run::Launches(_) => FEWEST_TRIALS,
+            // It only warms up.
+            Run::Whole(_) => 1,
+        };
+        self.measured.failure.is_none() && self.trials < wanted
+    }
+
+    fn try_out(&mut self, effort: Effort) {
+        // More than one has an uncounted one before: a count of short launches is one of warm ones.
+        let count = if is_short(self.least_ns, effort) { 2 } else { 1 };
+        let began = Instant::now();
+        match self.perform(count) {
+            Ok(values) => self.least_ns = values.first().map_or(self.least_ns, |one| one.min(self.least_ns)),
+            Err(failure) => self.measured.failure = Some(failure),
+        }
+        self.tried_for += began.elapsed();
+        self.trials += 1;
+    }
+
+    /// Takes its turn, unless it has failed.
+    pub(super) fn take(&mut self) {
+        if self.measured.failure.is_some() {
+            return;
+        }
+        match self.perform(self.count) {
+            Ok(values) => self.measured.rounds.push(values),
+            Err(failure) => self.measured.failure = Some(failure),
+        }
+    }
+
+    fn perform(&mut self, count: u32) -> Result<Vec<f64>, LabError> {
+        match &mut self.run {
+            Run::Launches(run) => run(count),
+            Run::Whole(run) => run(),
+        }
+    }
+
+    /// Whether all that it promises is within its noise. What is nothing in most rounds cannot be.
+    pub(super) fn is_quiet(&self, effort: Effort) -> bool {
+        let estimates = (0..self.promised).filter_map(|column| self.measured.estimate(column));
+        self.measured.failure.is_some()
+            || estimates
+                .filter(|estimate| estimate.median != 0.0)
+                .all(|estimate| estimate.noise() <= effort.wanted_noise())
+    }
+}
+
+/// Tries all of them in turns, so that what disturbs one trial of a case does not disturb the next, and decides how many
+/// launches each makes. `goes_on` is asked before each trial.
+pub(super) fn prepare(turns: &mut [Turn<'_>], effort: Effort, goes_on: &dyn Fn() -> bool) {
+    for _ in 0..TRIALS {
+        for turn in turns.iter_mut().filter(|turn| turn.wants_a_trial(effort)) {
+            if !goes_on() {
+                return;
+            }
+            turn.try_out(effort);
+        }
+    }
+    let of_launches = |turn: &&mut Turn<'_>| matches!(turn.run, Run::Launches(_)) && turn.measured.failure.is_none();
+    let mut turns: Vec<&mut Turn<'_>> = turns.iter_mut().filter(of_launches).collect();
+    let least: Vec<f64> = turns.iter().map(|turn| turn.least_ns).collect();
+    for (turn, count) in turns.iter_mut().zip(counts(&least, effort)) {
+        turn.count = count;
+        turn.measured.launches = Some(count);
+    }
+}
+
+fn is_short(launch_ns: f64, effort: Effort) -> bool {
+    launch_ns <= effort.turn().as_nanos() as f64
+}
+
+/// The launches in a turn of cases whose launches take so long. All that are short have the same number: as many as make
+/// turns of the wanted length in the mean. A launch that is a turn by itself is enough of one: it hardly minds its caches.
+fn counts(least_ns: &[f64], effort: Effort) -> Vec<u32> {
+    let short: Vec<f64> = least_ns.iter().copied().filter(|one| is_short(*one, effort)).collect();
+    let mean = short.iter().sum::<f64>() / short.len() as f64;
+    let [fewest, most] = effort.launches_in_a_turn();
+    let even = (effort.turn().as_nanos() as f64 / mean).clamp(fewest, most) as u32;
+    let of_one = |one: &f64| if is_short(*one, effort) { even } else { 1 };
+    least_ns.iter().map(of_one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MS: f64 = 1e6;
+    const WHOLE: Effort = Effort {
+        quick: false,
+        time: Duration::ZERO,
+    };
+
+    /// The counts of cases whose launches take so many milliseconds in the quickest trial.
+    fn counts_of(launches_ms: &[f64]) -> Vec<u32> {
+        let least: Vec<f64> = launches_ms.iter().map(|one| one * MS).collect();
+        counts(&least, WHOLE)
+    }
+
+    #[test]
+    fn cases_that_are_compared_make_as_many_launches_as_each_other() {
+        assert_eq!(counts_of(&[0.1, 0.09, 0.28, 1.1]), [25; 4]);
+        assert_eq!(counts_of(&[0.1, 1.14, 1.83, 2.28, 0.82, 14.1]), [8, 8, 8, 8, 8, 1]);
+        assert_eq!(counts_of(&[9.0, 9.5]), [5, 5], "a turn has some of them");
+        assert_eq!(counts_of(&[52.0, 84.0]), [1, 1]);
+        assert_eq!(counts_of(&[]), [0; 0]);
+    }
+
+    /// Launches of these cases, each of which takes so many milliseconds, and in these trials more by a disturbance.
+    fn prepared(launches_ms: [f64; 2], is_disturbed: fn(usize) -> bool) -> Vec<(Option<u32>, usize)> {
+        let trials = [Cell::new(0), Cell::new(0)];
+        let case = |number: usize| {
+            let trial = &trials[number];
+            Case::new([], move |_| {
+                let more = if is_disturbed(trial.replace(trial.get() + 1)) {
+                    90.0
+                } else {
+                    0.0
+                };
+                Ok(vec![(launches_ms[number] + more) * MS])
+            })
+        };
+        let mut turns: Vec<Turn<'_>> = (0..2).map(|number| Turn::new(case(number))).collect();
+        prepare(&mut turns, WHOLE, &|| true);
+        let told = turns.iter().map(|turn| (turn.measured.launches, turn.trials));
+        told.collect()
+    }
+
+    #[test]
+    fn a_disturbed_trial_decides_nothing() {
+        let quiet = prepared([0.1, 0.3], |_| false);
+        assert_eq!(quiet, [(Some(25), TRIALS); 2]);
+        assert_eq!(prepared([0.1, 0.3], |trial| trial == 0), quiet);
+        assert_eq!(prepared([0.1, 0.3], |trial| trial != 3), quiet);
+        assert_eq!(prepared([0.1, 30.0], |_| false)[1].0, Some(1), "long in each");
+    }
+
+    #[test]
+    fn what_has_a_size_of_its_own_is_only_warmed_up() {
+        let runs = Cell::new(0);
+        let case = Case::whole([], || {
+            runs.set(runs.get() + 1);
+            Ok(vec![1.0])
+        });
+        let mut turns = [Turn::new(case)];
+        prepare(&mut turns, WHOLE, &|| true);
+        assert_eq!((turns[0].measured.launches, turns[0].trials), (None, 1));
+        turns[0].take();
+        assert_eq!(turns[0].measured.rounds, [[1.0]]);
+        drop(turns);
+        assert_eq!(runs.get(), 2);
+    }
+
+    #[test]
+    fn all_that_is_promised_has_to_be_quiet() {
+        let noisy = |round: usize| vec![5.0, round as f64, 0.0];
+        for (promised, is_quiet) in [(1, true), (2, false)] {
+            let mut turn = Turn::new(Case::whole([], || Ok(Vec::new())).promises(promised));
+            turn.measured.rounds = (1..9).map(noisy).collect();
+            assert_eq!(turn.is_quiet(WHOLE), is_quiet, "{promised}");
+        }
+        let mut turn = Turn::new(Case::whole([], || Ok(Vec::new())).promises(3));
+        turn.measured.rounds = (0..9).map(|round| vec![5.0, 7.0, f64::from(round / 8)]).collect();
+        assert!(turn.is_quiet(WHOLE), "nothing in most rounds");
+    }
+
+    proptest! {
+        #[test]
+        fn short_ones_are_even_and_a_round_is_not_long(launches_ms in prop::collection::vec(0.05..40.0f64, 1..30)) {
+            let found = counts_of(&launches_ms);
+            let of_short: Vec<u32> = launches_ms.iter().zip(&found).filter(|(ms, _)| **ms <= 10.0).map(|(_, count)| *count).collect();
+            prop_assert!(of_short.windows(2).all(|pair| pair[0] == pair[1]));
+            let round: f64 = launches_ms.iter().zip(&found).filter(|(ms, _)| **ms <= 10.0).map(|(ms, count)| ms * f64::from(*count)).sum();
+            prop_assert!(round <= 10.0 * 5.0 * of_short.len() as f64, "{round} {found:?}");
+        }
+    }
+}
