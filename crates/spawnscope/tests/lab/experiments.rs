@@ -184,6 +184,13 @@ fn threads() {
         rows(&experiment).iter().all(|row| least(row, "stall_ns") > 0.0),
         "a turn is always more than nothing"
     );
+    for pause in ["nothing, fork's time", "nothing, vfork's time"] {
+        assert_eq!(
+            rows_with(&experiment, &[("mechanism", pause)]).len(),
+            3,
+            "by threads, and of a large parent"
+        );
+    }
 }
 
 fn child_kind() {

@@ -39,6 +39,9 @@ pub fn tests() -> Vec<LiveTest> {
         test("every_mechanism_launches_and_sees_the_exit_status", statuses),
         test("what_a_child_writes_is_compared", words),
         test("a_program_that_is_not_there_is_no_launch", missing),
+        test("what_ended_a_child_is_told_in_words", endings),
+        test("of_several_launches_the_first_does_not_count", first_launch),
+        test("beside_a_pause_nothing_is_launched", pause),
         test("no_child_has_the_files_of_its_parent", descriptors),
         test("a_parent_has_the_memory_it_was_told_to", memory),
         test("children_at_once_are_all_waited_for", at_once),
@@ -147,6 +150,48 @@ fn missing() {
         let answer = worker.launch(mechanism, &["/nonexistent/program"], 0, "");
         assert!(answer["Done"].is_null(), "{mechanism}: {answer}");
     }
+    worker.end();
+}
+
+fn endings() {
+    let mut worker = Worker::start(0, 0);
+    let answer = worker.launch("VforkExec", &["/bin/sh", "-c", "kill -TRAP $$"], 42, "");
+    let told = "ended with signal 5 (SIGTRAP), not with exit status 42";
+    assert!(
+        answer["Untrusted"].as_str().expect("a reason").contains(told),
+        "{answer}"
+    );
+    let answer = worker.ask(&json!({"AllAtOnce": {"paths": ["/bin/false"], "status": 0}}));
+    let told = "a child ended with exit status 1, not with exit status 0";
+    assert_eq!(answer["Untrusted"], told);
+    worker.end();
+}
+
+/// One that is alone is what was asked for; before others, one finds the cold caches.
+fn first_launch() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("launches");
+    let script = format!("echo >>{}", file.display());
+    let program = json!({"argv": ["/bin/sh", "-c", script], "status": 0, "says": ""});
+    let mut worker = Worker::start(0, 0);
+    for request in ["Launch", "Stall"] {
+        for (count, launched) in [(1, 1), (2, 3), (5, 6)] {
+            let asked = json!({"mechanism": "VforkExec", "program": program, "count": count});
+            let answer = worker.ask(&json!({ request: asked }));
+            assert!(answer["Done"].is_array(), "{request}: {answer}");
+            let lines = std::fs::read_to_string(&file).expect("what they wrote").lines().count();
+            assert_eq!(lines, launched, "{request} {count}");
+            std::fs::remove_file(&file).expect("it was there");
+        }
+    }
+    worker.end();
+}
+
+fn pause() {
+    let mut worker = Worker::start(0, 0);
+    let answer = worker.ask(&json!({"Idle": {"pause_ns": 2e6, "count": 3}}));
+    let [wall, stall] = [0, 1].map(|position| answer["Done"][position].as_f64().expect("a time"));
+    assert!(wall >= 2e6 && stall > 0.0, "{answer}");
     worker.end();
 }
 

@@ -78,7 +78,7 @@ experiments! {
     "parent-size" parent_size "the same against the parent's memory" [45.0, 2.5]
     "growth" growth "a parent that grows between forks" [20.0, 0.5]
     "open-fds" open_fds "against the parent's open files, and ways to close them" [4.0, 0.5]
-    "threads" threads "against the parent's threads, and how long these stand still" [8.0, 2.0]
+    "threads" threads "against the parent's threads, and how long these stand still" [10.0, 3.0]
     "child-kind" child_kind "static, position-independent and dynamic children" [2.0, 0.5]
     "loader" loader "what the dynamic loader takes for libraries and search paths" [7.0, 1.0]
     "first-launch" first_launch "the first launch of a file against the second, alone and at once" [1.0, 0.5]

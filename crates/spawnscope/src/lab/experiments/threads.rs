@@ -14,8 +14,15 @@ const COUNTS: [u64; 4] = [0, 10, 100, 1000];
 const QUICK_COUNTS: [u64; 2] = [0, 10];
 const LARGE_BYTES: u64 = 250_000_000;
 const QUICK_LARGE_BYTES: u64 = 16_000_000;
+/// Wall and stall.
+const MEASURES: usize = 2;
 /// Launches beside the neighbour in each turn.
 const FEWEST_STALLS: u32 = 5;
+/// What is paused as long as, where nothing is launched.
+const PAUSES: [(&str, Mechanism); 2] = [
+    ("nothing, fork's time", Mechanism::ForkExec),
+    ("nothing, vfork's time", Mechanism::VforkExec),
+];
 const MECHANISMS: [Mechanism; 4] = [
     Mechanism::ForkExec,
     Mechanism::VforkExec,
@@ -50,6 +57,8 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
                 let worker = Rc::new(worker);
                 let cased = |mechanism: Mechanism| case(keys(mechanism.name()), &worker, mechanism, ground.tiny());
                 cases.extend(MECHANISMS.map(cased));
+                let paused = |(name, mechanism)| pause(keys(name), &worker, mechanism, ground.tiny());
+                cases.extend(PAUSES.map(paused));
             }
             Err(error) => failed.push(Measured::failed(keys("every mechanism"), error)),
         }
@@ -61,12 +70,17 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     outcome.note(
         "stall: how long another thread stands still, which maps and unmaps a page without end; waiting for a CPU stalls it too",
     );
+    outcome.note(
+        "nothing: no launch, but a pause as long as that of fork + exec or of vfork + exec, whose stall is a wait for a CPU: only what \
+         launches have beyond it is theirs",
+    );
     Ok(outcome)
 }
 
+/// Launches, and launches beside the neighbour.
 fn case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
     let worker = Rc::clone(worker);
-    Case::new(keys, move |count| {
+    let run = move |count: u32| {
         let program = || program.clone();
         let alone = worker.ask(&Request::Launch {
             mechanism,
@@ -80,5 +94,24 @@ fn case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program
             count: count.max(FEWEST_STALLS),
         })?;
         Ok(vec![alone[WALL], beside[STALL]])
-    })
+    };
+    Case::new(keys, run).promises(MEASURES)
+}
+
+/// Pauses beside the neighbour, each as long as a launch takes now.
+fn pause<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
+    let worker = Rc::clone(worker);
+    let run = move |count: u32| {
+        let launched = worker.ask(&Request::Launch {
+            mechanism,
+            program: program.clone(),
+            count,
+        })?;
+        let beside = worker.ask(&Request::Idle {
+            pause_ns: launched[WALL],
+            count: count.max(FEWEST_STALLS),
+        })?;
+        Ok(vec![beside[WALL], beside[STALL]])
+    };
+    Case::new(keys, run).promises(MEASURES)
 }

@@ -9,7 +9,7 @@ use super::ending::ending;
 use super::launcher::{Launcher, Running};
 use super::protocol::{Program, Request};
 use super::rewrite::rewrite;
-use super::stall::stall;
+use super::stall::{idle, stall};
 use super::throughput::throughput;
 use crate::lab::LabError;
 use crate::statistics::median;
@@ -28,6 +28,7 @@ pub fn perform(request: &Request, ballast: &mut Ballast) -> Result<Vec<f64>, Lab
             program,
             count,
         } => stall(*mechanism, program, *count),
+        Request::Idle { pause_ns, count } => idle(*pause_ns, *count),
         Request::Throughput {
             mechanism,
             program,

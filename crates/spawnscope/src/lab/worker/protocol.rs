@@ -108,6 +108,13 @@ pub enum Request {
         /// How often.
         count: u32,
     },
+    /// The same where nothing is launched, medians over pauses: how long they were, the longest that the other thread stood still.
+    Idle {
+        /// Of each pause, in which the thread that else launches sleeps.
+        pause_ns: f64,
+        /// How often.
+        count: u32,
+    },
     /// Keep so many in flight from each of so many threads: launches a second, from when all are in flight.
     Throughput {
         /// How.

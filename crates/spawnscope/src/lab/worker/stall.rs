@@ -1,9 +1,10 @@
 //! How long another thread of the parent stands still during a launch: a neighbour that needs the memory's lock, as fork does.
+//! And how long in a pause without one, since a thread that waits for a CPU stands still too.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Mechanism;
 use super::launcher::Launcher;
@@ -49,12 +50,56 @@ impl Neighbour {
 /// Medians over launches: wall, the neighbour's longest turn, and time inside the call.
 pub fn stall(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64>, LabError> {
     let mut launcher = Launcher::new(mechanism, program)?;
+    beside_a_neighbour(|neighbour| {
+        launcher.warm_up(mechanism, count)?;
+        repeated(neighbour, count, || {
+            let began = Instant::now();
+            let running = launcher.start(mechanism)?;
+            let call = began.elapsed();
+            launcher.finish(mechanism, running)?;
+            Ok(call)
+        })
+    })
+}
+
+/// Medians over pauses of so long, in which nothing is launched: wall, the neighbour's longest turn, and once more wall.
+pub fn idle(pause_ns: f64, count: u32) -> Result<Vec<f64>, LabError> {
+    let pause = Duration::from_nanos(pause_ns as u64);
+    let _exact = ExactTimers::set();
+    beside_a_neighbour(|neighbour| {
+        repeated(neighbour, count, || {
+            thread::sleep(pause);
+            Ok(pause)
+        })
+    })
+}
+
+/// The kernel lets timers be late by 50 us, half a launch, unless it is told otherwise.
+struct ExactTimers;
+
+impl ExactTimers {
+    fn set() -> ExactTimers {
+        // SAFETY: a plain system call, about this thread.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+        ExactTimers
+    }
+}
+
+impl Drop for ExactTimers {
+    /// Children inherit it: nothing stands for what was before.
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 0) };
+    }
+}
+
+fn beside_a_neighbour(act: impl FnOnce(&Neighbour) -> Result<Vec<f64>, LabError>) -> Result<Vec<f64>, LabError> {
     let neighbour = Neighbour::default();
     thread::scope(|scope| {
         let thread = thread::Builder::new().spawn_scoped(scope, || neighbour.live());
         let thread = thread.map_err(LabError::doing("start a thread"))?;
         neighbour.await_turns(TURNS_TO_BEGIN);
-        let outcome = beside(&neighbour, &mut launcher, mechanism, count);
+        let outcome = act(&neighbour);
         neighbour.ended.store(true, Ordering::Relaxed);
         match thread.join() {
             Ok(()) => outcome,
@@ -63,21 +108,19 @@ pub fn stall(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<
     })
 }
 
-fn beside(
+/// Medians over so many acts: wall, the neighbour's longest turn, and the time that the act tells.
+fn repeated(
     neighbour: &Neighbour,
-    launcher: &mut Launcher<'_>,
-    mechanism: Mechanism,
     count: u32,
+    mut act: impl FnMut() -> Result<Duration, LabError>,
 ) -> Result<Vec<f64>, LabError> {
     let (mut walls, mut stalls, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..count {
         neighbour.longest.store(0, Ordering::Relaxed);
         let began = Instant::now();
-        let running = launcher.start(mechanism)?;
-        calls.push(nanos(began.elapsed()));
-        launcher.finish(mechanism, running)?;
+        calls.push(nanos(act()?));
         walls.push(nanos(began.elapsed()));
-        // A stall that outlasts the launch is told when it ends.
+        // A stall that outlasts the act is told when it ends.
         neighbour.await_turns(1);
         stalls.push(neighbour.longest.load(Ordering::Relaxed) as f64);
     }
