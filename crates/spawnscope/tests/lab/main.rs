@@ -10,6 +10,7 @@ mod environment;
 mod experiments;
 mod forms;
 mod hostile;
+mod terminals;
 mod workers;
 
 fn main() -> std::process::ExitCode {
@@ -18,6 +19,10 @@ fn main() -> std::process::ExitCode {
         experiments::tests(),
         forms::tests(),
         hostile::tests(),
+        experiments::tests(),
+        forms::tests(),
+        hostile::tests(),
+        terminals::tests(),
         workers::tests(),
     ];
     support::main(subjects.into_iter().flatten().collect())

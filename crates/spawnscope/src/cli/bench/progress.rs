@@ -1,6 +1,8 @@
 //! The line that says how far the experiments are, on a terminal; nothing anywhere else.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::env;
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -12,6 +14,9 @@ use crate::lab::ground::Watch;
 
 /// What is never cut comes first: the message takes what is left of the line.
 const TEMPLATE: &str = "{prefix} [{bar:10}] {elapsed} {wide_msg}";
+/// What of it stands beside prefix and message: the bar, blanks, a time of three digits and its unit.
+const BESIDE: usize = " [          ] 100s ".len();
+const HOW_TO_END: &str = "Ctrl-C ends with what there is";
 /// Columns of a terminal that does not know them, as a serial line's.
 const DEFAULT_WIDTH: usize = 80;
 /// Columns at the end of the line that stay free for what the terminal echoes.
@@ -25,12 +30,18 @@ pub struct Progress {
     guesses: Vec<Duration>,
     /// About how long all takes, in words.
     whole: RefCell<String>,
+    /// A terminal that cannot draw over a line has one for each experiment.
+    is_plain: bool,
+    /// Columns that are not the message's.
+    taken: Cell<usize>,
 }
 
 impl Progress {
     /// A line, if standard error is a terminal. `guesses` are of what each experiment takes.
     pub fn new(guesses: Vec<Duration>) -> Progress {
-        let bar = if io::stderr().is_terminal() {
+        let is_terminal = io::stderr().is_terminal();
+        let is_plain = is_terminal && is_dumb(env::var_os("TERM").as_deref());
+        let bar = if is_terminal && !is_plain {
             let target = ProgressDrawTarget::term_like_with_hz(Box::new(Narrower), 10);
             ProgressBar::with_draw_target(Some(100), target)
         } else {
@@ -43,6 +54,8 @@ impl Progress {
             began: Instant::now(),
             guesses,
             whole: RefCell::new(String::new()),
+            is_plain,
+            taken: Cell::new(0),
         }
     }
 
@@ -50,8 +63,13 @@ impl Progress {
     pub fn begin(&self, experiment: &str, done: usize) {
         self.whole
             .replace(about(whole(&self.guesses, self.began.elapsed(), done)));
-        self.bar
-            .set_prefix(format!("{}/{} {experiment}", done + 1, self.guesses.len()));
+        let prefix = format!("{}/{} {experiment}", done + 1, self.guesses.len());
+        if self.is_plain {
+            let whole = self.whole.borrow();
+            output::tell(&format!("{prefix}; in all about {whole}; {HOW_TO_END}"));
+        }
+        self.taken.set(BESIDE + prefix.chars().count());
+        self.bar.set_prefix(prefix);
         self.bar.set_position(0);
         self.say("");
         self.bar.tick();
@@ -68,13 +86,9 @@ impl Progress {
     }
 
     fn say(&self, doing: &str) {
-        let doing = if doing.is_empty() {
-            "Ctrl-C ends with what there is"
-        } else {
-            doing
-        };
-        self.bar
-            .set_message(format!("of about {}; {doing}", self.whole.borrow()));
+        let doing = if doing.is_empty() { HOW_TO_END } else { doing };
+        let left = usize::from(Narrower.width()).saturating_sub(self.taken.get());
+        self.bar.set_message(fitting(&self.whole.borrow(), doing, left));
     }
 }
 
@@ -139,6 +153,22 @@ impl TermLike for Narrower {
     }
 }
 
+/// Whether a terminal of this kind only prints: of one that does not say what it is nothing else is known.
+fn is_dumb(kind: Option<&OsStr>) -> bool {
+    kind.is_none_or(|kind| kind.is_empty() || kind == "dumb")
+}
+
+/// As much of the message as there are columns for, without a word cut in two.
+fn fitting(whole: &str, doing: &str, columns: usize) -> String {
+    let forms = [
+        format!("of about {whole}; {doing}"),
+        format!("of about {whole}"),
+        format!("of {whole}"),
+    ];
+    let found = forms.into_iter().find(|form| form.chars().count() <= columns);
+    found.unwrap_or_default()
+}
+
 /// What all experiments take, when so many are done: what these took makes the guesses for the others longer or shorter, and
 /// the guesses count like one more that was right.
 fn whole(guesses: &[Duration], elapsed: Duration, done: usize) -> Duration {
@@ -177,6 +207,21 @@ mod tests {
         // Twice as slow as it seemed: the mean guess of 15 s counts as well.
         assert_eq!(whole(&unlike, seconds(35), 1), seconds(35 + 2 * 35));
         assert_eq!(whole(&[], seconds(1), 0), seconds(1));
+    }
+
+    #[test]
+    fn a_message_is_left_out_rather_than_cut() {
+        let said = [48, 47, 13, 12, 5, 4].map(|columns| fitting("5m", "Ctrl-C ends with what there is", columns));
+        let whole = "of about 5m; Ctrl-C ends with what there is";
+        assert_eq!(whole.len(), 43);
+        assert_eq!(said, [whole, whole, "of about 5m", "of about 5m", "of 5m", ""]);
+    }
+
+    #[test]
+    fn a_terminal_that_says_nothing_of_itself_is_only_printed_to() {
+        let dumb = [Some("dumb"), Some(""), None, Some("xterm-256color"), Some("linux")];
+        let found = dumb.map(|kind| is_dumb(kind.map(OsStr::new)));
+        assert_eq!(found, [true, true, true, false, false]);
     }
 
     #[test]

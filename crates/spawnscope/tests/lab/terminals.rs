@@ -1,0 +1,45 @@
+//! The progress of `bench` on terminals that cannot show it as others do.
+
+use std::process::Command;
+
+use crate::bench::BRIEF;
+use crate::support::pty::Session;
+use crate::support::run::SPAWNSCOPE;
+use crate::support::{LiveTest, needs::Need};
+
+pub fn tests() -> Vec<LiveTest> {
+    let test = |name, run| LiveTest {
+        name,
+        needs: &[Need::Pty],
+        run,
+    };
+    vec![
+        test("a_terminal_that_only_prints_is_not_drawn_on", only_prints),
+        test("no_word_of_the_progress_is_cut_on_a_narrow_terminal", narrow),
+    ]
+}
+
+fn screen_of(command: &str) -> String {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command, "sh", SPAWNSCOPE]).args(BRIEF).arg("shell");
+    let (status, screen) = Session::start(&shell).finish();
+    let screen = String::from_utf8_lossy(&screen).into_owned();
+    assert!(status.success(), "{screen}");
+    screen
+}
+
+/// No line is drawn over, and none has blocks.
+fn only_prints() {
+    let screen = screen_of("TERM=dumb exec \"$@\"");
+    assert!(screen.contains("spawnscope: 1/1 shell; in all about"), "{screen}");
+    assert!(!screen.contains('\u{1b}') && !screen.contains(['█', '░']), "{screen:?}");
+}
+
+fn narrow() {
+    let screen = screen_of("stty cols 40 && TERM=xterm exec \"$@\"");
+    assert!(screen.contains("1/1 shell ["), "{screen}");
+    let cut = screen
+        .match_indices("of a")
+        .filter(|(at, _)| !screen[*at..].starts_with("of about "));
+    assert_eq!(cut.count(), 0, "{screen}");
+}
