@@ -61,7 +61,8 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
     let stored = arguments.with.as_deref().map(read_report).transpose()?;
     // What cannot be written is known before minutes have been spent on it.
     let page = output::file(arguments.output.as_deref());
-    let page = page.map(Destination::claim).transpose()?;
+    let page = page.map(|path| Destination::claim(path, &read(arguments)));
+    let page = page.transpose()?;
     let is_stored = stored.is_some();
     let (report, shown) = match stored {
         Some(report) => (report, Ok(())),
@@ -79,6 +80,12 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
         bail!("nothing could be measured: the notes of each experiment say why");
     }
     Ok(status.map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// The files that are read.
+fn read(arguments: &BenchArguments) -> Vec<&Path> {
+    let files = [&arguments.compare, &arguments.with];
+    files.into_iter().filter_map(|file| file.as_deref()).collect()
 }
 
 /// Serves as the process that launches, or as the one that removes what a killed bench leaves.

@@ -1,10 +1,11 @@
 //! The file of `-o`: known to be writable before minutes are spent, and as it was until there is something to write.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::Write;
+use std::io::{BufReader, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::cli::output;
 use crate::record::reader::RecordingFile;
@@ -20,8 +21,9 @@ impl<'p> Destination<'p> {
     /// Finds out that a page can be written there. Whatever ends us before, nothing empty is left, nor an older page lost.
     ///
     /// # Errors
-    /// When it cannot be written to, or is a recording.
-    pub fn claim(path: &'p Path) -> Result<Destination<'p>> {
+    /// When it cannot be written to, is one of the files that are read, a report or a recording, or is called as another form.
+    pub fn claim(path: &'p Path, read: &[&Path]) -> Result<Destination<'p>> {
+        refuse(path, read)?;
         let failed = || format!("failed to create {}", path.display());
         let found = fs::metadata(path);
         let is_file = found.as_ref().is_ok_and(Metadata::is_file);
@@ -55,22 +57,91 @@ impl<'p> Destination<'p> {
     }
 }
 
+/// Names of forms that a page is not.
+const OTHER_FORMS: [(&str, &str); 4] = [
+    ("json", "--json"),
+    ("csv", "--csv"),
+    ("md", "--markdown"),
+    ("markdown", "--markdown"),
+];
+
+/// What a page must not replace: nothing would be left of it.
+fn refuse(path: &Path, read: &[&Path]) -> Result<()> {
+    let shown = path.display();
+    let suffix = path.extension().unwrap_or_default().to_ascii_lowercase();
+    if let Some((_, option)) = OTHER_FORMS.iter().find(|(name, _)| suffix == *name) {
+        bail!("-o writes HTML, and not to {shown}: for that form, redirect what {option} prints");
+    }
+    if read.iter().any(|other| is_same_file(path, other)) {
+        bail!(
+            "{shown} is one of the reports that are compared, and writing to it would destroy it: name another file with -o"
+        );
+    }
+    if is_report(path) {
+        bail!("{shown} is a report, and writing to it would destroy it: name another file with -o");
+    }
+    Ok(())
+}
+
+fn is_same_file(path: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    identity(path).is_some_and(|one| Some(one) == identity(other))
+}
+
+/// Whether it is JSON that says of which version it is, as all that spawnscope writes does.
+fn is_report(path: &Path) -> bool {
+    if !fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        return false;
+    }
+    let Ok(file) = File::open(path) else { return false };
+    let found: Result<serde_json::Value, _> = serde_json::from_reader(BufReader::new(file));
+    found.is_ok_and(|value| value.get("schema_version").is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
 
+    fn claim(path: &Path) -> Result<Destination<'_>> {
+        Destination::claim(path, &[])
+    }
+
+    #[test]
+    fn what_is_read_and_what_is_a_report_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let [read, link, report, other] = ["read", "link", "report", "other"].map(|name| folder.path().join(name));
+        fs::write(&read, "anything").unwrap();
+        symlink(&read, &link).unwrap();
+        fs::write(&report, "{\"schema_version\": 1}").unwrap();
+        fs::write(&other, "{\"version\": 1}").unwrap();
+        let refused = |path: &Path| {
+            let claimed = Destination::claim(path, &[&read]);
+            claimed.err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert!(refused(&read).contains("compared") && refused(&link).contains("compared"));
+        assert!(refused(&report).contains("is a report"));
+        assert_eq!(refused(&other), "");
+        for name in ["a.json", "a.CSV", "a.md"] {
+            assert!(
+                refused(&folder.path().join(name)).starts_with("-o writes HTML"),
+                "{name}"
+            );
+        }
+        assert_eq!(fs::read_to_string(read).unwrap(), "anything");
+    }
+
     #[test]
     fn nothing_is_left_or_lost_before_there_is_a_page() {
         let folder = tempfile::tempdir().unwrap();
         let (new, old) = (folder.path().join("new"), folder.path().join("old"));
         fs::write(&old, "an older page, which is longer").unwrap();
-        drop((Destination::claim(&new).unwrap(), Destination::claim(&old).unwrap()));
+        drop((claim(&new).unwrap(), claim(&old).unwrap()));
         assert!(!new.exists());
         assert_eq!(fs::read_to_string(&old).unwrap(), "an older page, which is longer");
         for path in [new, old] {
-            Destination::claim(&path).unwrap().write("a page").unwrap();
+            claim(&path).unwrap().write("a page").unwrap();
             assert_eq!(fs::read_to_string(path).unwrap(), "a page");
         }
     }
@@ -80,11 +151,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (link, file) = (folder.path().join("link"), folder.path().join("file"));
         symlink(&file, &link).unwrap();
-        let destination = Destination::claim(&link).unwrap();
+        let destination = claim(&link).unwrap();
         assert!(link.is_symlink() && !file.exists());
         destination.write("a page").unwrap();
         assert_eq!(fs::read_to_string(file).unwrap(), "a page");
-        Destination::claim(Path::new("/dev/null")).unwrap().write("").unwrap();
-        assert!(Destination::claim(folder.path()).is_err());
+        claim(Path::new("/dev/null")).unwrap().write("").unwrap();
+        assert!(claim(folder.path()).is_err());
     }
 }
