@@ -108,7 +108,7 @@ fn are_equal(base: &Value, value: &Value) -> bool {
 }
 
 /// Whether both intervals together hold a ratio of one.
-fn is_within_noise(base: &Estimate, value: &Estimate) -> bool {
+pub(super) fn is_within_noise(base: &Estimate, value: &Estimate) -> bool {
     let (low, high) = interval(base, value);
     low <= 1.0 && high >= 1.0
 }

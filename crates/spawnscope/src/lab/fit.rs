@@ -3,6 +3,7 @@
 use super::effect::{is_flat, named};
 use super::harness::{Estimate, FEWEST_ROUNDS, Measured};
 use super::outcome::{Fit, Outcome};
+use super::straight::Straightness;
 use crate::statistics::{median, theil_sen_slope};
 
 /// Fewer points have no line.
@@ -10,10 +11,10 @@ const FEWEST_POINTS: usize = 4;
 
 /// A slope with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Slope {
+pub(super) struct Slope {
     median: f64,
-    low: f64,
-    high: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
 }
 
 impl Outcome {
@@ -80,14 +81,16 @@ fn fitted(series: String, points: &[(f64, &Estimate)], slope: Slope, per: &str) 
     let mean = points.iter().map(|(_, y)| y.median).sum::<f64>() / points.len() as f64;
     let around = |of: &dyn Fn(f64) -> f64| points.iter().map(|(x, y)| (y.median - of(*x)).powi(2)).sum::<f64>();
     let (left, all) = (around(&|x| of(x, at_zero)), around(&|_| mean));
+    // The share of variance explained; unknown when nothing varies.
+    let r_squared = (all > 0.0).then(|| (1.0 - left / all).max(0.0));
     Some(Fit {
         series,
         at_zero_ns: at_zero,
         slope_ns: slope.median,
         slope_interval_ns: Some([slope.low, slope.high]),
         per: per.to_owned(),
-        // The share of variance explained; unknown when nothing varies.
-        r_squared: (all > 0.0).then(|| (1.0 - left / all).max(0.0)),
+        r_squared,
+        straightness: Straightness::of(points, r_squared),
     })
 }
 
@@ -112,7 +115,7 @@ fn over_sweeps(cases: &[(f64, &Measured)]) -> Option<Slope> {
 }
 
 /// The median slope over all pairs of points, and the medians of the least and of the most that each pair's intervals allow.
-fn within_intervals(points: &[(f64, &Estimate)]) -> Option<Slope> {
+pub(super) fn within_intervals(points: &[(f64, &Estimate)]) -> Option<Slope> {
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|(x, y)| (*x, y.median)).unzip();
     let (mut least, mut most) = (Vec::new(), Vec::new());
     for (number, (x, y)) in points.iter().enumerate() {

@@ -18,6 +18,7 @@ mod effect;
 mod fit;
 mod memory;
 mod shell;
+pub mod straight;
 mod tiny;
 mod turns;
 

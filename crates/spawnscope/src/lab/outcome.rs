@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::harness::{Estimate, FEWEST_ROUNDS, Measured};
 use super::machine::Machine;
+use super::straight::Straightness;
 
 /// What a row has beside its columns: of how many launches the values of each round are. Not there where a round has a size of
 /// its own.
@@ -83,6 +84,9 @@ pub struct Column {
     pub unit: Unit,
     /// Whether it says which case a row is, rather than what was measured.
     pub is_key: bool,
+    /// Whether its numbers are what others published: without an interval, and of another machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_published: bool,
 }
 
 /// What the values of a column are.
@@ -137,6 +141,9 @@ pub struct Fit {
     pub per: String,
     /// Share of the variance that the line explains; unknown when nothing varies.
     pub r_squared: Option<f64>,
+    /// Whether it holds.
+    #[serde(flatten)]
+    pub straightness: Straightness,
 }
 
 /// How an experiment is drawn, and laid out on a terminal: a line a series, a column an x.
@@ -262,6 +269,7 @@ pub fn key(name: &str, title: &str, unit: Unit) -> Column {
         title: title.to_owned(),
         unit,
         is_key: true,
+        is_published: false,
     }
 }
 

@@ -22,7 +22,7 @@ use crate::lab::ground::Ground;
 use crate::lab::harness::Effort;
 use crate::lab::keeper;
 use crate::lab::machine::Machine;
-use crate::lab::outcome::{Report, SCHEMA_VERSION};
+use crate::lab::outcome::{Outcome, Report, SCHEMA_VERSION};
 use crate::lab::worker::serve;
 use crate::present::lab as present;
 
@@ -189,7 +189,10 @@ fn read_report(path: &Path) -> Result<Report> {
             )
         }
         _ => {
-            serde_json::from_value(value).with_context(|| format!("{} is no report of `bench --json`", path.display()))
+            let report: Result<Report, serde_json::Error> = serde_json::from_value(value);
+            let mut report = report.with_context(|| format!("{} is no report of `bench --json`", path.display()))?;
+            report.experiments.iter_mut().for_each(Outcome::judge_lines);
+            Ok(report)
         }
     }
 }

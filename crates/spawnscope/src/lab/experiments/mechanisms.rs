@@ -119,9 +119,10 @@ fn leave_out(outcome: &mut Outcome, columns: &[&str]) {
 }
 
 fn add_published(outcome: &mut Outcome) {
-    outcome
-        .columns
-        .push(measure("published_ratio", "published", Unit::Ratio));
+    outcome.columns.push(Column {
+        is_published: true,
+        ..measure("published_ratio", "published", Unit::Ratio)
+    });
     for row in &mut outcome.rows {
         let mechanism = ALL.into_iter().find(|one| Value::from(one.name()) == row.0[0].1);
         let ratio = mechanism.and_then(published).map_or(Value::Unknown, Value::Number);

@@ -1,6 +1,7 @@
 //! The lab's report as CSV, a line a measurement, so that all experiments have the same columns: the keys of all that were
 //! measured in their raw units, each in a column of its own. Fits are measurements of a series; notes have lines too.
 
+use super::values::{caveats, sentence};
 use crate::lab::compare::{Change, Comparison, label};
 use crate::lab::outcome::{Outcome, Report, Row, Value};
 
@@ -28,7 +29,7 @@ pub fn csv(report: &Report, comparison: Option<&Comparison>) -> Result<Vec<u8>, 
     for outcome in &report.experiments {
         lines.experiment(outcome)?;
     }
-    for caveat in super::values::caveats(report) {
+    for caveat in caveats(report) {
         lines.note("", &caveat)?;
     }
     for condition in comparison.iter().flat_map(|comparison| &comparison.conditions) {
@@ -84,17 +85,21 @@ impl Lines<'_> {
         for fit in &outcome.fits {
             let per = format!("nanos per {}", fit.per);
             let figures = [
-                ("slope_ns", per.as_str(), Some(fit.slope_ns)),
-                ("at_zero_ns", "nanos", Some(fit.at_zero_ns)),
-                ("r_squared", "share", fit.r_squared),
+                ("slope_ns", per.as_str(), Some(fit.slope_ns), fit.slope_interval_ns),
+                ("at_zero_ns", "nanos", Some(fit.at_zero_ns), None),
+                ("r_squared", "share", fit.r_squared, None),
             ];
-            for (measure, unit, number) in figures {
+            for (measure, unit, number, interval) in figures {
                 let Some(number) = number else { continue };
-                let figures = [number.to_string(), String::new(), String::new(), String::new()];
+                let [low, high] = interval.map_or_else(Default::default, |ends| ends.map(|end| end.to_string()));
+                let figures = [number.to_string(), low, high, String::new()];
                 self.line([&outcome.name, &fit.series], None, [measure, unit], figures, None)?;
             }
         }
-        outcome.notes.iter().try_for_each(|note| self.note(&outcome.name, note))
+        let bent = outcome.fits.iter().filter(|fit| !fit.straightness.holds);
+        let bent: Vec<String> = bent.map(sentence).collect();
+        let notes = bent.iter().chain(&outcome.notes);
+        notes.into_iter().try_for_each(|note| self.note(&outcome.name, note))
     }
 
     fn line(

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use super::comparison;
 use super::grid::{Grid, grid};
 use super::plot;
-use super::values::{caveats, estimated, legend, noise, sentence, shown, words};
+use super::values::{caveats, columns, estimated, legend_of, noise, sentence, shown, words};
 use crate::lab::compare::Comparison;
 use crate::lab::harness::Estimate;
-use crate::lab::outcome::{Outcome, Report, Row, Unit, Value};
+use crate::lab::outcome::{Column, Outcome, Report, Row, Unit};
 use crate::present::text::escape;
 
 const STYLE: &str = ":root{color-scheme:light dark;--ground:#fff;--ink:#24292f;--quiet:#6b737d;--line:#dde1e6}\
@@ -68,8 +68,7 @@ fn section(outcome: &Outcome, page: &mut String) {
         }
         None => cases(outcome, page),
     }
-    let values = outcome.rows.iter().flat_map(|row| row.0.iter().map(|(_, value)| value));
-    let marks = legend(values.filter_map(Value::estimate)).into_iter();
+    let marks = legend_of(outcome, &columns(outcome)).into_iter();
     let sentences = outcome.fits.iter().map(sentence).chain(outcome.notes.iter().cloned());
     list(marks.chain(sentences), page);
 }
@@ -124,7 +123,7 @@ fn series(grid: Grid<'_>, page: &mut String) {
         .collect();
     let rows = grid.series.into_iter().map(|(name, cells)| {
         let shown = cells.into_iter().map(|cell| {
-            cell.map_or("-".to_owned(), |estimate| {
+            cell.map_or(String::new(), |estimate| {
                 with_noise(&estimated(estimate, grid.unit), Some(estimate))
             })
         });
@@ -138,14 +137,12 @@ fn series(grid: Grid<'_>, page: &mut String) {
 
 /// A line a case.
 fn cases(outcome: &Outcome, page: &mut String) {
-    let title = |column: &crate::lab::outcome::Column| (column.title.clone(), column.unit != Unit::Text);
-    let titles: Vec<(String, bool)> = outcome.columns.iter().map(title).collect();
-    let cell = |row: &Row, column: &crate::lab::outcome::Column| {
-        let value = row.get(&column.name);
-        with_noise(&shown(value, column.unit), value.estimate())
-    };
+    let columns = columns(outcome);
+    let title = |column: &&Column| (column.title.clone(), column.unit != Unit::Text);
+    let titles: Vec<(String, bool)> = columns.iter().map(title).collect();
+    let cell = |row: &Row, column: &Column| with_noise(&shown(row, column), row.get(&column.name).estimate());
     let rows = outcome.rows.iter();
-    let rows = rows.map(|row| outcome.columns.iter().map(|column| cell(row, column)).collect());
+    let rows = rows.map(|row| columns.iter().map(|column| cell(row, column)).collect());
     table(&titles, rows, page);
 }
 

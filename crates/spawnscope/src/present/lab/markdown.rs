@@ -2,10 +2,10 @@
 
 use super::comparison;
 use super::grid::grid;
-use super::values::{caveats, estimated, legend, noise, sentence, shown, words};
+use super::values::{caveats, columns, estimated, legend, legend_of, noise, sentence, shown, words};
 use crate::lab::compare::Comparison;
 use crate::lab::harness::Estimate;
-use crate::lab::outcome::{Outcome, Report, Unit, Value};
+use crate::lab::outcome::{Outcome, Report, Unit};
 use crate::present::text::escape;
 
 /// Columns of an x axis that fit on a page.
@@ -29,8 +29,7 @@ pub fn markdown(report: &Report, comparison: Option<&Comparison>) -> String {
             lines.extend(["**No figure that can be trusted.**".to_owned(), String::new()]);
         } else if !series(outcome, &mut lines) {
             cases(outcome, &mut lines);
-            let values = outcome.rows.iter().flat_map(|row| row.0.iter().map(|(_, value)| value));
-            marks(values.filter_map(Value::estimate), &mut lines);
+            marks(&legend_of(outcome, &columns(outcome)), &mut lines);
         }
         let sentences = outcome.fits.iter().map(sentence).chain(outcome.notes.iter().cloned());
         lines.extend(sentences.map(|text| format!("- {}", cell(&text))));
@@ -44,13 +43,13 @@ pub fn markdown(report: &Report, comparison: Option<&Comparison>) -> String {
 
 /// A line a case.
 fn cases(outcome: &Outcome, lines: &mut Vec<String>) {
-    let titles = outcome.columns.iter().map(|column| column.title.clone()).collect();
-    let is_text: Vec<bool> = outcome.columns.iter().map(|column| column.unit == Unit::Text).collect();
+    let columns = columns(outcome);
+    let titles = columns.iter().map(|column| column.title.clone()).collect();
+    let is_text: Vec<bool> = columns.iter().map(|column| column.unit == Unit::Text).collect();
     let rows = outcome.rows.iter().map(|row| {
-        let cells = outcome.columns.iter().map(|column| {
-            let value = row.get(&column.name);
-            let noise = value.estimate().map(noise).unwrap_or_default();
-            format!("{} {noise}", shown(value, column.unit)).trim_end().to_owned()
+        let cells = columns.iter().map(|column| {
+            let noise = row.get(&column.name).estimate().map(noise).unwrap_or_default();
+            format!("{} {noise}", shown(row, column)).trim_end().to_owned()
         });
         cells.collect()
     });
@@ -71,7 +70,7 @@ fn series(outcome: &Outcome, lines: &mut Vec<String>) -> bool {
     let shown_in_it: Vec<&Estimate> = estimates.collect();
     let rows = grid.series.into_iter().map(|(name, cells)| {
         let shown = cells.into_iter().map(|cell| {
-            cell.map_or("-".to_owned(), |estimate| {
+            cell.map_or(String::new(), |estimate| {
                 let text = format!("{} {}", estimated(estimate, grid.unit), noise(estimate));
                 text.trim_end().to_owned()
             })
@@ -79,7 +78,7 @@ fn series(outcome: &Outcome, lines: &mut Vec<String>) -> bool {
         std::iter::once(name).chain(shown).collect()
     });
     table(titles, rows, &is_text, lines);
-    marks(shown_in_it, lines);
+    marks(&legend(shown_in_it), lines);
     if let Some(left_out) = grid.left_out {
         lines.push(format!("- {}", cell(&left_out)));
     }
@@ -87,12 +86,9 @@ fn series(outcome: &Outcome, lines: &mut Vec<String>) -> bool {
 }
 
 /// What marks in a table mean.
-fn marks<'e>(estimates: impl IntoIterator<Item = &'e Estimate>, lines: &mut Vec<String>) {
-    lines.extend(
-        legend(estimates)
-            .iter()
-            .map(|text| format!("- `{}`{}", &text[..1], &text[1..])),
-    );
+fn marks(legend: &[String], lines: &mut Vec<String>) {
+    let quoted = legend.iter().map(|text| format!("- `{}`{}", &text[..1], &text[1..]));
+    lines.extend(quoted);
 }
 
 fn compared(comparison: &Comparison, lines: &mut Vec<String>) {

@@ -51,7 +51,8 @@ mod tests {
     use super::*;
     use crate::lab::harness::Estimate;
     use crate::lab::machine::Machine;
-    use crate::lab::outcome::{Outcome, Row, Scale, Unit, Value, key, measure};
+    use crate::lab::outcome::{Fit, Outcome, Row, Scale, Unit, Value, key, measure};
+    use crate::lab::straight::Straightness;
 
     const CASE: &str = "\"a\", | <b> & \u{1b}[2J";
 
@@ -102,6 +103,28 @@ mod tests {
         assert_eq!(rows.len(), 3, "the unknown is left out; the note has a line");
         assert_eq!((&rows[1][2], &rows[2][9]), ("1000000", "a note | with <tags>"));
         assert!(rows[0][1].starts_with("\"a\", | <b>"));
+    }
+
+    #[test]
+    fn csv_has_the_interval_of_a_slope_and_says_where_no_line_holds() {
+        let mut report = hostile();
+        report.experiments[0].fits = vec![Fit {
+            series: "a".to_owned(),
+            at_zero_ns: -5.0,
+            slope_ns: 100.0,
+            slope_interval_ns: Some([85.0, 115.0]),
+            per: "MB".to_owned(),
+            r_squared: None,
+            straightness: Straightness::default(),
+        }];
+        let written = String::from_utf8(csv(&report, None).unwrap()).unwrap();
+        for line in [
+            "slope_ns,nanos per MB,100,85,115,,",
+            "at_zero_ns,nanos,-5,,,,",
+            "note,text,,,,,a: no straight line (R² 0.00)",
+        ] {
+            assert!(written.contains(line), "{line} in\n{written}");
+        }
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use super::comparison;
 use super::grid::{Grid, grid};
 use super::layout::{INDENT, Table};
-use super::values::{estimated, interruption, legend, noise, sentence, shown, words};
+use super::values::{columns, estimated, interruption, legend, legend_of, noise, sentence, shown, words};
 use crate::lab::compare::Comparison;
 use crate::lab::experiments::Experiment;
 use crate::lab::harness::Estimate;
 use crate::lab::machine::Machine;
-use crate::lab::outcome::{Column, Outcome, Report, Row, Unit, Value};
+use crate::lab::outcome::{Column, Outcome, Report, Row, Unit};
 use crate::present::page::{Page, plain};
 use crate::present::palette::{PLAIN, QUIET, WARNING};
 use crate::present::text::{escape, width};
@@ -87,7 +87,7 @@ fn across(page: &mut Page, outcome: &Outcome) {
     } = grid;
     let mut rows: Vec<Vec<String>> = vec![[vec![corner], x].concat()];
     for (name, cells) in &series {
-        let shown = |cell: &Option<&Estimate>| cell.map_or("-".to_owned(), |estimate| estimated(estimate, unit));
+        let shown = |cell: &Option<&Estimate>| cell.map_or(String::new(), |estimate| estimated(estimate, unit));
         rows.push(
             std::iter::once(escape(name.as_bytes()))
                 .chain(cells.iter().map(shown))
@@ -106,15 +106,14 @@ fn across(page: &mut Page, outcome: &Outcome) {
 
 /// A line a case: keys, the first measurement and its noise, the others. Keys that are the same in all are said once.
 fn down(page: &mut Page, outcome: &Outcome) {
-    let (same, columns): (Vec<&Column>, Vec<&Column>) = outcome
-        .columns
-        .iter()
+    let (same, columns): (Vec<&Column>, Vec<&Column>) = columns(outcome)
+        .into_iter()
         .partition(|column| outcome.is_the_same_in_all(column));
     let keys = columns.iter().take_while(|column| column.is_key).count();
     let noise_at = keys + 1;
     let titles = columns.iter().map(|column| column.title.clone()).collect();
     let mut rows: Vec<Vec<String>> = vec![titles];
-    let cell = |row: &Row, column: &Column| escape(shown(row.get(&column.name), column.unit).as_bytes());
+    let cell = |row: &Row, column: &Column| escape(shown(row, column).as_bytes());
     for row in &outcome.rows {
         rows.push(columns.iter().map(|column| cell(row, column)).collect());
     }
@@ -129,18 +128,11 @@ fn down(page: &mut Page, outcome: &Outcome) {
         is_text.insert(noise_at, false);
     }
     Table { rows, keys, is_text }.lay_out(page);
-    let values = outcome
-        .rows
-        .iter()
-        .flat_map(|row| columns.iter().map(|column| row.get(&column.name)));
-    for text in legend(values.filter_map(Value::estimate)) {
+    for text in legend_of(outcome, &columns) {
         page.sentence(INDENT, QUIET, &text);
     }
     for column in same {
-        let value = outcome
-            .rows
-            .first()
-            .map(|row| shown(row.get(&column.name), column.unit));
+        let value = outcome.rows.first().map(|row| shown(row, column));
         let sentence = format!("{}: {} in every case", column.title, value.unwrap_or_default());
         page.sentence(INDENT, QUIET, &escape(sentence.as_bytes()));
     }

@@ -3,32 +3,69 @@
 use crate::event::Nanos;
 use crate::lab::harness::Estimate;
 use crate::lab::machine::Machine;
-use crate::lab::outcome::{Fit, Report, Unit, Value};
+use crate::lab::outcome::{Column, Fit, Outcome, Report, Row, Unit, Value};
 use crate::units;
 
 /// A median whose interval is wider is marked.
 const NOISY: f64 = 0.1;
 /// One whose interval is wider is not shown.
 const UNTRUSTED: f64 = 1.0;
+/// What stands for it.
+const WITHHELD: &str = "-";
+/// And for what was not measured of a case.
+const UNKNOWN: &str = "-";
 
-/// A value in its unit; `-` when unknown or not to be trusted.
-pub(super) fn shown(value: &Value, unit: Unit) -> String {
+/// A row's value in a column; `-` when unknown or not to be trusted, and nothing where nobody published any.
+pub(super) fn shown(row: &Row, column: &Column) -> String {
+    let value = row.get(&column.name);
     match (value, value.number()) {
         (Value::Text(text), _) => text.clone(),
-        (Value::Estimate(estimate), _) => estimated(estimate, unit),
-        (_, Some(number)) => figure(number, unit),
-        _ => "-".to_owned(),
+        (Value::Estimate(estimate), _) => estimated(estimate, column.unit),
+        (_, Some(number)) => figure(number, column.unit),
+        _ if column.is_published => String::new(),
+        _ => UNKNOWN.to_owned(),
     }
+}
+
+/// The columns of a table: without those that have no value in any row, which a note tells of.
+pub(super) fn columns(outcome: &Outcome) -> Vec<&Column> {
+    let has_value = |column: &&Column| {
+        let mut values = outcome.rows.iter().map(|row| row.get(&column.name));
+        column.is_key || values.any(|value| *value != Value::Unknown)
+    };
+    outcome.columns.iter().filter(has_value).collect()
+}
+
+/// What the marks mean in a table of these columns.
+pub(super) fn legend_of(outcome: &Outcome, columns: &[&Column]) -> Vec<String> {
+    let values = |column: &&Column| {
+        let name = column.name.clone();
+        outcome.rows.iter().map(move |row| row.get(&name))
+    };
+    let measured = columns.iter().filter(|column| !column.is_key && !column.is_published);
+    let unknown = measured.flat_map(values).filter(|value| **value == Value::Unknown);
+    let unknown = unknown.count() as u64;
+    let mut told = legend(columns.iter().flat_map(values).filter_map(Value::estimate));
+    if unknown > 0 {
+        let figures = units::counted(unknown, "figure is unknown", "figures are unknown");
+        told.push(format!("{UNKNOWN} {figures}, or not of such a case"));
+    }
+    told
 }
 
 /// A median in its unit: with a mark where its interval is wide, and `-` where it is too wide.
 pub(super) fn estimated(estimate: &Estimate, unit: Unit) -> String {
     let mark = match estimate.noise() {
-        noise if noise > UNTRUSTED => return "-".to_owned(),
+        noise if noise > UNTRUSTED => return WITHHELD.to_owned(),
         noise if noise > NOISY => "~",
         _ => "",
     };
     format!("{mark}{}", figure(estimate.median, unit))
+}
+
+/// Whether it says anything: tables and plots withhold the same.
+pub(super) fn is_shown(estimate: &Estimate) -> bool {
+    estimate.noise() <= UNTRUSTED
 }
 
 /// What the marks mean of those figures that are shown, as sentences.
@@ -41,7 +78,7 @@ pub(super) fn legend<'e>(estimates: impl IntoIterator<Item = &'e Estimate>) -> V
     let marked = is_marked.then(|| "~ the interval of 95 % is wider than ±10 %".to_owned());
     let withheld = (withheld > 0).then(|| {
         let figures = units::counted(withheld, "figure is", "figures are");
-        format!("- {figures} not shown, with an interval wider than ±100 %; --json has all")
+        format!("{WITHHELD} {figures} not shown, with an interval wider than ±100 %; --json has all")
     });
     marked.into_iter().chain(withheld).collect()
 }
@@ -49,6 +86,8 @@ pub(super) fn legend<'e>(estimates: impl IntoIterator<Item = &'e Estimate>) -> V
 /// A number in its unit.
 pub(super) fn figure(number: f64, unit: Unit) -> String {
     match unit {
+        // What is reckoned, such as a line's beginning, may lie below nothing.
+        Unit::Nanos if number <= -0.5 => format!("-{}", figure(-number, unit)),
         Unit::Nanos => units::time(Nanos(number.max(0.0).round() as u64)),
         Unit::Bytes => units::bytes(number.max(0.0) as u64),
         Unit::Ratio => format!("{number:.2}x"),
@@ -66,15 +105,21 @@ pub(super) fn noise(estimate: &Estimate) -> String {
     }
 }
 
-/// A line that explains less of the variance is none.
-const LEAST_EXPLAINED: f64 = 0.5;
-
-/// A fit as a sentence.
+/// A fit as a sentence: the line, or what a unit costs at either end where there is none.
 pub(super) fn sentence(fit: &Fit) -> String {
     let series = &fit.series;
     let explained = fit.r_squared.unwrap_or_default();
-    if explained < LEAST_EXPLAINED {
-        return format!("{series}: no straight line (R² {explained:.2})");
+    let straightness = &fit.straightness;
+    if !straightness.holds {
+        let what = match straightness.bends {
+            true => "it bends".to_owned(),
+            false => format!("no straight line (R² {explained:.2})"),
+        };
+        let ends = ends(fit);
+        return match ends.is_empty() {
+            true => format!("{series}: {what}"),
+            false => format!("{series}: {ends}: {what}"),
+        };
     }
     let interval = fit.slope_interval_ns.map_or(String::new(), |interval| {
         let [low, high] = interval.map(microseconds);
@@ -86,6 +131,21 @@ pub(super) fn sentence(fit: &Fit) -> String {
         microseconds(fit.slope_ns),
         fit.per
     )
+}
+
+/// What a unit costs near the first point and at the last.
+fn ends(fit: &Fit) -> String {
+    let many = |x: f64| units::count(x.round() as u64);
+    let at = |x: f64| match fit.per == "MB" {
+        true => format!("{} MB", many(x)),
+        false => many(x),
+    };
+    let per = format!(" per {}", fit.per);
+    let told = fit.straightness.each_ns.iter().enumerate().map(|(number, (x, each))| {
+        let per = if number == 0 { per.as_str() } else { "" };
+        format!("{} us{per} with {}", microseconds(*each), at(*x))
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
 /// In three digits.
@@ -138,6 +198,8 @@ pub(super) fn caveats(report: &Report) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::outcome::{key, measure};
+    use crate::lab::straight::Straightness;
 
     fn within(half: f64) -> Estimate {
         Estimate {
@@ -146,6 +208,101 @@ mod tests {
             high: 2000.0 + half,
             rounds: 6,
         }
+    }
+
+    fn fit(at_zero_ns: f64, r_squared: f64, straightness: Straightness) -> Fit {
+        Fit {
+            series: "a folder each".to_owned(),
+            at_zero_ns,
+            slope_ns: 266_000.0,
+            slope_interval_ns: Some([227_000.0, 289_000.0]),
+            per: "library".to_owned(),
+            r_squared: Some(r_squared),
+            straightness,
+        }
+    }
+
+    #[test]
+    fn a_line_that_holds_is_told_with_the_sign_of_its_beginning() {
+        let holding = || Straightness {
+            holds: true,
+            ..Straightness::default()
+        };
+        let line = "a folder each: 266 us per library (227 to 289), from";
+        assert_eq!(
+            sentence(&fit(1e6, 0.99, holding())),
+            format!("{line} 1.00 ms (R² 0.990)")
+        );
+        assert_eq!(
+            sentence(&fit(-866_471.8, 0.99, holding())),
+            format!("{line} -866 us (R² 0.990)")
+        );
+        assert_eq!(figure(-0.4, Unit::Nanos), "0 ns");
+    }
+
+    #[test]
+    fn where_there_is_no_line_the_cost_at_its_ends_is_told() {
+        let bent = Straightness {
+            bends: true,
+            each_ns: vec![(10.0, 100_333.0), (300.0, 476_112.0)],
+            ..Straightness::default()
+        };
+        assert_eq!(
+            sentence(&fit(0.0, 0.99, bent)),
+            "a folder each: 100 us per library with 10, 476 us with 300: it bends"
+        );
+        let mut noisy = fit(0.0, 0.717, Straightness::default());
+        assert_eq!(sentence(&noisy), "a folder each: no straight line (R² 0.72)");
+        noisy.per = "MB".to_owned();
+        noisy.straightness.each_ns = vec![(4000.0, 45_892.0)];
+        assert_eq!(
+            sentence(&noisy),
+            "a folder each: 45.9 us per MB with 4,000 MB: no straight line (R² 0.72)"
+        );
+    }
+
+    #[test]
+    fn a_column_without_values_is_left_out_and_what_nobody_published_is_blank() {
+        let columns_of = vec![
+            key("case", "case", Unit::Text),
+            measure("wall_ns", "wall", Unit::Nanos),
+            measure("user_ns", "user", Unit::Nanos),
+            Column {
+                is_published: true,
+                ..measure("published_ratio", "published", Unit::Ratio)
+            },
+        ];
+        let mut outcome = Outcome::new("", columns_of);
+        let row = |wall: Value, published: Value| {
+            let values = [
+                ("wall_ns", wall),
+                ("user_ns", Value::Unknown),
+                ("published_ratio", published),
+            ];
+            Row(values.map(|(name, value)| (name.to_owned(), value)).to_vec())
+        };
+        outcome.rows = vec![
+            row(Value::Estimate(within(1.0)), Value::Number(1.27)),
+            row(Value::Unknown, Value::Unknown),
+        ];
+        let told = columns(&outcome);
+        let names: Vec<&str> = told.iter().map(|column| column.name.as_str()).collect();
+        assert_eq!(names, ["case", "wall_ns", "published_ratio"]);
+        let cells = outcome
+            .rows
+            .iter()
+            .map(|row| [told[1], told[2]].map(|column| shown(row, column)));
+        assert_eq!(
+            cells.collect::<Vec<_>>(),
+            [
+                ["2.00 us".to_owned(), "1.27x".to_owned()],
+                ["-".to_owned(), String::new()]
+            ]
+        );
+        assert_eq!(
+            legend_of(&outcome, &told),
+            ["- 1 figure is unknown, or not of such a case"]
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{Error, text_at, tick};
 use crate::lab::compare::label;
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Column, Outcome, Scale};
-use crate::present::lab::values::figure;
+use crate::present::lab::values::{estimated, is_shown};
 use crate::present::text::width;
 
 const BAR: i32 = 16;
@@ -31,7 +31,7 @@ pub(super) fn draw(outcome: &Outcome) -> Option<String> {
         .rows
         .iter()
         .flat_map(|row| columns.iter().filter_map(|column| row.get(&column.name).estimate()));
-    let values: Vec<&Estimate> = values.collect();
+    let values: Vec<&Estimate> = values.filter(|value| is_shown(value)).collect();
     let unit = columns.first()?.unit;
     if values.is_empty() {
         return None;
@@ -129,6 +129,10 @@ impl Bars<'_> {
         top: i32,
         position: usize,
     ) -> Result<(), Error> {
+        let text = estimated(value, self.axis.unit);
+        if !is_shown(value) {
+            return text_at(area, &text, (self.left + 6, top + 1), FontStyle::Normal);
+        }
         let (end, middle) = (self.x(value.median), top + BAR / 2);
         let corners = [(self.left, top + 1), (end.max(self.left + 1), top + BAR - 2)];
         area.draw(&Rectangle::new(corners, colour(position).filled()))?;
@@ -137,7 +141,6 @@ impl Bars<'_> {
         for x in [low, high] {
             area.draw(&PathElement::new([(x, middle - 3), (x, middle + 3)], INK))?;
         }
-        let text = figure(value.median, self.axis.unit);
         text_at(area, &text, (high.max(end) + 6, top + 1), FontStyle::Normal)
     }
 }

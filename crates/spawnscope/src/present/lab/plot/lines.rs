@@ -8,6 +8,8 @@ use super::theme::{GRID, GROUND, INK, TEXT, WIDTH, colour, comes_again};
 use super::{Error, text_at, tick};
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Chart, Outcome, Published, Row, Scale, Unit, Value};
+use crate::present::lab::values::is_shown;
+use crate::units;
 
 const HEAD: u32 = 34;
 const PANEL: u32 = 430;
@@ -42,9 +44,12 @@ pub(super) fn draw(outcome: &Outcome, chart: &Chart) -> Option<String> {
     let lines = sort(outcome, chart);
     let points = lines.panels.iter().flat_map(|panel| &panel.series);
     let points: Vec<(f64, &Estimate)> = points.flat_map(|(_, points)| points.iter().copied()).collect();
+    let all = points.len();
+    let points: Vec<(f64, &Estimate)> = points.into_iter().filter(|(_, y)| is_shown(y)).collect();
     if points.is_empty() {
         return None;
     }
+    let withheld = not_shown(all - points.len());
     let column = |name: &str| outcome.columns.iter().find(|column| column.name == name);
     let unit = |name: &str| column(name).map_or(Unit::Count, |column| column.unit);
     let published = || chart.published.iter().flat_map(|published| &published.points);
@@ -57,7 +62,7 @@ pub(super) fn draw(outcome: &Outcome, chart: &Chart) -> Option<String> {
     let titles = [title(&chart.x), title(&chart.y)];
     let mut drawn = String::new();
     {
-        let legend = lines.names.len() + lines.published.len();
+        let legend = lines.names.len() + lines.published.len() + withheld.iter().len();
         let rows = (legend as u32).div_ceil(WIDTH / LEGEND_COLUMN as u32);
         let size = (WIDTH, HEAD + PANEL + LEGEND_LINE as u32 * rows + 12);
         let area = SVGBackend::with_string(&mut drawn, size).into_drawing_area();
@@ -66,7 +71,7 @@ pub(super) fn draw(outcome: &Outcome, chart: &Chart) -> Option<String> {
         let (_, below) = area.split_vertically(HEAD);
         let (pictures, names) = below.split_vertically(PANEL);
         draw_panels(&pictures, &lines, &[x, y], titles).ok()?;
-        draw_legend(&names, &lines).ok()?;
+        draw_legend(&names, &lines, withheld.as_deref()).ok()?;
         area.present().ok()?;
     }
     Some(drawn)
@@ -219,33 +224,56 @@ fn draw_series(
     points: &[(f64, &Estimate)],
 ) -> Result<(), Error> {
     let colour = colour(number);
-    let medians = points.iter().map(|(x, y)| (*x, y.median));
-    // Colours that come again are dashed.
-    if comes_again(number) {
-        let line = DashedLineSeries::new(medians.clone(), 2, 3, colour.stroke_width(2));
-        context.draw_series(line)?;
-    } else {
-        context.draw_series(LineSeries::new(medians.clone(), colour.stroke_width(2)))?;
+    // A line through a point that is not shown would show it.
+    for points in points.split(|(_, y)| !is_shown(y)) {
+        let medians = points.iter().map(|(x, y)| (*x, y.median));
+        // Colours that come again are dashed.
+        if comes_again(number) {
+            let line = DashedLineSeries::new(medians.clone(), 2, 3, colour.stroke_width(2));
+            context.draw_series(line)?;
+        } else {
+            context.draw_series(LineSeries::new(medians.clone(), colour.stroke_width(2)))?;
+        }
+        let interval =
+            |(x, y): &(f64, &Estimate)| PathElement::new([(*x, y.low), (*x, y.high)], colour.stroke_width(1));
+        context.draw_series(points.iter().map(interval))?;
+        context.draw_series(medians.map(|point| Circle::new(point, 3, colour.filled())))?;
     }
-    let interval = |(x, y): &(f64, &Estimate)| PathElement::new([(*x, y.low), (*x, y.high)], colour.stroke_width(1));
-    context.draw_series(points.iter().map(interval))?;
-    context.draw_series(medians.map(|point| Circle::new(point, 3, colour.filled())))?;
     Ok(())
 }
 
+/// How many points are left out, in words.
+fn not_shown(count: usize) -> Option<String> {
+    (count > 0).then(|| {
+        let points = units::counted(count as u64, "point", "points");
+        format!("{points} not shown: wider than ±100 %")
+    })
+}
+
 /// The names of the series below the pictures, each with a piece of its line.
-fn draw_legend(area: &DrawingArea<SVGBackend<'_>, Shift>, lines: &Lines<'_>) -> Result<(), Error> {
+fn draw_legend(
+    area: &DrawingArea<SVGBackend<'_>, Shift>,
+    lines: &Lines<'_>,
+    withheld: Option<&str>,
+) -> Result<(), Error> {
     let ours = lines.names.iter().enumerate();
     let ours = ours.map(|(number, name)| (name.as_str(), colour(number), comes_again(number), true));
     let theirs = lines.published.iter();
     let theirs = theirs.map(|published| (published.label.as_str(), INK, true, false));
     let columns = WIDTH as i32 / LEGEND_COLUMN;
-    for (number, (name, colour, dashed, dot)) in ours.chain(theirs).enumerate() {
+    let place = |number: usize| {
         let number = number as i32;
-        let (x, y) = (
+        (
             12 + LEGEND_COLUMN * (number % columns),
             LEGEND_LINE * (number / columns) + 9,
-        );
+        )
+    };
+    if let Some(withheld) = withheld {
+        let (x, y) = place(lines.names.len() + lines.published.len());
+        text_at(area, withheld, (x, y - 7), FontStyle::Normal)?;
+    }
+    for (number, (name, colour, dashed, dot)) in ours.chain(theirs).enumerate() {
+        let (x, y) = place(number);
         // A dot stands between its line's halves.
         let ends: &[(i32, i32)] = match (dashed, dot) {
             (false, _) => &[(0, 20)],

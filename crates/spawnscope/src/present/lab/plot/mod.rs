@@ -53,6 +53,57 @@ fn tick(value: f64, unit: Unit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::harness::Estimate;
+    use crate::lab::outcome::{Row, Scale, Value, key, measure};
+
+    /// Three sizes, of which the second says nothing and the third is uncertain.
+    fn outcome() -> Outcome {
+        let columns = vec![
+            key("size", "size", Unit::Count),
+            measure("wall_ns", "wall", Unit::Nanos),
+        ];
+        let mut outcome = Outcome::new("", columns);
+        let row = |(size, median, half): (u64, f64, f64)| {
+            let (low, high) = (median - half, median + half);
+            let wall = Value::Estimate(Estimate {
+                median,
+                low,
+                high,
+                rounds: 6,
+            });
+            let values = [("size", Value::from(size)), ("wall_ns", wall)];
+            Row(values.map(|(name, value)| (name.to_owned(), value)).to_vec())
+        };
+        outcome.rows = [(1, 1e6, 1e4), (2, 2.23e6, 9e9), (3, 3e6, 1e6)].map(row).to_vec();
+        outcome
+    }
+
+    #[test]
+    fn bars_show_what_tables_show() {
+        let drawn = svg(&outcome()).unwrap();
+        for (text, is_there) in [
+            ("\n1.00 ms\n", true),
+            ("\n~3.00 ms\n", true),
+            ("\n-\n", true),
+            ("2.23", false),
+        ] {
+            assert_eq!(drawn.contains(text), is_there, "{text} in\n{drawn}");
+        }
+        assert!(
+            !drawn.contains("10 s"),
+            "nor do withheld intervals stretch the axis:\n{drawn}"
+        );
+    }
+
+    #[test]
+    fn lines_have_no_point_that_tables_withhold() {
+        let mut outcome = outcome();
+        outcome.draw("size", "wall_ns", &[], [Scale::Linear, Scale::Linear]);
+        let drawn = svg(&outcome).unwrap();
+        let dots = drawn.matches("<circle").count();
+        assert_eq!(dots, 3, "two points, and one of the legend:\n{drawn}");
+        assert!(drawn.contains("1 point not shown: wider than ±100 %"), "{drawn}");
+    }
 
     #[test]
     fn labels_of_axes_are_short() {

@@ -1,0 +1,129 @@
+//! Whether a straight line holds for the points it was laid through, and what a unit costs at either end where it does not.
+
+use serde::{Deserialize, Serialize};
+
+use super::effect::is_within_noise;
+use super::fit::within_intervals;
+use super::harness::Estimate;
+use super::outcome::Outcome;
+
+/// A line that explains less of the variance is none.
+const LEAST_EXPLAINED: f64 = 0.95;
+const BYTES_IN_A_MB: f64 = 1e6;
+
+/// What a line leaves out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Straightness {
+    /// Whether the slope may be used: it explains the points, and holds for either half of them.
+    #[serde(default)]
+    pub holds: bool,
+    /// Whether the slopes of the lower and of the upper half exclude each other.
+    #[serde(default)]
+    pub bends: bool,
+    /// Where it does not hold: an x in units of the slope, and nanoseconds for each unit between the first point and that one.
+    /// The first x whose cost is beyond the noise, and the last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each_ns: Vec<(f64, f64)>,
+}
+
+impl Straightness {
+    /// Of a line through these points that explains such a share of their variance.
+    pub(super) fn of(points: &[(f64, &Estimate)], explained: Option<f64>) -> Straightness {
+        let mut points = points.to_vec();
+        points.sort_by(|(x, _), (other, _)| x.total_cmp(other));
+        let bends = bends(&points);
+        let holds = !bends && explained.is_some_and(|share| share >= LEAST_EXPLAINED);
+        let each_ns = if holds { Vec::new() } else { at_the_ends(&points) };
+        Straightness { holds, bends, each_ns }
+    }
+}
+
+impl Outcome {
+    /// Says of each line whether it holds: a report that was stored before this was told does not say.
+    pub fn judge_lines(&mut self) {
+        let series = self.series();
+        let mut found = Vec::new();
+        for fit in &self.fits {
+            let unit = if fit.per == "MB" { BYTES_IN_A_MB } else { 1.0 };
+            let points = series.iter().find(|(name, _)| *name == fit.series);
+            let points = points.map_or(&[][..], |(_, points)| points);
+            let scaled: Vec<(f64, &Estimate)> = points.iter().map(|(x, y)| (x / unit, *y)).collect();
+            found.push(Straightness::of(&scaled, fit.r_squared));
+        }
+        for (fit, found) in self.fits.iter_mut().zip(found) {
+            fit.straightness = found;
+        }
+    }
+}
+
+/// Whether what the noise allows the one half of the points leaves out all that it allows the other. The middle of an odd number
+/// belongs to both.
+fn bends(points: &[(f64, &Estimate)]) -> bool {
+    let half = points.len().div_ceil(2);
+    let lower = within_intervals(&points[..half]);
+    let upper = within_intervals(&points[points.len() - half..]);
+    match (lower, upper) {
+        (Some(lower), Some(upper)) => lower.high < upper.low || upper.high < lower.low,
+        _ => false,
+    }
+}
+
+fn at_the_ends(points: &[(f64, &Estimate)]) -> Vec<(f64, f64)> {
+    let Some(((start, first), others)) = points.split_first() else {
+        return Vec::new();
+    };
+    let each = |(x, y): &(f64, &Estimate)| (*x, (y.median - first.median) / (x - start));
+    let mut told = others
+        .iter()
+        .filter(|(x, y)| x > start && !is_within_noise(first, y))
+        .map(each);
+    let near = told.next();
+    near.into_iter().chain(told.next_back()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimates(half: f64, medians: &[f64]) -> Vec<Estimate> {
+        let estimate = |median: &f64| Estimate {
+            median: *median,
+            low: median - half,
+            high: median + half,
+            rounds: 9,
+        };
+        medians.iter().map(estimate).collect()
+    }
+
+    fn judged(x: &[f64], half: f64, medians: &[f64], explained: f64) -> Straightness {
+        let estimates = estimates(half, medians);
+        let points: Vec<(f64, &Estimate)> = x.iter().copied().zip(&estimates).collect();
+        Straightness::of(&points, Some(explained))
+    }
+
+    const COUNTS: [f64; 5] = [0.0, 10.0, 50.0, 100.0, 300.0];
+
+    #[test]
+    fn a_quadratic_curve_is_no_line_and_has_a_cost_at_either_end() {
+        let quadratic = COUNTS.map(|x| 1000.0 + 90.0 * x + x * x);
+        let found = judged(&COUNTS, 20.0, &quadratic, 0.99);
+        assert!(found.bends && !found.holds, "whatever it explains");
+        assert_eq!(found.each_ns, [(10.0, 100.0), (300.0, 390.0)]);
+    }
+
+    #[test]
+    fn a_line_holds_and_one_within_wide_noise_does_too() {
+        let line = COUNTS.map(|x| 1000.0 + 90.0 * x);
+        let found = judged(&COUNTS, 20.0, &line, 0.99);
+        assert_eq!((found.holds, found.bends, found.each_ns.len()), (true, false, 0));
+        let bent = COUNTS.map(|x| 1000.0 + 90.0 * x + 0.01 * x * x);
+        assert!(judged(&COUNTS, 500.0, &bent, 0.99).holds, "the noise allows a line");
+    }
+
+    #[test]
+    fn what_explains_little_is_no_line_and_noise_near_the_first_point_no_cost() {
+        let found = judged(&COUNTS, 300.0, &[1000.0, 900.0, 5000.0, 7000.0, 31_000.0], 0.94);
+        assert!(!found.holds);
+        assert_eq!(found.each_ns, [(50.0, 80.0), (300.0, 100.0)]);
+    }
+}
