@@ -2,11 +2,11 @@
 //! more than one run's noise can know of; interleaved cases drift alike, but for a scatter that they show themselves.
 
 use super::compare::Change;
-use super::harness::Estimate;
+use super::harness::{Estimate, FEWEST_ROUNDS};
 use crate::statistics::median;
 
-/// Fewer cases have no movement in common.
-const FEWEST_CASES: usize = 5;
+/// Fewer cases have no movement in common: as few have no interval of 95 %.
+const FEWEST_CASES: usize = FEWEST_ROUNDS;
 /// So many standard deviations from the middle is apart, as Iglewicz and Hoaglin propose for deviations from a median.
 const APART: f64 = 3.5;
 /// What makes the median absolute deviation a standard deviation, were the law normal.
@@ -156,6 +156,7 @@ mod tests {
     fn few_cases_are_held_against_all_others_that_are_few() {
         let mut all = changes("a", &[1.1, 1.1, 1.1], 0.01);
         assert_eq!(judge(&mut all), []);
+        assert_eq!(judge(&mut changes("a", &[1.1; 5], 0.01)), [], "five hold 93.75 %");
         all.extend(changes("b", &[1.1, 1.1, 2.0], 0.01));
         let movements = judge(&mut all);
         assert_eq!((movements.len(), movements[0].experiment.as_deref()), (1, None));
