@@ -5,7 +5,7 @@
 //! | 0 to 255 | `record -- CMD`, `hold -- CMD`: CMD's own |
 //! | 128 + n | CMD was killed by signal n |
 //! | 0 | `record -p`, `record -a`: ended by Ctrl-C, `--duration`, or the process's end |
-//! | 1 | `doctor`: there is a problem |
+//! | 1 | `doctor`: there is a problem; `bench --exit-code`: a case stands apart |
 //! | 130 | a second Ctrl-C left CMD running |
 //! | 129, 130, 143 | `bench`: ended by SIGHUP, Ctrl-C or SIGTERM, with what there is |
 //! | 125 | spawnscope itself failed: bad usage, no permission, an unreadable recording |
@@ -21,6 +21,9 @@ pub const FAILED: u8 = 125;
 
 /// `doctor` has found a problem.
 pub const PROBLEMS: u8 = 1;
+
+/// `bench --exit-code` has found a case that stands apart.
+pub const DIFFERS: u8 = 1;
 
 /// A second Ctrl-C ended the recording, as SIGINT would have.
 pub const INTERRUPTED: u8 = 130;

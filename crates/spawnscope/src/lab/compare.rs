@@ -1,8 +1,7 @@
 //! Two reports against each other: what takes longer or shorter now, beyond the noise of both and beyond what all cases of its
 //! experiment did together. `docs/design/lab.md` has the formula.
 
-use std::fmt::Display;
-
+use super::conditions::conditions;
 use super::harness::Estimate;
 use super::movement::{self, Movement};
 use super::outcome::{Column, Outcome, Report, Row, Unit, Value};
@@ -18,6 +17,19 @@ pub struct Comparison {
     pub changes: Vec<Change>,
     /// Cases that only the newer has.
     pub unmatched: usize,
+    /// What only the older has.
+    pub gone: Vec<Gone>,
+}
+
+/// What only the older report has: a whole experiment, a case, or one column of a case that both have.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Gone {
+    /// The experiment.
+    pub experiment: String,
+    /// The case, in words; `None`: all of them.
+    pub case: Option<String>,
+    /// The column; `None`: all of them.
+    pub column: Option<String>,
 }
 
 /// A measurement that both reports have.
@@ -63,7 +75,7 @@ pub fn words_of(column: &str) -> String {
     column.strip_suffix("_ns").unwrap_or(column).replace('_', " ")
 }
 
-/// Compares all that was measured of the cases that both have. Ratios are left out: they are quotients of the others.
+/// Compares all that was measured of the cases that both have.
 #[must_use]
 pub fn compare(old: &Report, new: &Report) -> Comparison {
     let mut comparison = Comparison {
@@ -71,30 +83,69 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
         movements: Vec::new(),
         changes: Vec::new(),
         unmatched: 0,
+        gone: gone(old, new),
     };
     for newer in &new.experiments {
         let older = old.experiments.iter().find(|older| older.name == newer.name);
         let match_of = |row| older.and_then(|older| Some((row, same_case(older, newer, row)?)));
         let matched: Vec<(&Row, &Row)> = newer.rows.iter().filter_map(match_of).collect();
         comparison.unmatched += newer.rows.len() - matched.len();
-        for column in newer
-            .columns
-            .iter()
-            .filter(|column| !column.is_key && column.unit != Unit::Ratio)
-        {
+        for column in compared(newer) {
             let change = |(after, before): &(&Row, &Row)| {
                 let estimates = (
                     before.get(&column.name).estimate()?,
                     after.get(&column.name).estimate()?,
                 );
-                let is_positive = estimates.0.median > 0.0 && estimates.1.median > 0.0;
-                is_positive.then(|| changed(newer, after, (&column.name, column.unit), estimates))
+                let are_positive = is_positive(before, column) && is_positive(after, column);
+                are_positive.then(|| changed(newer, after, (&column.name, column.unit), estimates))
             };
             comparison.changes.extend(matched.iter().filter_map(change));
         }
     }
     comparison.movements = movement::judge(&mut comparison.changes);
     comparison
+}
+
+/// What the older report measured and the newer did not, or not so that it can be compared.
+fn gone(old: &Report, new: &Report) -> Vec<Gone> {
+    let mut gone = Vec::new();
+    for older in old.experiments.iter().filter(|older| !older.rows.is_empty()) {
+        let mut tell = |case: Option<String>, column: Option<&Column>| {
+            gone.push(Gone {
+                experiment: older.name.clone(),
+                case,
+                column: column.map(|column| column.name.clone()),
+            });
+        };
+        let newer = new.experiments.iter().find(|newer| newer.name == older.name);
+        let Some(newer) = newer.filter(|newer| !newer.rows.is_empty()) else {
+            tell(None, None);
+            continue;
+        };
+        for row in &older.rows {
+            let Some(after) = same_case(newer, older, row) else {
+                tell(Some(label(older, row)), None);
+                continue;
+            };
+            let is_lost = |column: &&Column| is_positive(row, column) && !is_positive(after, column);
+            for column in compared(older).filter(is_lost) {
+                tell(Some(label(older, row)), Some(column));
+            }
+        }
+    }
+    gone
+}
+
+/// The columns that are compared. Ratios are left out: they are quotients of the others.
+fn compared(outcome: &Outcome) -> impl Iterator<Item = &Column> {
+    let columns = outcome.columns.iter();
+    columns.filter(|column| !column.is_key && column.unit != Unit::Ratio)
+}
+
+/// Whether there is something to compare with.
+fn is_positive(row: &Row, column: &Column) -> bool {
+    let found = row.get(&column.name).estimate();
+    found.is_some_and(|found| found.median > 0.0)
 }
 
 fn changed(
@@ -122,69 +173,6 @@ fn changed(
         beyond_noise: low > 1.0 || high < 1.0,
         stands_out: false,
     }
-}
-
-/// What of the surroundings differs, in words.
-fn conditions(old: &Report, new: &Report) -> Vec<String> {
-    fn or_unknown<T: Display>(value: Option<&T>) -> String {
-        value.map_or("unknown".to_owned(), T::to_string)
-    }
-    let (before, after) = (&old.machine, &new.machine);
-    let yes_no = |is: bool| if is { "yes" } else { "no" }.to_owned();
-    let memory = |bytes: Option<u64>| bytes.map(crate::units::bytes);
-    let pairs = [
-        (
-            "processor",
-            or_unknown(before.processor.as_ref()),
-            or_unknown(after.processor.as_ref()),
-        ),
-        ("CPUs", before.cpus.to_string(), after.cpus.to_string()),
-        (
-            "memory",
-            or_unknown(memory(before.memory_bytes).as_ref()),
-            or_unknown(memory(after.memory_bytes).as_ref()),
-        ),
-        ("kernel", before.kernel.clone(), after.kernel.clone()),
-        (
-            "C library",
-            or_unknown(before.libc.as_ref()),
-            or_unknown(after.libc.as_ref()),
-        ),
-        (
-            "virtual machine",
-            or_unknown(before.is_virtual.map(yes_no).as_ref()),
-            or_unknown(after.is_virtual.map(yes_no).as_ref()),
-        ),
-        (
-            "huge pages",
-            or_unknown(before.huge_pages.as_ref()),
-            or_unknown(after.huge_pages.as_ref()),
-        ),
-        ("root", yes_no(before.as_root), yes_no(after.as_root)),
-        ("spawnscope", before.spawnscope.clone(), after.spawnscope.clone()),
-        ("quick", yes_no(old.quick), yes_no(new.quick)),
-        ("interrupted", yes_no(old.interrupted), yes_no(new.interrupted)),
-    ];
-    let differing = pairs.into_iter().filter(|(_, before, after)| before != after);
-    differing
-        .map(|(what, before, after)| format!("{what}: {before} -> {after}"))
-        .chain(other_files(old, new))
-        .collect()
-}
-
-/// Programs of the same name that are other files, in words.
-fn other_files(old: &Report, new: &Report) -> Vec<String> {
-    let mut told = Vec::new();
-    for newer in &new.experiments {
-        let older = old.experiments.iter().find(|older| older.name == newer.name);
-        for (name, after) in &newer.files {
-            let before = older.and_then(|older| older.files.get(name));
-            if let Some(before) = before.filter(|before| *before != after) {
-                told.push(format!("{name}: {before} -> {after}"));
-            }
-        }
-    }
-    told
 }
 
 /// Both errors together, as those of independent measurements add up: squares, on a scale of ratios.
@@ -296,6 +284,35 @@ mod tests {
     }
 
     #[test]
+    fn what_only_the_older_report_has_is_named() {
+        let told = |new: &Report| {
+            let found = compare(&report([100.0; 6], 1.0), new).gone;
+            found.into_iter().map(|gone| (gone.experiment, gone.case, gone.column))
+        };
+        let mut new = report([100.0; 6], 1.0);
+        assert_eq!(told(&new).count(), 0);
+        // One can no longer be trusted, one is nothing now, and one is not there.
+        new.experiments[0].rows[0].0[1].1 = Value::Unknown;
+        new.experiments[0].rows[1].0[2].1 = Value::Estimate(estimate(0.0, 0.0));
+        new.experiments[0].rows.pop();
+        let words = |text: &str| Some(text.to_owned());
+        let sizes = || "sizes".to_owned();
+        assert_eq!(
+            told(&new).collect::<Vec<_>>(),
+            [
+                (sizes(), words("16.0 MB"), words("wall_ns")),
+                (sizes(), words("16.0 MB"), words("stall_ns")),
+                (sizes(), words("16.0 MB"), None),
+            ]
+        );
+        for experiment in ["another", "sizes"] {
+            new.experiments[0].name = experiment.to_owned();
+            new.experiments[0].rows.clear();
+            assert_eq!(told(&new).collect::<Vec<_>>(), [(sizes(), None, None)]);
+        }
+    }
+
+    #[test]
     fn the_one_that_changed_stands_out_of_a_machine_that_drifted() {
         let old = report([100.0; 6], 1.0);
         let found = compare(&old, &report([110.0, 112.0, 109.0, 160.0, 111.0, 110.0], 1.0));
@@ -304,32 +321,6 @@ mod tests {
         assert!(found.changes.iter().all(|change| change.beyond_noise));
         let of_all = &found.movements[0];
         assert!((1.09..1.12).contains(&of_all.ratio) && of_all.low > 1.0, "{of_all:?}");
-    }
-
-    #[test]
-    fn what_else_differs_is_told() {
-        let old = report([100.0; 6], 1.0);
-        let mut new = report([100.0; 6], 1.0);
-        new.quick = true;
-        new.machine.kernel = "7.0".to_owned();
-        let mut old = old;
-        let file = |path: &str| {
-            [
-                ("python3".to_owned(), path.to_owned()),
-                ("bash".to_owned(), "/usr/bin/bash".to_owned()),
-            ]
-        };
-        old.experiments[0].files = file("/usr/bin/python3.11").into();
-        new.experiments[0].files = file("~/.local/bin/python3.13").into();
-        let said = compare(&old, &new).conditions;
-        assert_eq!(
-            said,
-            [
-                format!("kernel: {} -> 7.0", old.machine.kernel),
-                "quick: no -> yes".to_owned(),
-                "python3: /usr/bin/python3.11 -> ~/.local/bin/python3.13".to_owned(),
-            ]
-        );
     }
 
     proptest! {

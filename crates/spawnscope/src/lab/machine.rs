@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::memory::meminfo;
+use super::surroundings::Surroundings;
 
 /// The machine; what it does not say is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct Machine {
     pub as_root: bool,
     /// The version of spawnscope.
     pub spawnscope: String,
+    /// What may be otherwise in the next run.
+    #[serde(flatten)]
+    pub surroundings: Surroundings,
 }
 
 impl Machine {
@@ -50,6 +54,7 @@ impl Machine {
             huge_pages: huge_pages.and_then(|text| Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())),
             as_root: rustix::process::geteuid().is_root(),
             spawnscope: env!("CARGO_PKG_VERSION").to_owned(),
+            surroundings: Surroundings::default(),
         }
     }
 }

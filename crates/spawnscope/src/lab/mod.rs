@@ -12,6 +12,7 @@ pub mod outcome;
 pub mod worker;
 
 mod compiler;
+mod conditions;
 mod copies;
 mod disk;
 mod effect;
@@ -19,6 +20,7 @@ mod fit;
 mod memory;
 mod shell;
 pub mod straight;
+pub mod surroundings;
 mod tiny;
 mod turns;
 

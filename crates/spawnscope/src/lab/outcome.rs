@@ -24,6 +24,9 @@ pub struct Report {
     pub machine: Machine,
     /// Whether it was told to be quick: wider intervals, smaller sizes.
     pub quick: bool,
+    /// The time for each experiment.
+    #[serde(default)]
+    pub seconds: Option<f64>,
     /// Whether it was ended before all was measured.
     pub interrupted: bool,
     /// The experiments that it therefore did not come to.
@@ -41,6 +44,7 @@ impl Report {
             schema_version: SCHEMA_VERSION,
             machine,
             quick,
+            seconds: None,
             interrupted: false,
             not_run: Vec::new(),
             experiments: Vec::new(),

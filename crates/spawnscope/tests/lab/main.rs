@@ -6,6 +6,7 @@
 mod support;
 
 mod bench;
+mod comparisons;
 mod environment;
 mod experiments;
 mod forms;
@@ -15,10 +16,8 @@ mod workers;
 
 fn main() -> std::process::ExitCode {
     let subjects = [
+        comparisons::tests(),
         environment::tests(),
-        experiments::tests(),
-        forms::tests(),
-        hostile::tests(),
         experiments::tests(),
         forms::tests(),
         hostile::tests(),

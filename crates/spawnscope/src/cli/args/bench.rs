@@ -17,7 +17,11 @@ Examples:
   spawnscope bench --compare before.json         what differs beyond noise
   spawnscope bench --compare a.json --with b.json   of two that are stored
   spawnscope bench -o lab.html                   tables and plots, one page
+  spawnscope bench --compare a.json --with b.json --json |
+    jq -e 'any(.comparison.changes[]; .stands_out and .ratio > 1.2) | not'
+      a condition of your own: fails if a case takes a fifth more than before
 
+Exit status 1 with --exit-code: a case stands apart from what all others did.
 Needs no privilege; as root, `runtimes` also says where a start's time goes.
 The first Ctrl-C ends with what there is, and exit status 130; so do SIGTERM
 (143) and SIGHUP (129).";
@@ -68,6 +72,9 @@ pub struct BenchArguments {
         conflicts_with_all = ["experiments", "quick", "seconds"]
     )]
     pub with: Option<PathBuf>,
+    /// Exit with status 1 if a case stands apart from the others in --compare
+    #[arg(long, requires = "compare")]
+    pub exit_code: bool,
 }
 
 fn size(text: &str) -> Result<u64, String> {

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use self::page::Destination;
 use self::progress::Progress;
 use super::args::BenchArguments;
-use super::output;
+use super::{exit, output};
 use crate::lab::compare::{Comparison, compare};
 use crate::lab::experiments::{ALL, Experiment};
 use crate::lab::ground::Ground;
@@ -23,6 +23,7 @@ use crate::lab::harness::Effort;
 use crate::lab::keeper;
 use crate::lab::machine::Machine;
 use crate::lab::outcome::{Outcome, Report, SCHEMA_VERSION};
+use crate::lab::surroundings::Surroundings;
 use crate::lab::worker::serve;
 use crate::present::lab as present;
 
@@ -59,6 +60,9 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
     }
     let old = arguments.compare.as_deref().map(read_report).transpose()?;
     let stored = arguments.with.as_deref().map(read_report).transpose()?;
+    if let Some(old) = &old {
+        has_in_common(old, arguments, stored.as_ref())?;
+    }
     // What cannot be written is known before minutes have been spent on it.
     let page = output::file(arguments.output.as_deref());
     let page = page.map(|path| Destination::claim(path, &read(arguments)));
@@ -79,7 +83,55 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
     if status.is_none() && report.experiments.iter().all(|experiment| experiment.rows.is_empty()) {
         bail!("nothing could be measured: the notes of each experiment say why");
     }
-    Ok(status.map_or(ExitCode::SUCCESS, ExitCode::from))
+    match (status, comparison) {
+        (Some(status), _) => Ok(ExitCode::from(status)),
+        (None, Some(comparison)) => judge(&comparison, arguments),
+        (None, None) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Refuses to compare reports that have no experiment in common, before minutes have been spent on it.
+fn has_in_common(old: &Report, arguments: &BenchArguments, stored: Option<&Report>) -> Result<()> {
+    let names: Vec<&str> = match stored {
+        Some(report) => report.experiments.iter().map(|one| one.name.as_str()).collect(),
+        None => chosen(&arguments.experiments).iter().map(|one| one.name).collect(),
+    };
+    if old.experiments.iter().any(|older| names.contains(&older.name.as_str())) {
+        return Ok(());
+    }
+    let older: Vec<&str> = old.experiments.iter().map(|one| one.name.as_str()).collect();
+    bail!(
+        "the reports have no experiment in common: the older one has {}, the newer {}",
+        listed(&older),
+        listed(&names)
+    )
+}
+
+fn listed(names: &[&str]) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+/// The status that a comparison ends with.
+fn judge(comparison: &Comparison, arguments: &BenchArguments) -> Result<ExitCode> {
+    if comparison.changes.is_empty() {
+        bail!("the reports have no case in common: nothing was compared");
+    }
+    if !arguments.exit_code {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if comparison.movements.is_empty() {
+        bail!("too few cases in common to tell a change from the machine's drift: --exit-code says nothing");
+    }
+    let differs = comparison.changes.iter().any(|change| change.stands_out);
+    Ok(if differs {
+        ExitCode::from(exit::DIFFERS)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// The files that are read.
@@ -137,6 +189,8 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
     let progress = Progress::new(chosen.iter().map(|experiment| experiment.takes(effort)).collect());
     let ground = Ground::prepare(effort, arguments.max, &progress)?;
     let mut report = Report::new(Machine::here(), quick);
+    report.seconds = Some(time.as_secs_f64());
+    report.machine.surroundings = Surroundings::before(ground.folder());
     let show = |text: &dyn Fn(usize) -> String| match table_width {
         Some(width) => progress.suspend(|| print(text(width).as_bytes())),
         None => Ok(()),
@@ -156,6 +210,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
         report.experiments.push(outcome);
     }
     progress.clear();
+    report.machine.surroundings.end();
     report.interrupted = interrupt::status().is_some();
     Ok((report, shown))
 }

@@ -1,7 +1,7 @@
 //! What differs from an older report: on a terminal, and as the parts of pages.
 
 use super::values::figure;
-use crate::lab::compare::{Change, Comparison, words_of};
+use crate::lab::compare::{Change, Comparison, Gone, words_of};
 use crate::lab::movement::Movement;
 use crate::present::page::{Page, plain};
 use crate::present::palette::{PLAIN, QUIET, WARNING};
@@ -15,6 +15,8 @@ pub(super) const APART: &str = "Apart from the others, and beyond the noise of b
 const INDENT: usize = 2;
 /// A narrower terminal has the interval behind the name.
 const INTERVAL_FROM: usize = 60;
+/// More names are a number.
+const MOST_NAMES: usize = 5;
 
 /// The whole comparison.
 pub(super) fn on_a_terminal(comparison: &Comparison, width: usize) -> String {
@@ -45,6 +47,9 @@ pub(super) fn on_a_terminal(comparison: &Comparison, width: usize) -> String {
         page.hanging([plain(start)], PLAIN, &escape(rest.as_bytes()));
     }
     page.sentence(INDENT, QUIET, &rest(comparison));
+    for gone in gone(comparison) {
+        page.sentence(INDENT, WARNING, &escape(gone.as_bytes()));
+    }
     page.finish()
 }
 
@@ -117,4 +122,38 @@ pub(super) fn rest(comparison: &Comparison) -> String {
         parts.push(format!("{cases} not in the older report"));
     }
     parts.join("; ")
+}
+
+/// What only the older report has, a sentence for each kind: whole experiments by name, cases and measurements by name where they
+/// are few.
+pub(super) fn gone(comparison: &Comparison) -> Vec<String> {
+    let (mut experiments, mut cases, mut measurements) = (Vec::new(), Vec::new(), Vec::new());
+    for Gone {
+        experiment,
+        case,
+        column,
+    } in &comparison.gone
+    {
+        match (case, column) {
+            (None, _) => experiments.push(experiment.clone()),
+            (Some(case), None) => cases.push(format!("{experiment}: {case}")),
+            (Some(case), Some(column)) => measurements.push(format!("{experiment}: {case}: {}", words_of(column))),
+        }
+    }
+    let told = [
+        counted(&experiments, usize::MAX, ["experiment", "experiments"]),
+        counted(&cases, MOST_NAMES, ["case", "cases"]),
+        counted(&measurements, MOST_NAMES, ["measurement", "measurements"]),
+    ];
+    told.into_iter().flatten().collect()
+}
+
+/// How many, and which if they are not too many.
+fn counted(names: &[String], most: usize, [one, several]: [&str; 2]) -> Option<String> {
+    let count = units::counted(names.len() as u64, one, several);
+    match names.len() {
+        0 => None,
+        few if few <= most => Some(format!("only the older report has {count}: {}", names.join("; "))),
+        _ => Some(format!("only the older report has {count}")),
+    }
 }

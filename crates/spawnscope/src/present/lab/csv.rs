@@ -1,6 +1,7 @@
 //! The lab's report as CSV, a line a measurement, so that all experiments have the same columns: the keys of all that were
 //! measured in their raw units, each in a column of its own. Fits are measurements of a series; notes have lines too.
 
+use super::comparison::gone;
 use super::values::{caveats, sentence};
 use crate::lab::compare::{Change, Comparison, label};
 use crate::lab::outcome::{Outcome, Report, Row, Value};
@@ -34,6 +35,9 @@ pub fn csv(report: &Report, comparison: Option<&Comparison>) -> Result<Vec<u8>, 
     }
     for condition in comparison.iter().flat_map(|comparison| &comparison.conditions) {
         lines.note("", &format!("not the same: {condition}"))?;
+    }
+    for gone in comparison.iter().copied().flat_map(gone) {
+        lines.note("", &gone)?;
     }
     lines.writer.into_inner().map_err(|error| error.into_error().into())
 }

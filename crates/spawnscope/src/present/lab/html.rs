@@ -105,7 +105,10 @@ fn compared(comparison: &Comparison, page: &mut String) {
             page,
         );
     }
-    let _ = writeln!(page, "<p>{}</p>", escaped(&comparison::rest(comparison)));
+    let rest = std::iter::once(comparison::rest(comparison)).chain(comparison::gone(comparison));
+    for text in rest {
+        let _ = writeln!(page, "<p>{}</p>", escaped(&text));
+    }
 }
 
 fn list(sentences: impl Iterator<Item = String>, page: &mut String) {

@@ -118,7 +118,9 @@ fn compared(comparison: &Comparison, lines: &mut Vec<String>) {
         let rows = apart.into_iter().map(|change| comparison::cells(change).to_vec());
         table(titles, rows, &[false, false, false, true], lines);
     }
-    lines.extend([comparison::rest(comparison), String::new()]);
+    for text in std::iter::once(comparison::rest(comparison)).chain(comparison::gone(comparison)) {
+        lines.extend([cell(&text), String::new()]);
+    }
 }
 
 fn table(titles: Vec<String>, rows: impl Iterator<Item = Vec<String>>, is_text: &[bool], lines: &mut Vec<String>) {

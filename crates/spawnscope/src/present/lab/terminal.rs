@@ -3,7 +3,7 @@
 use super::comparison;
 use super::grid::{Grid, grid};
 use super::layout::{INDENT, Table};
-use super::values::{columns, estimated, interruption, legend, legend_of, noise, sentence, shown, words};
+use super::values::{busy, columns, estimated, interruption, legend, legend_of, noise, sentence, shown, words};
 use crate::lab::compare::Comparison;
 use crate::lab::experiments::Experiment;
 use crate::lab::harness::Estimate;
@@ -33,6 +33,9 @@ pub fn list(experiments: &[Experiment], width: usize) -> String {
 pub fn machine(machine: &Machine, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.sentence(0, QUIET, &words(machine));
+    if let Some(busy) = machine.surroundings.busy(machine.cpus) {
+        page.sentence(0, WARNING, &busy);
+    }
     page.finish()
 }
 
@@ -56,11 +59,11 @@ pub fn experiment(outcome: &Outcome, width: usize) -> String {
     page.finish()
 }
 
-/// What is said when all is measured: what is missing, and what differs from an older report.
+/// What is said when all is measured: how busy the machine was, what is missing, and what differs from an older report.
 #[must_use]
 pub fn end(report: &Report, comparison: Option<&Comparison>, width: usize) -> String {
     let mut page = Page::of_width(width);
-    if let Some(sentence) = interruption(report) {
+    for sentence in busy(report).into_iter().chain(interruption(report)) {
         page.line([]);
         page.sentence(0, WARNING, &sentence);
     }

@@ -192,7 +192,16 @@ pub(super) fn caveats(report: &Report) -> Vec<String> {
     let quick = report
         .quick
         .then(|| "measured quickly: small sizes, wide intervals".to_owned());
-    quick.into_iter().chain(interruption(report)).collect()
+    quick
+        .into_iter()
+        .chain(busy(report))
+        .chain(interruption(report))
+        .collect()
+}
+
+/// That processes had to wait for a CPU.
+pub(super) fn busy(report: &Report) -> Option<String> {
+    report.machine.surroundings.busy(report.machine.cpus)
 }
 
 #[cfg(test)]

@@ -1,0 +1,250 @@
+//! A report against an older one: what is told of both, in every form, and what cannot be compared or replaced.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::bench::{STORED, bench, command, report};
+use crate::forms::{NAMES, well_formed};
+use crate::support::LiveTest;
+use crate::support::run::{Finished, SPAWNSCOPE, run, spawnscope};
+
+pub fn tests() -> Vec<LiveTest> {
+    let test = |name, run| LiveTest { name, needs: &[], run };
+    vec![
+        test("a_comparison_tells_what_stands_out_of_what_all_did", comparison),
+        test("reports_with_nothing_in_common_are_not_compared", nothing_in_common),
+        test(
+            "what_only_the_older_report_has_is_told_in_every_form",
+            only_in_the_older,
+        ),
+        test(
+            "a_case_that_stands_apart_is_an_exit_status_that_was_asked_for",
+            exit_code,
+        ),
+        test("a_page_replaces_no_report", page_over_report),
+        test("a_curve_is_told_as_a_curve", lines_that_bend),
+        test("stored_reports_are_compared_in_every_form", stored),
+        test("what_is_no_report_cannot_be_compared_with", not_a_report),
+        test("the_run_that_the_guide_tells_of_can_be_read", told_of),
+    ]
+}
+
+/// A report of seven sizes with these walls, and intervals of ± so much.
+fn stored_report(walls: [f64; 7], noise: f64) -> serde_json::Value {
+    let mut report = report(&bench(&["--json", "shims"]));
+    let estimate = |wall: f64| json!({"median": wall, "low": wall - noise, "high": wall + noise, "rounds": 9});
+    let row = |(number, wall): (usize, f64)| {
+        let (wall, call) = (estimate(wall), estimate(5.0 * noise));
+        json!({"wrapper": format!("number {number}"), "wall_ns": wall, "call_ns": call})
+    };
+    let rows: Vec<serde_json::Value> = walls.into_iter().enumerate().map(row).collect();
+    report["experiments"][0]["rows"] = json!(rows);
+    report
+}
+
+/// What is told of two reports.
+fn told(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str], columns: usize) -> String {
+    compared(old, new, arguments, columns).expect_code(0).output()
+}
+
+/// Two reports in files, which are compared.
+fn compared(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str], columns: usize) -> Finished {
+    let folder = tempfile::tempdir().expect("a folder");
+    let paths = [("old.json", old), ("new.json", new)].map(|(name, report)| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, report.to_string()).expect("written");
+        path
+    });
+    let mut command = Command::new(SPAWNSCOPE);
+    command
+        .arg("bench")
+        .arg("--compare")
+        .arg(&paths[0])
+        .arg("--with")
+        .arg(&paths[1]);
+    run(command.args(arguments).env("COLUMNS", columns.to_string()))
+}
+
+const WALLS: [f64; 7] = [1e5, 2e5, 3e5, 4e5, 5e5, 6e5, 7e5];
+
+fn comparison() {
+    let old = stored_report(WALLS, 500.0);
+    // All drifted by a tenth; one is another one now.
+    let drifted = [1.1, 1.11, 1.09, 1.1, 2.2, 1.1, 1.12];
+    let walls: Vec<f64> = WALLS.iter().zip(drifted).map(|(wall, factor)| wall * factor).collect();
+    let mut new = stored_report(walls.try_into().expect("seven"), 500.0);
+    new["quick"] = json!(false);
+    let told_json: serde_json::Value = serde_json::from_str(&told(&old, &new, &["--json"], 80)).expect("JSON");
+    let found = &told_json["comparison"];
+    let changes = found["changes"].as_array().expect("changes");
+    assert_eq!(changes.len(), 14, "both measured columns");
+    let apart: Vec<&serde_json::Value> = changes.iter().filter(|change| change["stands_out"] == true).collect();
+    assert_eq!(apart.len(), 1, "{apart:?}");
+    assert_eq!(apart[0]["keys"], json!({"wrapper": "number 4"}));
+    let movement = &found["movements"][0];
+    assert_eq!(
+        (&movement["column"], &movement["cases"]),
+        (&json!("wall_ns"), &json!(7))
+    );
+    let said = told(&old, &new, &[], 80);
+    for text in [
+        "not under the same conditions: quick: yes -> no",
+        "shims: wall 1.10x",
+        "500 us -> 1.10 ms    shims: number 4: wall",
+        "14 measurements compared; 7 within the noise; 6 as far off as the others",
+    ] {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words(&said).contains(&words(text)), "{text} in\n{said}");
+    }
+}
+
+fn nothing_in_common() {
+    let old = stored_report(WALLS, 500.0);
+    let failed = |new: &serde_json::Value| compared(&old, new, &[], 80).expect_code(125).errors();
+    let mut strange = old.clone();
+    strange["experiments"][0]["name"] = json!("another");
+    assert!(failed(&strange).contains("no experiment in common: the older one has shims, the newer another"));
+    let mut others = old.clone();
+    for row in others["experiments"][0]["rows"].as_array_mut().expect("rows") {
+        row["wrapper"] = json!(format!("another {}", row["wrapper"]));
+    }
+    assert!(failed(&others).contains("no case in common"));
+    // Known before anything is measured.
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("old.json");
+    std::fs::write(&path, old.to_string()).expect("written");
+    let refused = run(command(&["shell", "--compare"]).arg(path)).expect_code(125);
+    assert_eq!(refused.output(), "");
+}
+
+fn only_in_the_older() {
+    let mut old = stored_report(WALLS, 500.0);
+    let mut new = old.clone();
+    let experiments = old["experiments"].as_array_mut().expect("experiments");
+    experiments.push(experiments[0].clone());
+    experiments[1]["name"] = json!("shell");
+    let rows = new["experiments"][0]["rows"].as_array_mut().expect("rows");
+    rows.pop();
+    rows[0]["call_ns"] = json!(null);
+    let sentences = [
+        "only the older report has 1 experiment: shell",
+        "only the older report has 1 case: shims: number 6",
+        "only the older report has 1 measurement: shims: number 0: call",
+    ];
+    for form in [&[][..], &["--markdown"], &["--csv"], &["-o", "-"]] {
+        let said = told(&old, &new, form, 80);
+        for sentence in sentences {
+            assert!(said.contains(sentence), "{sentence} in\n{said}");
+        }
+    }
+    let told: serde_json::Value = serde_json::from_str(&told(&old, &new, &["--json"], 80)).expect("JSON");
+    assert_eq!(
+        told["comparison"]["gone"],
+        json!([
+            {"experiment": "shims", "case": "number 0", "column": "call_ns"},
+            {"experiment": "shims", "case": "number 6", "column": null},
+            {"experiment": "shell", "case": null, "column": null},
+        ])
+    );
+}
+
+fn exit_code() {
+    let old = stored_report(WALLS, 500.0);
+    let mut walls = WALLS;
+    walls[4] *= 2.0;
+    let new = stored_report(walls, 500.0);
+    compared(&old, &new, &["--exit-code"], 80).expect_code(1);
+    compared(&old, &old, &["--exit-code"], 80).expect_code(0);
+    told(&old, &new, &[], 80);
+    // Too few cases: neither yes nor no.
+    let mut few = old.clone();
+    few["experiments"][0]["rows"].as_array_mut().expect("rows").truncate(2);
+    let unknown = compared(&few, &few, &["--exit-code"], 80).expect_code(125);
+    assert!(unknown.errors().contains("too few cases"), "{}", unknown.errors());
+}
+
+fn page_over_report() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stored = std::fs::read(STORED).expect("the stored report");
+    let [old, new] = ["old", "new"].map(|name| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, &stored).expect("written");
+        path
+    });
+    for page in [&old, &new] {
+        let mut compare = Command::new(SPAWNSCOPE);
+        compare.arg("bench").arg("--compare").arg(&old).arg("--with").arg(&new);
+        let refused = run(compare.arg("-o").arg(page)).expect_code(125);
+        assert!(refused.errors().contains("one of the reports that are compared"));
+        let measured = run(command(&["shell", "-o"]).arg(page)).expect_code(125);
+        assert!(measured.errors().contains("is a report"), "{}", measured.errors());
+        assert!(std::fs::read(page).expect("still there") == stored);
+    }
+    let named = run(command(&["shell", "-o"]).arg(folder.path().join("lab.json"))).expect_code(125);
+    assert!(named.errors().contains("-o writes HTML"), "{}", named.errors());
+    assert!(!folder.path().join("lab.json").exists());
+}
+
+/// A report that was stored before lines were judged: the loader's bend, and are told so.
+fn lines_that_bend() {
+    let said = spawnscope(["bench", "--compare", STORED, "--with", STORED, "--markdown"])
+        .expect_code(0)
+        .output();
+    for text in [
+        "a folder each, lazy: 100 us per library or folder with 10, 476 us with 300: it bends",
+        "true, LD_LIBRARY_PATH: 35.8 us per library or folder (29.1 to 40.8), from 750 us",
+    ] {
+        assert!(said.contains(text), "{text} in\n{said}");
+    }
+    assert!(!said.contains("266 us per library"), "{said}");
+}
+
+fn stored() {
+    let old = stored_report(WALLS, 500.0);
+    let mut walls = WALLS;
+    walls[6] *= 3.0;
+    let new = stored_report(walls, 500.0);
+    for columns in [40, 80] {
+        let said = told(&old, &new, &[], columns);
+        assert!(said.contains("700 us -> 2.10 ms"), "{columns}:\n{said}");
+        assert!(said.lines().all(|line| line.chars().count() <= columns), "{said}");
+    }
+    let said = told(&old, &new, &["--markdown"], 80);
+    assert!(
+        said.contains("## Against the older report") && said.contains("| 700 us -> 2.10 ms |"),
+        "{said}"
+    );
+    let said = told(&old, &new, &["--csv"], 80);
+    let header = said.lines().next().expect("a line");
+    assert!(header.ends_with("rounds,old,new_to_old,new_to_old_low,new_to_old_high,stands_out,note"));
+    let changed: Vec<&str> = said.lines().filter(|line| line.contains(",true,")).collect();
+    assert!(changed.len() == 1 && changed[0].contains(",700000,3,"), "{said}");
+    let page = told(&old, &new, &["-o", "-"], 80);
+    well_formed(&page);
+    assert!(page.contains("Against the older report") && page.contains("700 us -&gt; 2.10 ms"));
+}
+
+fn told_of() {
+    let finished = spawnscope(["bench", "--compare", STORED, "--with", STORED, "--json"]).expect_code(0);
+    let report = report(&finished);
+    let experiments = report["experiments"].as_array().expect("experiments").iter();
+    let names: Vec<&str> = experiments.filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, NAMES);
+    assert_eq!(report["comparison"]["conditions"], json!([]));
+    assert_eq!(report["comparison"]["unmatched"], 0);
+}
+
+fn not_a_report() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("old.json");
+    let compare = |content: &str| {
+        std::fs::write(&path, content).expect("written");
+        let mut command = command(&["shell", "--compare"]);
+        run(command.arg(&path)).expect_code(125).errors()
+    };
+    for content in ["", "[]", "{\"schema_version\": 1}", "no JSON"] {
+        assert!(compare(content).contains("is no report of `bench --json`"), "{content}");
+    }
+    assert!(compare("{\"schema_version\": 9}").contains("is a report of version 9, not 1"));
+}
