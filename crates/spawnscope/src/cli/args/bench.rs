@@ -18,8 +18,8 @@ Examples:
   spawnscope bench --compare a.json --with b.json   of two that are stored
   spawnscope bench -o lab.html                   tables and plots, one page
   spawnscope bench --compare a.json --with b.json --json |
-    jq -e 'any(.comparison.changes[]; .stands_out and .ratio > 1.2) | not'
-      a condition of your own: fails if a case takes a fifth more than before
+    jq -e 'any(.comparison.changes[]; .stands_out and .ratio > 1.2)'
+      whether a case takes a fifth more than before: a condition of yours
 
 Exit status 1 with --exit-code: a case stands apart from what all others did.
 Needs no privilege; as root, `runtimes` also says where a start's time goes.
