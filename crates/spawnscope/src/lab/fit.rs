@@ -142,12 +142,7 @@ mod tests {
     use super::*;
 
     fn within(half: f64, medians: &[f64]) -> Vec<Estimate> {
-        let estimate = |median: &f64| Estimate {
-            median: *median,
-            low: median - half,
-            high: median + half,
-            rounds: 6,
-        };
+        let estimate = |median: &f64| Estimate::made_up(*median, half, 6);
         medians.iter().map(estimate).collect()
     }
 

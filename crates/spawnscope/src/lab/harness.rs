@@ -66,6 +66,19 @@ pub struct Estimate {
     pub rounds: usize,
 }
 
+#[cfg(test)]
+impl Estimate {
+    /// Made up: so much, give or take `half`, over so many rounds.
+    pub(super) fn made_up(median: f64, half: f64, rounds: usize) -> Estimate {
+        Estimate {
+            median,
+            low: median - half,
+            high: median + half,
+            rounds,
+        }
+    }
+}
+
 impl Estimate {
     /// Of one value for each round; `None` without rounds.
     #[must_use]

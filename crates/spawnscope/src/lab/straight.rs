@@ -86,12 +86,7 @@ mod tests {
     use super::*;
 
     fn estimates(half: f64, medians: &[f64]) -> Vec<Estimate> {
-        let estimate = |median: &f64| Estimate {
-            median: *median,
-            low: median - half,
-            high: median + half,
-            rounds: 9,
-        };
+        let estimate = |median: &f64| Estimate::made_up(*median, half, 9);
         medians.iter().map(estimate).collect()
     }
 

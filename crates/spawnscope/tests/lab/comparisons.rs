@@ -188,7 +188,8 @@ fn page_over_report() {
 
 /// A report that was stored before lines were judged: the loader's bend, and are told so.
 fn lines_that_bend() {
-    let said = spawnscope(["bench", "--compare", STORED, "--with", STORED, "--markdown"])
+    let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/loader_report.json");
+    let said = spawnscope(["bench", "--compare", stored, "--with", stored, "--markdown"])
         .expect_code(0)
         .output();
     for text in [

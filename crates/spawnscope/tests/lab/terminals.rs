@@ -22,6 +22,8 @@ pub fn tests() -> Vec<LiveTest> {
 fn screen_of(command: &str) -> String {
     let mut shell = Command::new("sh");
     shell.args(["-c", command, "sh", SPAWNSCOPE]).args(BRIEF).arg("shell");
+    // Continuous integration is taken to show colours, whatever its terminal is called.
+    shell.env_remove("CI");
     let (status, screen) = Session::start(&shell).finish();
     let screen = String::from_utf8_lossy(&screen).into_owned();
     assert!(status.success(), "{screen}");

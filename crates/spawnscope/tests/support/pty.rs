@@ -44,6 +44,12 @@ impl Session {
             .arg("--wait")
             .arg(command.get_program())
             .args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => leader.env(name, value),
+                None => leader.env_remove(name),
+            };
+        }
         let child = leader
             .stdin(side())
             .stdout(side())
