@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::timeline::{ThreadIndex, Timelines, last_thread};
+use super::timeline::{ThreadIndex, Timelines, last_threads};
 use super::tree::Forest;
 use crate::event::{LeftCpu, ObjectKind, Pid};
 use crate::record::reader::{ObjectRef, SliceRow};
@@ -53,11 +53,12 @@ impl Living {
     /// For each thread that waited to the end, the thread that it waited for, where that is known.
     pub(super) fn awaited(&self, timelines: &Timelines) -> HashMap<ThreadIndex, ThreadIndex> {
         let threads = (0..).zip(&timelines.threads);
+        let last = last_threads(timelines);
         let waiting = threads.filter_map(|(index, thread): (ThreadIndex, _)| {
             let children = self.0.get(&thread.launch)?;
             let slice = timelines.slices(index).last().filter(|slice| slice.is_open_wait())?;
             let child = child_of(children, &asked(slice)?)?;
-            Some((index, last_thread(timelines, child)))
+            Some((index, last.get(&child).copied().unwrap_or(child)))
         });
         waiting.collect()
     }

@@ -209,16 +209,29 @@ pub(super) fn beginning(slice: &SliceRow) -> Nanos {
     Nanos(slice.off.0.saturating_sub(slice.on_span.unwrap_or_default().0))
 }
 
-/// The thread whose end was the launch's: the last one on a CPU.
+/// The thread whose end was the launch's: the last one on a CPU. Of a launch that lives on, its first thread that does: the
+/// others may come and go.
 #[must_use]
 pub fn last_thread(timelines: &Timelines, launch: u32) -> ThreadIndex {
-    let of_launch = (0..)
-        .zip(&timelines.threads)
-        .filter(|(_, thread)| thread.launch == launch);
-    let ends =
-        of_launch.map(|(index, _): (ThreadIndex, _)| (timelines.slices(index).last().map(|slice| slice.off), index));
-    ends.max_by_key(|(end, index)| (*end, std::cmp::Reverse(*index)))
-        .map_or(launch, |(_, index)| index)
+    last_threads(timelines).remove(&launch).unwrap_or(launch)
+}
+
+/// The same of all launches.
+pub(super) fn last_threads(timelines: &Timelines) -> HashMap<u32, ThreadIndex> {
+    let mut last: HashMap<u32, ((bool, Option<Nanos>), ThreadIndex)> = HashMap::new();
+    for (index, thread) in (0..).zip(&timelines.threads) {
+        let slice = timelines.slices(index).last();
+        let end = match slice {
+            Some(slice) if slice.is_open() => (true, None),
+            _ => (false, slice.map(|slice| slice.off)),
+        };
+        let found = last.entry(thread.launch).or_insert((end, index));
+        // Of equals, the first.
+        if end > found.0 {
+            *found = (end, index);
+        }
+    }
+    last.into_iter().map(|(launch, (_, index))| (launch, index)).collect()
 }
 
 /// The launch that a path begins with: the recorded command.

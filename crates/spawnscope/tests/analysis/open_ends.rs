@@ -316,3 +316,27 @@ fn what_a_child_with_several_threads_waited_itself_is_not_told() {
     let parts = tied_waits(&builder.recording, &forest, &collection.finish())[0].parts;
     assert_eq!((parts.run_waiting, parts.run.0 > 3_000_000), (Nanos(0), true));
 }
+
+#[test]
+fn a_thread_that_has_ended_is_not_where_its_process_is() {
+    let mut builder = shell_with(0);
+    builder.row(ROOT).parent_task = None;
+    let forest = Forest::grow(&builder.recording);
+    let thread = spawnscope::record::reader::ThreadRow {
+        task: TaskId(90),
+        launch: ROOT,
+        creator: Some(TaskId(1)),
+        tid: Pid(90),
+        created: Nanos(1_000_000),
+        ended: Some(Nanos(900_000_000)),
+        cpu: None,
+    };
+    let slices = [
+        open(1, 0, 2_000_000, CLOCK_NANOSLEEP, 0),
+        ended(90, 890_000_000, 900_000_000),
+    ];
+    let mut collection = spawnscope::analyze::SliceCollection::new(&builder.recording, &forest, &[thread]);
+    slices.into_iter().for_each(|slice| collection.push(slice));
+    let causes = Causes::find(&builder.recording, &forest, &collection.finish()).expect("a command");
+    assert!(of(&causes.path, Outside::Timer) > WALL - 3_000_000, "{:?}", causes.path);
+}

@@ -20,9 +20,9 @@ impl Dialect {
     /// By the base name of a program. bash under the name of sh keeps its extensions, but a script for sh must not use them.
     pub(super) fn of_program(name: &[u8]) -> Option<Dialect> {
         match name {
-            b"sh" | b"dash" | b"ash" | b"busybox" | b"posh" | b"yash" => Some(Dialect::Posix),
+            b"sh" | b"dash" | b"ash" | b"busybox" | b"posh" | b"yash" | b"oksh" | b"pdksh" => Some(Dialect::Posix),
             b"bash" | b"rbash" => Some(Dialect::Bash),
-            b"ksh" | b"ksh93" | b"mksh" | b"lksh" | b"oksh" | b"pdksh" => Some(Dialect::Ksh),
+            b"ksh" | b"ksh93" | b"mksh" | b"lksh" => Some(Dialect::Ksh),
             b"zsh" => Some(Dialect::Zsh),
             _ => None,
         }

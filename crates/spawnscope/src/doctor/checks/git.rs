@@ -216,7 +216,7 @@ fn monitor(setting: &Setting, has_own: bool, times: Option<(Took, Nanos)>) -> Fi
         more.is_some_and(|more| more.time >= SLOW),
         "git launches a file-system monitor at each status",
     )
-    .evidence(format!("core.fsmonitor={}", values::places(&setting.value)))
+    .evidence(format!("core.fsmonitor={}", values::program(&setting.value)))
     .evidence_if(
         times.map(|(with, without)| format!("`git status` takes {with} with it, {} without", units::time(without))),
     )

@@ -91,7 +91,9 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     let mut hung = None;
     for variable in &VARIABLES {
         if let Some(value) = machine.variable_text(variable.name) {
-            let file = StartFile::of(machine, &value);
+            let Some(file) = StartFile::of(machine, &value) else {
+                continue;
+            };
             if by_variable(machine, programs, variable, &file, findings) == Some(Bare::Hangs) {
                 hung = Some(variable.command[0]);
             }

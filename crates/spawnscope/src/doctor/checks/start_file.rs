@@ -16,19 +16,23 @@ pub(super) enum StartFile {
 }
 
 impl StartFile {
-    pub(super) fn of(machine: &Machine, value: &str) -> StartFile {
+    /// `None` where nothing is left of the value: no shell looks for a file then.
+    pub(super) fn of(machine: &Machine, value: &str) -> Option<StartFile> {
         let shown = values::places(value);
         let Some(path) = expanded(machine, value) else {
-            return StartFile::Computed(shown);
+            return Some(StartFile::Computed(shown));
         };
+        if path.is_empty() {
+            return None;
+        }
         let file = machine.directory().join(path);
-        if machine.is_left_out(&file) {
+        Some(if machine.is_left_out(&file) {
             StartFile::Silent(shown)
         } else if machine.is_file(&file) {
             StartFile::There(shown)
         } else {
             StartFile::Missing(shown)
-        }
+        })
     }
 }
 
@@ -69,6 +73,11 @@ fn is_of_name(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_value_that_comes_to_nothing_no_file_is_looked_for() {
+        assert!(StartFile::of(&Machine::at("/nowhere"), "${NOPE}").is_none());
+    }
 
     #[test]
     fn variables_are_replaced_and_what_only_a_shell_can_do_is_left_to_it() {

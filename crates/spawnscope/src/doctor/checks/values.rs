@@ -1,5 +1,7 @@
 //! How values of the environment are shown: they may hold secrets, so only what the finding is about is.
 
+use crate::units;
+
 const MASK: &str = "***";
 
 /// A list of places, without what one is set to (`name=...`) and without who logs in at an address.
@@ -13,6 +15,16 @@ pub(super) fn places(value: &str) -> String {
         None => word.split(':').map(place).collect::<Vec<_>>().join(":"),
     };
     value.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Of a command line, the program, and how many words it is told.
+pub(super) fn program(command: &str) -> String {
+    let mut words = command.split_whitespace();
+    let program = places(words.next().unwrap_or_default());
+    match words.count() {
+        0 => program,
+        others => format!("{program} and {}", units::counted(others as u64, "word", "words")),
+    }
 }
 
 /// The words of a variable that load code by one of these options, and how many others there are.
@@ -66,6 +78,12 @@ mod tests {
         let shown = vec!["--require /opt/agent.js".to_owned(), "--import=https://***".to_owned()];
         assert_eq!(loading(value, &node), (shown, 2));
         assert_eq!(loading("-rdebug -w", &["-r"]), (vec!["-rdebug".to_owned()], 1));
+    }
+
+    #[test]
+    fn of_a_command_only_its_program_is_shown() {
+        assert_eq!(program("/x/monitor --token hunter2"), "/x/monitor and 2 words");
+        assert_eq!(program("/x/monitor"), "/x/monitor");
     }
 
     #[test]

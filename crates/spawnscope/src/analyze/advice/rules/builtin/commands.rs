@@ -13,9 +13,13 @@ fn built_in(name: &str) -> Option<Substitute> {
 }
 
 pub(super) fn echo(call: &Call) -> Option<Substitute> {
-    // sh may leave to its builtin what it makes of these.
-    let is_plain = call.words().iter().all(|word| !word.contains('\\'));
-    (is_plain || call.has_extensions()).then(|| built_in("echo")).flatten()
+    // Of shells but bash, each makes its own of these.
+    let words = call.words();
+    let has_options = words.first().is_some_and(|word| word.starts_with('-') && *word != "-n");
+    let is_plain = !has_options && words.iter().all(|word| !word.contains('\\'));
+    (is_plain || matches!(call.dialect, Dialect::Bash))
+        .then(|| built_in("echo"))
+        .flatten()
 }
 
 pub(super) fn printf(_: &Call) -> Option<Substitute> {
@@ -133,7 +137,7 @@ pub(super) fn seq(call: &Call) -> Option<Substitute> {
         return None;
     }
     let before = format!("for i in $(seq {})", call.words().join(" "));
-    if call.dialect == Dialect::Posix {
+    if matches!(call.dialect, Dialect::Posix | Dialect::Ksh) {
         let after = format!("i={from}; while [ \"$i\" -le {to} ]; do ...; i=$((i + {step})); done");
         return Substitute::expansion(
             before,

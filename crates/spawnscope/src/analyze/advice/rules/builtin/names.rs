@@ -62,7 +62,9 @@ pub(super) fn hostname(call: &Call) -> Option<Substitute> {
     match (&call.words()[..], call.dialect) {
         ([], Dialect::Bash) => Substitute::expansion("$(hostname)", "$HOSTNAME", &[OF_USER]),
         ([], Dialect::Zsh) => Substitute::expansion("$(hostname)", "$HOST", &[OF_USER]),
-        _ => fact("hostname", call),
+        // A name would be set.
+        (words, _) if words.iter().all(|word| word.starts_with('-')) => fact("hostname", call),
+        _ => None,
     }
 }
 
