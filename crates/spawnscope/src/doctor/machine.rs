@@ -13,6 +13,7 @@ use std::process::Command;
 
 use rustix::fs::Access;
 
+use super::mounts;
 use crate::collect::held::Identity;
 
 /// More of a file is not read: those wanted are smaller, and some of /proc have no end of their own.
@@ -154,12 +155,9 @@ impl Machine {
         self.enter(&absolute)?;
         let path = self.reach(absolute)?;
         rustix::fs::access(&path, Access::WRITE_OK | Access::EXEC_OK)?;
-        // What has no blocks of its own counts none, and not everything counts.
-        let is_full = rustix::fs::statvfs(&path)
-            .is_ok_and(|room| room.f_blocks > 0 && room.f_bavail == 0 || room.f_files > 0 && room.f_favail == 0);
-        match is_full {
-            true => Err(io::ErrorKind::StorageFull.into()),
-            false => Ok(()),
+        match mounts::has_room(&path, 1, 1) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::StorageFull.into()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Which file system a path is on. Read from the table of mounts, since asking the file system itself can hang.
+//! Which file system a path is on: read from the table of mounts, since asking the file system itself can hang. And whether one that answers has room.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -85,6 +85,17 @@ fn unescape(text: &str) -> PathBuf {
         }
     }
     PathBuf::from(OsString::from_vec(bytes))
+}
+
+/// Whether so many bytes and files fit there, as far as the file system knows: one without blocks or files of its own counts none.
+/// Only a system call, without memory of its own where the path is a C string.
+pub(super) fn has_room(path: impl rustix::path::Arg, bytes: u64, files: u64) -> bool {
+    let Ok(room) = rustix::fs::statvfs(path) else {
+        return true;
+    };
+    let is_short = |all: u64, free: u64, wanted: u64| all > 0 && free < wanted;
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    !is_short(room.f_blocks, free, bytes) && !is_short(room.f_files, room.f_favail, files)
 }
 
 #[cfg(test)]

@@ -159,7 +159,7 @@ fn keep(folder: &CStr, programs: &[CString], doctors: c_int) {
             return;
         }
         let mut byte = 0u8;
-        if !has_room(folder) {
+        if !mounts::has_room(folder, ROOM, PROGRAMS as u64) {
             libc::rmdir(folder.as_ptr());
             return;
         }
@@ -175,15 +175,4 @@ fn keep(folder: &CStr, programs: &[CString], doctors: c_int) {
             libc::nanosleep(&raw const PAUSE, std::ptr::null_mut());
         }
     }
-}
-
-/// Whether the programs will fit, as far as the file system knows; one without blocks of its own counts none.
-fn has_room(folder: &CStr) -> bool {
-    // SAFETY: all zeroes is a value of it, and the call writes no more than that.
-    let mut room: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the string ends with NUL, and `room` is such a structure.
-    let outcome = unsafe { libc::statvfs(folder.as_ptr(), &raw mut room) };
-    let bytes = room.f_bavail.saturating_mul(room.f_frsize);
-    let has_files = room.f_files == 0 || room.f_favail >= PROGRAMS as u64;
-    outcome != 0 || has_files && (room.f_blocks == 0 || bytes >= ROOM)
 }
