@@ -17,7 +17,8 @@ mod ebpf {
             "the eBPF collector knows x86_64 only, not {arch}: build with --no-default-features"
         );
         generate_header(&out.join("wire.h"));
-        compile(&out);
+        compile(&out, "spawnscope.bpf.o", None);
+        compile(&out, "spawnscope_hash.bpf.o", Some("-DHASH_OF_TASKS"));
     }
 
     fn generate_header(header: &Path) {
@@ -51,7 +52,8 @@ mod ebpf {
             .write_to_file(header);
     }
 
-    fn compile(out: &Path) {
+    /// There are two builds of the programs; `tasks.h` says in what they differ.
+    fn compile(out: &Path, object: &str, variant: Option<&str>) {
         let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
         let libbpf = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
         let status = Command::new(&clang)
@@ -67,10 +69,11 @@ mod ebpf {
             ])
             .args(["-Wno-unused-function", "-I", &libbpf, "-I"])
             .arg(out)
+            .args(variant)
             .arg("-c")
             .arg(Path::new(SOURCES).join("spawnscope.bpf.c"))
             .arg("-o")
-            .arg(out.join("spawnscope.bpf.o"))
+            .arg(out.join(object))
             .status();
         match status {
             Ok(status) if status.success() => {}

@@ -165,6 +165,9 @@ pub struct RecordArguments {
     /// Print no report and no progress
     #[arg(short, long)]
     pub quiet: bool,
+    /// Print which BPF programs this kernel refuses, and the end of its verifier's log for each
+    #[arg(short, long)]
+    pub verbose: bool,
     /// The command and its arguments
     #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,

@@ -18,7 +18,7 @@ use crate::collect::calibrate::{Calibrator, Unrecorded};
 #[cfg(feature = "ebpf")]
 use crate::collect::ebpf::EbpfCollector;
 use crate::collect::held::{HeldCommand, Identity};
-use crate::collect::{self, CollectError, Collector, Follow, ROOT, Settings};
+use crate::collect::{self, CollectError, Collector, Follow, ROOT, Refusal, Settings};
 use crate::event::{Calibration, Event, EventKind, Nanos, Pid, TaskId};
 use crate::record::reader::Scope;
 use crate::record::{Ending, Header, RecordError, Recorder, Redaction};
@@ -106,8 +106,18 @@ fn attach(
     let collector = match arguments.collector {
         CollectorChoice::Auto | CollectorChoice::Ebpf => with_ebpf(follow, &settings),
     };
+    if arguments.verbose {
+        match &collector {
+            Ok(collector) => collector.refusals().iter().for_each(tell_refusal),
+            Err(CollectError::Refused(refusal)) => tell_refusal(refusal),
+            Err(_) => {}
+        }
+    }
     let described = |error: CollectError| match &error {
         CollectError::NoProcess { .. } => anyhow::Error::new(error).context("failed to record"),
+        CollectError::Refused(_) if !arguments.verbose => {
+            anyhow::anyhow!("failed to collect with eBPF: {error} (--verbose prints the end of the verifier's log)")
+        }
         _ => anyhow::Error::new(error).context("failed to collect with eBPF"),
     };
     collector.map_err(described)
@@ -146,6 +156,19 @@ fn create(
         identity::give(&arguments.output, identity)?;
     }
     Ok(recorder)
+}
+
+/// Which program the kernel refused, and the end of the verifier's log.
+fn tell_refusal(refusal: &Refusal) {
+    let mut text = format!(
+        "this kernel refuses the BPF program {}: {}",
+        refusal.program, refusal.reason
+    );
+    for line in &refusal.log {
+        text.push_str("\n  ");
+        text.push_str(line);
+    }
+    tell(&text);
 }
 
 fn say_missing(collector: &dyn Collector, quiet: bool) {

@@ -57,6 +57,8 @@ pub trait Collector {
     fn name(&self) -> &'static str;
     /// What this machine does not let it see.
     fn missing(&self) -> &[Missing];
+    /// Programs that the kernel refused, whether or not others replace them.
+    fn refusals(&self) -> &[Refusal];
     /// Readable when events should be drained at once; they may be drained at any time.
     fn readiness(&self) -> BorrowedFd<'_>;
     /// Moves the events that have come since into `events`.
@@ -81,6 +83,17 @@ pub trait Collector {
     fn detach(&mut self);
 }
 
+/// A BPF program that the kernel did not take.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// Its name in the BPF object.
+    pub program: String,
+    /// The verifier's last line, or the kernel's error where the verifier said nothing.
+    pub reason: String,
+    /// The last lines of the verifier's log.
+    pub log: Vec<String>,
+}
+
 /// Why events cannot be collected.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
@@ -95,8 +108,11 @@ pub enum CollectError {
         program: String,
     },
     /// The kernel lacks something that nothing can replace.
-    #[error("set up the eBPF collector: {0}; it needs Linux 5.11 or later with BTF (/sys/kernel/btf/vmlinux)")]
+    #[error("set up the eBPF collector: {0}; it needs Linux 5.10 or later with BTF (/sys/kernel/btf/vmlinux)")]
     Unsupported(String),
+    /// The kernel refuses a program that nothing can replace.
+    #[error("load the BPF program {}: the kernel refuses it: {}", .0.program, .0.reason)]
+    Refused(Refusal),
     /// The process to follow is not there.
     #[error("follow process {pid}: {reason}")]
     NoProcess {

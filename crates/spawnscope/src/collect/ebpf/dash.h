@@ -136,7 +136,7 @@ static __always_inline bool dash_returns(struct dash_state *dash, struct WireTas
 __noinline int dash_frame(void)
 {
 	struct script *script = script_of_this_cpu();
-	struct WireTask *task = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+	struct WireTask *task = find_task(current_task());
 	struct dash_job job;
 	__u64 address;
 	if (!script || !task)
@@ -196,8 +196,8 @@ static __always_inline void tell_dash(struct task_struct *parent, __u32 number, 
 /* Not static, as above. */
 __noinline int tell_dash_itself(void)
 {
-	struct task_struct *p = bpf_get_current_task_btf();
-	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, 0);
+	struct task_struct *p = current_task();
+	struct WireTask *task = find_task(p);
 	if (!task)
 		return 0;
 	struct WireInterpreter *interpreter = interpreter_of(p, task);

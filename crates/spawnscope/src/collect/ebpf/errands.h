@@ -73,5 +73,5 @@ static __always_inline void begin_tidying(struct WireTask *task)
 	task->flags |= TASK_TIDYING;
 	task->tidied = task->errand_last;
 	task->errand_since = 0;
-	task->faults_then = bpf_get_current_task_btf()->min_flt + 1;
+	task->faults_then = TASK_READ(current_task(), min_flt) + 1;
 }

@@ -25,7 +25,7 @@ static __always_inline void emit_thread(struct task_struct *p, struct WireTask *
 /* Begins to follow a thread; `launch` 0 begins a process. */
 static __always_inline struct WireTask *create_task(struct task_struct *p, __u64 launch)
 {
-	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct WireTask *task = begin_task(p);
 	if (!task) {
 		count_lost(KIND_UNFOLLOWED);
 		return NULL;
@@ -41,15 +41,17 @@ static __always_inline struct WireTask *create_task(struct task_struct *p, __u64
  * who sets the number does the rest. */
 static __always_inline struct WireTask *adopt_process(struct task_struct *leader, __u64 now)
 {
-	struct WireTask *task = bpf_task_storage_get(&tasks, leader, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	bool first;
+	struct WireTask *task = claim_task(leader, &first);
 	if (!task) {
 		count_lost(KIND_UNFOLLOWED);
 		return NULL;
 	}
+	if (!first) /* another CPU may be about to number it */
+		return task->launch ? task : NULL;
 	__u64 id = next_id();
-	if (__sync_val_compare_and_swap(&task->launch, 0, id) != 0)
-		return task;
 	task->task = id;
+	task->launch = id;
 	task->syscall = -1;
 	task->cache_fd = -1;
 	emit_adopted(leader, task, now);
@@ -59,13 +61,13 @@ static __always_inline struct WireTask *adopt_process(struct task_struct *leader
 /* Begins to follow a running thread that existed before the recording. */
 static __noinline struct WireTask *adopt(struct task_struct *p)
 {
-	struct WireTask *leader = bpf_task_storage_get(&tasks, p->group_leader, 0, 0);
+	struct WireTask *leader = find_task(TASK_READ(p, group_leader));
 	__u64 now = bpf_ktime_get_ns();
-	bool is_leader = p->pid == p->tgid;
+	bool is_leader = TASK_READ(p, pid) == TASK_READ(p, tgid);
 	if (!leader) {
-		if (!settings.follow_all || !p->mm)
+		if (!settings.follow_all || !TASK_READ(p, mm))
 			return NULL;
-		leader = adopt_process(p->group_leader, now);
+		leader = adopt_process(TASK_READ(p, group_leader), now);
 		if (!leader)
 			return NULL;
 		if (is_leader)
@@ -73,6 +75,8 @@ static __noinline struct WireTask *adopt(struct task_struct *p)
 	}
 	if (is_leader)
 		return leader;
+	if (!leader->launch) /* another CPU is about to number it */
+		return NULL;
 	struct WireTask *task = create_task(p, leader->launch);
 	if (!task)
 		return NULL;
@@ -88,8 +92,8 @@ static __always_inline struct WireTask *followed_current(void)
 {
 	if (!recording)
 		return NULL;
-	struct task_struct *p = bpf_get_current_task_btf();
-	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, 0);
+	struct task_struct *p = current_task();
+	struct WireTask *task = find_task(p);
 	if (!task) {
 		if (!settings.follow_all && !settings.follow_old_threads)
 			return NULL;

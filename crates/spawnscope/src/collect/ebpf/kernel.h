@@ -32,7 +32,7 @@ typedef _Bool bool;
 #define NULL ((void *)0)
 
 /* include/uapi/linux/bpf.h */
-enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29 };
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29 };
 enum { BPF_NOEXIST = 1, BPF_F_NO_PREALLOC = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
 
@@ -178,6 +178,7 @@ struct sched_info {
 } CORE;
 struct task_struct {
 	struct thread_info thread_info;
+	void *stack;
 	int pid, tgid, exit_code, exit_state;
 	unsigned int __state;
 	struct task_struct *group_leader, *real_parent;
@@ -192,6 +193,9 @@ struct task_struct {
 	struct sched_info sched_info; /* in most kernels: CONFIG_SCHED_INFO */
 	char comm[16];
 } CORE;
+struct task_struct___before_5_14 {
+	volatile long state;
+} CORE;
 struct linux_binprm {
 	const char *filename, *interp;
 } CORE;
@@ -205,6 +209,8 @@ struct bpf_iter__task {
 #define TASK_STOPPED_OR_TRACED 0x0c
 #define TASK_DEAD 0x80
 #define EXIT_DEAD 0x10
+/* arch/x86/include/asm/page_64_types.h, without KASAN */
+#define THREAD_SIZE (4 * 4096)
 /* include/linux/mm.h */
 #define VM_EXEC 4
 /* arch/x86/include/asm/segment.h: the code segment of 64-bit user space */

@@ -9,7 +9,7 @@ int on_end(struct bpf_iter__task *ctx)
 	struct task_struct *p = ctx->task;
 	if (!p)
 		return 0;
-	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, 0);
+	struct WireTask *task = find_task(p);
 	if (!task || task->flags & (TASK_IGNORED | TASK_GONE))
 		return 0;
 	__u64 now = bpf_ktime_get_ns();

@@ -21,7 +21,7 @@ static __always_inline void emit_launch(struct task_struct *parent, struct task_
 	struct WireLaunch *launch;
 	RESERVE(launch, KIND_LAUNCH, now, task);
 	struct mm_struct *mm = BPF_CORE_READ(parent, mm);
-	struct WireTask *reaper = bpf_task_storage_get(&tasks, child->real_parent, 0, 0);
+	struct WireTask *reaper = find_task(child->real_parent);
 	bool seen = creator->syscall >= 0;
 	launch->entered = seen ? creator->entered : 0;
 	launch->parent = creator->launch;
@@ -42,9 +42,7 @@ static __always_inline void emit_launch(struct task_struct *parent, struct task_
 	bpf_ringbuf_submit(launch, wakeup_flag());
 }
 
-/* Runs in the parent, before the child can run. */
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+static __always_inline int forked(struct task_struct *parent, struct task_struct *child, bool tells_lines)
 {
 	struct WireTask *creator = followed_current();
 	if (!creator)
@@ -61,10 +59,24 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	} else {
 		task->flags |= TASK_IN_SETUP;
 		emit_launch(parent, child, creator, task, now);
-		if (settings.script_lines)
+		if (tells_lines && settings.script_lines)
 			tell_caller(parent, creator, task, now);
 	}
 	return 0;
+}
+
+/* Runs in the parent, before the child can run. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	return forked(parent, child, true);
+}
+
+/* For verifiers that refuse the programs which read interpreters. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork_without_lines, struct task_struct *parent, struct task_struct *child)
+{
+	return forked(parent, child, false);
 }
 
 /* Puts the components of the working directory behind `used` bytes of data. */
@@ -186,9 +198,9 @@ int BPF_PROG(on_exit, struct task_struct *p)
 SEC("tp_btf/signal_generate")
 int BPF_PROG(on_signal, int sig)
 {
-	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_struct *p = current_task();
 	struct WireTask *task = followed(p);
-	if (task && p->exit_state && !task->zombie) {
+	if (task && TASK_READ(p, exit_state) && !task->zombie) {
 		task->zombie = bpf_ktime_get_ns();
 		task->zombie_cpu = cpu_time(task, task->zombie);
 	}

@@ -6,6 +6,8 @@ mod decode;
 mod interpreters;
 mod last;
 mod load;
+mod parts;
+mod refusal;
 mod samples;
 mod seeds;
 mod stacks;
@@ -26,7 +28,7 @@ use self::interpreters::Interpreters;
 use self::load::Loaded;
 use self::wire::*;
 use super::stacks::Unwinder;
-use super::{CollectError, Collector, Follow, ROOT, Settings, inode};
+use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings, inode};
 use crate::event::{Event, Loss, Missing};
 
 /// Names of the losses, by kind of record.
@@ -56,6 +58,7 @@ const LOSSES: [(u32, &str); 20] = [
 /// Follows processes through BPF programs.
 pub struct EbpfCollector {
     missing: Vec<Missing>,
+    refusals: Vec<Refusal>,
     follow: Follow,
     links: Vec<Link>,
     /// Tells what threads are doing at the end, where the kernel has such a thing.
@@ -96,12 +99,20 @@ impl EbpfCollector {
         let (scanner_code, usual, loaded) = thread::scope(|scope| {
             let scanner_code = thread::Builder::new().spawn_scoped(scope, symbols::scanner_code);
             let usual = thread::Builder::new().spawn_scoped(scope, || interpreters::usual(settings));
-            let loaded = load::load(buffer_bytes, &wire_settings, ROOT.0 + 1);
+            let loaded = load::load(&load::Request {
+                buffer_bytes,
+                settings: &wire_settings,
+                first_free_id: ROOT.0 + 1,
+            });
             let scanner_code = scanner_code.map_err(|error| no_thread(&error))?;
             let usual = usual.map_err(|error| no_thread(&error))?;
             Ok((scanner_code.join().ok().flatten(), usual.join(), loaded?))
         })?;
-        let Loaded { object, mut missing } = loaded;
+        let Loaded {
+            object,
+            mut missing,
+            refusals,
+        } = loaded;
         match scanner_code {
             Some(code) => set(&object, ".data.scanner", code.as_bytes())?,
             None => missing.push(no_scanner_code()),
@@ -126,6 +137,7 @@ impl EbpfCollector {
         set_recording(&recording, true)?;
         Ok(EbpfCollector {
             missing,
+            refusals,
             follow,
             links,
             last_look,
@@ -149,6 +161,10 @@ impl Collector for EbpfCollector {
 
     fn missing(&self) -> &[Missing] {
         &self.missing
+    }
+
+    fn refusals(&self) -> &[Refusal] {
+        &self.refusals
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
@@ -254,6 +270,9 @@ fn attach_programs(
             }
             continue;
         }
+        if program.name() == parts::SEEDER {
+            continue;
+        }
         if program.name() == last::PROGRAM {
             match last::attach(&program) {
                 Ok(link) => last_look = Some(link),
@@ -332,11 +351,18 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         tell_mappings: u32::from(load::may_walk_mappings()),
         mount_namespace: namespace("/proc/self/ns/mnt")?,
         script_lines: u32::from(settings.script_lines),
+        cpus: possible_cpus()?,
+        reserved: 0,
         wakeup_bytes: u64::from(buffer_bytes / 4),
         sample_period: settings
             .sample
             .map_or(0, |frequency| 1_000_000_000 / u64::from(frequency.max(1))),
     })
+}
+
+fn possible_cpus() -> Result<u32, CollectError> {
+    let cpus = libbpf_rs::num_possible_cpus().map_err(|error| failed("count the CPUs", &error))?;
+    Ok(cpus as u32)
 }
 
 /// The number of one of the recorder's namespaces.

@@ -5,9 +5,9 @@
 
 static __always_inline struct file *file_of(struct task_struct *p, __u64 fd)
 {
-	struct fdtable *fdt = p->files->fdt;
+	struct fdtable *fdt = BPF_CORE_READ(p, files, fdt);
 	struct file *file;
-	if (fd >= fdt->max_fds)
+	if (fd >= BPF_CORE_READ(fdt, max_fds))
 		return NULL;
 	struct file **table = BPF_CORE_READ(fdt, fd);
 	return bpf_probe_read_kernel(&file, sizeof(file), table + fd) ? NULL : file;
@@ -64,7 +64,7 @@ static __always_inline void emit_file_named(struct task_struct *p, struct WireTa
 	struct scratch *scratch = scratch_of_this_cpu();
 	if (!scratch)
 		return;
-	begin_walk(scratch, p->fs, 0);
+	begin_walk(scratch, TASK_READ(p, fs), 0);
 	scratch->walk.mnt = BPF_CORE_READ(file, f_path.mnt);
 	scratch->walk.dentry = BPF_CORE_READ(file, f_path.dentry);
 	walk_up();

@@ -75,7 +75,8 @@ __noinline int add_python_text(__u64 object, __u32 most)
 		return 0;
 	__u64 bytes = head.length * scratch->width;
 	__u32 start = head.state & TEXT_ASCII ? layout->ascii_text : layout->other_text;
-	if (bytes > most || bpf_probe_read_user(&scratch->data[used], bytes, (void *)object + start))
+	if (bytes > most || bpf_probe_read_user(&scratch->data[at_most(used, PYTHON_DATA_BYTES + PYTHON_HEAD_BYTES)],
+						at_most(bytes, PYTHON_FILE_BYTES), (void *)object + start))
 		return 0;
 	scratch->used = used + bytes;
 	return bytes;

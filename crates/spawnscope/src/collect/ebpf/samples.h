@@ -56,7 +56,7 @@ static __always_inline __u64 image_of(struct task_struct *p, struct WireTask *ta
 /* Copies the user's part of the running thread's stack, which registers are there of. */
 static __always_inline __u64 add_user_part(struct WireTask *task, struct sample_scratch *scratch)
 {
-	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_struct *p = current_task();
 	struct WireStack *stack = &scratch->sample.stack;
 	stack->image = image_of(p, task);
 	stack->start_stack = BPF_CORE_READ(p, mm, start_stack);
@@ -66,23 +66,21 @@ static __always_inline __u64 add_user_part(struct WireTask *task, struct sample_
 /* Tells the sample whose `kernel`, `kernel_bytes`, `span` and `is_waiting` are there already. */
 static __always_inline void emit_sample(struct WireTask *task, struct sample_scratch *scratch, __u64 at, bool has_user_part)
 {
-	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_struct *p = current_task();
 	struct WireStack *stack = &scratch->sample.stack;
 	__u64 bytes = 0;
 	stack->image = stack->start_stack = 0;
 	fill_header(&stack->header, KIND_SAMPLE, at, task);
-	stack->pid = visible_tid(p->group_leader);
-	if (has_user_part && p->mm &&
-	    !bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), (void *)bpf_task_pt_regs(p)) &&
+	stack->pid = visible_tid(TASK_READ(p, group_leader));
+	if (has_user_part && TASK_READ(p, mm) &&
+	    !bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), user_registers(p)) &&
 	    stack->registers.cs == USER_CS)
 		bytes = add_user_part(task, scratch);
 	else
 		__builtin_memset(&stack->registers, 0, sizeof(stack->registers));
 	stack->user_bytes = bytes;
-	barrier_var(bytes);
-	if (bytes > STACK_BYTES)
-		return;
-	if (bpf_ringbuf_output(&stacks, &scratch->sample, sizeof(scratch->sample) + bytes, wakeup_flag_of(&stacks)))
+	if (bpf_ringbuf_output(&stacks, &scratch->sample, sizeof(scratch->sample) + at_most(bytes, STACK_BYTES),
+				wakeup_flag_of(&stacks)))
 		count_lost(KIND_SAMPLE);
 }
 
@@ -91,7 +89,7 @@ SEC("perf_event")
 int on_sample(void *ctx)
 {
 	__u32 place = SCRATCH_OF_CLOCK;
-	struct WireTask *task = followed(bpf_get_current_task_btf());
+	struct WireTask *task = followed(current_task());
 	struct sample_scratch *scratch = bpf_map_lookup_elem(&sample_scratches, &place);
 	if (!task || !scratch)
 		return 0;
@@ -153,7 +151,7 @@ static __always_inline struct sample_scratch *sample_scratch_of_tracepoint(void)
  * was. Not static, as `step_up`. */
 __noinline int tell_wait(void)
 {
-	struct WireTask *task = followed(bpf_get_current_task_btf());
+	struct WireTask *task = followed(current_task());
 	struct sample_scratch *scratch = sample_scratch_of_tracepoint();
 	if (!task || !scratch)
 		return 0;
@@ -202,7 +200,7 @@ int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct 
 /* Tells the mappings that samples of the running thread asked for since its last system call. Not static, likewise. */
 __noinline int tell_wanted_image(void)
 {
-	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_struct *p = current_task();
 	struct WireTask *task = followed(p);
 	struct WireImage image = {};
 	if (!task)
@@ -220,7 +218,7 @@ __noinline int tell_wanted_image(void)
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter_sample)
 {
-	struct WireTask *task = followed(bpf_get_current_task_btf());
+	struct WireTask *task = followed(current_task());
 	if (task && task->wanted_image)
 		tell_wanted_image();
 	return 0;
@@ -229,7 +227,7 @@ int BPF_PROG(on_sys_enter_sample)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit_sample)
 {
-	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_struct *p = current_task();
 	struct WireTask *task = followed(p);
 	if (!task)
 		return 0;

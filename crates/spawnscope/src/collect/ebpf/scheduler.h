@@ -3,8 +3,12 @@
  * gets a CPU again: one record for what would be three. */
 #pragma once
 
-/* x86 keeps it in a variable of its own; not every kernel lets programs find that. */
-extern const int __preempt_count __ksym;
+/* Where x86 keeps the preempt count of a CPU: in a variable of its own, and from Linux 6.2 to 6.14 in this structure. */
+struct pcpu_hot {
+	int preempt_count;
+} CORE;
+extern const int __preempt_count __ksym __weak;
+extern const struct pcpu_hot pcpu_hot __ksym __weak;
 
 static __always_inline __u32 why_left(bool preempted, unsigned int state)
 {
@@ -69,7 +73,7 @@ static __always_inline void learn_offset(struct task_struct *p, struct WireTask 
 {
 	if (!bpf_core_field_exists(p->sched_info.last_arrival))
 		return;
-	__s64 sample = task->on - p->sched_info.last_arrival, offset = shared.arrival_offset;
+	__s64 sample = task->on - TASK_READ(p, sched_info.last_arrival), offset = shared.arrival_offset;
 	shared.arrival_offset = !offset || sample < offset ? sample : offset + ((sample - offset) >> 6);
 }
 
@@ -79,7 +83,7 @@ static __noinline void recover_arrival(struct task_struct *p, struct WireTask *t
 	if (!task->off || arrival_seen(task) || !shared.arrival_offset ||
 	    !bpf_core_field_exists(p->sched_info.last_arrival))
 		return;
-	__u64 arrival = p->sched_info.last_arrival + shared.arrival_offset;
+	__u64 arrival = TASK_READ(p, sched_info.last_arrival) + shared.arrival_offset;
 	get_cpu(task, arrival > task->off ? arrival : task->off + 1);
 }
 
@@ -98,7 +102,7 @@ static __always_inline void settle_arrival(struct task_struct *p, struct WireTas
 }
 
 static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct WireTask *task, bool preempted,
-				      unsigned int state, __u64 now)
+				      unsigned int state, __u64 now, bool tells_objects)
 {
 	settle_arrival(p, task);
 	if (state & TASK_DEAD) {
@@ -110,7 +114,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct W
 	task->off = now;
 	task->left = why_left(preempted, state);
 	task->object_kind = OBJECT_UNKNOWN;
-	if (task->left == LEFT_INTERRUPTIBLE || task->left == LEFT_UNINTERRUPTIBLE)
+	if (tells_objects && (task->left == LEFT_INTERRUPTIBLE || task->left == LEFT_UNINTERRUPTIBLE))
 		note_object(ctx, p, task);
 	/* A waker on another CPU may be seen just before this switch is; an older one belongs to an earlier wait. */
 	if (task->woken + 10000 < now)
@@ -118,14 +122,14 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct W
 }
 
 static __always_inline int switched(void *ctx, bool preempted, struct task_struct *prev, struct task_struct *next,
-				    unsigned int state)
+				    unsigned int state, bool tells_objects)
 {
 	struct WireTask *leaving = followed(prev), *coming = followed(next);
 	if (!leaving && !coming)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	if (leaving)
-		leave_cpu(ctx, prev, leaving, preempted, state, now);
+		leave_cpu(ctx, prev, leaving, preempted, state, now, tells_objects);
 	if (coming)
 		get_cpu(coming, now);
 	return 0;
@@ -134,19 +138,39 @@ static __always_inline int switched(void *ctx, bool preempted, struct task_struc
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
-	return switched(ctx, preempted, prev, next, prev_state);
+	return switched(ctx, preempted, prev, next, prev_state, true);
+}
+
+/* For verifiers that refuse to look at what a thread waits for. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_without_objects, bool preempted, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	return switched(ctx, preempted, prev, next, prev_state, false);
+}
+
+static __always_inline unsigned int state_of(struct task_struct *p)
+{
+	struct task_struct___before_5_14 *old = (void *)p;
+	return bpf_core_field_exists(p->__state) ? BPF_CORE_READ(p, __state) : BPF_CORE_READ(old, state);
 }
 
 /* Before Linux 5.18 the tracepoint does not hand the state over. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_before_5_18, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
-	return switched(ctx, preempted, prev, next, prev->__state);
+	return switched(ctx, preempted, prev, next, state_of(prev), true);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_before_5_18_without_objects, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	return switched(ctx, preempted, prev, next, state_of(prev), false);
 }
 
 static __always_inline void note_waker(struct WireTask *task, bool interrupt)
 {
-	struct task_struct *current = bpf_get_current_task_btf();
+	struct task_struct *current = current_task();
 	struct WireTask *waker = interrupt ? NULL : followed(current);
 	task->woken = bpf_ktime_get_ns();
 	task->waker_task = 0;
@@ -159,14 +183,26 @@ static __always_inline void note_waker(struct WireTask *task, bool interrupt)
 		task->waker_kind = WAKER_OTHER;
 		task->waker_pid = visible_tid(current);
 		/* Threads are often named after their part; the process's name is what its owner knows. */
-		bpf_probe_read_kernel(task->waker_comm, COMM_BYTES, current->group_leader->comm);
+		bpf_probe_read_kernel(task->waker_comm, COMM_BYTES, TASK_READ(current, group_leader)->comm);
 	}
 }
 
 /* The idle thread wakes nobody of its own accord: that is an interrupt. */
 static __always_inline bool is_idle(void)
 {
-	return bpf_get_current_task_btf()->pid == 0;
+	return TASK_READ(current_task(), pid) == 0;
+}
+
+static __always_inline bool in_interrupt(void)
+{
+	int count;
+	if (&pcpu_hot)
+		count = ((const struct pcpu_hot *)bpf_this_cpu_ptr(&pcpu_hot))->preempt_count;
+	else if (&__preempt_count)
+		count = *(const int *)bpf_this_cpu_ptr(&__preempt_count);
+	else
+		return false;
+	return count & INTERRUPT_CONTEXT;
 }
 
 /* Runs in whoever wakes `p`; in an interrupt, `current` is merely who was interrupted. */
@@ -175,7 +211,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 {
 	struct WireTask *task = followed(p);
 	if (task)
-		note_waker(task, *(const int *)bpf_this_cpu_ptr(&__preempt_count) & INTERRUPT_CONTEXT || is_idle());
+		note_waker(task, in_interrupt() || is_idle());
 	return 0;
 }
 

@@ -1,30 +1,33 @@
-//! The first threads that the programs follow: put into the map of tasks from outside, by pidfd, so that no pid can be mistaken.
+//! The first threads that the programs follow: put into the map of tasks from outside, by pidfd, so that no pid can be mistaken; or,
+//! where that map is a hash, by an iterator of the kernel's over all threads (`seeds.h`).
 //! The recorder's own entry stands there too: ignored, or followed for a moment, to measure what that costs.
 
 use std::os::fd::AsRawFd;
 
-use libbpf_rs::{Map, MapCore, MapFlags, Object};
+use libbpf_rs::{Map, MapCore, MapFlags, MapType, Object};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use super::wire::{TASK_IGNORED, WireHeader, WireTask};
-use super::{failed, map};
+use super::wire::{TASK_IGNORED, WireHeader, WireSeed, WireTask};
+use super::{failed, last, map, parts, set};
 use crate::collect::{CollectError, Follow, ROOT, now, pidfd};
 use crate::event::{Event, EventKind, Pid, TaskId};
 
 /// The number of the recorder's own launch and thread, which nothing else has.
 const RECORDER: u64 = 0;
+/// What the program reads that puts threads into a hash.
+const VARIABLE: &str = ".data.seed";
 
 /// Begins to follow; gives what there is to be told of those that existed before.
 pub(super) fn plant(object: &Object, follow: Follow) -> Result<Option<Event>, CollectError> {
-    let tasks = map(object, "tasks")?;
+    let insert = |pid, flags, id| insert(object, pid, flags, id);
     if is_in_sight(follow) {
-        insert(&tasks, own_pid(), TASK_IGNORED, RECORDER)?;
+        insert(own_pid(), TASK_IGNORED, RECORDER)?;
     }
     match follow {
-        Follow::Command(pid) | Follow::System(Some(pid)) => insert(&tasks, pid, 0, ROOT.0).map(|()| None),
+        Follow::Command(pid) | Follow::System(Some(pid)) => insert(pid, 0, ROOT.0).map(|()| None),
         Follow::System(None) => Ok(None),
         Follow::Process(pid) => {
-            insert(&tasks, pid, 0, ROOT.0)?;
+            insert(pid, 0, ROOT.0)?;
             let name = std::fs::read(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
             let kind = EventKind::Adopted {
                 pid,
@@ -42,11 +45,14 @@ pub(super) fn plant(object: &Object, follow: Follow) -> Result<Option<Event>, Co
 
 /// Runs `act` with the recorder's first thread followed as those of the command are.
 pub(super) fn as_followed(object: &Object, follow: Follow, act: &mut dyn FnMut()) -> Result<(), CollectError> {
-    let tasks = map(object, "tasks")?;
-    insert(&tasks, own_pid(), 0, RECORDER)?;
+    insert(object, own_pid(), 0, RECORDER)?;
     act();
     if is_in_sight(follow) {
-        return insert(&tasks, own_pid(), TASK_IGNORED, RECORDER);
+        return insert(object, own_pid(), TASK_IGNORED, RECORDER);
+    }
+    let tasks = map(object, "tasks")?;
+    if is_hash(&tasks) {
+        return iterate(object, own_pid(), None);
     }
     let own = pidfd(own_pid()).map_err(|error| no_process(own_pid(), &error))?;
     tasks
@@ -68,10 +74,44 @@ fn own_pid() -> Pid {
     Pid(rustix::process::getpid().as_raw_pid())
 }
 
-fn insert(tasks: &Map<'_>, pid: Pid, flags: u32, id: u64) -> Result<(), CollectError> {
+fn is_hash(tasks: &Map<'_>) -> bool {
+    tasks.map_type() == MapType::Hash
+}
+
+/// Has the kernel put `task` into the hash for the thread `pid`, or with `None` remove what is there.
+fn iterate(object: &Object, pid: Pid, task: Option<WireTask>) -> Result<(), CollectError> {
+    let unable = |detail: String| CollectError::Failed {
+        action: "follow the first process",
+        detail,
+    };
+    let mut seed = WireSeed::new_zeroed();
+    (seed.pid, seed.remove) = (pid.0.unsigned_abs(), u32::from(task.is_none()));
+    seed.task = task.unwrap_or_else(WireTask::new_zeroed);
+    set(object, VARIABLE, seed.as_bytes())?;
+    let mut programs = object.progs_mut();
+    let seeder = programs.find(|program| program.name() == parts::SEEDER);
+    let seeder = seeder.ok_or_else(|| unable("the BPF object has no program for it".to_owned()))?;
+    let link = seeder.attach().map_err(|error| unable(error.to_string()))?;
+    last::look(&link).map_err(|error| unable(error.to_string()))?;
+    let value = map(object, VARIABLE)?
+        .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+        .map_err(|error| unable(error.to_string()))?;
+    let told = value.and_then(|value| Some(WireSeed::read_from_prefix(&value).ok()?.0));
+    match told {
+        Some(told) if told.found != 0 && told.failed == 0 => Ok(()),
+        Some(told) if told.found != 0 => Err(unable(std::io::Error::from_raw_os_error(-told.failed).to_string())),
+        _ => Err(no_process(pid, &std::io::Error::from_raw_os_error(libc::ESRCH))),
+    }
+}
+
+fn insert(object: &Object, pid: Pid, flags: u32, id: u64) -> Result<(), CollectError> {
+    let tasks = map(object, "tasks")?;
     let pidfd = pidfd(pid).map_err(|error| no_process(pid, &error))?;
     let mut task = WireTask::new_zeroed();
     (task.task, task.launch, task.flags, task.syscall, task.cache_fd) = (id, id, flags, -1, -1);
+    if is_hash(&tasks) {
+        return iterate(object, pid, Some(task));
+    }
     tasks
         .update(&pidfd.as_raw_fd().to_ne_bytes(), task.as_bytes(), MapFlags::ANY)
         .map_err(|error| failed("follow the first process", &error))

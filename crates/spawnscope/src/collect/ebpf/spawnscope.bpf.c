@@ -23,6 +23,7 @@
 #include "syscalls.h"
 #include "samples.h"
 #include "last.h"
+#include "seeds.h"
 
 /* Some helpers are for GPL-compatible programs only; this is one of the strings the kernel accepts as such. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

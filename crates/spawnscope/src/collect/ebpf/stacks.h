@@ -37,7 +37,7 @@ static __always_inline bool sees_other_files(struct task_struct *p)
 /* The process maps code, or makes memory executable: what was told of it is out of date. */
 static __always_inline void note_code_change(struct task_struct *p)
 {
-	struct WireTask *leader = bpf_task_storage_get(&tasks, p->group_leader, 0, 0);
+	struct WireTask *leader = find_task(TASK_READ(p, group_leader));
 	if (leader)
 		__sync_fetch_and_add(&leader->code_changes, 1);
 }
@@ -96,7 +96,7 @@ static __always_inline bool walk_mappings(struct scratch *scratch)
 {
 	struct bpf_iter_task_vma it;
 	struct vm_area_struct *vma;
-	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_struct *p = current_task();
 	/* Nobody launches from the kernel's own page. */
 	unsigned long vdso = (unsigned long)BPF_CORE_READ(p, mm, context.vdso);
 	/* Counted in memory: the verifier would go through the loop again for each value of a register. */
@@ -119,7 +119,7 @@ static __always_inline bool walk_mappings(struct scratch *scratch)
 
 static __always_inline __u32 code_changes(struct task_struct *p)
 {
-	struct WireTask *leader = bpf_task_storage_get(&tasks, p->group_leader, 0, 0);
+	struct WireTask *leader = find_task(TASK_READ(p, group_leader));
 	return leader ? leader->code_changes : 0;
 }
 
@@ -143,13 +143,13 @@ static __always_inline bool tell_mappings(struct task_struct *p, struct WireTask
 	struct scratch *scratch = scratch_of_this_cpu();
 	__u64 pages = BPF_CORE_READ(p, mm, exec_vm);
 	__u32 changes = code_changes(p);
-	if (!scratch)
+	if (!scratch || !can_walk_mappings())
 		return false;
 	struct WireMapping *mapping = &scratch->mapping;
 	fill_header(&mapping->header, KIND_MAPPING, bpf_ktime_get_ns(), task);
 	mapping->image = image;
-	mapping->pid = visible_tid(p->group_leader);
-	begin_walk(scratch, p->fs, 0);
+	mapping->pid = visible_tid(TASK_READ(p, group_leader));
+	begin_walk(scratch, TASK_READ(p, fs), 0);
 	if (!walk_mappings(scratch))
 		return false;
 	task->told_image = image;
@@ -182,23 +182,17 @@ static __always_inline __u64 stack_bytes(struct task_struct *p, __u64 sp)
 	return bytes;
 }
 
-/* Copies as much as is there, and says how much that is. The compiler must not know the bounds already, else it would leave
- * out the tests that show them to the verifier. */
+/* Copies as much as is there, and says how much that is. */
 static __always_inline __u64 copy_stack(char *data, __u64 sp, __u64 bytes)
 {
 	__u64 done = 0;
-	barrier_var(bytes);
-	if (bytes <= STACK_BYTES && !bpf_probe_read_user(data, bytes, (void *)sp))
+	if (!bpf_probe_read_user(data, at_most(bytes, STACK_BYTES), (void *)sp))
 		return bytes;
-	for (int piece = 0; piece <= STACK_BYTES / STACK_PIECE_BYTES; piece++) {
+	for (int piece = 0; piece <= STACK_BYTES / STACK_PIECE_BYTES && done < bytes; piece++) {
 		__u64 size = STACK_PIECE_BYTES - ((sp + done) & (STACK_PIECE_BYTES - 1));
 		if (size > bytes - done)
 			size = bytes - done;
-		barrier_var(size);
-		barrier_var(done);
-		if (!size || size > STACK_PIECE_BYTES || done > STACK_BYTES)
-			break;
-		if (bpf_probe_read_user(&data[done], size, (void *)(sp + done)))
+		if (bpf_probe_read_user(&data[at_most(done, STACK_BYTES)], at_most(size, STACK_PIECE_BYTES), (void *)(sp + done)))
 			break;
 		done += size;
 	}
@@ -214,20 +208,17 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 		return;
 	struct WireStack *stack = &scratch->stack;
 	/* As the kernel's entry code lays them out. */
-	if (bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), (void *)bpf_task_pt_regs(p)) ||
+	if (bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), user_registers(p)) ||
 	    stack->registers.cs != USER_CS)
 		return;
 	fill_header(&stack->header, KIND_STACK, bpf_ktime_get_ns(), task);
 	stack->image = creator->told_image;
 	stack->start_stack = BPF_CORE_READ(p, mm, start_stack);
-	stack->pid = visible_tid(p->group_leader);
+	stack->pid = visible_tid(TASK_READ(p, group_leader));
 	__u64 bytes = copy_stack(scratch->data, stack->registers.sp, stack_bytes(p, stack->registers.sp));
 	stack->user_bytes = bytes;
-	barrier_var(bytes);
-	if (bytes > STACK_BYTES)
-		return;
 	__u64 flag = is_urgent ? BPF_RB_FORCE_WAKEUP : wakeup_flag_of(&stacks);
-	if (bpf_ringbuf_output(&stacks, scratch, sizeof(*stack) + bytes, flag))
+	if (bpf_ringbuf_output(&stacks, scratch, sizeof(*stack) + at_most(bytes, STACK_BYTES), flag))
 		count_lost(KIND_STACK);
 }
 
@@ -235,14 +226,14 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork_stack, struct task_struct *parent, struct task_struct *child)
 {
-	struct WireTask *creator = followed(bpf_get_current_task_btf());
+	struct WireTask *creator = followed(current_task());
 	if (!creator || child->tgid == parent->tgid || !parent->mm)
 		return 0;
-	struct WireTask *task = bpf_task_storage_get(&tasks, child, 0, 0);
+	struct WireTask *task = find_task(child);
 	if (!task)
 		return 0;
-	bool is_urgent = tell_image(bpf_get_current_task_btf(), creator);
-	emit_stack(bpf_get_current_task_btf(), creator, task, is_urgent);
+	bool is_urgent = tell_image(current_task(), creator);
+	emit_stack(current_task(), creator, task, is_urgent);
 	/* Copied or shared, its mappings are the parent's. */
 	task->told_image = creator->told_image;
 	task->told_pages = creator->told_pages;

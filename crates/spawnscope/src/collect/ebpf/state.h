@@ -8,14 +8,6 @@ struct {
 	__uint(max_entries, 16 * 1024 * 1024);
 } events SEC(".maps");
 
-/* A thread is followed if and only if it has a value here. The kernel frees it with the thread. */
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct WireTask);
-} tasks SEC(".maps");
-
 /* Records dropped, by kind. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -69,6 +61,16 @@ volatile struct WireScannerCode scanner_code SEC(".data.scanner") = {};
  * only would be recorded with holes. */
 volatile __u32 recording SEC(".data.recording") = 0;
 
+#include "tasks.h"
+
+/* A number that is at most `most`, in a form that every verifier follows: they know what a register holds from a comparison
+ * with that very register, and older ones forget it when the compiler keeps the number on the stack meanwhile. */
+static __always_inline __u64 at_most(__u64 number, const __u32 most)
+{
+	asm volatile("if %0 <= %1 goto +1\n\t%0 = %1" : "+r"(number) : "i"(most));
+	return number;
+}
+
 static __always_inline struct scratch *scratch_of_this_cpu(void)
 {
 	__u32 first = 0;
@@ -112,11 +114,6 @@ static __always_inline void fill_header(struct WireHeader *header, __u32 kind, _
 	}                                                                 \
 	fill_header(&record->header, KIND, when, whose);
 
-static __always_inline __u64 next_id(void)
-{
-	return __sync_fetch_and_add(&shared.last_id, 1) + 1;
-}
-
 /* The pid at a level of the hierarchy of pid namespaces, NULL's and a level that it does not have: 0. */
 static __always_inline int pid_at_level(struct pid *pid, __u32 level, __u32 *namespace)
 {
@@ -153,7 +150,7 @@ static __always_inline struct WireTask *followed(struct task_struct *p)
 {
 	if (!recording)
 		return NULL;
-	struct WireTask *task = bpf_task_storage_get(&tasks, p, 0, 0);
+	struct WireTask *task = find_task(p);
 	return task && !(task->flags & TASK_IGNORED) ? task : NULL;
 }
 

@@ -77,6 +77,8 @@ pub const STACK_BYTES: u32 = 16384;
 pub const STACK_PIECE_BYTES: u32 = 4096;
 /// Most executable mappings of a process told.
 pub const MOST_MAPPINGS: u32 = 2048;
+/// Most threads followed at a time where the kernel has no storage for tasks.
+pub const MOST_HASHED_TASKS: u32 = 32768;
 /// Length of a thread's name (TASK_COMM_LEN).
 pub const COMM_BYTES: usize = 16;
 
@@ -330,6 +332,9 @@ pub struct WireSettings {
     pub mount_namespace: u32,
     /// 1: tell where in a script a launch was asked for.
     pub script_lines: u32,
+    /// How many CPUs there can be.
+    pub cpus: u32,
+    pub reserved: u32,
     /// Bytes in the ring buffer from which on the reader is woken.
     pub wakeup_bytes: u64,
     /// Nanoseconds between two samples; 0: no samples.
@@ -446,6 +451,23 @@ pub struct WireTask {
     pub wanted_image: u64,
     /// Time of its waits since the last one that was taken as a sample.
     pub waited: u64,
+    /// 1: of a process that existed before, somebody has begun to follow it.
+    pub claimed: u32,
+    pub reserved: u32,
+}
+
+/// A thread that the program `on_seed` is to follow, or to follow no more.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireSeed {
+    /// As the recorder's pid namespace names it.
+    pub pid: u32,
+    /// 1: no more.
+    pub remove: u32,
+    /// What came of it: 1 when there is such a thread, and the error of putting it into the map.
+    pub found: u32,
+    pub failed: i32,
+    pub task: WireTask,
 }
 
 /// `flags` of a task: do not follow it, nor what it creates.

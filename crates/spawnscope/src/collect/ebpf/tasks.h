@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * Which threads are followed. A thread is followed if and only if it has a value in `tasks`. Programs find it with `find_task` and
+ * begin it with `begin_task`. There are two builds: task storage, which the kernel frees with the thread and which tracing programs
+ * may use since Linux 5.13; and, with HASH_OF_TASKS, a hash by the address of the thread's `task_struct` for older kernels. */
+#pragma once
+
+#ifndef HASH_OF_TASKS
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct WireTask);
+} tasks SEC(".maps");
+
+#define current_task() bpf_get_current_task_btf()
+#define TASK_READ(p, field) ((p)->field)
+
+static __always_inline struct WireTask *find_task(struct task_struct *p)
+{
+	return bpf_task_storage_get(&tasks, p, 0, 0);
+}
+
+/* Gives the thread's value, made anew if there is none; NULL when the kernel has no memory for it. */
+static __always_inline struct WireTask *begin_task(struct task_struct *p)
+{
+	return bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+/* As `begin_task`, for a process that several CPUs may meet at once: `*first` for one of them only, which gives it its number. */
+static __always_inline struct WireTask *claim_task(struct task_struct *p, bool *first)
+{
+	struct WireTask *task = begin_task(p);
+	*first = task && !__sync_val_compare_and_swap(&task->claimed, 0, 1);
+	return task;
+}
+
+static __always_inline __u64 next_id(void)
+{
+	return __sync_fetch_and_add(&shared.last_id, 1) + 1;
+}
+
+static __always_inline struct pt_regs *user_registers(struct task_struct *p)
+{
+	return (struct pt_regs *)bpf_task_pt_regs(p);
+}
+
+#else /* HASH_OF_TASKS */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MOST_HASHED_TASKS);
+	__type(key, __u64);
+	__type(value, struct WireTask);
+} tasks SEC(".maps");
+
+/* How many numbers this CPU has given: Linux before 5.12 has no atomic addition that tells its result. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} given_ids SEC(".maps");
+
+/* bpf_get_current_task_btf came with Linux 5.11; what this gives instead can be read by a helper only. */
+#define current_task() ((struct task_struct *)bpf_get_current_task())
+#define TASK_READ(p, field) BPF_CORE_READ(p, field)
+
+const struct WireTask new_task = {};
+
+static __always_inline struct WireTask *find_task(struct task_struct *p)
+{
+	__u64 key = (__u64)p;
+	return bpf_map_lookup_elem(&tasks, &key);
+}
+
+static __always_inline struct WireTask *begin_task(struct task_struct *p)
+{
+	__u64 key = (__u64)p;
+	bpf_map_update_elem(&tasks, &key, &new_task, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&tasks, &key);
+}
+
+static __always_inline struct WireTask *claim_task(struct task_struct *p, bool *first)
+{
+	__u64 key = (__u64)p;
+	*first = !bpf_map_update_elem(&tasks, &key, &new_task, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&tasks, &key);
+}
+
+/* Numbers of a CPU are all those that leave the same remainder: nobody else gives them, and nothing that interrupts this asks
+ * for one. */
+static __always_inline __u64 next_id(void)
+{
+	__u32 first = 0;
+	__u64 *given = bpf_map_lookup_elem(&given_ids, &first);
+	if (!given)
+		return 0;
+	__u64 turn = (*given)++;
+	return shared.last_id + 1 + turn * settings.cpus + bpf_get_smp_processor_id();
+}
+
+/* bpf_task_pt_regs (Linux 5.15) does this. */
+static __always_inline struct pt_regs *user_registers(struct task_struct *p)
+{
+	return (struct pt_regs *)(BPF_CORE_READ(p, stack) + THREAD_SIZE) - 1;
+}
+
+/* After its last switch and its reaping, when nobody knows the thread any more and its memory will be another's. */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(on_free, struct task_struct *p)
+{
+	__u64 key = (__u64)p;
+	bpf_map_delete_elem(&tasks, &key);
+	return 0;
+}
+
+#endif
