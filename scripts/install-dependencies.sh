@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what building (and, with `tests`, testing) needs and the machine lacks, through apt-get.
+# Installs what building (and, with `tests`, testing; with `aarch64`, building for aarch64 on another machine, see scripts/aarch64.sh)
+# needs and the machine lacks, through apt-get.
 # Installs nothing that is already there, so that it is silent and needs no privilege on a prepared machine.
 # It does not install Rust: which toolchain to trust is the user's choice.
 set -euo pipefail
@@ -9,6 +10,7 @@ purpose=${1:-build}
 missing=()
 need_command() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
 need_header() { printf '#include <%s>\n' "$1" | cc -E - >/dev/null 2>&1 || missing+=("$2"); }
+need_file() { [ -e "$1" ] || missing+=("$2"); }
 need_static_libc() { echo 'int main(void){return 0;}' | cc -static -x c - -o /dev/null 2>/dev/null || missing+=("$1"); }
 
 need_command cc gcc
@@ -31,10 +33,18 @@ if [ "$purpose" = tests ]; then
     need_command groff groff
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
 fi
+if [ "$purpose" = aarch64 ]; then
+    need_command aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+    need_file /usr/aarch64-linux-gnu/include/stdio.h libc6-dev-arm64-cross
+    need_command qemu-aarch64-static qemu-user-static
+fi
 
 if ! command -v cargo >/dev/null 2>&1; then
     echo "cargo is missing: install Rust from https://rustup.rs, then try again" >&2
     exit 1
+fi
+if [ "$purpose" = aarch64 ] && ! [ -d "$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-gnu" ]; then
+    rustup target add aarch64-unknown-linux-gnu
 fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 

@@ -46,7 +46,7 @@ pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
             } else if source == target {
                 syscall!(SYS_fcntl, target, libc::F_SETFD, 0).map_err(failed(index, Stage::Dup))?;
             } else {
-                syscall!(SYS_dup2, source, target).map_err(failed(index, Stage::Dup))?;
+                syscall!(SYS_dup3, source, target, 0).map_err(failed(index, Stage::Dup))?;
             }
         }
     }
@@ -78,7 +78,7 @@ unsafe fn open_null(target: i32) -> Result<(), Errno> {
     unsafe {
         let fd = syscall!(SYS_openat, libc::AT_FDCWD, c"/dev/null".as_ptr(), libc::O_RDWR, 0)? as i32;
         if fd != target {
-            syscall!(SYS_dup2, fd, target)?;
+            syscall!(SYS_dup3, fd, target, 0)?;
             let _ = syscall!(SYS_close, fd);
         }
     }

@@ -4,6 +4,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::arch::clone_arguments;
 use crate::child::{self, Job, Report};
 use crate::descriptors::Move;
 use crate::error::{Error, Stage};
@@ -290,13 +291,12 @@ unsafe fn clone(args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Err
         let top = args.stack + args.stack_size;
         clone_into(
             libc::SYS_clone,
-            [
+            clone_arguments(
                 flags as usize,
                 top as usize,
                 args.pidfd as usize,
                 args.child_tid as usize,
-                0,
-            ],
+            ),
             child::main,
             job.cast(),
         )

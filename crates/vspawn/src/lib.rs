@@ -13,6 +13,7 @@
 //! One way through the files: `command` (what was asked) -> `prepared` and `plan` (all allocation) -> `launch` (the parent's side
 //! of clone) -> `child` (what runs between clone and exec, in shared memory) -> `process` (the child's handle).
 
+mod arch;
 mod capture;
 mod child;
 mod command;

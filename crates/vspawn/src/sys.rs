@@ -1,10 +1,7 @@
 //! Raw system calls: no libc function, no errno, no cancellation point. What is called between clone and exec, where
-//! memory is shared with a running parent, goes through here and nothing else. x86-64 only.
+//! memory is shared with a running parent, goes through here and nothing else.
 
-use std::arch::asm;
-
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-compile_error!("vspawn knows Linux on x86-64 only: its raw system calls are written for that");
+use crate::arch::{self, Entry};
 
 /// A system call's failure: the errno, positive.
 pub(crate) type Errno = i32;
@@ -15,19 +12,13 @@ pub(crate) type Errno = i32;
 /// The arguments must be what this system call may be given.
 #[inline(always)]
 pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize, Errno> {
-    let result: isize;
-    let [a, b, c, d, e, f] = arguments;
-    // SAFETY: the kernel preserves all registers but these; the arguments are the caller's promise.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number as isize => result,
-            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack)
-        );
-    }
-    // The kernel returns errors as -4095..=-1.
+    // SAFETY: the caller's promise.
+    checked(unsafe { arch::call(number, arguments) })
+}
+
+/// The kernel returns errors as -4095..=-1.
+#[inline(always)]
+fn checked(result: isize) -> Result<usize, Errno> {
     if (-4095..0).contains(&result) {
         Err(-result as Errno)
     } else {
@@ -58,38 +49,14 @@ pub(crate) use syscall;
 /// # Safety
 /// `number` and `arguments` must be a valid clone or clone3 call that gives the child a stack aligned to 16 bytes,
 /// large enough for `entry`, and used by nobody else until the child has left this memory. `entry` must not return.
-#[inline(never)]
 pub(crate) unsafe fn clone_into(
     number: libc::c_long,
     arguments: [usize; 5],
-    entry: unsafe extern "C" fn(*const u8) -> !,
+    entry: Entry,
     argument: *const u8,
 ) -> Result<usize, Errno> {
-    let result: isize;
-    let [a, b, c, d, e] = arguments;
-    // SAFETY: the parent comes out at label 2 with its registers and stack as they were; the child, on its own stack,
-    // calls `entry` and never gets there. The rest is the caller's promise.
-    unsafe {
-        asm!(
-            "syscall",
-            "test rax, rax",
-            "jnz 2f",
-            "xor ebp, ebp",
-            "mov rdi, r12",
-            "call r13",
-            "ud2",
-            "2:",
-            inlateout("rax") number as isize => result,
-            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e,
-            in("r12") argument, in("r13") entry,
-            lateout("rcx") _, lateout("r11") _,
-        );
-    }
-    if (-4095..0).contains(&result) {
-        Err(-result as Errno)
-    } else {
-        Ok(result as usize)
-    }
+    // SAFETY: the caller's promise.
+    checked(unsafe { arch::clone_into(number, arguments, entry, argument) })
 }
 
 /// A set of signals as the kernel takes it: bit N-1 is signal N.

@@ -5,15 +5,15 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use crate::arch::LARGEST_PAGE;
 use crate::child::{Job, Report};
 use crate::descriptors::Move;
 use crate::error::{Error, Stage};
 use crate::plan::Plan;
 use crate::sys::syscall;
 
-const PAGE: usize = 4096;
-/// Below the stack, so that an overflow faults instead of writing elsewhere.
-const GUARD_BYTES: usize = PAGE;
+/// Below the stack, so that an overflow faults instead of writing elsewhere. Whole pages on every kernel.
+const GUARD_BYTES: usize = LARGEST_PAGE;
 /// The child's code needs less than 2 KiB of it (an unoptimised build: less than 16).
 const STACK_BYTES: usize = 64 * 1024;
 /// Above the stack: the instructions, and room for the moves of descriptors.

@@ -1,8 +1,9 @@
 //! The floor: the bare system calls, with nothing around them that a library needs (no signals blocked, no errors
 //! reported, no descriptors placed).
 
-use std::arch::asm;
 use std::ffi::{CString, c_char};
+
+use crate::arch::{call, clone_arguments, clone_into};
 
 const STACK_BYTES: usize = 64 * 1024;
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
@@ -49,7 +50,7 @@ impl Raw {
     pub fn clone(&self) -> i32 {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: the child has a stack of its own and does nothing but exec.
-        unsafe { self.start(libc::SYS_clone, flags as usize, self.top()) }
+        unsafe { self.start(libc::SYS_clone, clone_arguments(flags as usize, self.top(), 0, 0)) }
     }
 
     /// clone(CLONE_VM) and exec, without waiting for it: the child's pid. The next one needs this one's end, or another
@@ -57,7 +58,7 @@ impl Raw {
     pub fn clone_nowait(&self) -> i32 {
         let flags = libc::CLONE_VM | libc::SIGCHLD;
         // SAFETY: as above; nobody else uses the stack before the child's end.
-        unsafe { self.start(libc::SYS_clone, flags as usize, self.top()) }
+        unsafe { self.start(libc::SYS_clone, clone_arguments(flags as usize, self.top(), 0, 0)) }
     }
 
     /// clone3 with what vspawn's core uses, and exec: the child's pidfd.
@@ -75,63 +76,31 @@ impl Raw {
             0,
         ];
         // SAFETY: as above.
-        unsafe { self.start(libc::SYS_clone3, args.as_ptr() as usize, size_of_val(&args)) };
+        unsafe { self.start(libc::SYS_clone3, [args.as_ptr() as usize, size_of_val(&args), 0, 0, 0]) };
         pidfd
     }
 
-    #[inline(never)]
-    unsafe fn start(&self, number: libc::c_long, first: usize, second: usize) -> i32 {
-        let pid: isize;
-        // SAFETY: the parent comes out at label 2; the child never does.
-        unsafe {
-            asm!(
-                "syscall",
-                "test rax, rax",
-                "jnz 2f",
-                "mov rdi, r12",
-                "call r13",
-                "ud2",
-                "2:",
-                inlateout("rax") number as isize => pid,
-                in("rdi") first, in("rsi") second, in("rdx") 0, in("r10") 0, in("r8") 0,
-                in("r12") std::ptr::from_ref(self), in("r13") child as unsafe extern "C" fn(*const Raw) -> !,
-                lateout("rcx") _, lateout("r11") _,
-            );
-        }
+    unsafe fn start(&self, number: libc::c_long, arguments: [usize; 5]) -> i32 {
+        let argument = std::ptr::from_ref(self).cast();
+        // SAFETY: the caller's promise; the child only reads what the parent keeps.
+        let pid = unsafe { clone_into(number, arguments, child, argument) };
         assert!(pid > 0, "system call {number} gave {pid}");
         pid as i32
     }
 }
 
-unsafe extern "C" fn child(raw: *const Raw) -> ! {
+unsafe extern "C" fn child(raw: *const u8) -> ! {
     // SAFETY: the parent waits; all pointers are its own.
     unsafe {
-        let raw = &*raw;
+        let raw = &*raw.cast::<Raw>();
         if raw.output >= 0 {
-            call(libc::SYS_dup2, raw.output as usize, 1, 0);
+            call(libc::SYS_dup3, [raw.output as usize, 1, 0, 0, 0, 0]);
         }
-        call(
-            libc::SYS_execve,
-            raw.path as usize,
-            raw.argv.as_ptr() as usize,
-            raw.envp as usize,
-        );
+        let (path, argv, envp) = (raw.path as usize, raw.argv.as_ptr() as usize, raw.envp as usize);
+        call(libc::SYS_execve, [path, argv, envp, 0, 0, 0]);
         loop {
-            call(libc::SYS_exit_group, 127, 0, 0);
+            call(libc::SYS_exit_group, [127, 0, 0, 0, 0, 0]);
         }
-    }
-}
-
-unsafe fn call(number: libc::c_long, a: usize, b: usize, c: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number => _,
-            in("rdi") a, in("rsi") b, in("rdx") c,
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack)
-        );
     }
 }
 

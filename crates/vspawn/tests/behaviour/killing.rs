@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use vspawn::{Child, Command, Stage, Stdio};
 
+use crate::support::needs::Need;
 use crate::support::{Test, test};
 
 pub fn tests() -> Vec<Test> {
@@ -15,7 +16,9 @@ pub fn tests() -> Vec<Test> {
         test(
             "a_group_is_still_signalled_after_its_leader_was_waited_for",
             group_after_leader,
-        ),
+        )
+        .needs(&[Need::PidfdGroup]),
+        test("a_group_without_members_has_ended", ended_group).needs(&[Need::PidfdGroup]),
         test("a_child_without_a_group_has_none_to_signal", no_group),
         test("a_killed_tree_takes_all_that_hangs_below", tree),
         test("a_tree_that_was_waited_for_is_nobodys", tree_after_wait),
@@ -70,7 +73,10 @@ fn group() {
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
         all_ended(lines);
     }
-    // With its only member waited for, a group has ended.
+}
+
+/// Its only member was waited for.
+fn ended_group() {
     let mut child = Command::new("/bin/sleep").arg("1000").process_group(0).spawn().unwrap();
     child.signal_group(libc::SIGKILL).unwrap();
     child.wait().unwrap();

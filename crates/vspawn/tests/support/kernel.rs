@@ -17,6 +17,26 @@ pub fn set_dumpable(value: i32) {
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, value, 0, 0, 0) }, 0);
 }
 
+/// Whether a signal can be sent to the process group behind a pidfd (Linux 6.9): signal 0, to this process's own.
+pub fn signals_groups_by_pidfd() -> bool {
+    const PIDFD_SIGNAL_PROCESS_GROUP: u32 = 1 << 2;
+    // SAFETY: integers, and no siginfo; the descriptor is the value's.
+    let result = unsafe {
+        let number = libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0);
+        assert!(number >= 0, "pidfd_open");
+        let pidfd = OwnedFd::from_raw_fd(number as RawFd);
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            0,
+            0,
+            PIDFD_SIGNAL_PROCESS_GROUP,
+        )
+    };
+    // Who leads no group gets ESRCH.
+    result == 0 || errno() != libc::EINVAL
+}
+
 /// Whether any child is left, running or ended.
 pub fn has_children() -> bool {
     // SAFETY: a `siginfo_t` of zeros is valid; WNOWAIT reaps nobody.

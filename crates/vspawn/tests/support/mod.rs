@@ -21,8 +21,9 @@ use state::State;
 
 /// In this variable, the name of the one test that this process is for.
 const ALONE: &str = "VSPAWN_TEST_ALONE";
-/// A test that takes longer hangs.
+/// A test that takes longer hangs. On an emulated machine, this variable says how many seconds more are in order.
 const PATIENCE: Duration = Duration::from_secs(150);
+const MORE_PATIENCE: &str = "VSPAWN_TEST_PATIENCE";
 
 /// A test.
 pub struct Test {
@@ -38,7 +39,7 @@ pub struct Test {
 pub fn test(name: impl Into<String>, run: impl Fn() + 'static) -> Test {
     Test {
         name: name.into(),
-        needs: Vec::new(),
+        needs: vec![Need::SharedMemory],
         compared: true,
         inner: false,
         run: Box::new(run),
@@ -78,6 +79,11 @@ pub fn main(tests: Vec<Test>) -> ExitCode {
     helper::build();
     let trials = tests.into_iter().filter(|test| !test.inner).map(trial).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn patience() -> Duration {
+    let more = std::env::var(MORE_PATIENCE).ok();
+    PATIENCE + Duration::from_secs(more.map_or(0, |more| more.parse().expect("a number of seconds")))
 }
 
 fn run_here(test: &Test) {
@@ -120,15 +126,15 @@ pub fn run_alone(wrapper: &[&str], name: &str) -> Result<(), String> {
         .process_group(0)
         .spawn()
         .map_err(|error| format!("{}: {error}", line[0].display()))?;
-    let begin = Instant::now();
+    let (begin, patience) = (Instant::now(), patience());
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status.to_string();
         }
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > patience {
             kernel::kill(-(child.id() as i32), libc::SIGKILL);
             child.wait().unwrap();
-            break format!("hung for {PATIENCE:?}");
+            break format!("hung for {patience:?}");
         }
         std::thread::sleep(Duration::from_millis(5));
     };

@@ -1,18 +1,26 @@
 //! What a test may need of the machine, how to find out, and whether it may be missing: the rules of `CONTRIBUTING.md`.
 
 use std::process::Command;
+use std::sync::OnceLock;
+
+use super::{helper, kernel};
 
 /// Names the needs that must be met, separated by commas: a test that lacks one of them fails.
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 /// Needs of the other crates' tests, which the variable may name too.
-const OF_OTHERS: [&str; 11] = [
-    "ebpf", "mountns", "pty", "setpriv", "realtime", "fanotify", "perfetto", "python", "ptrace", "gdb", "perf",
+const OF_OTHERS: [&str; 13] = [
+    "ebpf", "mountns", "binfmt", "pty", "realtime", "fanotify", "fuse", "perfetto", "python", "ptrace", "gdb", "perf",
+    "scanners",
 ];
 
 /// Something that not every machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A C compiler, for the helper program.
+    /// Children that share memory and have a pidfd: every test's need. qemu-user refuses them.
+    SharedMemory,
+    /// Signals to the group behind a pidfd (Linux 6.9).
+    PidfdGroup,
+    /// The helper program, which a C compiler builds.
     Cc,
     /// User id 0 with the usual capabilities.
     Root,
@@ -27,7 +35,9 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 6] = [
+    const ALL: [Need; 8] = [
+        Need::SharedMemory,
+        Need::PidfdGroup,
         Need::Cc,
         Need::Root,
         Need::PidNs,
@@ -39,6 +49,8 @@ impl Need {
     /// The name in `SPAWNSCOPE_TEST_REQUIRE`.
     pub fn name(self) -> &'static str {
         match self {
+            Need::SharedMemory => "sharedmemory",
+            Need::PidfdGroup => "pidfdgroup",
             Need::Cc => "cc",
             Need::Root => "root",
             Need::PidNs => "pidns",
@@ -51,6 +63,10 @@ impl Need {
     /// Why this machine does not have it.
     pub fn check(self) -> Result<(), String> {
         match self {
+            Need::SharedMemory => shared_memory(),
+            Need::PidfdGroup if kernel::signals_groups_by_pidfd() => Ok(()),
+            Need::PidfdGroup => Err("the kernel sends no signal to the group behind a pidfd (before 6.9)".to_owned()),
+            Need::Cc if helper::path().exists() => Ok(()),
             Need::Cc => succeeds(&["cc", "--version"]),
             Need::Root => succeeds(&["chroot", "/", "true"]).map_err(|why| format!("not root ({why})")),
             Need::PidNs => succeeds(&["unshare", "--pid", "--fork", "--mount-proc", "true"]),
@@ -80,6 +96,21 @@ pub fn required(need: Need) -> Result<bool, String> {
 fn cgroup() -> Result<(), String> {
     let script = "mount -t cgroup2 none /mnt && d=$(mktemp -d /mnt/vspawn.XXXXXX) && rmdir $d";
     succeeds(&["unshare", "--mount", "sh", "-c", script])
+}
+
+/// As the library says it: it does not fork instead. Asked once, since every test does.
+fn shared_memory() -> Result<(), String> {
+    static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
+    let find_out = || match vspawn::Command::new("/bin/true").status() {
+        Err(error) if error.stage() == vspawn::Stage::Clone => {
+            let errno = std::io::Error::from_raw_os_error(error.raw_os_error());
+            Err(format!(
+                "the kernel (or qemu-user) refuses children that share memory: {errno}"
+            ))
+        }
+        _ => Ok(()),
+    };
+    FOUND.get_or_init(find_out).clone()
 }
 
 fn succeeds(line: &[&str]) -> Result<(), String> {

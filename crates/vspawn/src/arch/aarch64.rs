@@ -1,0 +1,68 @@
+//! aarch64: `svc 0`, with the number in x8.
+
+use std::arch::asm;
+
+use super::Entry;
+
+/// Kernels are built for pages of 4, 16 or 64 KiB (arch/arm64/Kconfig, "Page size").
+pub(crate) const LARGEST_PAGE: usize = 64 * 1024;
+
+/// Makes a system call.
+///
+/// # Safety
+/// The arguments must be what this system call may be given.
+#[inline(always)]
+pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
+    let result: isize;
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: the kernel preserves all registers but x0; the arguments are the caller's promise.
+    unsafe {
+        asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") a => result,
+            in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f,
+            options(nostack)
+        );
+    }
+    result
+}
+
+/// A clone or clone3 call whose child begins in `entry(argument)`, on a stack of its own, and never returns.
+///
+/// # Safety
+/// `number` and `arguments` must be a valid call that gives the child a stack aligned to 16 bytes (or, without CLONE_VM, none),
+/// large enough for `entry`, and used by nobody else until the child has left this memory.
+#[inline(never)]
+pub(crate) unsafe fn clone_into(
+    number: libc::c_long,
+    arguments: [usize; 5],
+    entry: Entry,
+    argument: *const u8,
+) -> isize {
+    let result: isize;
+    let [a, b, c, d, e] = arguments;
+    // SAFETY: the parent comes out at label 2 with its registers and stack as they were; the child, on its own stack,
+    // calls `entry` and never gets there. Its frame pointer and return address are 0, which ends a walk of its stack.
+    unsafe {
+        asm!(
+            "svc 0",
+            "cbnz x0, 2f",
+            "mov x29, xzr",
+            "mov x30, xzr",
+            "mov x0, x20",
+            "br x16",
+            "2:",
+            in("x8") number,
+            inlateout("x0") a => result,
+            in("x1") b, in("x2") c, in("x3") d, in("x4") e,
+            in("x20") argument, in("x16") entry,
+        );
+    }
+    result
+}
+
+/// clone's arguments, in this processor's order: the thread's storage comes before the child's id.
+pub(crate) fn clone_arguments(flags: usize, stack_top: usize, parent_tid: usize, child_tid: usize) -> [usize; 5] {
+    [flags, stack_top, parent_tid, 0, child_tid]
+}

@@ -1,0 +1,69 @@
+//! x86-64: `syscall`, with the number in rax.
+
+use std::arch::asm;
+
+use super::Entry;
+
+/// The kernel has one size.
+pub(crate) const LARGEST_PAGE: usize = 4096;
+
+/// Makes a system call.
+///
+/// # Safety
+/// The arguments must be what this system call may be given.
+#[inline(always)]
+pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
+    let result: isize;
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: the kernel preserves all registers but these; the arguments are the caller's promise.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack)
+        );
+    }
+    result
+}
+
+/// A clone or clone3 call whose child begins in `entry(argument)`, on a stack of its own, and never returns.
+///
+/// # Safety
+/// `number` and `arguments` must be a valid call that gives the child a stack aligned to 16 bytes (or, without CLONE_VM, none),
+/// large enough for `entry`, and used by nobody else until the child has left this memory.
+#[inline(never)]
+pub(crate) unsafe fn clone_into(
+    number: libc::c_long,
+    arguments: [usize; 5],
+    entry: Entry,
+    argument: *const u8,
+) -> isize {
+    let result: isize;
+    let [a, b, c, d, e] = arguments;
+    // SAFETY: the parent comes out at label 2 with its registers and stack as they were; the child, on its own stack,
+    // calls `entry` and never gets there. The rest is the caller's promise.
+    unsafe {
+        asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r12",
+            "call r13",
+            "ud2",
+            "2:",
+            inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e,
+            in("r12") argument, in("r13") entry,
+            lateout("rcx") _, lateout("r11") _,
+        );
+    }
+    result
+}
+
+/// clone's arguments, in this processor's order.
+pub(crate) fn clone_arguments(flags: usize, stack_top: usize, parent_tid: usize, child_tid: usize) -> [usize; 5] {
+    [flags, stack_top, parent_tid, child_tid, 0]
+}
