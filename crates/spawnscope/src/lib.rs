@@ -5,6 +5,7 @@
 //! `doctor` stand apart: they record nothing.
 
 pub mod analyze;
+mod arch;
 pub mod cli;
 pub mod collect;
 pub mod doctor;

@@ -8,21 +8,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A stage, and the parts of the crate that it may name. `record` shows the later stages its reader only.
-const MAY_IMPORT: [(&str, &[&str]); 12] = [
+const MAY_IMPORT: [(&str, &[&str]); 13] = [
     ("event.rs", &[]),
     ("units.rs", &["event"]),
     ("signals.rs", &[]),
     ("statistics.rs", &[]),
-    ("tiny.rs", &[]),
-    ("lab", &["event", "units", "statistics", "tiny", "lab"]),
+    ("arch", &[]),
+    ("tiny.rs", &["arch"]),
+    ("lab", &["arch", "event", "units", "statistics", "tiny", "lab"]),
     ("hold", &["event", "signals", "collect::held", "collect::pidfd"]),
-    ("collect", &["event", "collect"]),
+    ("collect", &["arch", "event", "collect"]),
     ("record", &["event", "record"]),
     (
         "analyze",
         &["event", "units", "statistics", "analyze", "record::reader"],
     ),
-    ("doctor", &["event", "units", "tiny", "collect", "doctor"]),
+    ("doctor", &["arch", "event", "units", "tiny", "collect", "doctor"]),
     ("present", &["event", "units", "analyze", "doctor", "lab", "present"]),
 ];
 const MOST_LINES: usize = 500;

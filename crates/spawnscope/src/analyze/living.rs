@@ -8,7 +8,7 @@ use super::tree::Forest;
 use crate::event::{LeftCpu, ObjectKind, Pid};
 use crate::record::reader::{ObjectRef, SliceRow};
 
-/// System calls of x86-64 (arch/x86/entry/syscalls/syscall_64.tbl) that wait for a child.
+/// System calls that wait for a child, by x86-64's numbers, which all rows have.
 mod calls {
     pub(super) const READ: u16 = 0;
     /// clone, fork, vfork, clone3: a vfork's parent sleeps until its child's exec.

@@ -40,7 +40,7 @@ impl Outside {
 /// Time by what was waited for.
 pub type OutsideTimes = BTreeMap<Outside, Nanos>;
 
-/// System calls of x86-64 (arch/x86/entry/syscalls/syscall_64.tbl) by what a wait in them is for.
+/// System calls by what a wait in them is for, with x86-64's numbers, which all rows have.
 mod calls {
     /// pause, nanosleep, clock_nanosleep.
     pub(super) const SLEEPS: [u16; 3] = [34, 35, 230];

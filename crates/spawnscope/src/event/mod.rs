@@ -3,6 +3,7 @@
 
 mod callers;
 mod machine;
+pub mod syscalls;
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{advice, callers, critical, syscalls, text};
+use super::{advice, callers, critical, text};
 use crate::analyze::drift::{Drift, Segment};
 use crate::analyze::failures::Failure;
 use crate::analyze::groups::Group;
@@ -140,7 +140,7 @@ fn waits(waits: &TiedWaits) -> Value {
     insert_text(&mut object, "command", &waits.command);
     let parts = &waits.parts;
     let rest = json!({
-        "syscall": waits.syscall.and_then(syscalls::name),
+        "syscall": waits.syscall.and_then(crate::event::syscalls::name),
         "syscall_number": waits.syscall,
         "object": waits.object.as_ref().map(waited_object),
         "on": waits.on.iter().map(waited_for).collect::<Vec<_>>(),

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::event::{Calibration, Constant, Language, LeftCpu, Loss, Mechanism, Missing, ObjectKind, Pid, TaskId};
+use crate::event::{
+    Calibration, Constant, Language, LeftCpu, Loss, Mechanism, Missing, ObjectKind, Pid, TaskId, syscalls,
+};
 
 use super::claim;
 use super::error::{self, RecordError};
@@ -124,7 +126,8 @@ impl RecordingFile {
             .map_err(|source| self.failed(source))?;
         let (_, mut index) = self.texts()?;
         (_, index.objects) = self.objects(&index)?;
-        self.each(&SLICE, &index, |fields| slice(fields).map(&mut *take))
+        let numbers = syscalls::Numbers::of(&self.info()?.arch);
+        self.each(&SLICE, &index, |fields| slice(fields, &numbers).map(&mut *take))
     }
 
     /// Calls `take` with each sample, in no order. Their stacks are those of `read`.
@@ -423,7 +426,7 @@ fn stack(fields: &mut Fields) -> Result<StackRow, BadValue> {
     })
 }
 
-fn slice(fields: &mut Fields) -> Result<SliceRow, BadValue> {
+fn slice(fields: &mut Fields, numbers: &syscalls::Numbers) -> Result<SliceRow, BadValue> {
     Ok(SliceRow {
         task: fields.required()?,
         off: fields.required()?,
@@ -431,7 +434,7 @@ fn slice(fields: &mut Fields) -> Result<SliceRow, BadValue> {
         off_span: fields.optional()?,
         wake_span: fields.optional()?,
         reason: fields.one_of(&LeftCpu::ALL)?,
-        syscall: fields.optional()?,
+        syscall: fields.optional()?.and_then(|number| numbers.x86_64(number)),
         argument: fields.optional::<i64>()?.map(i64::cast_unsigned),
         waker: waker(fields)?,
         object: fields.optional()?,

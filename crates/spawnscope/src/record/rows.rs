@@ -268,6 +268,7 @@ pub struct SliceRow {
     pub off_span: Option<Nanos>,
     pub wake_span: Option<Nanos>,
     pub reason: LeftCpu,
+    /// x86-64's number, whatever the machine: see `event::syscalls`.
     pub syscall: Option<u16>,
     pub argument: Option<u64>,
     pub waker: Option<WakerRow>,

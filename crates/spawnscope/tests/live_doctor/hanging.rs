@@ -85,15 +85,6 @@ fn within<T>(limit: Duration, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// That the launch of a static program was timed, where there is one.
-fn static_timed(examined: &Examined) -> Result<(), String> {
-    if cfg!(target_arch = "x86_64") {
-        timed(examined, &["exec_static"])
-    } else {
-        Ok(())
-    }
-}
-
 /// Runs a check beside a file system in `folder` that answers so late.
 fn beside(folder: &Path, microseconds: &str, words: &[&str], check: &str) -> Examined {
     let file_system = path("file_system");
@@ -124,7 +115,7 @@ fn silent_directories() {
         at_best(3, || {
             let examined = beside(folder.path(), "-1", &["env", &variable], "file-systems");
             found(&examined, "problem", &["does not answer", "(fuse)"])?;
-            static_timed(&examined)
+            timed(&examined, &["exec_static"])
         });
     }
 }
@@ -253,7 +244,7 @@ fn without_close_range() {
     .map(OsStr::to_owned);
     let launcher: Vec<&OsStr> = launcher.iter().map(AsRef::as_ref).collect();
     let examined = examine(&launcher, "launch-cost");
-    assert!(examined.cost("exec_static").is_some() || cfg!(not(target_arch = "x86_64")));
+    assert!(examined.cost("exec_static").is_some());
     let entries = || std::fs::read_dir(folder.path()).expect("the folder").count();
     await_some("the end of whoever keeps the folder", || (entries() == 0).then_some(()));
 }

@@ -2,9 +2,8 @@
 //! again when it is and follows the recorder too. Between every other two calls, instructions run that fill the nearest cache, as
 //! those of an ordinary program do: one that does nothing but call finds the collector's code there, and pays a third less.
 
-use std::arch::global_asm;
-
 use super::constant_of;
+use crate::arch::fill_instruction_cache;
 use crate::collect::now;
 use crate::event::{Calibration, Constant};
 
@@ -40,31 +39,13 @@ fn nanos_of_a_call() -> [f64; ROUNDS] {
     [(); ROUNDS].map(|()| {
         let began = now();
         for _ in 0..CALLS / 2 {
-            // SAFETY: a plain system call without arguments, and a function that does nothing.
+            // SAFETY: a plain system call without arguments.
             unsafe {
                 libc::syscall(libc::SYS_getppid);
                 libc::syscall(libc::SYS_getppid);
-                spawnscope_fill_instruction_cache();
             }
+            fill_instruction_cache();
         }
         now().since(began).0 as f64 / f64::from(CALLS)
     })
-}
-
-// 32 KiB of instructions that do nothing, as large as the first instruction cache of most x86 processors.
-global_asm!(
-    ".pushsection .text.spawnscope_fill_instruction_cache, \"ax\", @progbits",
-    ".balign 64",
-    ".globl spawnscope_fill_instruction_cache",
-    ".hidden spawnscope_fill_instruction_cache",
-    ".type spawnscope_fill_instruction_cache, @function",
-    "spawnscope_fill_instruction_cache:",
-    ".fill 4096, 8, 0x0000000000841f0f",
-    "ret",
-    ".size spawnscope_fill_instruction_cache, . - spawnscope_fill_instruction_cache",
-    ".popsection",
-);
-
-unsafe extern "C" {
-    fn spawnscope_fill_instruction_cache();
 }

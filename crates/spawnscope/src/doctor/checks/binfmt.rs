@@ -1,6 +1,7 @@
 //! Interpreters that the kernel starts for files of certain kinds (binfmt_misc): emulators, run times.
 
 use super::{Check, Run};
+use crate::arch::ELF_MACHINE;
 use crate::doctor::{Examination, Finding, Findings, Machine};
 use crate::units;
 
@@ -21,11 +22,7 @@ const CONFIGURED: [&str; 4] = [
     "/usr/lib/binfmt.d",
 ];
 /// Bytes 18 and 19 of ELF files of this machine.
-const OWN_MACHINE: [u8; 2] = if cfg!(target_arch = "aarch64") {
-    [0xb7, 0]
-} else {
-    [0x3e, 0]
-};
+const OWN_MACHINE: [u8; 2] = ELF_MACHINE.to_le_bytes();
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;

@@ -89,6 +89,6 @@ pub(super) fn write(path: &CStr, content: &[u8]) -> bool {
 }
 
 /// A static program that only exits, with status 0.
-pub(super) fn static_program() -> Option<Vec<u8>> {
+pub(super) fn static_program() -> Vec<u8> {
     tiny::program(0, "")
 }

@@ -55,7 +55,6 @@ const DYNAMIC: usize = 4;
 pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> Launches {
     let content = static_program();
     let tiny = folder.and_then(|folder| folder.program(super::STATIC_PROGRAM, Some(machine)));
-    let tiny = tiny.as_ref().zip(content.as_deref());
     let [dynamic, unasked, found] = [
         Some(machine.clone()),
         without_variables(machine),
@@ -68,8 +67,8 @@ pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> Launches {
     kinds[WITHOUT_SEARCH] = found.as_ref().map(Work::Execute);
     kinds[DYNAMIC] = dynamic.as_ref().map(Work::Execute);
     let measured = small::measure(LIMIT, |board: &Board| {
-        if let Some((image, content)) = tiny {
-            let written = launch(Work::Write(image.path(), content), LIMIT_OF_ONE);
+        if let Some(image) = &tiny {
+            let written = launch(Work::Write(image.path(), &content), LIMIT_OF_ONE);
             kinds[STATIC] = written.is_ok().then_some(Work::Execute(image));
         }
         take_turns(kinds, board);

@@ -108,7 +108,7 @@ pub(super) fn measure(folder: &Folder, limit: Duration) -> Option<Scan> {
     let copies: Vec<Image> = (0..ONE_BY_ONE + AT_ONCE)
         .map(|number| folder.program(number, None))
         .collect::<Option<_>>()?;
-    let program = image::static_program()?;
+    let program = image::static_program();
     let (one_by_one, at_once) = copies.split_at(ONE_BY_ONE);
     let at_once: &[Image; AT_ONCE] = at_once.try_into().ok()?;
     let measured = small::measure(limit, |board: &Board| {

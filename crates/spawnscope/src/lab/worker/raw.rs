@@ -2,6 +2,9 @@
 //! placed. The child runs in the parent's memory: it makes system calls only, and never returns.
 
 use std::ffi::{CString, c_char};
+use std::io;
+
+use crate::arch::{call, clone_into, vfork_call};
 
 /// What a raw child executes, and on which stack. Boxed, since the child is given its address.
 #[repr(C)]
@@ -38,6 +41,8 @@ pub enum Call {
 }
 
 const STACK_BYTES: usize = 64 * 1024;
+const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
+const NAMES_BYTES: usize = 4096;
 
 impl Raw {
     /// `argv` ends with a null pointer; both outlive all children.
@@ -57,164 +62,98 @@ impl Raw {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
 impl Raw {
-    pub fn start(&self, _: Call) -> std::io::Result<i32> {
-        Err(std::io::Error::new(
-            std::io::ErrorKind::Unsupported,
-            "bare system calls are known for x86-64 only",
-        ))
+    /// The child's pid. A detached child's `Raw` is not to be used again before the child's end.
+    pub fn start(&self, call: Call) -> io::Result<i32> {
+        let top = (self.stack.as_ptr() as usize + STACK_BYTES) & !15;
+        let mut pidfd = -1i32;
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
+        let args: [u64; 8] = [
+            flags as u64 | CLONE_CLEAR_SIGHAND,
+            (&raw mut pidfd) as u64,
+            0,
+            0,
+            libc::SIGCHLD as u64,
+            self.stack.as_ptr() as u64,
+            (top - self.stack.as_ptr() as usize) as u64,
+            0,
+        ];
+        let (number, arguments) = match call {
+            Call::Vfork => vfork_call(),
+            Call::Clone { flags } => (libc::SYS_clone, [(flags | libc::SIGCHLD) as usize, top]),
+            Call::Clone3 => (libc::SYS_clone3, [args.as_ptr() as usize, size_of_val(&args)]),
+        };
+        // SAFETY: the child has a stack of its own, or the parent waits and does not look below its stack pointer; it
+        // does what `child` does and never returns.
+        let outcome = unsafe { clone_into(number, arguments, child, std::ptr::from_ref(self).cast()) };
+        if pidfd >= 0 {
+            // SAFETY: ours, and nobody else's.
+            unsafe { libc::close(pidfd) };
+        }
+        match i32::try_from(outcome) {
+            Ok(pid) if pid > 0 => Ok(pid),
+            _ => Err(io::Error::from_raw_os_error(-outcome as i32)),
+        }
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86_64 {
-    use std::arch::asm;
-    use std::io;
-
-    use super::{Call, Closing, Raw, STACK_BYTES};
-
-    const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
-    const NAMES_BYTES: usize = 4096;
-
-    impl Raw {
-        /// The child's pid. A detached child's `Raw` is not to be used again before the child's end.
-        pub fn start(&self, call: Call) -> io::Result<i32> {
-            let top = (self.stack.as_ptr() as usize + STACK_BYTES) & !15;
-            let mut pidfd = -1i32;
-            let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
-            let args: [u64; 8] = [
-                flags as u64 | CLONE_CLEAR_SIGHAND,
-                (&raw mut pidfd) as u64,
-                0,
-                0,
-                libc::SIGCHLD as u64,
-                self.stack.as_ptr() as u64,
-                (top - self.stack.as_ptr() as usize) as u64,
-                0,
-            ];
-            let (number, first, second) = match call {
-                Call::Vfork => (libc::SYS_vfork, 0, 0),
-                Call::Clone { flags } => (libc::SYS_clone, (flags | libc::SIGCHLD) as usize, top),
-                Call::Clone3 => (libc::SYS_clone3, args.as_ptr() as usize, size_of_val(&args)),
-            };
-            // SAFETY: the child has a stack of its own, or the parent waits and does not look below its stack pointer; it
-            // does what `child` does and never returns.
-            let outcome = unsafe { self.enter(number, first, second) };
-            if pidfd >= 0 {
-                // SAFETY: ours, and nobody else's.
-                unsafe { libc::close(pidfd) };
+unsafe extern "C" fn child(raw: *const u8) -> ! {
+    const UNSHARE: usize = 2;
+    // SAFETY: the parent keeps all that the pointers lead to.
+    unsafe {
+        let raw = &*raw.cast::<Raw>();
+        match raw.closing {
+            Closing::Exec => {}
+            Closing::Loop => {
+                for number in 3..raw.most_files {
+                    call(libc::SYS_close, [number, 0, 0]);
+                }
             }
-            match i32::try_from(outcome) {
-                Ok(pid) if pid > 0 => Ok(pid),
-                _ => Err(io::Error::from_raw_os_error(-outcome as i32)),
+            Closing::Proc => close_listed(),
+            Closing::Range => {
+                call(libc::SYS_close_range, [3, u32::MAX as usize, 0]);
+            }
+            Closing::Unshare => {
+                call(libc::SYS_close_range, [3, u32::MAX as usize, UNSHARE]);
             }
         }
-
-        #[inline(never)]
-        unsafe fn enter(&self, number: libc::c_long, first: usize, second: usize) -> isize {
-            let outcome: isize;
-            // SAFETY: the parent comes out at label 2; the child never does.
-            unsafe {
-                asm!(
-                    "syscall",
-                    "test rax, rax",
-                    "jnz 2f",
-                    "and rsp, -16",
-                    "mov rdi, r12",
-                    "call r13",
-                    "ud2",
-                    "2:",
-                    inlateout("rax") number as isize => outcome,
-                    in("rdi") first, in("rsi") second, in("rdx") 0, in("r10") 0, in("r8") 0,
-                    in("r12") std::ptr::from_ref(self), in("r13") child as unsafe extern "C" fn(*const Raw) -> !,
-                    lateout("rcx") _, lateout("r11") _,
-                );
-            }
-            outcome
+        let arguments = [raw.path as usize, raw.argv as usize, raw.envp as usize];
+        call(libc::SYS_execve, arguments);
+        loop {
+            call(libc::SYS_exit_group, [127, 0, 0]);
         }
     }
+}
 
-    unsafe extern "C" fn child(raw: *const Raw) -> ! {
-        const UNSHARE: usize = 2;
-        // SAFETY: the parent keeps all that the pointers lead to.
-        unsafe {
-            let raw = &*raw;
-            match raw.closing {
-                Closing::Exec => {}
-                Closing::Loop => {
-                    for number in 3..raw.most_files {
-                        call(libc::SYS_close, number, 0, 0);
-                    }
-                }
-                Closing::Proc => close_listed(),
-                Closing::Range => {
-                    call(libc::SYS_close_range, 3, u32::MAX as usize, 0);
-                }
-                Closing::Unshare => {
-                    call(libc::SYS_close_range, 3, u32::MAX as usize, UNSHARE);
-                }
+/// Closes what /proc/self/fd lists, beyond the first three.
+unsafe fn close_listed() {
+    let mut names = [0u8; NAMES_BYTES];
+    let flags = (libc::O_RDONLY | libc::O_DIRECTORY) as usize;
+    // SAFETY: a path that ends in a null; the buffer is as long as it is said to be; records lie within it.
+    unsafe {
+        let directory = c"/proc/self/fd".as_ptr() as usize;
+        let listing = call(libc::SYS_openat, [libc::AT_FDCWD as usize, directory, flags]);
+        loop {
+            let arguments = [listing as usize, names.as_mut_ptr() as usize, NAMES_BYTES];
+            let length = call(libc::SYS_getdents64, arguments);
+            if length <= 0 {
+                break;
             }
-            call(
-                libc::SYS_execve,
-                raw.path as usize,
-                raw.argv as usize,
-                raw.envp as usize,
-            );
-            loop {
-                call(libc::SYS_exit_group, 127, 0, 0);
+            let mut at = 0;
+            while at < length as usize {
+                let record = names.as_ptr().add(at);
+                let mut digit = record.add(19);
+                let mut number = 0usize;
+                while (*digit).is_ascii_digit() {
+                    number = number * 10 + usize::from(*digit - b'0');
+                    digit = digit.add(1);
+                }
+                if number > 2 && number != listing as usize {
+                    call(libc::SYS_close, [number, 0, 0]);
+                }
+                at += usize::from(record.add(16).cast::<u16>().read_unaligned());
             }
         }
-    }
-
-    /// Closes what /proc/self/fd lists, beyond the first three.
-    unsafe fn close_listed() {
-        let mut names = [0u8; NAMES_BYTES];
-        let flags = (libc::O_RDONLY | libc::O_DIRECTORY) as usize;
-        // SAFETY: a path that ends in a null; the buffer is as long as it is said to be; records lie within it.
-        unsafe {
-            let listing = call(libc::SYS_open, c"/proc/self/fd".as_ptr() as usize, flags, 0);
-            loop {
-                let length = call(
-                    libc::SYS_getdents64,
-                    listing as usize,
-                    names.as_mut_ptr() as usize,
-                    NAMES_BYTES,
-                );
-                if length <= 0 {
-                    break;
-                }
-                let mut at = 0;
-                while at < length as usize {
-                    let record = names.as_ptr().add(at);
-                    let mut digit = record.add(19);
-                    let mut number = 0usize;
-                    while (*digit).is_ascii_digit() {
-                        number = number * 10 + usize::from(*digit - b'0');
-                        digit = digit.add(1);
-                    }
-                    if number > 2 && number != listing as usize {
-                        call(libc::SYS_close, number, 0, 0);
-                    }
-                    at += usize::from(record.add(16).cast::<u16>().read_unaligned());
-                }
-            }
-            call(libc::SYS_close, listing as usize, 0, 0);
-        }
-    }
-
-    unsafe fn call(number: libc::c_long, a: usize, b: usize, c: usize) -> isize {
-        let outcome: isize;
-        // SAFETY: the caller's promise.
-        unsafe {
-            asm!(
-                "syscall",
-                inlateout("rax") number as isize => outcome,
-                in("rdi") a, in("rsi") b, in("rdx") c,
-                lateout("rcx") _, lateout("r11") _,
-                options(nostack)
-            );
-        }
-        outcome
+        call(libc::SYS_close, [listing as usize, 0, 0]);
     }
 }

@@ -12,7 +12,7 @@ use crate::analyze::whatif::edits::Edits;
 use crate::event::Nanos;
 use crate::statistics::median;
 
-/// System calls of x86-64 with which a shell reads what a `$( )` writes: read, pread64, readv.
+/// System calls with which a shell reads what a `$( )` writes, by x86-64's numbers: read, pread64, readv.
 const READS: [u16; 3] = [0, 17, 19];
 const MEBIBYTE: f64 = 1_048_576.0;
 /// Forks without exec that make a median of their own worth using.

@@ -7,13 +7,14 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::arch::LIBRARY_FOLDERS;
 use crate::event::Pid;
 
 /// Where loaders look in the end, glibc's on Debian's and on others' machines, and musl's.
 const DIRECTORIES: [&str; 7] = [
     "/usr/local/lib",
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/x86_64-linux-gnu",
+    LIBRARY_FOLDERS[0],
+    LIBRARY_FOLDERS[1],
     "/lib64",
     "/usr/lib64",
     "/lib",

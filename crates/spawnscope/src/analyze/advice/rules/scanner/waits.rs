@@ -9,7 +9,7 @@ use crate::event::Nanos;
 use crate::record::reader::TextId;
 use crate::statistics::median;
 
-/// System calls of x86-64: execve, execveat.
+/// System calls by x86-64's numbers: execve, execveat.
 const EXECS: [u16; 2] = [59, 322];
 
 /// One wait.

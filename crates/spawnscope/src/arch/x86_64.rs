@@ -1,0 +1,99 @@
+//! x86-64: `syscall`, with the number in rax.
+
+use std::arch::{asm, global_asm};
+
+use super::Entry;
+
+/// EM_X86_64.
+pub(crate) const ELF_MACHINE: u16 = 62;
+/// Where Debian has the libraries of this machine.
+pub(crate) const LIBRARY_FOLDERS: [&str; 2] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu"];
+
+/// Makes a system call; -4095..=-1 is an error.
+///
+/// # Safety
+/// The arguments must be what this system call may be given.
+#[inline(always)]
+pub(crate) unsafe fn call(number: libc::c_long, [a, b, c]: [usize; 3]) -> isize {
+    let result: isize;
+    // SAFETY: the kernel preserves all registers but these; the arguments are the caller's promise.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack)
+        );
+    }
+    result
+}
+
+/// A call whose child begins in `entry(argument)` and never returns. Without a stack of its own it runs below the caller's, which
+/// must wait for it.
+///
+/// # Safety
+/// `number` and `arguments` must be a valid vfork, clone or clone3 call.
+#[inline(never)]
+pub(crate) unsafe fn clone_into(number: libc::c_long, [a, b]: [usize; 2], entry: Entry, argument: *const u8) -> isize {
+    let result: isize;
+    // SAFETY: the parent comes out at label 2 with its registers and stack as they were; the child never does.
+    unsafe {
+        asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "and rsp, -16",
+            "mov rdi, r12",
+            "call r13",
+            "ud2",
+            "2:",
+            inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") 0, in("r10") 0, in("r8") 0,
+            in("r12") argument, in("r13") entry,
+            lateout("rcx") _, lateout("r11") _,
+        );
+    }
+    result
+}
+
+/// vfork's number and arguments.
+pub(crate) fn vfork_call() -> (libc::c_long, [usize; 2]) {
+    (libc::SYS_vfork, [0, 0])
+}
+
+/// Instructions that write the word behind them, which may be empty, and end with a status.
+pub(crate) fn tiny_code(status: u8, length: u8) -> Vec<u8> {
+    let mut code = Vec::new();
+    if length > 0 {
+        // mov edi, 1; mov edx, length; mov eax, edi (SYS_write); lea rsi, [rip + 14]; syscall
+        code.extend([0xbf, 1, 0, 0, 0, 0xba, length, 0, 0, 0, 0x89, 0xf8]);
+        code.extend([0x48, 0x8d, 0x35, 14, 0, 0, 0, 0x0f, 0x05]);
+    }
+    // mov edi, status; mov eax, SYS_exit_group; syscall
+    code.extend([0xbf, status, 0, 0, 0, 0xb8, 231, 0, 0, 0, 0x0f, 0x05]);
+    code
+}
+
+/// Runs 32 KiB of instructions that do nothing, as large as the first instruction cache of most such processors.
+pub(crate) fn fill_instruction_cache() {
+    // SAFETY: a function without arguments that does nothing.
+    unsafe { spawnscope_fill_instruction_cache() };
+}
+
+global_asm!(
+    ".pushsection .text.spawnscope_fill_instruction_cache, \"ax\", @progbits",
+    ".balign 64",
+    ".globl spawnscope_fill_instruction_cache",
+    ".hidden spawnscope_fill_instruction_cache",
+    ".type spawnscope_fill_instruction_cache, @function",
+    "spawnscope_fill_instruction_cache:",
+    ".fill 4096, 8, 0x0000000000841f0f",
+    "ret",
+    ".size spawnscope_fill_instruction_cache, . - spawnscope_fill_instruction_cache",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    fn spawnscope_fill_instruction_cache();
+}

@@ -1,0 +1,110 @@
+//! Names of system calls. A recording has the numbers of the machine that it was made on; everything after its reader knows
+//! those of x86-64 only, whatever the machine: each other table is a file here.
+
+mod aarch64;
+mod x86_64;
+
+/// From 424 on, where all machines have the same numbers.
+const COMMON: &str = "\
+    pidfd_send_signal io_uring_setup io_uring_enter io_uring_register open_tree move_mount fsopen fsconfig \
+    fsmount fspick pidfd_open clone3 close_range openat2 pidfd_getfd faccessat2 process_madvise epoll_pwait2 \
+    mount_setattr quotactl_fd landlock_create_ruleset landlock_add_rule landlock_restrict_self memfd_secret \
+    process_mrelease futex_waitv set_mempolicy_home_node cachestat fchmodat2 map_shadow_stack futex_wake \
+    futex_wait futex_requeue";
+const COMMON_BEGINS: u16 = 424;
+
+/// The name of a system call, by x86-64's number; `None` for one that is newer than this table.
+#[must_use]
+pub fn name(number: u16) -> Option<&'static str> {
+    let (names, place) = match number.checked_sub(COMMON_BEGINS) {
+        Some(place) => (COMMON, place),
+        None => (x86_64::NAMES, number),
+    };
+    names.split(' ').nth(place as usize)
+}
+
+/// From the numbers of one machine to those of x86-64.
+#[derive(Clone, Debug)]
+pub struct Numbers {
+    /// By the machine's number, below `COMMON_BEGINS`. `None`: they are x86-64's.
+    table: Option<Vec<Option<u16>>>,
+}
+
+impl Numbers {
+    /// Of a machine as `uname -m` has it. Those of one that is not known here are taken as they are.
+    #[must_use]
+    pub fn of(machine: &str) -> Numbers {
+        let table = (machine == "aarch64").then(|| aarch64::NAMES.split(' ').map(x86_64_number).collect());
+        Numbers { table }
+    }
+
+    /// x86-64's number; `None` for a number that the machine has given to no system call.
+    #[must_use]
+    pub fn x86_64(&self, number: u16) -> Option<u16> {
+        match &self.table {
+            Some(table) if number < COMMON_BEGINS => table.get(usize::from(number)).copied().flatten(),
+            _ => Some(number),
+        }
+    }
+}
+
+fn x86_64_number(name: &str) -> Option<u16> {
+    let place = x86_64::NAMES.split(' ').position(|own| own == name)?;
+    u16::try_from(place).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the library for this machine says; run for each machine.
+    #[test]
+    fn numbers_have_the_names_that_libc_gives_them() {
+        let numbers = Numbers::of(std::env::consts::ARCH);
+        for (number, expected) in [
+            (libc::SYS_read, "read"),
+            (libc::SYS_fcntl, "fcntl"),
+            (libc::SYS_execve, "execve"),
+            (libc::SYS_newfstatat, "newfstatat"),
+            (libc::SYS_mmap, "mmap"),
+            (libc::SYS_wait4, "wait4"),
+            (libc::SYS_futex, "futex"),
+            (libc::SYS_waitid, "waitid"),
+            (libc::SYS_ppoll, "ppoll"),
+            (libc::SYS_clock_nanosleep, "clock_nanosleep"),
+            (libc::SYS_rt_sigtimedwait, "rt_sigtimedwait"),
+            (libc::SYS_rseq, "rseq"),
+            (libc::SYS_pidfd_send_signal, "pidfd_send_signal"),
+            (libc::SYS_clone3, "clone3"),
+            (libc::SYS_futex_waitv, "futex_waitv"),
+        ] {
+            let number = numbers.x86_64(u16::try_from(number).unwrap());
+            assert_eq!(number.and_then(name), Some(expected));
+        }
+        for unknown in [335, 423, 999] {
+            assert_eq!(name(unknown), None);
+        }
+    }
+
+    #[test]
+    fn every_call_of_aarch64_has_a_number_of_x86_64() {
+        let numbers = Numbers::of("aarch64");
+        for (number, own) in (0..).zip(aarch64::NAMES.split(' ')) {
+            let expected = (own != "-").then_some(own);
+            assert_eq!(numbers.x86_64(number).and_then(name), expected, "{number}");
+        }
+        assert_eq!(numbers.x86_64(300), None);
+        // wait4, clone, execve, read: what the analysis asks for.
+        let asked = [260, 220, 221, 63].map(|number| numbers.x86_64(number));
+        assert_eq!(asked, [61, 56, 59, 0].map(Some));
+    }
+
+    #[test]
+    fn the_numbers_of_x86_64_are_its_own() {
+        let numbers = Numbers::of("x86_64");
+        assert_eq!(
+            [0, 61, 335, 500].map(|number| numbers.x86_64(number)),
+            [0, 61, 335, 500].map(Some)
+        );
+    }
+}
