@@ -18,6 +18,7 @@ mod losses;
 mod phases;
 mod python_lines;
 mod reaping;
+mod refusals;
 mod samples;
 mod scale;
 mod scopes;
@@ -45,6 +46,7 @@ fn main() -> std::process::ExitCode {
         reaping::tests(),
         interrupts::tests(),
         losses::tests(),
+        refusals::tests(),
         terminal::tests(),
         scopes::tests(),
         traces::tests(),

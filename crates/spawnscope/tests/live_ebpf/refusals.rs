@@ -1,0 +1,127 @@
+//! Kernels that refuse programs, as a variable for tests has this one do: a refusal costs its own part only, and is named. And
+//! the build for kernels without task storage, which records the same.
+
+use std::process::Command;
+
+use crate::support::LiveTest;
+use crate::support::launches::Launches;
+use crate::support::needs::Need;
+use crate::support::recording::{launches, report};
+use crate::support::run::{Finished, Record, run};
+use crate::support::workloads::path;
+
+const REFUSE: &str = "SPAWNSCOPE_EBPF_REFUSE";
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "without_task_storage_the_same_is_recorded",
+            needs: &[Need::Ebpf, Need::Cc],
+            run: hash_of_tasks,
+        },
+        LiveTest {
+            name: "without_task_storage_a_process_and_the_machine_can_be_followed",
+            needs: &[Need::Ebpf],
+            run: hash_of_tasks_in_other_scopes,
+        },
+        LiveTest {
+            name: "a_kernel_that_refuses_to_read_interpreters_costs_the_lines_only",
+            needs: &[Need::Ebpf],
+            run: without_lines,
+        },
+        LiveTest {
+            name: "a_kernel_that_refuses_to_look_at_objects_costs_the_objects_only",
+            needs: &[Need::Ebpf],
+            run: without_objects,
+        },
+        LiveTest {
+            name: "a_refused_essential_program_is_named_with_the_reason",
+            needs: &[Need::Ebpf],
+            run: without_an_essential_program,
+        },
+    ]
+}
+
+/// Two launches, one of them through a pipe: bash executes the last command in place.
+const SCRIPT: &str = "/bin/true\nx=$(/bin/echo a)\n/bin/true";
+
+fn refusing(programs: &str, record: &Record, command: &[&str]) -> Finished {
+    let mut recorder: Command = record.command(command.iter().copied());
+    run(recorder.env(REFUSE, programs))
+}
+
+/// What was said, without the breaks of its lines.
+fn said(finished: &Finished) -> String {
+    finished.errors().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Of all that the command launched.
+fn phases_are_known(launches: &Launches) {
+    for launch in launches.all(|launch| launch.origin() == "launched") {
+        for phase in ["create", "queue", "setup", "run", "teardown", "reap"] {
+            assert!(launch.phase_ns(phase).is_some(), "{phase} of {}", launch.json());
+        }
+    }
+}
+
+fn hash_of_tasks() {
+    let record = Record::new();
+    let (storm, tiny) = (path("storm"), path("tiny"));
+    let mut recorder = record.command([storm.as_os_str(), "2003".as_ref(), tiny.as_os_str()]);
+    run(recorder.env(REFUSE, "task_storage")).expect_code(0);
+    let told = report(&record.file());
+    assert_eq!(told["launches"], 2004);
+    assert_eq!(told["lost_events"], 0, "{}", told["lost"]);
+    phases_are_known(&launches(&record.file()));
+}
+
+fn hash_of_tasks_in_other_scopes() {
+    let own = std::process::id().to_string();
+    let record = Record::new().flags(&["-p", &own, "--duration", "0.3"]);
+    refusing("task_storage", &record, &[]).expect_code(0);
+    let record = Record::new().flags(&["-a"]);
+    refusing("task_storage", &record, &["bash", "-c", SCRIPT]).expect_code(0);
+    let launches = launches(&record.file());
+    let root = launches.root();
+    assert_eq!(launches.children_of(root).len(), 2);
+}
+
+fn without_lines() {
+    let record = Record::new();
+    let finished = refusing("on_fork", &record, &["bash", "-c", SCRIPT]).expect_code(0);
+    assert!(
+        said(&finished).contains("unknown is the lines of scripts that ask for launches"),
+        "{}",
+        finished.errors()
+    );
+    assert_eq!(report(&record.file())["launches"], 3);
+    phases_are_known(&launches(&record.file()));
+}
+
+fn without_objects() {
+    let record = Record::new();
+    let refused = "on_switch,on_switch_before_5_18";
+    let finished = refusing(refused, &record, &["bash", "-c", SCRIPT]).expect_code(0);
+    assert!(
+        said(&finished).contains("unknown is what blocked threads wait for"),
+        "{}",
+        finished.errors()
+    );
+    phases_are_known(&launches(&record.file()));
+}
+
+fn without_an_essential_program() {
+    let record = Record::new();
+    let finished = refusing("on_exec", &record, &["true"]).expect_code(125);
+    let text = said(&finished);
+    assert!(
+        text.contains("the BPF program on_exec") && text.contains("--verbose"),
+        "{text}"
+    );
+    let record = Record::new().flags(&["--verbose"]);
+    let text = said(&refusing("on_switch", &record, &["true"]).expect_code(0));
+    assert!(
+        text.contains("refuses the BPF program on_switch: a test refuses it"),
+        "{text}"
+    );
+}
