@@ -82,25 +82,37 @@ __noinline int add_python_text(__u64 object, __u32 most)
 	return bytes;
 }
 
-/* The table of lines, or as much as there is room for. */
-static __always_inline __u32 add_table(struct python_scratch *scratch, __u64 object)
+/* The table of lines, or as much as there is room for; false when it cannot be read. */
+static __always_inline bool add_table(struct python_scratch *scratch, struct WirePythonFrame *frame, __u64 object)
 {
-	__u64 bytes = user_pointer(object + OBJECT_SIZE);
+	__u64 bytes;
 	__u32 used = scratch->used;
+	if (bpf_probe_read_user(&bytes, sizeof(bytes), (void *)object + OBJECT_SIZE))
+		return false;
 	if (bytes > PYTHON_TABLE_BYTES)
 		bytes = PYTHON_TABLE_BYTES;
 	if (used > PYTHON_DATA_BYTES + PYTHON_HEAD_BYTES ||
 	    bpf_probe_read_user(&scratch->data[used], bytes, (void *)object + BYTES_DATA))
-		return 0;
+		return false;
 	scratch->used = used + bytes;
-	return bytes;
+	frame->table_bytes = bytes;
+	return true;
 }
 
-/* How far into its code a frame is; NOT_COUNTED when that is not within it. */
+/* How far into its code a frame is; NOT_COUNTED when that is not within it. Up to 3.10 the frame has that as a number: of bytes,
+ * in 3.10 of instructions. */
 static __always_inline __u32 code_offset(struct python_scratch *scratch, const struct WirePython *layout, __u64 code)
 {
-	__u64 at = FIELD(__u64, scratch->frame, layout->frame_instruction) - (code + layout->code_instructions);
-	return at < FIELD(__u64, scratch->code, OBJECT_SIZE) * 2 ? at : NOT_COUNTED;
+	__u64 at, bytes;
+	if (layout->line_format == PYTHON_LINES_LOCATIONS) {
+		at = FIELD(__u64, scratch->frame, layout->frame_instruction) - (code + layout->code_instructions);
+		bytes = FIELD(__u64, scratch->code, OBJECT_SIZE) * 2;
+	} else {
+		at = FIELD(__u32, scratch->frame, layout->frame_instruction);
+		at *= layout->line_format == PYTHON_LINES_RANGES ? 2 : 1;
+		bytes = user_pointer(FIELD(__u64, scratch->code, layout->code_bytes) + OBJECT_SIZE);
+	}
+	return at < bytes ? at : NOT_COUNTED;
 }
 
 /* Tells the frame whose code object this is. */
@@ -120,7 +132,10 @@ static __always_inline bool add_frame(struct python_scratch *scratch, const stru
 	frame->file_width = scratch->width;
 	frame->function_bytes = add_python_text(name, PYTHON_FUNCTION_BYTES);
 	frame->function_width = scratch->width;
-	frame->table_bytes = add_table(scratch, FIELD(__u64, scratch->code, layout->code_lines));
+	frame->line_format = layout->line_format;
+	frame->table_bytes = 0;
+	if (!add_table(scratch, frame, FIELD(__u64, scratch->code, layout->code_lines)))
+		frame->code_offset = NOT_COUNTED;
 	return true;
 }
 
@@ -131,9 +146,12 @@ __noinline int add_python_frame(void)
 	if (!scratch)
 		return 0;
 	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &scratch->layout);
-	if (!layout || bpf_probe_read_user(scratch->frame, (layout->frame_owner + 1) & (PYTHON_PIECE_BYTES - 1), (void *)scratch->next))
+	if (!layout)
 		return 0;
-	__u8 owner = FIELD(__u8, scratch->frame, layout->frame_owner);
+	__u32 bytes = layout->frame_owner ? layout->frame_owner + 1 : layout->frame_instruction + sizeof(__u32);
+	if (bpf_probe_read_user(scratch->frame, bytes & (PYTHON_PIECE_BYTES - 1), (void *)scratch->next))
+		return 0;
+	__u8 owner = layout->frame_owner ? FIELD(__u8, scratch->frame, layout->frame_owner) : 0;
 	if (owner > OWNED_BY_C_STACK)
 		return 0;
 	if (owner < OWNED_BY_INTERPRETER) {
@@ -189,6 +207,16 @@ static __always_inline __u64 newest_python_thread(const struct WirePython *layou
 	return user_pointer(interpreter + layout->interpreter_threads);
 }
 
+/* What this thread is called in the interpreter's list. */
+static __always_inline __u64 python_thread_id(struct task_struct *p, const struct WirePython *layout)
+{
+	struct pid *pid = BPF_CORE_READ(p, thread_pid);
+	__u32 namespace;
+	if (layout->line_format != PYTHON_LINES_LOCATIONS)
+		return BPF_CORE_READ(p, thread.fsbase);
+	return pid_at_level(pid, BPF_CORE_READ(pid, level), &namespace);
+}
+
 /* Begins with the innermost frame of this thread; false when that is not found. */
 static __always_inline bool begin_python(struct python_scratch *scratch, struct task_struct *parent, __u32 number)
 {
@@ -196,9 +224,7 @@ static __always_inline bool begin_python(struct python_scratch *scratch, struct 
 	__u64 bias;
 	if (!layout || !python_bias(layout, BPF_CORE_READ(parent, mm, start_code) - layout->code_start, &bias))
 		return false;
-	struct pid *pid = BPF_CORE_READ(parent, thread_pid);
-	__u32 namespace;
-	scratch->tid = pid_at_level(pid, BPF_CORE_READ(pid, level), &namespace);
+	scratch->tid = python_thread_id(parent, layout);
 	scratch->layout = number;
 	scratch->thread = 0;
 	scratch->next = newest_python_thread(layout, bias);

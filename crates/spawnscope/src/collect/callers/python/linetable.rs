@@ -13,7 +13,7 @@ const CODE_UNIT_BYTES: u32 = 2;
 
 /// The line of the instruction at `code_offset`, in bytes. `None`: it has none, or the table ends before it. A table
 /// may be cut anywhere.
-pub(in crate::collect) fn line(table: &[u8], first_line: u32, code_offset: u32) -> Option<u32> {
+pub(super) fn line(table: &[u8], first_line: u32, code_offset: u32) -> Option<u32> {
     let mut line = i64::from(first_line);
     let mut end: u32 = 0;
     let starts = table.iter().enumerate().filter(|(_, byte)| **byte & 0x80 != 0);
@@ -54,77 +54,6 @@ fn signed(bytes: &[u8]) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Tables that interpreters made, with the lines they say themselves: see the head of that file.
-    const TABLES: &str = include_str!("linetables.txt");
-
-    struct Table {
-        name: String,
-        first_line: u32,
-        bytes: Vec<u8>,
-        /// The line from each of these offsets to the next; the last one is the end of the code.
-        lines: Vec<(u32, Option<u32>)>,
-    }
-
-    fn tables() -> Vec<Table> {
-        let hex = |text: &str| -> Vec<u8> {
-            let digits = (0..text.len()).step_by(2).map(|at| &text[at..at + 2]);
-            digits.map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect()
-        };
-        let line = |text: &str| -> (u32, Option<u32>) {
-            let (offset, line) = text.split_once(':').unwrap();
-            (offset.parse().unwrap(), line.parse().ok())
-        };
-        let parse = |text: &str| {
-            let fields: Vec<&str> = text.split_whitespace().collect();
-            Table {
-                name: fields[..2].join(" "),
-                first_line: fields[2].parse().unwrap(),
-                bytes: hex(fields[3]),
-                lines: fields[4..].iter().copied().map(line).collect(),
-            }
-        };
-        TABLES
-            .lines()
-            .filter(|text| !text.starts_with('#'))
-            .map(parse)
-            .collect()
-    }
-
-    #[test]
-    fn every_instruction_has_the_line_that_its_interpreter_says() {
-        let tables = tables();
-        for version in ["3.11", "3.12", "3.13", "3.14"] {
-            assert!(tables.iter().any(|table| table.name.starts_with(version)), "{version}");
-        }
-        for table in &tables {
-            for pair in table.lines.windows(2) {
-                let (from, expected) = pair[0];
-                for offset in (from..pair[1].0).step_by(2) {
-                    let found = line(&table.bytes, table.first_line, offset);
-                    assert_eq!(found, expected, "{} at {offset}", table.name);
-                }
-            }
-            let end = table.lines.last().unwrap().0;
-            assert_eq!(line(&table.bytes, table.first_line, end), None, "{}", table.name);
-        }
-    }
-
-    #[test]
-    fn a_table_that_was_cut_gives_the_right_line_or_none() {
-        for table in tables() {
-            for length in 0..table.bytes.len() {
-                for &(offset, expected) in &table.lines {
-                    let found = line(&table.bytes[..length], table.first_line, offset);
-                    assert!(
-                        found.is_none() || found == expected,
-                        "{} of {length} at {offset}",
-                        table.name
-                    );
-                }
-            }
-        }
-    }
 
     #[test]
     fn nonsense_gives_no_line() {

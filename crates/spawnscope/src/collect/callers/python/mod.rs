@@ -1,9 +1,10 @@
 //! Lines of Python programs. The BPF side (`ebpf/python.h`) reads the frames of a thread that forks; here is what it has to
 //! know of an interpreter for that (`library`, `versions`), and what the tables and strings mean that it tells (`linetable`,
-//! `text`). CPython 3.11 to 3.14, with a global lock.
+//! `text`). CPython 3.9 to 3.14, with a global lock.
 
 mod library;
-pub(in crate::collect) mod linetable;
+mod linetable;
+mod old_linetable;
 pub(in crate::collect) mod text;
 mod versions;
 
@@ -12,11 +13,15 @@ use std::fs::File;
 use object::ReadCache;
 
 use super::elf::{Elf, Symbol};
-use crate::collect::ebpf::wire::WirePython;
+use crate::collect::ebpf::wire::{PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEPS, WirePython};
 use crate::event::Pid;
 
 /// What the program of every version calls when its interpreter is in a library, and little else does.
 const MAIN: &str = "Py_BytesMain";
+/// What says the version since 3.11, and functions that are new in the two before.
+const VERSION: &str = "Py_Version";
+const SINCE_3_10: &str = "PyIter_Send";
+const SINCE_3_9: &str = "PyInterpreterState_Get";
 
 /// Where the interpreter of a program keeps its frames; `file` is the program's, `process` one that runs it. `None`: it is
 /// no Python, or not one whose frames can be read.
@@ -28,12 +33,29 @@ pub(super) fn layout(program: &Elf<'_>, file: &File, process: Option<Pid>) -> Op
     })
 }
 
+/// The line of the instruction at `code_offset`, in bytes, by a table of lines as its version writes them. `None`: it has none, or
+/// the table was cut before it.
+pub(in crate::collect) fn line(format: u32, table: &[u8], first_line: u32, code_offset: u32) -> Option<u32> {
+    let line = match u16::try_from(format).ok()? {
+        PYTHON_LINES_LOCATIONS => linetable::line,
+        PYTHON_LINES_RANGES => old_linetable::line_by_ranges,
+        PYTHON_LINES_STEPS => old_linetable::line_by_steps,
+        _ => return None,
+    };
+    line(table, first_line, code_offset)
+}
+
 /// The layout of the interpreter in this file.
 fn interpreter(file: &Elf<'_>) -> Option<WirePython> {
-    let symbols = file.exports(&["_PyRuntime", "PyCode_Type", "Py_Version"]);
+    let symbols = file.exports(&["_PyRuntime", "PyCode_Type", VERSION, SINCE_3_9, SINCE_3_10]);
     let symbol = |name: &str| symbols.get(name).copied();
     let (runtime, code_type) = (symbol("_PyRuntime")?, symbol("PyCode_Type")?);
-    let version = file.bytes(symbol("Py_Version")?)?.first_chunk()?;
+    let version = match symbol(VERSION) {
+        Some(version) => u32::from_le_bytes(*file.bytes(version)?.first_chunk()?),
+        None if symbol(SINCE_3_10).is_some() => 0x30a_0000,
+        None if symbol(SINCE_3_9).is_some() => 0x309_0000,
+        None => return None,
+    };
     let published = file.bytes(Symbol {
         bytes: versions::PUBLISHED_BYTES,
         ..runtime
@@ -41,7 +63,7 @@ fn interpreter(file: &Elf<'_>) -> Option<WirePython> {
     Some(WirePython {
         runtime: runtime.address,
         code_type: code_type.address,
-        ..versions::offsets(u32::from_le_bytes(*version), published.unwrap_or_default())?
+        ..versions::offsets(version, published.unwrap_or_default())?
     })
 }
 
@@ -60,3 +82,6 @@ fn linked(program: &Elf<'_>, file: &File, process: Option<Pid>) -> Option<WirePy
         ..interpreter(&library)?
     })
 }
+
+#[cfg(test)]
+mod tests;

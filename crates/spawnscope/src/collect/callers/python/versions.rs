@@ -1,9 +1,11 @@
 //! Where the versions of CPython keep their frames. From 3.13 on the interpreter says itself, in `_Py_DebugOffsets` at the
-//! start of `_PyRuntime`; for 3.11 and 3.12 it is known from their headers. A version's patches do not change it.
+//! start of `_PyRuntime`; for 3.9 to 3.12 it is known from their headers. A version's patches do not change it.
 
 use zerocopy::FromZeros;
 
-use crate::collect::ebpf::wire::{PYTHON_PIECE_BYTES, WirePython};
+use crate::collect::ebpf::wire::{
+    PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEPS, PYTHON_PIECE_BYTES, WirePython,
+};
 
 /// Bytes of `_PyRuntime` that are looked at: the offsets of all versions that have them.
 pub(super) const PUBLISHED_BYTES: u64 = 50 * 8;
@@ -12,6 +14,8 @@ pub(super) const PUBLISHED_BYTES: u64 = 50 * 8;
 /// `_PyRuntime`. `None`: a version that is not known, or one without a global lock, or built for debugging it.
 pub(super) fn offsets(version: u32, runtime: &[u8]) -> Option<WirePython> {
     let layout = match version >> 16 {
+        0x309 => python_3_9(),
+        0x30a => python_3_10(),
         0x30b => python_3_11(),
         0x30c => python_3_12(),
         0x30d => published(version, runtime, &PLACES_3_13)?,
@@ -29,11 +33,49 @@ fn fits(layout: &WirePython) -> bool {
     let frame = [layout.frame_code, layout.frame_caller, layout.frame_instruction];
     let code = [
         layout.code_first_line,
+        layout.code_bytes,
         layout.code_file,
         layout.code_function,
         layout.code_lines,
     ];
-    within(layout.frame_owner + 1, &frame) && within(layout.code_instructions, &code)
+    let frame_end = match layout.line_format {
+        PYTHON_LINES_LOCATIONS => layout.frame_owner + 1,
+        _ => layout.frame_instruction + WORD,
+    };
+    within(frame_end, &frame) && within(layout.code_instructions, &code)
+}
+
+/// Versions in which frames are objects: the last fields that are read are `f_lasti` and the table of lines.
+fn with_frame_objects(line_format: u16, frame_instruction: u16) -> WirePython {
+    WirePython {
+        runtime_interpreters: 32,
+        interpreter_next: 0,
+        interpreter_threads: 8,
+        thread_next: 8,
+        thread_id: 176,
+        holder_frame: 24,
+        frame_caller: 24,
+        frame_code: 32,
+        frame_instruction,
+        code_first_line: 40,
+        code_bytes: 48,
+        code_file: 104,
+        code_function: 112,
+        code_lines: 120,
+        code_instructions: 128,
+        ascii_text: 48,
+        other_text: 72,
+        line_format,
+        ..WirePython::new_zeroed()
+    }
+}
+
+fn python_3_9() -> WirePython {
+    with_frame_objects(PYTHON_LINES_STEPS, 104)
+}
+
+fn python_3_10() -> WirePython {
+    with_frame_objects(PYTHON_LINES_RANGES, 96)
 }
 
 fn python_3_11() -> WirePython {
@@ -228,7 +270,8 @@ mod tests {
     #[test]
     fn a_version_that_is_not_known_has_no_layout() {
         assert!(offsets(0x30b_02f0, &[]).is_some(), "3.11 needs no table of its own");
-        assert_eq!(offsets(0x30a_0df0, &[]), None, "3.10 had other tables of lines");
+        assert!(offsets(0x309_00f0, &[]).is_some(), "nor does 3.9");
+        assert_eq!(offsets(0x308_05f0, &[]), None);
         assert_eq!(offsets(0x30f_00f0, &runtime(&DEBIAN_3_14)), None);
     }
 

@@ -1,7 +1,7 @@
 //! From the record of a Python program's frames to a call chain.
 
 use super::read;
-use crate::collect::callers::python::{linetable, text};
+use crate::collect::callers::python::{self, text};
 use crate::collect::ebpf::wire::{NOT_COUNTED, WirePythonCalled, WirePythonFrame};
 use crate::event::{Chain, Frame, Language};
 
@@ -34,7 +34,7 @@ fn frame(head: &WirePythonFrame, file: &[u8], function: &[u8], table: &[u8]) -> 
         file: text::decode(file, head.file_width),
         function: text::decode(function, head.function_width).filter(|name| name != NO_FUNCTION),
         line: known
-            .then(|| linetable::line(table, head.first_line, head.code_offset))
+            .then(|| python::line(head.line_format, table, head.first_line, head.code_offset))
             .flatten(),
         ..Frame::unknown(Language::Python)
     }

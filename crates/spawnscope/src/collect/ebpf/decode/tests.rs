@@ -256,7 +256,7 @@ fn python_frame(file: &[u8], width: u32, function: &[u8], code_offset: u32) -> V
         function_bytes: function.len() as u32,
         function_width: 1,
         table_bytes: table.len() as u32,
-        reserved: 0,
+        line_format: u32::from(PYTHON_LINES_LOCATIONS),
     };
     let mut bytes = [head.as_bytes(), file, function, &table].concat();
     bytes.resize(bytes.len().next_multiple_of(8), 0xee);

@@ -43,8 +43,16 @@ pub struct WirePythonFrame {
     pub function_bytes: u32,
     pub function_width: u32,
     pub table_bytes: u32,
-    pub reserved: u32,
+    /// PYTHON_LINES_*.
+    pub line_format: u32,
 }
+
+/// `line_format`: `co_linetable` since 3.11.
+pub const PYTHON_LINES_LOCATIONS: u16 = 0;
+/// `line_format`: `co_linetable` of 3.10. In this version and the one before, frames and instructions are objects.
+pub const PYTHON_LINES_RANGES: u16 = 1;
+/// `line_format`: `co_lnotab` of 3.9.
+pub const PYTHON_LINES_STEPS: u16 = 2;
 
 /// Where an interpreter of Python keeps its frames: addresses as in its file, and offsets in its structures.
 #[repr(C)]
@@ -64,16 +72,17 @@ pub struct WirePython {
     pub interpreter_next: u16,
     pub interpreter_threads: u16,
     pub thread_next: u16,
+    /// The kernel's id of the thread; up to 3.10 libc's, which is where libc keeps the thread's own data.
     pub thread_id: u16,
     /// The structure on the C stack that holds the innermost frame; 0: the thread's own holds it.
     pub thread_c_frame: u16,
     pub holder_frame: u16,
-    /// Of `_PyInterpreterFrame`; the owner is the last of these.
+    /// Of `_PyInterpreterFrame`; the owner is the last of these. Up to 3.10 of PyFrameObject, which has none (0).
     pub frame_code: u16,
     pub frame_caller: u16,
     pub frame_instruction: u16,
     pub frame_owner: u16,
-    /// Of PyCodeObject; the instructions are the last of these.
+    /// Of PyCodeObject; the instructions are the last of these. Up to 3.10 it only refers to them, elsewhere.
     pub code_first_line: u16,
     pub code_file: u16,
     pub code_function: u16,
@@ -82,5 +91,8 @@ pub struct WirePython {
     /// Where characters of a string begin that has only ASCII ones, and of another.
     pub ascii_text: u16,
     pub other_text: u16,
-    pub reserved: [u16; 2],
+    /// PYTHON_LINES_*.
+    pub line_format: u16,
+    /// Where the code object has the reference to its instructions, up to 3.10.
+    pub code_bytes: u16,
 }

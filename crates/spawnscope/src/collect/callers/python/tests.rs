@@ -1,0 +1,96 @@
+//! Tables of lines that interpreters made, with the lines they say themselves: see the head of `linetables.txt`.
+
+use super::*;
+
+const TABLES: &str = include_str!("linetables.txt");
+
+struct Table {
+    name: String,
+    format: u32,
+    first_line: u32,
+    bytes: Vec<u8>,
+    /// The line from each of these offsets to the next; the last one is the end of the code.
+    lines: Vec<(u32, Option<u32>)>,
+}
+
+impl Table {
+    fn line(&self, bytes: &[u8], offset: u32) -> Option<u32> {
+        line(self.format, bytes, self.first_line, offset)
+    }
+}
+
+fn tables() -> Vec<Table> {
+    let hex = |text: &str| -> Vec<u8> {
+        let digits = (0..text.len()).step_by(2).map(|at| &text[at..at + 2]);
+        digits.map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect()
+    };
+    let line = |text: &str| -> (u32, Option<u32>) {
+        let (offset, line) = text.split_once(':').unwrap();
+        (offset.parse().unwrap(), line.parse().ok())
+    };
+    let format = |version: &str| match version {
+        "3.9" => PYTHON_LINES_STEPS,
+        "3.10" => PYTHON_LINES_RANGES,
+        _ => PYTHON_LINES_LOCATIONS,
+    };
+    let parse = |text: &str| {
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        Table {
+            name: fields[..2].join(" "),
+            format: format(fields[0]).into(),
+            first_line: fields[2].parse().unwrap(),
+            bytes: hex(fields[3]),
+            lines: fields[4..].iter().copied().map(line).collect(),
+        }
+    };
+    TABLES
+        .lines()
+        .filter(|text| !text.starts_with('#'))
+        .map(parse)
+        .collect()
+}
+
+#[test]
+fn every_instruction_has_the_line_that_its_interpreter_says() {
+    let tables = tables();
+    for version in ["3.9 ", "3.10", "3.11", "3.12", "3.13", "3.14"] {
+        assert!(tables.iter().any(|table| table.name.starts_with(version)), "{version}");
+    }
+    for table in &tables {
+        for pair in table.lines.windows(2) {
+            let (from, expected) = pair[0];
+            for offset in (from..pair[1].0).step_by(2) {
+                let found = table.line(&table.bytes, offset);
+                assert_eq!(found, expected, "{} at {offset}", table.name);
+            }
+        }
+        let end = table.lines.last().unwrap().0;
+        // The tables of 3.9 do not say where the code ends.
+        if table.format != u32::from(PYTHON_LINES_STEPS) {
+            assert_eq!(table.line(&table.bytes, end), None, "{}", table.name);
+        }
+    }
+}
+
+#[test]
+fn a_table_that_was_cut_gives_the_right_line_or_none() {
+    let says_its_end = |table: &Table| table.format != u32::from(PYTHON_LINES_STEPS);
+    for table in tables().into_iter().filter(says_its_end) {
+        for length in 0..table.bytes.len() {
+            for &(offset, expected) in &table.lines {
+                let found = table.line(&table.bytes[..length], offset);
+                assert!(
+                    found.is_none() || found == expected,
+                    "{} of {length} at {offset}",
+                    table.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_format_that_is_not_known_gives_no_line() {
+    assert_eq!(line(3, &[2, 1, 2, 1], 1, 0), None);
+    assert_eq!(line(u32::MAX, &[2, 1, 2, 1], 1, 0), None);
+}
