@@ -10,6 +10,8 @@ const VERSION: &[u8] = b"@(#)Bash version ";
 /// Bash has a fifth of this.
 const MOST_CONSTANTS: u64 = 1 << 20;
 
+const FNV_OFFSET: u32 = 2_166_136_261;
+
 const SYMBOLS: [&str; 12] = [
     "line_number",
     "global_variables",
@@ -25,14 +27,26 @@ const SYMBOLS: [&str; 12] = [
     "have_unwind_protects",
 ];
 
-/// The layout of bash 5.1 to 5.3; `None`: it is another program or version, or was stripped of what it exports.
+/// What differs between versions.
+#[derive(Debug, PartialEq)]
+struct Form {
+    /// Where an array has the count of its elements (in the low half of eight bytes), and its first element.
+    array: [u32; 2],
+    /// What the hash of a name begins with.
+    hash_start: u32,
+    /// Whether it counts the lines of what `-c` was given from 0.
+    counts_from_zero: bool,
+}
+
+/// The layout of bash 4.4 to 5.3; `None`: it is another program or version, or was stripped of what it exports.
 pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
     let symbols = program.exports(&SYMBOLS);
     let symbol = |name: &str| symbols.get(name).copied();
     let address = |name: &str| symbol(name).map(|symbol: Symbol| symbol.address);
     // Before the file is searched for its version, which few have.
     let line_number = address("line_number")?;
-    let [count_offset, head_offset] = array_offsets(version(program.constants(MOST_CONSTANTS)?)?)?;
+    let form = form(version(program.constants(MOST_CONSTANTS)?)?)?;
+    let [count_offset, head_offset] = form.array;
     Some(WireBash {
         code_start: program.code_start()?,
         line_number,
@@ -49,15 +63,15 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
         unwinds: program.variable_read_by(symbol("have_unwind_protects")?)?,
         count_offset,
         head_offset,
-        hashes: [&b"BASH_SOURCE"[..], b"FUNCNAME", b"BASH_LINENO"].map(hash),
-        reserved: 0,
+        hashes: [&b"BASH_SOURCE"[..], b"FUNCNAME", b"BASH_LINENO"].map(|name| hash(form.hash_start, name)),
+        counts_from_zero: form.counts_from_zero.into(),
     })
 }
 
-/// What bash files a name under (FNV-1).
-fn hash(name: &[u8]) -> u32 {
+/// What bash files a name under (FNV-1, but for where 4.4 starts).
+fn hash(start: u32, name: &[u8]) -> u32 {
     let step = |hash: u32, byte: &u8| hash.wrapping_mul(16_777_619) ^ u32::from(*byte);
-    name.iter().fold(2_166_136_261, step)
+    name.iter().fold(start, step)
 }
 
 /// Major and minor version.
@@ -68,13 +82,19 @@ fn version(constants: &[u8]) -> Option<(u32, u32)> {
     Some((number()?, number()?))
 }
 
-/// Where an array has the count of its elements (in the low half of eight bytes), and its first element.
-fn array_offsets(version: (u32, u32)) -> Option<[u32; 2]> {
-    match version {
-        (5, 1) => Some([16, 24]),
-        (5, 2 | 3) => Some([8, 16]),
-        _ => None,
-    }
+fn form(version: (u32, u32)) -> Option<Form> {
+    let (array, hash_start) = match version {
+        (4, 4) => ([16, 24], 0),
+        (5, 0) => ([16, 32], FNV_OFFSET),
+        (5, 1) => ([16, 24], FNV_OFFSET),
+        (5, 2 | 3) => ([8, 16], FNV_OFFSET),
+        _ => return None,
+    };
+    Some(Form {
+        array,
+        hash_start,
+        counts_from_zero: version < (5, 1),
+    })
 }
 
 #[cfg(test)]
@@ -92,14 +112,16 @@ mod tests {
 
     #[test]
     fn names_are_hashed_as_bash_does() {
-        assert_eq!(hash(b""), 0x811c_9dc5);
-        assert_eq!(hash(b"a"), 0x050c_5d7e);
+        assert_eq!(hash(FNV_OFFSET, b""), 0x811c_9dc5);
+        assert_eq!(hash(FNV_OFFSET, b"a"), 0x050c_5d7e);
+        assert_eq!(hash(0, b"ab"), 0x61 * 16_777_619 ^ 0x62);
     }
 
     #[test]
     fn versions_whose_arrays_are_not_known_have_no_layout() {
-        assert_eq!(array_offsets((5, 3)), Some([8, 16]));
-        assert_eq!(array_offsets((5, 4)), None);
-        assert_eq!(array_offsets((4, 4)), None);
+        assert_eq!(form((5, 3)).unwrap().array, [8, 16]);
+        assert_eq!(form((5, 4)), None);
+        assert_eq!(form((4, 4)).unwrap().hash_start, 0);
+        assert_eq!(form((4, 3)), None);
     }
 }

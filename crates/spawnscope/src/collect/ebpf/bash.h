@@ -224,7 +224,11 @@ __noinline int bash_chain(void)
 		return 0;
 	if (interactive)
 		script->called.flags |= SCRIPT_INTERACTIVE;
-	return texts ? bash_texts() : 1;
+	if (!texts)
+		return 1;
+	if (script->bash.layout.counts_from_zero)
+		script->called.flags |= SCRIPT_FROM_ZERO;
+	return bash_texts();
 }
 
 static __always_inline void tell_bash(struct task_struct *parent, __u32 number, struct WireTask *creator,

@@ -41,6 +41,7 @@ fn bash(called: &WireScriptCalled, kept: &[Kept<'_>], own_name: &[u8]) -> Chain 
     let is_truncated = called.flags & SCRIPT_TRUNCATED != 0;
     let is_interactive = called.flags & SCRIPT_INTERACTIVE != 0;
     let ends = called.flags & SCRIPT_OUTERMOST != 0;
+    let is_from_zero = called.flags & SCRIPT_FROM_ZERO != 0;
     let outermost = kept.last().filter(|_| ends && !is_truncated);
     let is_script = outermost.is_some_and(|frame| frame.function == MAIN);
     let frame = |(at, kept): (usize, &Kept<'_>)| {
@@ -51,6 +52,7 @@ fn bash(called: &WireScriptCalled, kept: &[Kept<'_>], own_name: &[u8]) -> Chain 
         // With a prompt, bash counts in functions otherwise, and most of those that startup files call were evaluated by them.
         let has_line = !is_interactive || kept.function == SOURCE;
         let is_placeholder = is_function && (kept.file == b"environment" || (!ends && came_in));
+        let has_line = has_line && !(is_placeholder && is_from_zero);
         Frame {
             function: Some(kept.function)
                 .filter(|_| is_function)
@@ -68,7 +70,7 @@ fn bash(called: &WireScriptCalled, kept: &[Kept<'_>], own_name: &[u8]) -> Chain 
     // What `-c` was given, or came from standard input.
     if !ends && !is_truncated && !is_interactive {
         frames.push(Frame {
-            line: line(called, kept.len()),
+            line: line(called, kept.len()).filter(|_| !is_from_zero),
             ..Frame::unknown(Language::Bash)
         });
     }
@@ -154,6 +156,20 @@ mod tests {
         )
         .unwrap();
         assert_eq!(places(&script)[0].0, Some("main"), "a script of that name");
+    }
+
+    #[test]
+    fn lines_that_may_be_counted_from_zero_are_unknown_but_in_files() {
+        let texts = ["lib.sh", "f", "main", "g", "bash"];
+        let given = told(INTERPRETER_BASH, SCRIPT_FROM_ZERO, &[2, 4, 7], &texts, 2).unwrap();
+        assert_eq!(
+            places(&given),
+            [
+                (Some("lib.sh"), Some(2), Some("f")),
+                (None, None, Some("g")),
+                (None, None, None)
+            ]
+        );
     }
 
     #[test]

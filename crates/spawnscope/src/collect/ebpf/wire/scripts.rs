@@ -70,7 +70,8 @@ pub struct WireBash {
     pub head_offset: u32,
     /// Of the names BASH_SOURCE, FUNCNAME and BASH_LINENO, as its tables have them.
     pub hashes: [u32; 3],
-    pub reserved: u32,
+    /// 1: it counts the lines of what `-c` was given from 0.
+    pub counts_from_zero: u32,
 }
 
 /// Where a dash keeps what it executes: addresses of its variables, as in its file.
@@ -116,6 +117,8 @@ pub const SCRIPT_TRUNCATED: u32 = 1;
 pub const SCRIPT_OUTERMOST: u32 = 2;
 /// `flags` of a chain: a shell with a prompt, which has lines only for the files that it reads.
 pub const SCRIPT_INTERACTIVE: u32 = 4;
+/// `flags` of a chain: lines of what is in no file may be counted from 0.
+pub const SCRIPT_FROM_ZERO: u32 = 8;
 
 /// A process runs an executable that nobody has looked at yet; told once for each.
 #[repr(C)]
