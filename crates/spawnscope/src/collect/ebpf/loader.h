@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  * When is the dynamic loader done, and what did it look for? No probe tells cheaply, but its system calls do. glibc's maps /etc/ld.so.cache and
- * unmaps it as its last act before the program's initialisers. Where it did not map it, its last act is to protect its
- * own relocated data. musl's ends with read-only mprotects, the last of which is known when the program's first
- * other system call comes. */
+ * unmaps it as its last act before the program's initialisers. Where it did not map it, and in musl's, the last acts are to protect relocated
+ * data, of glibc's loader its own at last and of musl's the program's: it was the last such call when another comes. */
 #pragma once
 
-enum { LOAD_IDLE, LOAD_RUNNING, LOAD_OPENING_CACHE, LOAD_MAPPING_CACHE, LOAD_UNMAPPING_CACHE, LOAD_PROTECTING, LOAD_PROTECTING_ITSELF };
-
-/* ld.so's image is a quarter of this; only the vdso and the stack lie above it. */
-#define INTERPRETER_SPAN (1 << 20)
+enum { LOAD_IDLE, LOAD_RUNNING, LOAD_OPENING_CACHE, LOAD_MAPPING_CACHE, LOAD_UNMAPPING_CACHE, LOAD_OPENING_DIRECTORIES, LOAD_PROTECTING };
 
 /* Base address of the image's interpreter, 0 when it has none; from the auxiliary vector that exec made. */
 static __always_inline __u64 interpreter_base(struct scratch *scratch, struct mm_struct *mm)
@@ -81,25 +77,41 @@ static __always_inline bool is_cache_path(const char *user_path)
 	return true;
 }
 
-static __always_inline bool loader_makes(long number)
+/* musl's list of the directories in which libraries are: its name ends with the machine's. */
+static __always_inline bool is_directories_path(const char *user_path)
 {
-	switch (number) {
-	case NR_read: case NR_close: case NR_fstat: case NR_brk: case NR_pread64: case NR_access: case NR_readlink:
-	case NR_arch_prctl: case NR_set_tid_address: case NR_newfstatat: case NR_set_robust_list: case NR_prlimit64:
-	case NR_getrandom: case NR_rseq: case NR_openat: case NR_mmap: case NR_munmap: case NR_mprotect:
-		return true;
-	}
-	return false;
+	char path[14] = {}, directories[14] = "/etc/ld-musl-";
+	if (bpf_probe_read_user_str(path, sizeof(path), user_path) != sizeof(path))
+		return false;
+	for (int i = 0; i < 13; i++)
+		if (path[i] != directories[i])
+			return false;
+	return true;
+}
+
+static __always_inline void loader_opens(struct WireTask *task, const char *user_path)
+{
+	if (task->cache_fd < 0 && is_cache_path(user_path))
+		task->load_state = LOAD_OPENING_CACHE;
+	else if (is_directories_path(user_path))
+		task->load_state = LOAD_OPENING_DIRECTORIES;
 }
 
 /* A system call is entered while the loader runs. */
 static __noinline void loader_enters(struct WireTask *task, struct pt_regs *regs, long number)
 {
 	__u64 first = regs->di;
+	bool protects = number == NR_mprotect && regs->dx == PROT_READ;
+	if (task->load_candidate && !task->cache_address && !protects) {
+		finish_loading_unseen(task);
+		return;
+	}
 	switch (number) {
+	case NR_open:
+		loader_opens(task, (const char *)first);
+		break;
 	case NR_openat:
-		if (task->cache_fd < 0 && is_cache_path((const char *)regs->si))
-			task->load_state = LOAD_OPENING_CACHE;
+		loader_opens(task, (const char *)regs->si);
 		break;
 	case NR_mmap:
 		if (task->cache_fd >= 0 && (int)regs->r8 == task->cache_fd)
@@ -114,13 +126,8 @@ static __noinline void loader_enters(struct WireTask *task, struct pt_regs *regs
 			task->load_state = LOAD_UNMAPPING_CACHE;
 		break;
 	case NR_mprotect:
-		if (task->cache_address || regs->dx != PROT_READ)
-			break;
-		task->load_state = first - task->interpreter_base < INTERPRETER_SPAN ? LOAD_PROTECTING_ITSELF : LOAD_PROTECTING;
-		break;
-	default:
-		if (task->load_candidate && !task->cache_address && !loader_makes(number))
-			finish_loading_unseen(task);
+		if (protects && !task->cache_address)
+			task->load_state = LOAD_PROTECTING;
 	}
 }
 
@@ -155,6 +162,8 @@ static __noinline void loader_leaves(struct WireTask *task, long result)
 		task->cache_fd = -1;
 		if (result > 0)
 			task->cache_address = result;
+	} else if (state == LOAD_OPENING_DIRECTORIES) {
+		task->load_failed_opens += result < 0;
 	} else {
 		__u64 now = bpf_ktime_get_ns();
 		task->load_candidate = now;
