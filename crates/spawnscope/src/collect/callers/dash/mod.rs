@@ -1,6 +1,8 @@
 //! The Debian Almquist shell: where it keeps the command that it executes. It exports nothing, so a copy of it is run once
-//! (`calibrate`, `memory`), and what was found is kept for all of the same build. Read by `ebpf/dash.h`, which says what is read.
+//! (`calibrate`, `memory`), and what was found is kept for all of the same build (`cache`); some are known without (`builds`). Read by
+//! `ebpf/dash.h`, which says what is read.
 
+mod builds;
 mod cache;
 mod calibrate;
 mod memory;
@@ -17,7 +19,7 @@ const MARKS: [&[u8]; 2] = [b"Illegal number: %s", b"parameter not set"];
 const MOST_CONSTANTS: u64 = 1 << 18;
 
 /// The layout of a dash. `trusted` is its file, if it may be run for that: one which somebody else brought may not, and is known
-/// only if a dash of the same build was seen before. `None`: it is another program, or not known.
+/// only if a dash of the same build was seen before, or is one of a distribution's. `None`: it is another program, or not known.
 pub(super) fn layout(program: &Elf<'_>, trusted: Option<&File>) -> Option<WireDash> {
     let constants = program.constants(MOST_CONSTANTS)?;
     let says = |text: &&[u8]| constants.windows(text.len()).any(|window| window == *text);
@@ -26,11 +28,12 @@ pub(super) fn layout(program: &Elf<'_>, trusted: Option<&File>) -> Option<WireDa
     }
     let build = program.build_id()?;
     let known = cache::find(build);
-    let layout = known.or_else(|| {
+    let calibrated = known.or_else(|| {
         let found = calibrate::layout(program, trusted?)?;
         cache::keep(build, found);
         Some(found)
-    })?;
+    });
+    let layout = calibrated.unwrap_or_else(|| builds::find(build));
     layout.filter(|layout| fits(layout, program))
 }
 
