@@ -31,6 +31,7 @@ if [ "$purpose" = tests ]; then
     need_command c++ g++
     need_command valgrind valgrind
     need_command groff groff
+    need_command musl-gcc musl-tools
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
 fi
 if [ "$purpose" = aarch64 ]; then

@@ -9,6 +9,7 @@ if scripts/python-environment.sh >&2; then
 fi
 
 scripts/scanner-daemons.sh >&2 || echo "the scanners' daemons could not be unpacked: their tests will say so" >&2
+scripts/interpreter-roots.sh >&2 || echo "the interpreters of Debian's suites could not be unpacked: their tests will say so" >&2
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::support::LiveTest;
-use crate::support::chains::{self, asked, chain_of};
+use crate::support::chains::{Shell, asked, chain_of};
 use crate::support::needs::Need;
 use crate::support::run::Record;
 use crate::support::workloads::path;
@@ -15,53 +15,63 @@ pub fn tests() -> Vec<LiveTest> {
         LiveTest {
             name: "bash_functions_and_sourced_files_have_their_whole_chain",
             needs: NEEDS,
-            run: functions,
+            run: || functions(&bash()),
         },
         LiveTest {
             name: "bash_substitutions_subshells_and_pipelines_have_their_line",
             needs: NEEDS,
-            run: forks,
+            run: || forks(&bash()),
         },
         LiveTest {
             name: "bash_compound_commands_in_subshells_have_their_own_line",
             needs: NEEDS,
-            run: compounds,
+            run: || compounds(&bash()),
         },
         LiveTest {
             name: "what_bash_evaluates_is_asked_for_where_it_was_begun",
             needs: NEEDS,
-            run: evaluations,
+            run: || evaluations(&bash()),
         },
         LiveTest {
             name: "the_commands_of_traps_stand_at_no_line_of_the_script",
             needs: NEEDS,
-            run: traps,
+            run: || traps(&bash()),
         },
         LiveTest {
             name: "what_bash_gets_without_a_file_is_in_no_file",
             needs: NEEDS,
-            run: without_file,
+            run: || without_file(&bash()),
         },
         LiveTest {
             name: "a_shell_with_a_prompt_has_the_lines_of_the_files_that_it_reads",
             needs: NEEDS,
-            run: startup_file,
+            run: || startup_file(&bash()),
         },
         LiveTest {
             name: "a_deep_recursion_is_cut_and_says_so",
             needs: NEEDS,
-            run: recursion,
+            run: || recursion(&bash()),
         },
     ]
 }
 
-/// Holds the chains of a script's launches against what they must be; see `chains::expect`.
-#[track_caller]
-fn expect(script: &str, others: &[(&str, &str)], truth: &[(&str, &str)]) {
-    chains::expect("bash", script, others, truth);
+/// All of them, for whichever bash.
+pub const SHAPES: [fn(&Shell); 8] = [
+    functions,
+    forks,
+    compounds,
+    evaluations,
+    traps,
+    without_file,
+    startup_file,
+    recursion,
+];
+
+fn bash() -> Shell {
+    Shell::here("bash")
 }
 
-fn functions() {
+fn functions(shell: &Shell) {
     let script = "\
 @t top
 f() {
@@ -94,10 +104,10 @@ of_library 1
         ("of_library1", "library.sh:2 of_library < library.sh:5 < main.sh:13"),
         ("of_library2", "library.sh:2 of_library < main.sh:14"),
     ];
-    expect(script, &[("library.sh", library)], &truth);
+    shell.expect(script, &[("library.sh", library)], &truth);
 }
 
-fn forks() {
+fn forks(shell: &Shell) {
     let script = "\
 f() {
   @t in_f\"$1\"
@@ -154,11 +164,11 @@ a && @t never || @t either
         ("nested", "main.sh:23"),
         ("either", "main.sh:24"),
     ];
-    expect(script, &[], &truth);
+    shell.expect(script, &[], &truth);
 }
 
 /// Bash itself has no line for these when it forks for them.
-fn compounds() {
+fn compounds(shell: &Shell) {
     let script = "\
 f() {
 
@@ -189,18 +199,20 @@ f
         // Nothing tells where it stands.
         ("in_redirection", "main.sh:? f < main.sh:19"),
     ];
-    expect(script, &[], &truth);
+    shell.expect(script, &[], &truth);
 
     let directory = tempfile::tempdir().expect("a temporary directory");
     let main = directory.path().join("main.sh");
     fs::write(&main, "\n:\n:; echo x | while read -r a; do\n  :\ndone\n\n:").expect("a script");
     let record = Record::new();
-    record.run(["bash".as_ref(), main.as_os_str()]).expect_code(0);
-    let chains: Vec<_> = asked(&record.file()).into_iter().map(|(_, chain)| chain).collect();
+    shell.record(&record, &[main]).expect_code(0);
+    // Where the shell has a root of its own, another one enters that.
+    let chains = asked(&record.file()).into_iter().map(|(_, chain)| chain);
+    let chains: Vec<_> = chains.filter(|chain| chain.contains("main.sh")).collect();
     assert_eq!(chains, ["main.sh:3", "main.sh:3"], "both sides of the pipeline");
 }
 
-fn evaluations() {
+fn evaluations(shell: &Shell) {
     let script = "\
 f() {
   @t in_f\"$1\"
@@ -229,10 +241,10 @@ mapfile -C 'f 4;:' -c 1 < <(echo x)
         ("in_f3", "main.sh:2 f < main.sh:10 g < main.sh:16"),
         ("in_f4", "main.sh:2 f < main.sh:17"),
     ];
-    expect(script, &[], &truth);
+    shell.expect(script, &[], &truth);
 }
 
-fn traps() {
+fn traps(shell: &Shell) {
     let script = "\
 f() {
   @t in_f\"$1\"
@@ -255,36 +267,42 @@ f 3
         ("in_f3", "main.sh:2 f < main.sh:?"),
         ("at_exit", "main.sh:?"),
     ];
-    expect(script, &[], &truth);
+    shell.expect(script, &[], &truth);
 }
 
-fn without_file() {
+fn without_file(shell: &Shell) {
     let script = "\
 export -f f
 f() { @t in_f\"$1\"; }
 export -f f
-bash -c '@t given
+\"$BASH\" -c '@t given
 main() {
   @t in_main; :
 }
 main'
 echo '@t piped
 g() { @t in_g; }
-g' | bash
-bash -c 'f 1
+g' | \"$BASH\"
+\"$BASH\" -c 'f 1
 :'
 ";
+    let is_known = counts_from_one(shell);
     let truth = [
-        ("given", "?:1"),
-        ("in_main", "?:3 main < ?:5"),
+        ("given", if is_known { "?:1" } else { "?:?" }),
+        ("in_main", if is_known { "?:3 main < ?:5" } else { "?:? main < ?:?" }),
         ("piped", "?:1"),
         ("in_g", "?:2 g < ?:3"),
     ];
-    expect(script, &[], &truth);
+    shell.expect(script, &[], &truth);
+}
+
+/// Up to 5.0 bash counts the lines of what `-c` was given from 0. Nothing tells of a caller there from one that nobody called.
+fn counts_from_one(shell: &Shell) -> bool {
+    shell.run(&["-c", "echo $LINENO"]).output().trim() == "1"
 }
 
 /// What evaluated text defined has lines that are in no file, so that functions have none.
-fn startup_file() {
+fn startup_file(shell: &Shell) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let tiny = path("tiny").display().to_string();
     let startup = "\
@@ -318,15 +336,10 @@ f 5$1
     let file = directory.path().join("startup");
     let late = directory.path().join("late.sh").display().to_string();
     let given = format!("{tiny} given; f 4; . {late} 1\n\nh() {{\n . {late} 2\n}}; h");
-    let arguments = [
-        "bash".as_ref(),
-        "--rcfile".as_ref(),
-        file.as_os_str(),
-        "-ic".as_ref(),
-        given.as_ref(),
-    ];
-    record.run(arguments).expect_code(0);
+    let arguments = ["--rcfile".as_ref(), file.as_os_str(), "-ic".as_ref(), given.as_ref()];
+    shell.record(&record, &arguments).expect_code(0);
     let asked = asked(&record.file());
+    let is_known = counts_from_one(shell);
     let truth = [
         ("top", "startup:1"),
         ("in_f1", "startup:? f < startup:4"),
@@ -341,7 +354,7 @@ f 5$1
         ("given", ""),
         ("in_f4", "startup:? f"),
         ("late1", "late.sh:3"),
-        ("late_evaluated1", "late.sh:1"),
+        ("late_evaluated1", if is_known { "late.sh:1" } else { "late.sh:?" }),
         ("in_f51", "startup:? f < late.sh:4"),
         ("late2", "late.sh:3 < ?:? h"),
         ("late_evaluated2", "late.sh:1 < ?:? h"),
@@ -352,7 +365,7 @@ f 5$1
     }
 }
 
-fn recursion() {
+fn recursion(shell: &Shell) {
     let script = "\
 f() {
   if (($1 == 0)); then @t deep; else f $(($1 - 1)); fi
@@ -360,7 +373,7 @@ f() {
 f 40
 ";
     let frames = ["main.sh:2 f"; 32].join(" < ");
-    expect(script, &[], &[("deep", &format!("{frames} < ..."))]);
+    shell.expect(script, &[], &[("deep", &format!("{frames} < ..."))]);
     let whole = format!("{} < main.sh:4", ["main.sh:2 f"; 31].join(" < "));
-    expect(&script.replace("40", "30"), &[], &[("deep", &whole)]);
+    shell.expect(&script.replace("40", "30"), &[], &[("deep", &whole)]);
 }

@@ -2,7 +2,7 @@
 //! no callers, and of a function not the file: what is not certain is unknown, never guessed.
 
 use crate::support::LiveTest;
-use crate::support::chains::{self, asked, chain_of};
+use crate::support::chains::{Shell, asked, chain_of};
 use crate::support::needs::Need;
 use crate::support::run::Record;
 use crate::support::workloads::path;
@@ -14,27 +14,27 @@ pub fn tests() -> Vec<LiveTest> {
         LiveTest {
             name: "dash_commands_and_pipelines_have_their_line",
             needs: NEEDS,
-            run: commands,
+            run: || commands(&dash()),
         },
         LiveTest {
             name: "dash_subshells_and_substitutions_have_their_line",
             needs: NEEDS,
-            run: subshells,
+            run: || subshells(&dash()),
         },
         LiveTest {
             name: "dash_functions_have_a_file_while_only_one_was_read",
             needs: NEEDS,
-            run: functions,
+            run: || functions(&dash()),
         },
         LiveTest {
             name: "dash_names_the_file_that_it_reads_and_no_line_of_what_it_evaluates",
             needs: NEEDS,
-            run: other_texts,
+            run: || other_texts(&dash()),
         },
         LiveTest {
             name: "dash_has_no_file_for_what_it_is_given",
             needs: NEEDS,
-            run: without_file,
+            run: || without_file(&dash()),
         },
         LiveTest {
             name: "dash_is_known_without_a_cache_that_can_be_written",
@@ -44,13 +44,14 @@ pub fn tests() -> Vec<LiveTest> {
     ]
 }
 
-/// Holds the chains of a script's launches against what they must be; see `chains::expect`.
-#[track_caller]
-fn expect(script: &str, others: &[(&str, &str)], truth: &[(&str, &str)]) {
-    chains::expect("dash", script, others, truth);
+/// All of them, for whichever dash.
+pub const SHAPES: [fn(&Shell); 5] = [commands, subshells, functions, other_texts, without_file];
+
+fn dash() -> Shell {
+    Shell::here("dash")
 }
 
-fn commands() {
+fn commands(shell: &Shell) {
     let script = "\
 @t top
 if @t condition; then @t body; fi
@@ -94,14 +95,14 @@ exit 0
         ("behind_built_in", "main.sh:15"),
         ("branch", "main.sh:16"),
     ];
-    expect(
+    shell.expect(
         &script.replace("$(@t subject; :)", "x").replace("$(@t in_here; :)", ""),
         &[],
         &truth,
     );
 }
 
-fn subshells() {
+fn subshells(shell: &Shell) {
     let script = "\
 :
 (@t subshell1; @t subshell2; :)
@@ -143,10 +144,10 @@ f
         ("quoted_in_subshell", "main.sh:21"),
         ("after_it", "main.sh:22"),
     ];
-    expect(script, &[], &truth);
+    shell.expect(script, &[], &truth);
 }
 
-fn functions() {
+fn functions(shell: &Shell) {
     let script = "\
 #!/bin/dash
 f() {
@@ -184,10 +185,10 @@ f 5
         // It might have come from what was read since.
         ("in_f5", "?:3 f < ..."),
     ];
-    expect(script, &[], &truth);
+    shell.expect(script, &[], &truth);
 }
 
-fn other_texts() {
+fn other_texts(shell: &Shell) {
     let script = "\
 . \"${0%/*}/library.sh\"
 of_library
@@ -219,14 +220,16 @@ x=$(@t substituted_there; :)
         ("trapped", "main.sh:?"),
         ("after", "main.sh:11"),
     ];
-    expect(script, &[("library.sh", library)], &truth);
+    shell.expect(script, &[("library.sh", library)], &truth);
 }
 
-fn without_file() {
+fn without_file(shell: &Shell) {
     let tiny = path("tiny").display().to_string();
     let chain = |script: &str, label: &str| {
         let record = Record::new();
-        record.run(["dash", "-c", &script.replace("@t", &tiny)]).expect_code(0);
+        shell
+            .record(&record, &["-c", &script.replace("@t", &tiny)])
+            .expect_code(0);
         chain_of(&asked(&record.file()), label).to_owned()
     };
     assert_eq!(chain("@t one; :", "one"), "?:1");

@@ -15,6 +15,7 @@ mod dash_lines;
 mod histories;
 mod interrupts;
 mod losses;
+mod musl;
 mod phases;
 mod python_lines;
 mod reaping;
@@ -25,6 +26,7 @@ mod scopes;
 mod setup_and_loader;
 mod shells;
 mod stacks;
+mod suites;
 mod terminal;
 mod traces;
 mod waits;
@@ -37,8 +39,10 @@ fn main() -> std::process::ExitCode {
         arguments::tests(),
         bash_lines::tests(),
         dash_lines::tests(),
+        suites::tests(),
         shells::tests(),
         setup_and_loader::tests(),
+        musl::tests(),
         causes::tests(),
         advice_system::tests(),
         waits::tests(),

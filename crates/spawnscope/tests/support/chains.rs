@@ -1,13 +1,16 @@
 //! Where in scripts the launches of a recording were asked for, as text that a test can spell out.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use spawnscope::analyze::callers::Frame;
 use spawnscope::analyze::tree::Forest;
 use spawnscope::record::reader::RecordingFile;
 
-use super::run::Record;
+use super::roots::Root;
+use super::run::{Finished, Record, run};
 use super::workloads::path;
 
 /// Of each launch of a recording, in their order: its last argument (of a fork that executes nothing its label, such as `(bash)`)
@@ -39,21 +42,71 @@ pub fn chain_of<'a>(asked: &'a [(String, String)], label: &str) -> &'a str {
     &found[0].1
 }
 
-/// Records a shell's script, in which `@t` is a small program, and holds the chains of the launches with these labels against
-/// what they must be. `others` are files that it may read.
-#[track_caller]
-pub fn expect(shell: &str, script: &str, others: &[(&str, &str)], truth: &[(&str, &str)]) {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let tiny = path("tiny").display().to_string();
-    for (name, text) in others.iter().chain(&[("main.sh", script)]) {
-        fs::write(directory.path().join(name), text.replace("@t", &tiny)).expect("a script");
+/// A shell that runs the scripts of a test.
+pub struct Shell {
+    program: PathBuf,
+    root: Option<Root>,
+}
+
+impl Shell {
+    /// One of this machine.
+    pub fn here(program: impl Into<PathBuf>) -> Shell {
+        Shell {
+            program: program.into(),
+            root: None,
+        }
     }
-    let record = Record::new();
-    let main = directory.path().join("main.sh");
-    record.run([shell.as_ref(), main.as_os_str()]).expect_code(0);
-    let asked = asked(&record.file());
-    for (label, chain) in truth {
-        assert_eq!(chain_of(&asked, label), *chain, "of {label}");
+
+    /// One that lies in a root, and runs there.
+    pub fn within(root: Root, program: impl Into<PathBuf>) -> Shell {
+        Shell {
+            program: program.into(),
+            root: Some(root),
+        }
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Finished {
+        let words = [self.program.as_os_str()]
+            .into_iter()
+            .chain(arguments.iter().map(OsStr::new));
+        match self.root {
+            Some(root) => root.run(words),
+            None => run(Command::new(&self.program).args(arguments)),
+        }
+    }
+
+    /// Records the shell.
+    pub fn record(&self, record: &Record, arguments: &[impl AsRef<OsStr>]) -> Finished {
+        let words = [self.program.as_os_str()].into_iter();
+        let words = words.chain(arguments.iter().map(AsRef::as_ref));
+        match self.root {
+            Some(root) => run(&mut root.recorder(record, words)),
+            None => record.run(words),
+        }
+    }
+
+    /// Records a script, in which `@t` is a small program, and holds the chains of the launches with these labels against
+    /// what they must be. `others` are files that it may read.
+    #[track_caller]
+    pub fn expect(&self, script: &str, others: &[(&str, &str)], truth: &[(&str, &str)]) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let tiny = path("tiny").display().to_string();
+        for (name, text) in others.iter().chain(&[("main.sh", script)]) {
+            fs::write(directory.path().join(name), text.replace("@t", &tiny)).expect("a script");
+        }
+        let record = Record::new();
+        self.record(&record, &[directory.path().join("main.sh")]).expect_code(0);
+        let asked = asked(&record.file());
+        for (label, chain) in truth {
+            assert_eq!(chain_of(&asked, label), *chain, "of {label} by {self}");
+        }
+    }
+}
+
+impl std::fmt::Display for Shell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let suite = self.root.map_or("this machine", |root| root.suite);
+        write!(f, "{} of {suite}", self.program.display())
     }
 }
 

@@ -8,6 +8,7 @@ pub mod launches;
 pub mod needs;
 pub mod pty;
 pub mod recording;
+pub mod roots;
 pub mod run;
 pub mod workloads;
 

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{LazyLock, Mutex};
 
-use super::workloads;
+use super::{roots, workloads};
 
 /// Names the needs that must be met, separated by commas: a test that lacks one of them fails.
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
@@ -57,10 +57,14 @@ pub enum Need {
     Perf,
     /// The daemons of ClamAV and fapolicyd, as `scripts/scanner-daemons.sh` unpacks them.
     Scanners,
+    /// The interpreters of Debian's suites, as `scripts/interpreter-roots.sh` unpacks them.
+    Roots,
+    /// A compiler for programs with musl.
+    Musl,
 }
 
 impl Need {
-    const ALL: [Need; 18] = [
+    const ALL: [Need; 20] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
@@ -79,6 +83,8 @@ impl Need {
         Need::Strace,
         Need::Perf,
         Need::Scanners,
+        Need::Roots,
+        Need::Musl,
     ];
 
     /// The name in `SPAWNSCOPE_TEST_REQUIRE`.
@@ -102,6 +108,8 @@ impl Need {
             Need::Strace => "strace",
             Need::Perf => "perf",
             Need::Scanners => "scanners",
+            Need::Roots => "roots",
+            Need::Musl => "musl",
         }
     }
 
@@ -141,18 +149,14 @@ impl Need {
             Need::Perfetto => succeeds(
                 Command::new(python()).args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"]),
             ),
+            Need::Musl => succeeds(Command::new("musl-gcc").arg("--version")),
             Need::Python => succeeds(Command::new("/usr/bin/python3").arg("--version")),
             Need::Ptrace => ptrace(),
             Need::Gdb => succeeds(Command::new("gdb").arg("--version")),
             Need::Strace => succeeds(Command::new("strace").args(["-o", "/dev/null", "true"])),
             Need::Perf => succeeds(Command::new("perf").args(["record", "-o", "/dev/null", "true"])),
-            Need::Scanners => {
-                let daemons = scanner_daemons();
-                let is_there = daemons.join("complete").exists();
-                is_there
-                    .then_some(())
-                    .ok_or_else(|| format!("{} is not complete: run scripts/scanner-daemons.sh", daemons.display()))
-            }
+            Need::Scanners => is_complete(&scanner_daemons(), "scripts/scanner-daemons.sh"),
+            Need::Roots => is_complete(&roots::folder(), "scripts/interpreter-roots.sh"),
         }
     }
 }
@@ -286,6 +290,14 @@ fn fuse() -> Result<(), String> {
             .args(["0", "stat"])
             .arg(mount_point.path()),
     )
+}
+
+/// Whether a script has made a folder.
+fn is_complete(folder: &Path, script: &str) -> Result<(), String> {
+    let is_there = folder.join("complete").exists();
+    is_there
+        .then_some(())
+        .ok_or_else(|| format!("{} is not complete: run {script}", folder.display()))
 }
 
 fn succeeds(command: &mut Command) -> Result<(), String> {

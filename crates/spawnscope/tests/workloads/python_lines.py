@@ -153,7 +153,7 @@ class Manager:
 
 def managed():
     with Manager():  # enter, leave: outside
-        pass
+        pass  # leave: outside in 3.9
 
 
 def compiled():

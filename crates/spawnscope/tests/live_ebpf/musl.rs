@@ -1,0 +1,118 @@
+//! Where loading ends, by glibc's loader and by musl's, and what musl's searches. The programs know when their first constructor
+//! begins, which is the next thing that happens.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::LiveTest;
+use crate::support::attempts::{at_best, good};
+use crate::support::needs::Need;
+use crate::support::recording::launches;
+use crate::support::run::{Record, run};
+use crate::support::workloads::{Truth, script};
+
+const MUSL: &[Need] = &[Need::Ebpf, Need::Cc, Need::Musl];
+const ATTEMPTS: usize = 6;
+/// Between the loader's last system call and the first constructor.
+const MOST_NS: i64 = 1_000_000;
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "the_load_of_a_program_ends_where_its_constructors_begin",
+            needs: &[Need::Ebpf, Need::Cc],
+            run: || ends_before_constructors("cc", &[]),
+        },
+        LiveTest {
+            name: "without_a_cache_the_load_of_a_program_ends_there_as_well",
+            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
+            run: || ends_before_constructors("cc", &["unshare", "--mount", "sh", "-c", WITHOUT_CACHE]),
+        },
+        LiveTest {
+            name: "the_load_of_a_musl_program_ends_where_its_constructors_begin",
+            needs: MUSL,
+            run: || ends_before_constructors("musl-gcc", &[]),
+        },
+        LiveTest {
+            name: "musls_search_grows_with_the_directories_it_goes_through",
+            needs: MUSL,
+            run: search,
+        },
+    ]
+}
+
+const WITHOUT_CACHE: &str = "mount -t tmpfs none /etc && exec \"$0\" \"$@\"";
+
+/// Compiles these libraries and a program that is linked with them: name, source and flags.
+fn compile(compiler: &str, libraries: &[(&str, &str, &[&str])], program: &str) -> TempDir {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let call = |arguments: &[&str], source: &str| {
+        let mut command = Command::new(compiler);
+        command.current_dir(&directory).args(["-std=gnu11", "-O1", "-fPIE"]);
+        run(command.arg(script(source)).args(arguments)).expect_code(0);
+    };
+    let mut linked = vec!["-pie", "-Wl,--no-as-needed", "-L.", "-o", "program"];
+    for (name, source, flags) in libraries {
+        let file = format!("lib{name}.so");
+        call(&[*flags, &["-shared", "-fPIC", "-o", &file]].concat(), source);
+    }
+    let names: Vec<String> = libraries.iter().map(|(name, ..)| format!("-l{name}")).collect();
+    linked.extend(names.iter().map(String::as_str));
+    call(&linked, program);
+    directory
+}
+
+fn ends_before_constructors(compiler: &str, launcher: &[&str]) {
+    let library: (&str, &str, &[&str]) = ("constructed", "constructed.c", &["-DBUSY_MS=30"]);
+    let built = compile(compiler, &[library], "constructed.c");
+    at_best(ATTEMPTS, || {
+        let record = Record::new();
+        let setting = format!("LD_LIBRARY_PATH={}", built.path().display());
+        let program = built.path().join("program").display().to_string();
+        let words = [launcher, &["/usr/bin/env", &setting, &program]].concat();
+        let truth = Truth::new(&record.run(words).expect_code(0).stdout);
+        let file = rusqlite::Connection::open(record.file()).expect("a recording");
+        let last_end = "SELECT origin_ns + load_ns FROM exec, recording ORDER BY enter_ns DESC LIMIT 1";
+        let end: i64 = file
+            .query_row(last_end, [], |row| row.get(0))
+            .expect("the end of a load");
+        let gap = truth.one("constructor_began") - end;
+        assert!(gap > 0, "it ended {} ns after the constructors began", -gap);
+        good(gap < MOST_NS, || format!("{gap} ns from the end to the constructors"))
+    });
+}
+
+fn search() {
+    let libraries = ["first", "second", "third"];
+    let flags = libraries.map(|name| format!("-DNAME={name}"));
+    let flags: Vec<[&str; 1]> = flags.iter().map(|flag| [flag.as_str()]).collect();
+    let libraries = libraries.iter().zip(&flags);
+    let libraries: Vec<(&str, &str, &[&str])> = libraries.map(|(name, flag)| (*name, "library.c", &flag[..])).collect();
+    let built = compile("musl-gcc", &libraries, "needs_libraries.c");
+    for directories in [0, 300] {
+        let missing = "/no/such/directory:".repeat(directories);
+        let exec = loaded_along(built.path(), &format!("{missing}{}", built.path().display()), 0);
+        // The C library is the loader itself.
+        assert_eq!(exec["load_opens"], 3, "{exec}");
+        assert_eq!(exec["load_failed_opens"], 3 * directories, "{exec}");
+        assert_eq!(exec["load_cache"], Value::Null, "{exec}");
+    }
+    // Then it opens its list of directories, which is no library.
+    let exec = loaded_along(built.path(), "", 127);
+    assert_eq!(exec["load_opens"], 0, "{exec}");
+}
+
+/// The program's exec.
+fn loaded_along(built: &Path, search: &str, code: i32) -> Value {
+    let record = Record::new();
+    let program = built.join("program");
+    let setting = format!("LD_LIBRARY_PATH={search}");
+    let words = ["/usr/bin/env".as_ref(), setting.as_ref(), program.as_os_str()];
+    record.run(words).expect_code(code);
+    let launches = launches(&record.file());
+    let execs = launches.root().json()["execs"].as_array().expect("execs").clone();
+    execs.last().expect("an exec").clone()
+}

@@ -1,0 +1,81 @@
+//! Shells of Debian's suites, from bash 5.1 to 5.3 and dash 0.5.11 to 0.5.12, each in its own root: every shape has its lines, or nothing is
+//! told. `SPAWNSCOPE_TEST_BASHES` names further ones, separated by colons. The suites' Pythons are in `python_lines`.
+
+use crate::support::LiveTest;
+use crate::support::chains::{Shell, asked, chain_of};
+use crate::support::needs::Need;
+use crate::support::roots::Root;
+use crate::support::run::Record;
+use crate::support::workloads::path;
+use crate::{bash_lines, dash_lines};
+
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Roots];
+/// The latest whose arrays are known, and what prints that of a bash.
+const LATEST_BASH: (u32, u32) = (5, 3);
+const BASH_VERSION: &str = "echo ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}";
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "every_suites_bash_has_its_lines",
+            needs: NEEDS,
+            run: bashes,
+        },
+        LiveTest {
+            name: "a_static_bash_which_exports_nothing_has_no_lines",
+            needs: NEEDS,
+            run: static_bashes,
+        },
+        LiveTest {
+            name: "every_suites_dash_has_its_lines",
+            needs: NEEDS,
+            run: dashes,
+        },
+    ]
+}
+
+fn bashes() {
+    let named = std::env::var_os("SPAWNSCOPE_TEST_BASHES").unwrap_or_default();
+    for bash in std::env::split_paths(&named) {
+        println!("{}", bash.display());
+        bash_lines::SHAPES.iter().for_each(|shape| shape(&Shell::here(&bash)));
+    }
+    for root in Root::all() {
+        let said = root.run(["/bin/bash", "-c", BASH_VERSION]).expect_code(0).output();
+        let (major, minor) = said.trim().split_once('.').expect("a version");
+        let version = (major.parse().expect("a number"), minor.parse().expect("a number"));
+        println!("{}: bash {major}.{minor}", root.suite);
+        let bash = Shell::within(root, "/bin/bash");
+        if version <= LATEST_BASH {
+            bash_lines::SHAPES.iter().for_each(|shape| shape(&bash));
+        } else {
+            assert!(!has_lines(&bash), "{bash}");
+        }
+    }
+}
+
+fn static_bashes() {
+    for root in Root::all() {
+        let bash = Shell::within(root, "/bin/bash-static");
+        assert!(!has_lines(&bash), "{bash}");
+    }
+}
+
+/// That of sid may be a new one, which is not known where it cannot be run.
+fn dashes() {
+    for root in Root::all() {
+        let dash = Shell::within(root, "/bin/dash");
+        let is_known = root.suite != "sid" || has_lines(&dash);
+        println!("{}: {}", root.suite, if is_known { "known" } else { "not known" });
+        if is_known {
+            dash_lines::SHAPES.iter().for_each(|shape| shape(&dash));
+        }
+    }
+}
+
+fn has_lines(shell: &Shell) -> bool {
+    let record = Record::new();
+    let script = format!("f() {{ {} in_f; :; }}\nf", path("tiny").display());
+    shell.record(&record, &["-c", &script]).expect_code(0);
+    !chain_of(&asked(&record.file()), "in_f").is_empty()
+}

@@ -1,0 +1,68 @@
+//! The folders that `scripts/interpreter-roots.sh` makes: the interpreters of a suite of Debian's in each, which run with that folder as
+//! their root.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::run::{Finished, Record, run};
+
+const SUITES: [&str; 4] = ["bullseye", "bookworm", "trixie", "sid"];
+
+/// Goes into a root, where what tests make has the same path as outside.
+const ENTER: &str = r#"root=$0 made=$1; shift
+mkdir -p "$root$made"
+for folder in /proc /dev "$made"; do mount --rbind "$folder" "$root$folder" || exit; done
+exec chroot "$root" "$@""#;
+
+/// A suite of Debian's.
+#[derive(Clone, Copy)]
+pub struct Root {
+    pub suite: &'static str,
+}
+
+impl Root {
+    pub fn all() -> [Root; 4] {
+        SUITES.map(|suite| Root { suite })
+    }
+
+    pub fn path(self) -> PathBuf {
+        folder().join(self.suite)
+    }
+
+    /// Its files that have such a name; `folder` is `bin`, for example.
+    pub fn listed(self, folder: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.path().join(folder)).into_iter().flatten();
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let names = names.filter(|name| is_wanted(name));
+        names.map(|name| Path::new("/").join(folder).join(name)).collect()
+    }
+
+    /// A command that runs there.
+    pub fn command(self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Vec<OsString> {
+        let enter = ["unshare", "--mount", "sh", "-c", ENTER].map(OsString::from);
+        let places = [self.path().into_os_string(), std::env::temp_dir().into_os_string()];
+        let words = words.into_iter().map(|word| word.as_ref().to_owned());
+        enter.into_iter().chain(places).chain(words).collect()
+    }
+
+    pub fn run(self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Finished {
+        let words = self.command(words);
+        run(Command::new(&words[0]).args(&words[1..]))
+    }
+
+    /// The recorder of such a command. Its interpreters are known before it runs, since they are in the recorder's PATH as well.
+    pub fn recorder(self, record: &Record, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        let mut command = record.command(self.command(words));
+        let own = std::env::var_os("PATH").unwrap_or_default();
+        let interpreters = ["bin", "usr/bin"].map(|folder| self.path().join(folder));
+        let directories: Vec<PathBuf> = std::env::split_paths(&own).chain(interpreters).collect();
+        command.env("PATH", std::env::join_paths(directories).expect("no colons"));
+        command
+    }
+}
+
+/// Where the roots are.
+pub fn folder() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "../../target/roots"].iter().collect()
+}
