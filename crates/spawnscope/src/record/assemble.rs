@@ -46,7 +46,6 @@ pub(super) struct Batch {
 #[derive(Debug)]
 pub(super) struct Assembler {
     origin: Nanos,
-    redaction: Redaction,
     interner: Interner,
     objects: Objects,
     stacks: Stacks,
@@ -67,8 +66,7 @@ impl Assembler {
     pub(super) fn new(origin: Nanos, redaction: Redaction) -> Self {
         Assembler {
             origin,
-            redaction,
-            interner: Interner::default(),
+            interner: Interner::new(redaction),
             objects: Objects::default(),
             stacks: Stacks::default(),
             unfinished: HashMap::new(),
@@ -290,7 +288,7 @@ impl Assembler {
     }
 
     fn exec_row(&mut self, launch: LaunchId, executed: &Executed) -> ExecRow {
-        let argv = self.redaction.apply(&executed.argv);
+        let argv = self.interner.intern_argv(&executed.argv);
         // Masking must not make an argv look cut, nor tell how long the secret was.
         let cut_bytes = executed.argv_bytes.saturating_sub(executed.argv.len() as u64);
         ExecRow {
@@ -307,8 +305,8 @@ impl Assembler {
             load_cache: None,
             path: self.interner.intern(&executed.path),
             interpreter: executed.interpreter.as_deref().map(|path| self.interner.intern(path)),
-            argv: self.interner.intern(&argv),
-            argv_bytes: argv.len() as u64 + cut_bytes,
+            argv: argv.id,
+            argv_bytes: argv.bytes as u64 + cut_bytes,
             cwd: executed.cwd.as_deref().map(|path| self.interner.intern(path)),
         }
     }

@@ -1,11 +1,14 @@
 //! Numbers the strings of a recording, and what its threads waited for, so that what repeats is stored once. Its memory is bounded: when full it forgets
-//! what it knew, and the same bytes may then occur again under a new number. It writes nothing.
+//! what it knew, and the same bytes may then occur again under a new number. Every string comes through here before it is written, so secrets are
+//! masked here, each string once. It writes nothing.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::event::{Object, ObjectKind};
 
+use super::redact::Redaction;
 use super::rows::{ObjectRef, ObjectRow, TextId};
 
 /// A string that is not in the file yet.
@@ -17,10 +20,20 @@ pub(super) struct NewText {
     pub(super) bytes: Arc<[u8]>,
 }
 
+/// A string that is in the file, or will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Interned {
+    /// Its number.
+    pub(super) id: TextId,
+    /// How long it is as it is stored.
+    pub(super) bytes: usize,
+}
+
 /// Strings known so far, with their numbers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Interner {
-    known: HashMap<Arc<[u8]>, TextId>,
+    redaction: Redaction,
+    known: HashMap<Arc<[u8]>, Interned>,
     known_bytes: usize,
     next: u32,
     new: Vec<NewText>,
@@ -31,10 +44,30 @@ impl Interner {
     /// A second bound, since argv can be long: a few thousand link commands would fill any memory.
     const MAX_KNOWN_BYTES: usize = 16 << 20;
 
-    /// The number of a string, old or new.
+    /// Knows none.
+    pub(super) fn new(redaction: Redaction) -> Interner {
+        Interner {
+            redaction,
+            known: HashMap::new(),
+            known_bytes: 0,
+            next: 0,
+            new: Vec::new(),
+        }
+    }
+
+    /// The number of a path or name, old or new.
     pub(super) fn intern(&mut self, text: &[u8]) -> TextId {
-        if let Some(&id) = self.known.get(text) {
-            return id;
+        self.number(text, Redaction::apply_to_path).id
+    }
+
+    /// The number of an argv, each argument ended by NUL, and how long it is without its secrets.
+    pub(super) fn intern_argv(&mut self, argv: &[u8]) -> Interned {
+        self.number(argv, Redaction::apply)
+    }
+
+    fn number(&mut self, text: &[u8], mask: fn(Redaction, &[u8]) -> Cow<'_, [u8]>) -> Interned {
+        if let Some(&known) = self.known.get(text) {
+            return known;
         }
         if self.known.len() >= Self::MAX_KNOWN || self.known_bytes + text.len() > Self::MAX_KNOWN_BYTES {
             self.known.clear();
@@ -43,11 +76,16 @@ impl Interner {
         let id = TextId(self.next);
         // Four billion distinct strings would take the file past any disk first.
         self.next = self.next.saturating_add(1);
-        let bytes: Arc<[u8]> = text.into();
-        self.known_bytes += bytes.len();
-        self.known.insert(Arc::clone(&bytes), id);
+        let given: Arc<[u8]> = text.into();
+        let bytes = match mask(self.redaction, text) {
+            Cow::Borrowed(_) => Arc::clone(&given),
+            Cow::Owned(masked) => masked.into(),
+        };
+        let interned = Interned { id, bytes: bytes.len() };
+        self.known_bytes += given.len();
+        self.known.insert(given, interned);
         self.new.push(NewText { id, bytes });
-        id
+        interned
     }
 
     /// Hands over the strings that were new since the last call.
@@ -125,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_string_that_repeats_is_stored_once() {
-        let mut interner = Interner::default();
+        let mut interner = Interner::new(Redaction::Mask);
         let first = interner.intern(b"/bin/true");
         assert_ne!(interner.intern(b"/bin/false"), first);
         assert_eq!(interner.intern(b"/bin/true"), first);
@@ -135,8 +173,22 @@ mod tests {
     }
 
     #[test]
+    fn secrets_are_masked_before_a_string_is_new_and_known_by_what_it_was() {
+        let mut interner = Interner::new(Redaction::Mask);
+        let first = interner.intern_argv(b"mysql\0-phunter2\0");
+        assert_eq!(interner.intern_argv(b"mysql\0-phunter2\0"), first);
+        assert_ne!(interner.intern_argv(b"mysql\0-phunter3\0").id, first.id);
+        interner.intern(b"/srv/https://me:hunter2@host");
+        let new = interner.take_new();
+        let stored: Vec<&[u8]> = new.iter().map(|text| &*text.bytes).collect();
+        let masked = b"mysql\0-p***\0".as_slice();
+        assert_eq!(stored, [masked, masked, b"/srv/https://me:***@host"]);
+        assert_eq!(first.bytes, masked.len());
+    }
+
+    #[test]
     fn memory_stays_bounded_by_count_and_by_bytes() {
-        let mut interner = Interner::default();
+        let mut interner = Interner::new(Redaction::Mask);
         for number in 0..Interner::MAX_KNOWN + 10 {
             interner.intern(number.to_string().as_bytes());
         }

@@ -110,6 +110,7 @@ impl<Row: Eq + Hash> Numbers<Row> {
 #[cfg(test)]
 mod tests {
     use crate::event::Language;
+    use crate::record::Redaction;
 
     use super::*;
 
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_chain_that_repeats_is_stored_once_and_a_common_caller_is_shared() {
-        let (mut stacks, mut texts) = (Stacks::default(), Interner::default());
+        let (mut stacks, mut texts) = (Stacks::default(), Interner::new(Redaction::Mask));
         let first = stacks.intern(&chain(&[14, 3], false), &mut texts);
         assert_eq!(stacks.intern(&chain(&[14, 3], false), &mut texts), first);
         assert_ne!(stacks.intern(&chain(&[15, 3], false), &mut texts), first);
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_truncated_chain_is_not_the_whole_one() {
-        let (mut stacks, mut texts) = (Stacks::default(), Interner::default());
+        let (mut stacks, mut texts) = (Stacks::default(), Interner::new(Redaction::Mask));
         let whole = stacks.intern(&chain(&[3], false), &mut texts);
         assert_ne!(stacks.intern(&chain(&[3], true), &mut texts), whole);
         assert_eq!(stacks.intern(&chain(&[], true), &mut texts), None);

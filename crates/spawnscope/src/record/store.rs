@@ -131,7 +131,7 @@ fn create_schema(connection: &mut Connection, header: &Header, redaction: Redact
             header.collector,
             header.scope.name(),
             redaction.apply(&command),
-            header.cwd,
+            redaction.apply_to_path(&header.cwd),
             header.kernel,
             header.arch,
             header.hostname,

@@ -1,0 +1,418 @@
+//! Names with values inside one argument, whatever language it is in: `--password=X`, `a=1&token=X`, `{"secret": "X"}`, `Password=X;`,
+//! `auth=("u", "X")`, headers of HTTP, and the clauses of SQL that set passwords. Which names tell of secrets is known to `names`.
+
+use std::ops::Range;
+
+use super::names::{self, Name};
+use super::spots::Spots;
+use super::values::{self, closing, secret_part};
+
+/// Longer names are looked at by their ends only.
+const LONGEST_NAME: usize = 64;
+/// Names that are secret where a URL gives them a value.
+const OF_QUERIES: [&str; 12] = [
+    "sig",
+    "signature",
+    "x-amz-signature",
+    "x-goog-signature",
+    "sid",
+    "session",
+    "sessionid",
+    "hmac",
+    "ticket",
+    "jsessionid",
+    "phpsessid",
+    "code",
+];
+/// How the value of a header says what kind of credentials follow.
+const SCHEMES: [&str; 13] = [
+    "bearer",
+    "basic",
+    "token",
+    "digest",
+    "negotiate",
+    "apikey",
+    "ssws",
+    "geniekey",
+    "bot",
+    "oauth",
+    "splunk",
+    "key",
+    "sso-key",
+];
+
+/// Finds them in a text.
+pub(super) fn find(text: &[u8], spots: &mut Spots) {
+    let signs = text
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| matches!(byte, b'=' | b':' | b'>' | b'(' | b'\'' | b'"'));
+    for (at, byte) in signs {
+        // Within a secret there is nothing left to find.
+        if spots.iter().next_back().is_some_and(|last| last.contains(&at)) {
+            continue;
+        }
+        match byte {
+            b'=' => find_set(text, at, spots),
+            b':' => find_told(text, at, spots),
+            b'>' => find_element(text, at, spots),
+            b'(' => find_call(text, at, spots),
+            b'\'' | b'"' => find_clause(text, at, spots),
+            _ => {}
+        }
+    }
+}
+
+/// An argument that is one assignment as a whole: its value may hold anything, spaces and quotes too. What stands before other equals
+/// signs are names as well: `--from-literal=password=X`. With `is_property`, `-D` defines no macros of C.
+pub(super) fn find_whole(word: &[u8], is_property: bool, spots: &mut Spots) -> bool {
+    const MOST_LEVELS: usize = 4;
+    let is_foreign = |byte: &u8| byte.is_ascii_whitespace() || b"\"'?&<>(){}$`".contains(byte);
+    let mut start = 0;
+    for _ in 0..MOST_LEVELS {
+        let Some(length) = word[start..].iter().position(|byte| *byte == b'=') else {
+            break;
+        };
+        let equals = start + length;
+        if word[start..equals].iter().any(is_foreign) {
+            break;
+        }
+        let name = name_before(word, skip_closers(word, equals).0);
+        if let Some(judged) = judge(&word[name], is_property) {
+            let value = equals + 1..end_of_form_field(word, equals + 1);
+            return add(judged, value, word, spots);
+        }
+        start = equals + 1;
+    }
+    find_colon_option(word, spots)
+}
+
+/// `--password:X`, `/password:X`: options of .NET and Windows.
+fn find_colon_option(word: &[u8], spots: &mut Spots) -> bool {
+    let Some(colon) = word.iter().position(|byte| *byte == b':') else {
+        return false;
+    };
+    let name = &word[..colon];
+    let is_word = |rest: &[u8]| rest.iter().all(|byte| is_name_byte(byte) && *byte != b'.');
+    let is_apart = word.get(colon + 1).is_some_and(u8::is_ascii_whitespace);
+    let is_option = matches!(name, [b'-' | b'/', rest @ ..] if is_word(rest)) && !is_apart;
+    match names::judge(name).filter(|_| is_option) {
+        Some(judged) => add(judged, colon + 1..word.len(), word, spots),
+        None => false,
+    }
+}
+
+fn judge(name: &[u8], is_property: bool) -> Option<Name> {
+    if !is_property && names::is_macro(name) {
+        return None;
+    }
+    names::judge(name).or_else(|| match name {
+        b"sonar.login" | b"-Dsonar.login" => Some(Name::Secret),
+        // `-PsigningKey`, `-eTOKEN`; what clang reports about its passes is apart.
+        [b'-', letter, rest @ ..] if letter.is_ascii_alphabetic() && rest != b"pass" => names::judge(rest),
+        _ => None,
+    })
+}
+
+fn add(name: Name, value: Range<usize>, text: &[u8], spots: &mut Spots) -> bool {
+    let Some(part) = secret_part(name, &text[value.clone()]) else {
+        return false;
+    };
+    spots.add(value.start + part.start..value.start + part.end);
+    true
+}
+
+/// Where the value of a field of a form ends: before `&name=`, or with the argument.
+fn end_of_form_field(word: &[u8], start: usize) -> usize {
+    let mut ampersands = (start..word.len()).filter(|at| word[*at] == b'&');
+    let begins_field = |at: &usize| {
+        let name = &word[at + 1..];
+        let length = name.iter().position(|byte| !is_name_byte(byte));
+        length.is_some_and(|length| length > 0 && matches!(name[length], b'=' | b'['))
+    };
+    ampersands.find(begins_field).unwrap_or(word.len())
+}
+
+fn is_name_byte(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-.".contains(byte)
+}
+
+/// The name that ends at `end`.
+fn name_before(text: &[u8], end: usize) -> Range<usize> {
+    let least = end.saturating_sub(LONGEST_NAME);
+    let before = text[least..end].iter().rposition(|byte| !is_name_byte(byte));
+    before.map_or(least, |before| least + before + 1)..end
+}
+
+/// Goes back over what closes a name, `"name"` and `form[name]`; also says whether there was a quote.
+fn skip_closers(text: &[u8], end: usize) -> (usize, bool) {
+    let mut at = end;
+    let mut is_quoted = false;
+    while let Some(before) = at.checked_sub(1) {
+        match text[before] {
+            b'"' | b'\'' => is_quoted = true,
+            b']' | b'\\' => {}
+            _ if text[..at].ends_with(b"%5D") || text[..at].ends_with(b"%22") => at -= 2,
+            _ => break,
+        }
+        at -= 1;
+    }
+    (at, is_quoted)
+}
+
+/// A name before a sign, with spaces and quotes between.
+fn subject(text: &[u8], sign: usize) -> (Range<usize>, bool) {
+    let signs = text[..sign]
+        .iter()
+        .rev()
+        .take_while(|byte| b"=:+?".contains(byte))
+        .count()
+        .min(1);
+    let spaces = text[..sign - signs]
+        .iter()
+        .rev()
+        .take_while(|byte| **byte == b' ')
+        .count()
+        .min(2);
+    let (end, is_quoted) = skip_closers(text, sign - signs - spaces);
+    (name_before(text, end), is_quoted)
+}
+
+/// `name=value`, `name = "value"`, `name => "value"`.
+fn find_set(text: &[u8], at: usize, spots: &mut Spots) {
+    let behind = &text[at + 1..];
+    if behind.first() == Some(&b'=') {
+        return;
+    }
+    let (name, _) = subject(text, at);
+    let preceding = name.start.checked_sub(1).map(|before| text[before]);
+    let of_object = || judge_object(text, name.clone());
+    let of_query = || judge_query(&text[name.clone()], preceding);
+    let Some(judged) = judge(&text[name.clone()], false).or_else(of_query).or_else(of_object) else {
+        return;
+    };
+    let arrow = usize::from(behind.first() == Some(&b'>'));
+    let spaces = behind[arrow..].iter().take_while(|byte| **byte == b' ').count();
+    let start = at + 1 + arrow + spaces;
+    let is_apart = spaces + arrow > 0 || name.end < at && text[at - 1] == b' ';
+    if let Some(value) = quoted(text, start) {
+        add(judged, value, text, spots);
+    } else if !is_apart {
+        let end = end_of_bare(text, start, preceding);
+        add(judged, start..end, text, spots);
+    }
+}
+
+/// Of QEMU: `-object secret,id=a,data=X`.
+fn judge_object(text: &[u8], name: Range<usize>) -> Option<Name> {
+    let word = text[..name.start]
+        .rsplit(u8::is_ascii_whitespace)
+        .next()
+        .unwrap_or_default();
+    (&text[name] == b"data" && word.starts_with(b"secret,")).then_some(Name::Secret)
+}
+
+fn judge_query(name: &[u8], preceding: Option<u8>) -> Option<Name> {
+    let is_of_query = || {
+        OF_QUERIES
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+    };
+    match preceding {
+        Some(b'?' | b'&') if name.eq_ignore_ascii_case(b"code") => Some(Name::Key),
+        Some(b'?' | b'&') if is_of_query() => Some(Name::Secret),
+        _ => None,
+    }
+}
+
+/// `"name": "value"`, `name: "value"`, a header, `password: value` at the end of a line.
+fn find_told(text: &[u8], at: usize, spots: &mut Spots) {
+    let behind = &text[at + 1..];
+    if matches!(behind.first(), Some(b'=' | b':') | None) || behind.starts_with(b"//") {
+        return;
+    }
+    let (name, is_quoted) = subject(text, at);
+    if name.is_empty() || find_header(text, name.clone(), at, spots) {
+        return;
+    }
+    let preceding = name.start.checked_sub(1).map(|before| text[before]);
+    let Some(judged) = names::judge(&text[name]) else {
+        return;
+    };
+    let spaces = behind.iter().take_while(|byte| **byte == b' ').count();
+    let start = at + 1 + spaces;
+    let next = text.get(start).copied();
+    if !is_quoted && matches!(next, Some(b'"' | b'\'')) && next == preceding {
+        // The end of a string, such as a prompt: "Password: ".
+        return;
+    }
+    if let Some(value) = quoted(text, start) {
+        add(judged, value, text, spots);
+    } else if is_quoted {
+        let ends = |byte: &u8| byte.is_ascii_whitespace() || b",}]\"'".contains(byte);
+        add(judged, start..end_at(text, start, ends), text, spots);
+    } else if spaces > 0 {
+        let value = start..end_at(text, start, |byte| matches!(byte, b'\n' | b'\r' | b'"' | b'\''));
+        // In prose, a word follows: `password: unchanged`.
+        let word = text[value.clone()].trim_ascii_end();
+        let is_word = !word.iter().any(u8::is_ascii_whitespace) && !word.iter().all(u8::is_ascii_alphabetic);
+        let judged = if judged == Name::Password { judged } else { Name::Key };
+        if is_word {
+            add(judged, value, text, spots);
+        }
+    }
+}
+
+/// A header with a well-known name, anywhere.
+fn find_header(text: &[u8], name: Range<usize>, colon: usize, spots: &mut Spots) -> bool {
+    let attached = usize::from(text[name.clone()].starts_with(b"-H")) * 2;
+    let start = name.start + attached;
+    let is_known = is_known_header(&text[start..name.end]) && name.end == colon;
+    let preceding = start.checked_sub(1).map(|before| text[before]);
+    let begins = attached > 0 || preceding.is_none_or(|byte| byte.is_ascii_whitespace() || b"\"'=,{".contains(&byte));
+    if !is_known || !begins {
+        return false;
+    }
+    // Without quotes and spaces, the next word is another argument: `http host X-Api-Token:X name=me`.
+    let is_word = attached == 0
+        && preceding.is_some_and(|byte| byte.is_ascii_whitespace())
+        && !text[colon + 1..].first().is_some_and(u8::is_ascii_whitespace);
+    let ends = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'"' | b'\'') || is_word && byte.is_ascii_whitespace();
+    let end = end_at(text, colon, ends);
+    add_header_value(text, colon + 1..end, spots);
+    true
+}
+
+/// Headers that are told from prose and from YAML by their names alone.
+fn is_known_header(name: &[u8]) -> bool {
+    const NAMES: [&str; 10] = [
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "set-cookie",
+        "private-token",
+        "job-token",
+        "deploy-token",
+        "api-key",
+        "apikey",
+        "ocp-apim-subscription-key",
+    ];
+    let is_own = name.get(..2).is_some_and(|start| start.eq_ignore_ascii_case(b"x-"));
+    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())) || (is_own && names::is_secret_header(name))
+}
+
+/// An argument that is a header: `name: value`, or `name:value`.
+pub(super) fn find_in_header(word: &[u8], spots: &mut Spots) {
+    let Some(colon) = word.iter().position(|byte| *byte == b':') else {
+        return;
+    };
+    if names::is_secret_header(word[..colon].trim_ascii()) {
+        add_header_value(word, colon + 1..word.len(), spots);
+    }
+}
+
+fn add_header_value(text: &[u8], value: Range<usize>, spots: &mut Spots) {
+    let skip = |from: usize| from + text[from..value.end].iter().take_while(|byte| **byte == b' ').count();
+    let mut start = skip(value.start);
+    let word = end_at(&text[..value.end], start, u8::is_ascii_whitespace);
+    let is_scheme = |scheme: &str| text[start..word].eq_ignore_ascii_case(scheme.as_bytes());
+    if SCHEMES.into_iter().any(is_scheme) {
+        start = skip(word);
+    }
+    if !values::is_plain(&text[start..value.end]) {
+        spots.add(start..value.end);
+    }
+}
+
+/// `<password>X</password>`
+fn find_element(text: &[u8], at: usize, spots: &mut Spots) {
+    let name = name_before(text, at);
+    let opens = name.start.checked_sub(1).is_some_and(|before| text[before] == b'<');
+    if let Some(judged) = names::judge(&text[name]).filter(|_| opens) {
+        let end = end_at(text, at + 1, |byte| *byte == b'<');
+        add(judged, at + 1..end, text, spots);
+    }
+}
+
+/// `db.auth("user", "X")`
+fn find_call(text: &[u8], at: usize, spots: &mut Spots) {
+    let is_call = [".auth", "_auth", "BasicAuth", "ConvertTo-SecureString"]
+        .iter()
+        .any(|name| text[..at].ends_with(name.as_bytes()));
+    if is_call && matches!(text.get(at + 1), Some(b'"' | b'\'')) {
+        let end = end_at(text, at, |byte| *byte == b')');
+        spots.add(at + 1..end);
+    }
+}
+
+/// `IDENTIFIED BY 'X'`, `WITH PASSWORD 'X'`, `PASSWORD('X')`: in SQL, the only one of these languages with no sign before the value.
+fn find_clause(text: &[u8], at: usize, spots: &mut Spots) {
+    let before = &text[..at];
+    let call = before.strip_suffix(b"(");
+    let before = call.unwrap_or(before).trim_ascii_end();
+    let is_before = |word: &str| {
+        let start = before.len().checked_sub(word.len());
+        start.is_some_and(|start| before[start..].eq_ignore_ascii_case(word.as_bytes()))
+    };
+    let is_of_password = is_before("password") && before.len() < at && (call.is_some() || is_sql(text));
+    let is_clause = is_of_password || is_before(" by") && contains(text, b"identified");
+    if let Some(value) = quoted(text, at).filter(|_| is_clause) {
+        add(Name::Password, value, text, spots);
+    }
+}
+
+fn is_sql(text: &[u8]) -> bool {
+    [b"user".as_slice(), b"role", b"login"]
+        .iter()
+        .any(|word| contains(text, word))
+}
+
+/// Whether a word occurs, in small or capital letters.
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word))
+}
+
+/// What stands between the quotes that open at `start`, or in the brackets of a tuple.
+fn quoted(text: &[u8], start: usize) -> Option<Range<usize>> {
+    let escape = usize::from(text.get(start) == Some(&b'\\'));
+    let quote = *text.get(start + escape)?;
+    if escape == 0 && quote == b'(' {
+        let end = closing(text, start, b'(', b')').unwrap_or(text.len());
+        return Some(start..end);
+    }
+    if !matches!(quote, b'"' | b'\'') {
+        return None;
+    }
+    let inside = start + escape + 1;
+    let is_end = |at: &usize| text[*at] == quote && (text[*at - 1] == b'\\') == (escape == 1);
+    let end = (inside..text.len()).find(is_end).map_or(text.len(), |end| end - escape);
+    Some(inside..end.max(inside))
+}
+
+fn end_at(text: &[u8], start: usize, ends: impl Fn(&u8) -> bool) -> usize {
+    text[start..]
+        .iter()
+        .position(ends)
+        .map_or(text.len(), |length| start + length)
+}
+
+/// Where a value without quotes ends. What ends it depends on the list that it stands in.
+fn end_of_bare(text: &[u8], start: usize, preceding: Option<u8>) -> usize {
+    let substituted = match &text[start..] {
+        [b'$', b'(', ..] => closing(text, start + 1, b'(', b')'),
+        [b'$', b'{', ..] => closing(text, start + 1, b'{', b'}'),
+        _ => None,
+    };
+    if let Some(end) = substituted {
+        return end;
+    }
+    let separators: &[u8] = match preceding {
+        Some(b';') => b";\"'",
+        Some(b'&' | b'?') => b"&#\"'`;|)",
+        Some(b',') => b",\"'`;&|)",
+        _ => b"\"'`;&|<>),}",
+    };
+    end_at(text, start, |byte| {
+        byte.is_ascii_whitespace() || separators.contains(byte)
+    })
+}

@@ -1,0 +1,118 @@
+//! Masks what looks like a secret before it is stored. Pure. Argument boundaries stay; a mask does not tell how long the secret was. It errs
+//! towards masking where a program or a name says that a secret stands there, and towards keeping where ordinary commands look alike
+//! (`-DEND_TOKEN=5`, `--passes=3`, `-p 22`).
+//!
+//! `programs.txt` is the table of programs, which `table` reads; `command` goes through a command line, `text` through the commands in a
+//! text, which `shell` takes apart; `names` and `values` judge by names, and `assignments`, `shapes` and `urls` find within one argument.
+
+mod assignments;
+mod command;
+mod names;
+mod options;
+mod shapes;
+mod shell;
+mod spots;
+mod table;
+mod template;
+mod text;
+mod urls;
+mod values;
+mod vocabulary;
+mod word;
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
+use self::spots::Spots;
+use self::word::Word;
+
+/// Whether secrets are masked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redaction {
+    /// What looks like a secret is replaced by `***`.
+    Mask,
+    /// Everything is stored as it is.
+    Keep,
+}
+
+impl Redaction {
+    /// An argv (each argument ended by NUL; the last may be cut) as it is to be stored.
+    #[must_use]
+    pub fn apply(self, argv: &[u8]) -> Cow<'_, [u8]> {
+        // This runs for each launch, and hardly any holds a secret.
+        if self == Redaction::Keep || !SUSPICIOUS.is_match(argv) {
+            return Cow::Borrowed(argv);
+        }
+        masked(argv, find_in_argv(argv))
+    }
+
+    /// A path or another short text that is no command line.
+    #[must_use]
+    pub fn apply_to_path(self, path: &[u8]) -> Cow<'_, [u8]> {
+        if self == Redaction::Keep || !SUSPICIOUS.is_match(path) {
+            return Cow::Borrowed(path);
+        }
+        let mut spots = Spots::default();
+        find_by_form(path, false, &mut spots);
+        // Somebody executed a whole command line as if it were a file.
+        if path.iter().any(u8::is_ascii_whitespace) {
+            assignments::find(path, &mut spots);
+            text::find(path, 1).iter().for_each(|place| spots.add(place.clone()));
+        }
+        masked(path, spots)
+    }
+
+    /// A text for people, such as a message, that may quote arguments.
+    #[must_use]
+    pub fn apply_to_text(self, text: &str) -> Cow<'_, str> {
+        match self.apply_to_path(text.as_bytes()) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            Cow::Owned(masked) => Cow::Owned(String::from_utf8_lossy(&masked).into_owned()),
+        }
+    }
+}
+
+fn masked(bytes: &[u8], spots: Spots) -> Cow<'_, [u8]> {
+    if spots.is_empty() {
+        Cow::Borrowed(bytes)
+    } else {
+        Cow::Owned(spots.mask(bytes))
+    }
+}
+
+fn find_in_argv(argv: &[u8]) -> Spots {
+    let mut spots = Spots::default();
+    // No form has a NUL in it, and one search costs less than one for each argument.
+    shapes::find(argv, !argv.ends_with(b"\0"), &mut spots);
+    let mut start = 0;
+    let mut words = Vec::new();
+    for argument in argv.split_inclusive(|byte| *byte == 0) {
+        words.push(Word::plain(argument.strip_suffix(b"\0").unwrap_or(argument), start));
+        start += argument.len();
+    }
+    command::find(&words, 0, &mut spots);
+    spots
+}
+
+fn find_by_form(text: &[u8], is_cut: bool, spots: &mut Spots) {
+    shapes::find(text, is_cut, spots);
+    urls::find(text, spots);
+}
+
+/// Found in every argv that holds something to mask, and in few others: telling words, beginnings of tokens, programs of the table.
+static SUSPICIOUS: LazyLock<Regex> = LazyLock::new(|| {
+    const WORDS: &str = r"(?i:pass|pwd|pswd|[_\-.]pw|\bpw|[a-z]pw\b|secret|token|key|cred|auth|cookie|psk|bearer|jwt|mnemonic|otp|sig=|signature=|identified
+        |session|sid=|ticket=|hmac=|code=|\bpin|-pin|puk|x-api|x-csrf|x-xsrf|sonar\.login|expect)";
+    const LOGINS: &str = r"://[^/\s\x00]*@|:[^/\s\x00]*@|://[^\s\x00]*@";
+    const USERS: &str = r"[\x00\s](?:-u|-U|--user|--username|-user|-username|--login)[\x00\s]";
+    let programs: Vec<String> = table::suspicious().into_iter().map(regex::escape).collect();
+    let programs = programs.join("|");
+    let programs = format!(r"(?:^|[\x00/\s'\x22`;&|(])(?:{programs})(?:$|[\x00\s.:@0-9\-'\x22`;&|)])");
+    let pattern = format!("(?x-u){WORDS}|{LOGINS}|{USERS}|{programs}|{}", shapes::suspicious());
+    Regex::new(&pattern).expect("the patterns of this folder are well formed, as its tests show")
+});
+
+#[cfg(test)]
+mod tests;

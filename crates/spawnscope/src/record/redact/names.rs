@@ -1,0 +1,220 @@
+//! Which names stand for secrets: `API_KEY`, `--db-password`, `authToken`, but not `KEYMAP`, `--max-tokens` or `--token-file`. A name is
+//! split into words at `_`, `-`, `.` and changes of case, and judged by them. What a value looks like is the matter of `values`.
+
+use super::vocabulary::{
+    CARRIES_NONE, ENDINGS, KEYS_OF, NO_PASS, NO_TOKEN, NOT_KEYS_OF, PASSWORDS, PIN_OF, SWITCHES, WORDS, is_among,
+};
+
+/// What a name says of its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    /// A password.
+    Password,
+    /// A token, a key of a service.
+    Secret,
+    /// Credentials: a token, or `user:X`.
+    Login,
+    /// A key of some kind: what it looks like decides.
+    Key,
+}
+
+/// Longer names are judged by their ends.
+const LONGEST: usize = 64;
+const MOST_WORDS: usize = 16;
+
+/// The words of a name, in lower case.
+struct Words {
+    text: [u8; LONGEST],
+    ends: [(u8, u8); MOST_WORDS],
+    count: usize,
+}
+
+impl Words {
+    fn of(name: &[u8]) -> Words {
+        let name = &name[name.len().saturating_sub(LONGEST)..];
+        let mut words = Words {
+            text: [0; LONGEST],
+            ends: [(0, 0); MOST_WORDS],
+            count: 0,
+        };
+        let mut start = 0;
+        for (at, byte) in name.iter().enumerate() {
+            words.text[at] = byte.to_ascii_lowercase();
+            if !byte.is_ascii_alphanumeric() {
+                words.add(start, at);
+                start = at + 1;
+            } else if begins_word(name, at) {
+                words.add(start, at);
+                start = at;
+            }
+        }
+        words.add(start, name.len());
+        words
+    }
+
+    /// Of more words than there is room for, the last ones are kept.
+    fn add(&mut self, start: usize, end: usize) {
+        if start >= end {
+            return;
+        }
+        if self.count == MOST_WORDS {
+            self.ends.rotate_left(1);
+            self.count -= 1;
+        }
+        // Both are at most LONGEST.
+        self.ends[self.count] = (start as u8, end as u8);
+        self.count += 1;
+    }
+
+    /// A word without the digits behind it: `password1`.
+    fn get(&self, at: usize) -> &[u8] {
+        let (start, end) = self.ends[at];
+        let word = &self.text[usize::from(start)..usize::from(end)];
+        let letters = word.iter().rposition(|byte| !byte.is_ascii_digit());
+        letters.map_or(word, |last| &word[..=last])
+    }
+
+    fn all(&self) -> impl DoubleEndedIterator<Item = &[u8]> + Clone {
+        (0..self.count).map(|at| self.get(at))
+    }
+}
+
+/// Whether a change of case begins a word: `authToken`, `APIKey`.
+fn begins_word(name: &[u8], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).map(|before| name[before]) else {
+        return false;
+    };
+    let next_is_lower = name.get(at + 1).is_some_and(u8::is_ascii_lowercase);
+    name[at].is_ascii_uppercase()
+        && (before.is_ascii_lowercase() || before.is_ascii_digit() || (before.is_ascii_uppercase() && next_is_lower))
+}
+
+/// Whether a name has the letters of a secret word; hardly any has, and to look for them costs less than to take it apart.
+fn may_tell(name: &[u8]) -> bool {
+    const STEMS: [&[u8]; 16] = [
+        b"pas",
+        b"pw",
+        b"psk",
+        b"psw",
+        b"pin",
+        b"puk",
+        b"secret",
+        b"token",
+        b"key",
+        b"cred",
+        b"auth",
+        b"cookie",
+        b"bearer",
+        b"jwt",
+        b"otp",
+        b"mnemonic",
+    ];
+    let begins = |rest: &[u8], stem: &[u8]| rest.len() >= stem.len() && rest[..stem.len()].eq_ignore_ascii_case(stem);
+    (0..name.len()).any(|at| match name[at] | 0x20 {
+        b'p' | b's' | b't' | b'k' | b'c' | b'a' | b'b' | b'j' | b'o' | b'm' => {
+            STEMS.iter().any(|stem| begins(&name[at..], stem))
+        }
+        _ => false,
+    })
+}
+
+/// What a name says of its value; `None`: nothing.
+pub(super) fn judge(name: &[u8]) -> Option<Name> {
+    if !may_tell(name) {
+        return None;
+    }
+    let words = Words::of(name);
+    let last = (0..words.count).rev().find(|at| is_secret_word(words.get(*at)))?;
+    let before = (0..last).map(|at| words.get(at)).next_back();
+    let mut behind = words.all().skip(last + 1);
+    let is_bare = behind.clone().all(is_neutral);
+    // The identifier of a role of Vault is public, that of its secret is the secret.
+    if name.eq_ignore_ascii_case(b"secret_id") {
+        return Some(Name::Secret);
+    }
+    let is_known_by_name = before == Some(b"existing");
+    if behind.any(|word| is_among(word, CARRIES_NONE)) || is_switch(name, &words, last) || is_known_by_name {
+        return None;
+    }
+    match words.get(last) {
+        b"key" => judge_key(name, &words, last, is_bare),
+        b"keys" => before.filter(|of| is_among(of, KEYS_OF)).map(|_| Name::Secret),
+        b"pass" => (is_bare && !before.is_some_and(|before| is_among(before, NO_PASS))).then_some(Name::Password),
+        b"token" => (!before.is_some_and(|before| is_among(before, NO_TOKEN))).then_some(Name::Secret),
+        b"pin" => before.filter(|of| is_among(of, PIN_OF)).map(|_| Name::Password),
+        b"auth" | b"cred" | b"creds" | b"credential" | b"credentials" => is_bare.then_some(Name::Login),
+        b"cookie" | b"otp" | b"totp" | b"bearer" => is_bare.then_some(Name::Secret),
+        word if is_among(word, PASSWORDS) || is_glued_password(word) => Some(Name::Password),
+        word if word.ends_with(b"auth") => Some(Name::Login),
+        _ => Some(Name::Secret),
+    }
+}
+
+/// What an option says of the argument after it: as `judge`, but `--pwd` is the working directory of many programs.
+pub(super) fn judge_flag(name: &[u8]) -> Option<Name> {
+    let is_pwd = name.iter().filter(|byte| byte.is_ascii_alphabetic()).eq(b"pwd".iter());
+    let is_definition = name.starts_with(b"-D") && name.get(2).is_some_and(u8::is_ascii_uppercase);
+    judge(name).filter(|_| !is_pwd && !is_definition)
+}
+
+fn judge_key(name: &[u8], words: &Words, at: usize, is_bare: bool) -> Option<Name> {
+    let before = at.checked_sub(1).map(|before| words.get(before));
+    if before.is_some_and(|of| is_among(of, KEYS_OF)) {
+        return Some(Name::Secret);
+    }
+    if !is_bare || before.is_some_and(|of| is_among(of, NOT_KEYS_OF)) {
+        return None;
+    }
+    // A variable of the environment, `SENDGRID_KEY`, against `key=value` and `--sort-key`.
+    let is_variable = !name.iter().any(u8::is_ascii_lowercase) && !name.starts_with(b"-");
+    Some(if is_variable { Name::Secret } else { Name::Key })
+}
+
+/// Options about secrets that are switches, or act on one that is stored: `--ask-pass`, `--export-secret-keys`.
+fn is_switch(name: &[u8], words: &Words, last: usize) -> bool {
+    name.starts_with(b"-") && last > 0 && is_among(words.get(0), SWITCHES)
+}
+
+/// Words behind a secret one that tell which it is: `DB_PASS_PROD`, `SECRET_KEY_BASE`.
+fn is_neutral(word: &[u8]) -> bool {
+    word.iter().all(u8::is_ascii_digit) || is_among(word, super::vocabulary::NEUTRAL)
+}
+
+fn is_secret_word(word: &[u8]) -> bool {
+    is_among(word, WORDS) || is_glued(word)
+}
+
+/// Words without a border between them: `dbpassword`, `authkey`.
+fn is_glued(word: &[u8]) -> bool {
+    let ends_so = |ending: &&[u8]| word.ends_with(ending);
+    ENDINGS.iter().any(ends_so) || is_glued_password(word)
+}
+
+fn is_glued_password(word: &[u8]) -> bool {
+    let ends_so = |ending: &&&[u8]| word.len() > ending.len() + 1 && word.ends_with(ending);
+    if word == b"oldpwd" {
+        return false;
+    }
+    match PASSWORDS.iter().find(ends_so) {
+        Some(&b"pass") => !is_among(&word[..word.len() - b"pass".len()], NO_PASS),
+        found => found.is_some(),
+    }
+}
+
+/// Whether a macro of C may have such a name, though it is about tokens and secrets of a parser: `-DEND_TOKEN=5`.
+pub(super) fn is_macro(name: &[u8]) -> bool {
+    let is_definition = name.starts_with(b"-D") && !name.contains(&b'.');
+    is_definition && judge(name) != Some(Name::Password) && !has_key_of(name)
+}
+
+fn has_key_of(name: &[u8]) -> bool {
+    let words = Words::of(name);
+    let is_key = |at: usize| words.get(at) == b"key" && is_among(words.get(at - 1), KEYS_OF);
+    (1..words.count).any(is_key) || words.all().any(|word| word.ends_with(b"apikey"))
+}
+
+/// Whether a header of HTTP with this name says who one is.
+pub(super) fn is_secret_header(name: &[u8]) -> bool {
+    let is_named = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
+    super::vocabulary::HEADERS.iter().any(is_named) || judge(name).is_some()
+}

@@ -1,0 +1,191 @@
+//! Secrets that stand out by their own form, whatever is around them: tokens that their makers marked, private keys, and addresses
+//! that let in whoever knows them.
+
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
+use self::Letters::{Alnum, Base64, Dashed, Dotted, Hex, Upper, Word};
+use super::spots::Spots;
+
+/// How marked tokens begin, what they consist of, and the fewest bytes of that. The beginnings are also what makes an argv suspicious.
+#[rustfmt::skip]
+const TOKENS: &[(&str, Letters, usize)] = &[
+    // GitHub, GitLab, Bitbucket, Atlassian
+    ("gh[pousr]_", Alnum, 6), ("github_pat_", Word, 6), ("gl(?:pat|dt|rt|cbt|ptt|ft|soat|imt|agent|oas|ffct)-", Dashed, 8),
+    ("AT(?:ATT|CTT|BB)[0-9A-Za-z]", Base64, 16),
+    // Slack, Discord, Telegram
+    ("xox[a-z][-.]", Dashed, 6), ("xapp-", Dashed, 6), ("[MNO][A-Za-z0-9_-]{23,27}\\.[A-Za-z0-9_-]{6}\\.", Dashed, 27),
+    ("[0-9]{8,10}:AA", Dashed, 30),
+    // Clouds
+    ("A(?:KIA|SIA|BIA|CCA)", Upper, 16), ("AIza", Dashed, 30), ("ya29\\.", Dashed, 16), ("GOCSPX-", Dashed, 16), ("1//0", Dashed, 30),
+    ("do[opr]_v1_", Alnum, 32), ("LTAI", Alnum, 16), ("AKID", Alnum, 20), ("HRKU-", Dashed, 16), ("fo1_", Dashed, 16), (r"FlyV1\x20fm", Base64, 16),
+    ("dapi", Hex, 32), ("tskey-", Dashed, 12), ("pul-", Hex, 32), ("hv[sbr]\\.", Dashed, 20), ("s\\.[A-Za-z0-9]", Alnum, 23),
+    ("dp\\.(?:pt|st|ct|sa|scim|audit)\\.", Dotted, 16), ("pscale_(?:tkn|pw|oauth)_", Dashed, 16), ("sb[ps]_", Alnum, 20), ("sb_secret_", Dashed, 16),
+    ("rnd_", Alnum, 24), ("AGE-SECRET-KEY-1", Upper, 16), ("ops_eyJ", Base64, 16), ("A3-[A-Z0-9]{6}-", Dashed, 16),
+    // Machine learning
+    ("sk-", Dashed, 12), ("hf_", Alnum, 12), ("gsk_", Alnum, 20), ("r8_", Alnum, 20), ("pplx-", Alnum, 20), ("xai-", Dashed, 20),
+    ("lsv2_", Word, 20), ("tvly-", Dashed, 20), ("nvapi-", Dashed, 20),
+    // Payment
+    ("[sr]k_(?:live|test|prod)_", Alnum, 4), ("whsec_", Base64, 16), ("sq0(?:atp|csp|idp)-", Dashed, 20), ("EAAA", Dashed, 50),
+    ("shp(?:at|ss|ca|pa|tka)_", Alnum, 16), ("access_token\\$(?:production|sandbox)\\$", Alnum, 20),
+    // Packages
+    ("npm_", Alnum, 20), ("pypi-", Dashed, 12), ("rubygems_", Alnum, 16), ("dckr_(?:pat|oat)_", Dashed, 16), ("oy2", Alnum, 43),
+    ("cio[A-Za-z0-9]", Alnum, 31), ("CLOJARS_", Alnum, 16),
+    // Services
+    ("SG\\.", Dotted, 30), ("key-", Hex, 32), ("SK", Hex, 32), ("lin_(?:api|oauth)_", Alnum, 16), ("ntn_", Alnum, 16),
+    ("secret_", Alnum, 32), ("fig[dur]_", Dashed, 16), ("gl(?:sa|c)_", Base64, 16), ("NR(?:AK|II|JS|RA)-", Dashed, 16), ("PMAK-", Dashed, 16),
+    ("sntry[su]_", Base64, 16), ("EAACEdEose0cBA", Alnum, 8), ("sk\\.eyJ", Dotted, 16), ("sl\\.", Dashed, 60), ("phx_", Alnum, 20),
+    ("pat-[a-z]{2}[0-9]-", Dashed, 20), ("p8e-", Alnum, 20), ("AQVN", Dashed, 30), ("y[0-3]_A", Dashed, 30), ("ATATT3", Base64, 16),
+    ("api_org_", Alnum, 20), ("fw_", Alnum, 24), ("waka_", Dashed, 30), ("ubtok_|CFPAT-", Dashed, 20),
+    ("duffel_(?:live|test)_", Dashed, 20), ("dt0[a-z][0-9]{2}\\.", Dotted, 30), ("live_[a-z]{2}_", Alnum, 20), ("tfp_", Dashed, 30),
+    ("[A-Za-z0-9]{14}\\.atlasv1\\.", Dashed, 20),
+    // JSON Web Tokens, and what begins as they do
+    ("eyJ[A-Za-z0-9_-]{8,}\\.", Dotted, 4),
+];
+
+/// What a token consists of.
+#[derive(Clone, Copy)]
+enum Letters {
+    Alnum,
+    Upper,
+    Hex,
+    Word,
+    Dashed,
+    Dotted,
+    Base64,
+}
+
+fn is_of(letters: Letters, byte: u8) -> bool {
+    let others: &[u8] = match letters {
+        Upper => return byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+        Hex => return byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
+        Alnum => b"",
+        Word => b"_",
+        Dashed => b"_-",
+        Dotted => b"_.-",
+        Base64 => b"_=+/-",
+    };
+    byte.is_ascii_alphanumeric() || others.contains(&byte)
+}
+
+/// Addresses that are secrets themselves, up to where the secret begins, and what that consists of.
+const ADDRESSES: &[(&str, &str)] = &[
+    (
+        r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/",
+        "[A-Za-z0-9_/-]+",
+    ),
+    (
+        r"discord(?:app)?\.com/api/(?:v[0-9]+/)?webhooks/[0-9]+/",
+        "[A-Za-z0-9_-]+",
+    ),
+    (r"webhook\.office\.com/webhookb2/", r#"[^\s"'\x00]+"#),
+    (r"outlook\.office\.com/webhook/", r#"[^\s"'\x00]+"#),
+    (r"logic\.azure\.com[^\s?]*\?", r#"[^\s"'\x00]+"#),
+    (r"hooks\.zapier\.com/hooks/catch/", r#"[^\s"'\x00]+"#),
+    (
+        r"maker\.ifttt\.com/trigger/[^/\s]+/(?:json/)?with/key/",
+        "[A-Za-z0-9_-]+",
+    ),
+    (r"/bot(?:[0-9]+:)", "[A-Za-z0-9_-]+"),
+    (r"chat\.googleapis\.com/v1/spaces/[^?\s]+\?", r#"[^\s"'\x00]+"#),
+    (r"jdbc:oracle:[a-z]+:[^/\s@]+/", r#"[^@\s"']+"#),
+    (r"hc-ping\.com/", "[A-Za-z0-9/-]+"),
+    (
+        r"open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/",
+        "[A-Za-z0-9-]+",
+    ),
+    (r"api\.pushcut\.io/", "[A-Za-z0-9_-]+"),
+    (r"-----BEGIN\ [A-Z0-9\ ]*PRIVATE\ KEY(?:\ BLOCK)?-----", r"[^\x00]*"),
+];
+
+fn compile(pattern: &str) -> Regex {
+    // Bytes, not UTF-8: the kernel does not care either.
+    Regex::new(&format!("(?-u){pattern}")).expect("the patterns of this file are well formed, as its tests show")
+}
+
+/// The beginnings, each a group, so that it is known which of them was found.
+static STARTS: LazyLock<Regex> = LazyLock::new(|| {
+    let starts: Vec<String> = TOKENS.iter().map(|(start, _, _)| format!("({start})")).collect();
+    compile(&format!("\\b(?:{})", starts.join("|")))
+});
+
+static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
+    let alternatives = ADDRESSES.iter().map(|(start, of)| format!("{start}({of})"));
+    compile(&alternatives.collect::<Vec<_>>().join("|"))
+});
+
+/// What is in an argv that holds such a secret, as a pattern: the beginnings.
+pub(super) fn suspicious() -> String {
+    let tokens = TOKENS.iter().map(|(start, _, _)| format!("\\b(?:{start})"));
+    let addresses = ADDRESSES.iter().map(|(start, _)| (*start).to_owned());
+    tokens.chain(addresses).collect::<Vec<_>>().join("|")
+}
+
+/// Finds them in a text, of which the end may have been cut off.
+pub(super) fn find(text: &[u8], is_cut: bool, spots: &mut Spots) {
+    for found in STARTS.captures_iter(text) {
+        let group = (1..found.len()).find_map(|group| Some((group, found.get(group)?)));
+        let Some((group, start)) = group else { continue };
+        let (_, of, least) = TOKENS[group - 1];
+        let rest = &text[start.end()..];
+        let length = rest.iter().position(|byte| !is_of(of, *byte)).unwrap_or(rest.len());
+        let token = start.start()..start.end() + length;
+        let is_whole = length >= least && is_token(&text[token.clone()]);
+        if is_whole || is_cut && token.end == text.len() && length > 0 {
+            spots.add(token);
+        }
+    }
+    for found in ADDRESS.captures_iter(text) {
+        let secret = found.iter().skip(1).flatten().next();
+        secret.into_iter().for_each(|secret| spots.add(secret.range()));
+    }
+}
+
+/// Beginnings as short as `sk-` are of words too: `sk-learn-contrib-estimators`.
+fn is_token(found: &[u8]) -> bool {
+    const OF_WORDS: [&[u8]; 10] = [
+        b"sk-", b"pypi-", b"s.", b"sl.", b"SG.", b"xai-", b"pplx-", b"tvly-", b"waka_", b"key-",
+    ];
+    const LONGEST_WORD: usize = 20;
+    let Some(start) = OF_WORDS.iter().find(|start| found.starts_with(start)) else {
+        return true;
+    };
+    let body = &found[start.len()..];
+    let mut words = body.split(|byte| !byte.is_ascii_alphanumeric());
+    body.iter().any(u8::is_ascii_digit) || words.any(|word| word.len() >= LONGEST_WORD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_well_formed_and_words_are_no_tokens() {
+        let found = |text: &str, is_cut| {
+            let mut spots = Spots::default();
+            find(text.as_bytes(), is_cut, &mut spots);
+            !spots.is_empty()
+        };
+        for token in [
+            "ghp_abcdefghijklmnop",
+            "sk-abcdefghijklmnopqrstuvwxyz",
+            "sk-proj-abc123def456",
+            "eyJhbGciOiJI.eyJz.abc",
+        ] {
+            assert!(found(&format!("x {token} y"), false), "{token}");
+        }
+        assert!(!found("x ghp_0123", false), "too short for one");
+        assert!(found("x ghp_0123", true), "the rest was cut off");
+        for word in [
+            "sk-learn-contrib-estimators",
+            "pypi-repository-mirror",
+            "npm_config_registry",
+            "s.startswith",
+            "key-value-pairs",
+        ] {
+            assert!(!found(word, false), "{word}");
+        }
+        compile(&suspicious());
+    }
+}

@@ -1,0 +1,336 @@
+//! Takes a text for a shell apart: commands, their words without quotes, what is piped into what, here-documents, and what is substituted.
+//! It is no checker: whatever the text is, something comes out, and prose in another language does no harm.
+
+use std::ops::Range;
+
+use super::word::Word;
+
+/// A text in parts.
+#[derive(Debug, Default)]
+pub(super) struct Script<'a> {
+    pub(super) commands: Vec<Command<'a>>,
+    /// What stands in `$( )`, backquotes and `<( )`: texts of their own.
+    pub(super) inner: Vec<Range<usize>>,
+}
+
+/// One command.
+#[derive(Debug, Default)]
+pub(super) struct Command<'a> {
+    pub(super) words: Vec<Word<'a>>,
+    /// Its output is the input of the next one.
+    pub(super) is_piped_on: bool,
+    /// Words behind `<<<`.
+    pub(super) here_words: Vec<Word<'a>>,
+    /// Bodies of here-documents.
+    pub(super) here_documents: Vec<Range<usize>>,
+}
+
+/// How far the end of a substitution is looked for.
+const FARTHEST: usize = 4096;
+
+/// Takes a text apart.
+pub(super) fn parse(text: &[u8]) -> Script<'_> {
+    let mut parser = Parser {
+        text,
+        at: 0,
+        script: Script::default(),
+        command: Command::default(),
+        awaited: Vec::new(),
+        target: Target::Word,
+    };
+    while parser.at < text.len() {
+        parser.step();
+    }
+    parser.end_command(false);
+    parser.script
+}
+
+/// What the next word is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Word,
+    /// Of a redirection.
+    File,
+    HereWord,
+    HereDocument,
+}
+
+struct Parser<'a> {
+    text: &'a [u8],
+    at: usize,
+    script: Script<'a>,
+    command: Command<'a>,
+    /// Here-documents that begin with the next line, by their last lines.
+    awaited: Vec<Vec<u8>>,
+    target: Target,
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self, ahead: usize) -> Option<u8> {
+        self.text.get(self.at + ahead).copied()
+    }
+
+    fn step(&mut self) {
+        let next = self.peek(1);
+        match self.text[self.at] {
+            b' ' | b'\t' | b'\r' => self.at += 1,
+            b'\n' => {
+                self.at += 1;
+                self.read_documents();
+                self.end_command(false);
+            }
+            b'&' if next == Some(b'>') => self.at += 1,
+            b'|' => {
+                let is_pipe = next != Some(b'|');
+                self.at += if is_pipe && next != Some(b'&') { 1 } else { 2 };
+                self.end_command(is_pipe);
+            }
+            b';' | b'&' | b'(' | b')' => {
+                self.at += 1;
+                self.end_command(false);
+            }
+            b'<' | b'>' => self.redirection(),
+            b'#' => {
+                let length = self.text[self.at..].iter().position(|byte| *byte == b'\n');
+                self.at = length.map_or(self.text.len(), |length| self.at + length);
+            }
+            _ => self.word(),
+        }
+    }
+
+    fn end_command(&mut self, is_piped_on: bool) {
+        self.target = Target::Word;
+        let mut command = std::mem::take(&mut self.command);
+        command.is_piped_on = is_piped_on;
+        if !command.words.is_empty() {
+            self.script.commands.push(command);
+        }
+    }
+
+    fn redirection(&mut self) {
+        let rest = &self.text[self.at..];
+        if rest.len() > 1 && rest[1] == b'(' {
+            // A process substitution: what is within is found as a command of its own.
+            self.at += 2;
+            self.skip_substitution(self.at - 1, b'(', b')');
+            return;
+        }
+        let (length, target) = match rest {
+            [b'<', b'<', b'<', ..] => (3, Target::HereWord),
+            [b'<', b'<', b'-', ..] => (3, Target::HereDocument),
+            [b'<', b'<', ..] => (2, Target::HereDocument),
+            [_, b'>' | b'<' | b'&' | b'|', ..] => (2, Target::File),
+            _ => (1, Target::File),
+        };
+        // The number of a descriptor is no argument.
+        let is_number =
+            |word: &Word| word.text.iter().all(u8::is_ascii_digit) && word.outer(0..word.text.len()).end == self.at;
+        if self.command.words.last().is_some_and(is_number) {
+            self.command.words.pop();
+        }
+        self.at += length;
+        self.target = target;
+    }
+
+    /// Goes behind what opens at `from`, and notes it; if it is not closed, it is read as it stands.
+    fn skip_substitution(&mut self, from: usize, opens: u8, closes: u8) -> bool {
+        let farthest = self.text.len().min(from + FARTHEST);
+        let end = if opens == closes {
+            let behind = self.text[from + 1..farthest].iter().position(|byte| *byte == closes);
+            behind.map(|length| from + length + 2)
+        } else {
+            super::values::closing(&self.text[..farthest], from, opens, closes)
+        };
+        if let Some(end) = end {
+            self.script.inner.push(from + 1..end - 1);
+            self.at = end;
+        }
+        end.is_some()
+    }
+
+    fn read_documents(&mut self) {
+        for last_line in std::mem::take(&mut self.awaited) {
+            let start = self.at;
+            let mut end = start;
+            loop {
+                let rest = &self.text[end..];
+                let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                if line.trim_ascii() == last_line || rest.is_empty() {
+                    self.at = (end + line.len()).min(self.text.len());
+                    break;
+                }
+                end = (end + line.len() + 1).min(self.text.len());
+            }
+            self.command.here_documents.push(start..end);
+        }
+    }
+
+    fn word(&mut self) {
+        let start = self.at;
+        let mut unquoted = Unquoted::default();
+        while self.at < self.text.len() && !is_end(self.text[self.at]) {
+            self.piece(&mut unquoted);
+        }
+        if self.at == start {
+            // Nothing that a word is made of.
+            self.at += 1;
+            return;
+        }
+        let word = if unquoted.is_quoted {
+            Word::quoted(unquoted.text, unquoted.places)
+        } else {
+            Word::plain(&self.text[start..self.at], start)
+        };
+        match std::mem::replace(&mut self.target, Target::Word) {
+            Target::Word if &*word.text == b"}" => self.end_command(false),
+            Target::Word => self.command.words.push(word),
+            Target::File => {}
+            Target::HereWord => self.command.here_words.push(word),
+            Target::HereDocument => self.awaited.push(word.text.into_owned()),
+        }
+    }
+
+    /// Reads the next part of a word: a byte, an escape, quotes, or a substitution.
+    fn piece(&mut self, unquoted: &mut Unquoted) {
+        match (self.text[self.at], self.peek(1)) {
+            (b'\\', Some(b'\n')) => {
+                unquoted.is_quoted = true;
+                self.at += 2;
+            }
+            (b'\\', Some(escaped)) => {
+                unquoted.is_quoted = true;
+                unquoted.push(escaped, self.at..self.at + 2);
+                self.at += 2;
+            }
+            (b'\'', _) => self.single_quotes(unquoted, false),
+            (b'$', Some(b'\'')) => {
+                self.at += 1;
+                self.single_quotes(unquoted, true);
+            }
+            (b'"', _) => self.double_quotes(unquoted),
+            _ => self.substitution_or_byte(unquoted),
+        }
+    }
+
+    fn substitution_or_byte(&mut self, unquoted: &mut Unquoted) {
+        let start = self.at;
+        let is_skipped = match (self.text[start], self.peek(1)) {
+            (b'$', Some(b'(')) => self.skip_substitution(start + 1, b'(', b')'),
+            (b'`', _) => self.skip_substitution(start, b'`', b'`'),
+            _ => false,
+        };
+        if !is_skipped {
+            self.at = start + 1;
+        }
+        for at in start..self.at {
+            unquoted.push(self.text[at], at..at + 1);
+        }
+    }
+
+    fn single_quotes(&mut self, unquoted: &mut Unquoted, has_escapes: bool) {
+        unquoted.is_quoted = true;
+        self.at += 1;
+        while let Some(byte) = self.peek(0).filter(|byte| *byte != b'\'') {
+            let escape = usize::from(has_escapes && byte == b'\\' && self.peek(1).is_some());
+            let start = self.at;
+            self.at += escape + 1;
+            unquoted.push(self.text[self.at - 1], start..self.at);
+        }
+        self.at = (self.at + 1).min(self.text.len());
+    }
+
+    fn double_quotes(&mut self, unquoted: &mut Unquoted) {
+        unquoted.is_quoted = true;
+        self.at += 1;
+        while let Some(byte) = self.peek(0).filter(|byte| *byte != b'"') {
+            match (byte, self.peek(1)) {
+                (b'\\', Some(escaped @ (b'"' | b'\\' | b'$' | b'`'))) => {
+                    unquoted.push(escaped, self.at..self.at + 2);
+                    self.at += 2;
+                }
+                _ => self.substitution_or_byte(unquoted),
+            }
+        }
+        self.at = (self.at + 1).min(self.text.len());
+    }
+}
+
+/// A word as far as it has been read.
+#[derive(Default)]
+struct Unquoted {
+    text: Vec<u8>,
+    places: Vec<Range<usize>>,
+    is_quoted: bool,
+}
+
+impl Unquoted {
+    fn push(&mut self, byte: u8, place: Range<usize>) {
+        self.text.push(byte);
+        self.places.push(place);
+    }
+}
+
+fn is_end(byte: u8) -> bool {
+    b" \t\r\n;&|()<>".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<Vec<String>> {
+        let script = parse(text.as_bytes());
+        let word = |word: &Word| String::from_utf8_lossy(&word.text).into_owned();
+        script
+            .commands
+            .iter()
+            .map(|command| command.words.iter().map(word).collect())
+            .collect()
+    }
+
+    #[test]
+    fn a_text_is_taken_apart_as_a_shell_does() {
+        assert_eq!(words("a 'b c' \"d\\\"e\" f\\ g"), [["a", "b c", "d\"e", "f g"]]);
+        assert_eq!(
+            words("a 2>/dev/null b&& c;d # e"),
+            [vec!["a", "b"], vec!["c"], vec!["d"]]
+        );
+        assert_eq!(words("a $(b c) `d e`"), [["a", "$(b c)", "`d e`"]]);
+        assert_eq!(words("x=$'a\\'b' \"$(c \"d\")\""), [["x=a'b", "$(c \"d\")"]]);
+        assert_eq!(words("a <<< b c"), [["a", "c"]]);
+    }
+
+    #[test]
+    fn here_documents_are_no_commands() {
+        let text = "cat <<-'END' >x; b\nu:X\n\tEND\nc";
+        let script = parse(text.as_bytes());
+        assert_eq!(script.commands.len(), 3);
+        let document = script
+            .commands
+            .iter()
+            .flat_map(|command| &command.here_documents)
+            .next()
+            .unwrap();
+        assert_eq!(&text[document.clone()], "u:X\n");
+    }
+
+    #[test]
+    fn places_lead_back_to_the_text() {
+        let script = parse(b"  x'a b'c\\ d");
+        let word = &script.commands[0].words[0];
+        assert_eq!(&*word.text, b"xa bc d");
+        assert_eq!(word.outer(1..4), 4..7, "without the quotes");
+        assert_eq!(word.outer(5..6), 9..11, "with the backslash");
+        assert_eq!(word.outer(2..2), 5..5);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_the_text_is_something_comes_out(text in "[a'\"\\\\$(){}<>|&;`# \n]{0,40}") {
+            let script = parse(text.as_bytes());
+            for word in script.commands.iter().flat_map(|command| &command.words) {
+                proptest::prop_assert!(word.outer(0..word.text.len()).end <= text.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What of one argument is secret, by the template that the table has for it.
+
+use std::ops::Range;
+
+use super::names::Name;
+use super::spots::Spots;
+use super::table::Template;
+use super::urls::add_pair;
+use super::values::{is_reference, secret_part};
+
+/// The secret part of an argument.
+pub(super) fn secret_of(template: Template, value: &[u8]) -> Option<Range<usize>> {
+    let end = value.len();
+    match template {
+        Template::Nothing | Template::Named => None,
+        Template::Whole => is_secret(value).then_some(0..end),
+        Template::Likely => secret_part(Name::Secret, value),
+        Template::After(separator) => {
+            let colon = position(value, separator)?;
+            pair(value, 0..end, colon)
+        }
+        Template::Between(separator) => {
+            let start = position(value, separator).filter(|start| !value[*start..].starts_with(b"://"))?;
+            let at = value.iter().rposition(|byte| *byte == b'@').filter(|at| *at > start);
+            // `/ as sysdba` names no user, and a proxy may have no login.
+            let is_login = start > 0 && (at.is_some() || separator == b'/');
+            is_login.then(|| pair(value, 0..at.unwrap_or(end), start))?
+        }
+        Template::AfterEquals => {
+            let equals = position(value, b'=')?;
+            is_secret(&value[equals + 1..]).then_some(equals + 1..end)
+        }
+        Template::Behind(words) => {
+            let rest = value.strip_prefix(words.as_bytes())?;
+            is_secret(rest).then_some(words.len()..end)
+        }
+    }
+}
+
+fn pair(value: &[u8], pair: Range<usize>, separator: usize) -> Option<Range<usize>> {
+    let mut found = Spots::default();
+    add_pair(value, pair, separator, &mut found);
+    found.iter().next().cloned()
+}
+
+/// An option of the table says that it is a secret: only what stands for one, or for nothing, is none.
+fn is_secret(value: &[u8]) -> bool {
+    !value.is_empty() && value != b"-" && !is_reference(value)
+}
+
+fn position(value: &[u8], separator: u8) -> Option<usize> {
+    value.iter().position(|byte| *byte == separator)
+}

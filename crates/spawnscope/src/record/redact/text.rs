@@ -1,0 +1,129 @@
+//! Secrets in a text that holds commands: behind `sh -c`, for `ssh`, in `$( )`, in here-documents. The commands are judged by `command`; what
+//! goes from one to another through a pipe is judged here, and what scripts of expect type at prompts.
+
+use super::command;
+use super::shell::{self, Command};
+use super::spots::Spots;
+use super::table::Template;
+use super::template::secret_of;
+use super::word::Word;
+
+/// Texts within texts are followed so deep.
+pub(super) const DEEPEST: u8 = 5;
+
+/// Finds the secrets of the commands in a text; gives their places in it.
+pub(super) fn find(text: &[u8], depth: u8) -> Spots {
+    let mut spots = Spots::default();
+    if depth > DEEPEST {
+        return spots;
+    }
+    let script = shell::parse(text);
+    for (at, line) in script.commands.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| &script.commands[before]);
+        let reads = command::find(&line.words, depth, &mut spots);
+        match reads {
+            Some(template) => find_input(text, line, before, template, &mut spots),
+            None => find_in_documents(text, line, depth, &mut spots),
+        }
+    }
+    for inner in script.inner {
+        spots.add_shifted(&find(&text[inner.clone()], depth + 1), inner.start);
+    }
+    find_typed(text, &mut spots);
+    spots
+}
+
+/// What a command reads that takes a secret from its input.
+fn find_input(text: &[u8], line: &Command<'_>, before: Option<&Command<'_>>, template: Template, spots: &mut Spots) {
+    for word in &line.here_words {
+        add(word, template, spots);
+    }
+    for document in &line.here_documents {
+        let mut start = document.start;
+        for content in text[document.clone()].split_inclusive(|byte| *byte == b'\n') {
+            let found = secret_of(template, content.trim_ascii_end());
+            found
+                .into_iter()
+                .for_each(|part| spots.add(start + part.start..start + part.end));
+            start += content.len();
+        }
+    }
+    let Some([program, arguments @ ..]) = before
+        .filter(|before| before.is_piped_on)
+        .map(|before| &before.words[..])
+    else {
+        return;
+    };
+    let is_format = |word: &Word| word.text.contains(&b'%') && arguments.len() > 1;
+    let is_switch = |word: &Word| matches!(&*word.text, b"-n" | b"-e" | b"-ne" | b"-en" | b"--");
+    if matches!(
+        &*program.text,
+        b"echo" | b"printf" | b"yes" | b"/bin/echo" | b"/usr/bin/printf"
+    ) {
+        let told = arguments.iter().filter(|word| !is_format(word) && !is_switch(word));
+        told.for_each(|word| add(word, template, spots));
+    }
+}
+
+fn add(word: &Word, template: Template, spots: &mut Spots) {
+    let ended = [b"\\n".as_slice(), b"\n"]
+        .iter()
+        .find_map(|end| word.text.strip_suffix(*end));
+    if let Some(part) = secret_of(template, ended.unwrap_or(&word.text)) {
+        spots.add(word.outer(part));
+    }
+}
+
+/// Commands in here-documents: `ssh host <<END`.
+fn find_in_documents(text: &[u8], line: &Command<'_>, depth: u8, spots: &mut Spots) {
+    for document in &line.here_documents {
+        spots.add_shifted(&find(&text[document.clone()], depth + 1), document.start);
+    }
+}
+
+/// What a script of expect types once a password has been asked for: `expect "assword:"; send "X\r"`.
+fn find_typed(text: &[u8], spots: &mut Spots) {
+    const SEND: &[u8] = b"send";
+    let mut asked_from = 0;
+    let mut at = 0;
+    while let Some(length) = find_word(&text[at..], SEND) {
+        let send = at + length;
+        let behind = send + SEND.len();
+        at = behind;
+        if is_asked(&text[asked_from..send]) {
+            let rest = &text[behind..];
+            let opens = rest
+                .iter()
+                .position(|byte| matches!(byte, b'"' | b'{' | b'\'' | b'\n' | b';'));
+            let (Some(opens), Some(quote)) = (opens, opens.map(|opens| rest[opens])) else {
+                return;
+            };
+            let start = behind + opens + 1;
+            let closes = if quote == b'{' { b'}' } else { quote };
+            if matches!(quote, b'"' | b'{' | b'\'') {
+                let end = text[start..].iter().position(|byte| *byte == closes);
+                at = end.map_or(text.len(), |length| start + length);
+                let typed = &text[start..at];
+                let typed = typed.strip_suffix(b"\\").unwrap_or(typed);
+                let typed = [b"\\r\\n".as_slice(), b"\\r", b"\\n"]
+                    .iter()
+                    .find_map(|end| typed.strip_suffix(*end))
+                    .unwrap_or(typed);
+                spots.add(start..start + typed.len());
+            }
+            asked_from = at;
+        }
+    }
+}
+
+fn find_word(text: &[u8], word: &[u8]) -> Option<usize> {
+    text.windows(word.len()).position(|window| window == word)
+}
+
+fn is_asked(text: &[u8]) -> bool {
+    let has = |word: &[u8]| find_word(text, word).is_some();
+    has(b"expect")
+        && [b"asswor".as_slice(), b"assphrase", b"PIN", b"oken", b"ecret", b" code"]
+            .iter()
+            .any(|word| has(word))
+}

@@ -1,0 +1,299 @@
+//! What of a value behind a telling name is secret: all of it, unless it is a switch, a small number, a path, or says where the
+//! secret is to be found (`$TOKEN`, `env:TOKEN`, `@file`).
+
+use std::ops::Range;
+
+use super::names::Name;
+use super::vocabulary::SCHEMES;
+
+/// What a program is told instead of a secret.
+const WORDS: [&str; 22] = [
+    "", "true", "false", "yes", "no", "on", "off", "none", "null", "nil", "auto", "stdin", "prompt", "ask", "default",
+    "keyring", "random", "int", "always", "never", "env", "file",
+];
+/// How a value begins that says where the secret is.
+const PLACES: [&str; 22] = [
+    "env:",
+    "file:",
+    "fd:",
+    "@",
+    "op://",
+    "vault:",
+    "vault://",
+    "secret://",
+    "keyring:",
+    "prompt:",
+    "awssm:",
+    "awsssm:",
+    "ref+",
+    "arn:",
+    "id=",
+    "type=",
+    "src=",
+    "source=",
+    "env=",
+    "cmd:",
+    "{{",
+    "%(",
+];
+/// How files are named that hold keys and passwords.
+const SUFFIXES: [&str; 31] = [
+    ".pem",
+    ".key",
+    ".crt",
+    ".cer",
+    ".p12",
+    ".pfx",
+    ".jks",
+    ".json",
+    ".txt",
+    ".pub",
+    ".gpg",
+    ".asc",
+    ".yaml",
+    ".yml",
+    ".env",
+    ".ini",
+    ".conf",
+    ".cfg",
+    ".keystore",
+    ".kdb",
+    ".kdbx",
+    ".ppk",
+    ".py",
+    ".sh",
+    ".rb",
+    ".js",
+    ".ts",
+    ".go",
+    ".c",
+    ".h",
+    ".xml",
+];
+/// Where the secret itself follows: the form of OpenSSL and of those who took it over.
+const LITERAL: &[u8] = b"pass:";
+/// Shorter words are no tokens.
+const SHORTEST_KEY: usize = 7;
+
+/// What of `value` is secret, behind a name.
+pub(super) fn secret_part(name: Name, value: &[u8]) -> Option<Range<usize>> {
+    let start = match name {
+        _ if value.starts_with(LITERAL) => LITERAL.len(),
+        Name::Login => behind_user(value),
+        _ => 0,
+    };
+    let rest = &value[start..];
+    let is_secret = !is_plain(rest)
+        && !is_path(rest)
+        && match name {
+            Name::Password => true,
+            Name::Secret | Name::Login => !is_scheme(rest),
+            Name::Key => looks_random(rest),
+        };
+    is_secret.then_some(start..value.len())
+}
+
+/// Whether a value is nothing to hide whatever it belongs to.
+pub(super) fn is_plain(value: &[u8]) -> bool {
+    WORDS.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes()))
+        || is_small_number(value)
+        || is_reference(value)
+        || value.ends_with(b":latest")
+        || PLACES.iter().any(|place| value.starts_with(place.as_bytes()))
+}
+
+/// Where the password begins in `user:X`; at 0, if what is before a colon may be the secret itself.
+fn behind_user(value: &[u8]) -> usize {
+    const LONGEST_USER: usize = 32;
+    let colon = value
+        .iter()
+        .position(|byte| *byte == b':')
+        .filter(|colon| (1..=LONGEST_USER).contains(colon));
+    let is_user = |user: &[u8]| {
+        !is_mixed(user)
+            && user
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_.@\\-".contains(byte))
+    };
+    match colon {
+        Some(colon) if is_user(&value[..colon]) && colon + 1 < value.len() => colon + 1,
+        _ => 0,
+    }
+}
+
+fn is_small_number(value: &[u8]) -> bool {
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    digits.len() <= 3 && digits.iter().all(u8::is_ascii_digit)
+}
+
+fn is_scheme(value: &[u8]) -> bool {
+    SCHEMES
+        .iter()
+        .any(|scheme| value.eq_ignore_ascii_case(scheme.as_bytes()))
+}
+
+/// Whether a value is nothing but references to variables and outputs of commands: `$TOKEN`, `${USER}:$(cat file)`, `%TOKEN%`.
+pub(super) fn is_reference(value: &[u8]) -> bool {
+    if let [b'%', name @ .., b'%'] = value {
+        return !name.is_empty() && name.iter().all(is_name_byte);
+    }
+    let mut rest = value;
+    let mut found = false;
+    while let Some(length) = reference_length(rest) {
+        found = true;
+        rest = &rest[length..];
+        if let [b':' | b'@' | b' ', behind @ ..] = rest {
+            rest = behind;
+        }
+        if let [b'\\', b'n' | b'r'] | [b'"' | b'\''] = rest {
+            rest = &[];
+        }
+    }
+    found && rest.is_empty()
+}
+
+/// Bytes of the reference that a text begins with.
+fn reference_length(text: &[u8]) -> Option<usize> {
+    match text {
+        [b'$', b'(', ..] => closing(text, 1, b'(', b')'),
+        [b'`', rest @ ..] => rest.iter().position(|byte| *byte == b'`').map(|at| at + 2),
+        [b'$', b'{', rest @ ..] => {
+            let end = rest.iter().position(|byte| *byte == b'}')?;
+            // What stands behind the name may be the secret that is used when the variable is not set.
+            rest[..end]
+                .iter()
+                .all(|byte| is_name_byte(byte) || b"[]!@.".contains(byte))
+                .then_some(end + 3)
+        }
+        [b'$', rest @ ..] => {
+            let end = rest.iter().position(|byte| !is_name_byte(byte)).unwrap_or(rest.len());
+            (end > 0).then_some(end + 1)
+        }
+        _ => None,
+    }
+}
+
+/// Where what opens at `from` is closed, with the byte that closes it.
+pub(super) fn closing(text: &[u8], from: usize, opens: u8, closes: u8) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, byte) in text.iter().enumerate().skip(from) {
+        if *byte == opens {
+            depth += 1;
+        } else if *byte == closes {
+            depth -= 1;
+            if depth == 0 {
+                return Some(at + 1);
+            }
+        }
+    }
+    None
+}
+
+fn is_name_byte(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || *byte == b'_'
+}
+
+/// Whether a value names a file. Keys in base64 may begin with a slash too, but are long and of mixed letters.
+pub(super) fn is_path(value: &[u8]) -> bool {
+    let begins = |start: &&str| value.starts_with(start.as_bytes());
+    if ["./", "../", "~/"].iter().any(begins) || value.first() == Some(&b'$') && value.contains(&b'/') {
+        return true;
+    }
+    if value.first() == Some(&b'/') {
+        let is_of_path = |byte: &u8| matches!(byte, b'.' | b'-');
+        return value.len() < 24 || !is_mixed(value) || value.iter().any(is_of_path);
+    }
+    let ends = |suffix: &&str| value.len() > suffix.len() && value.ends_with(suffix.as_bytes());
+    SUFFIXES.iter().any(ends) || value.starts_with(b"id_")
+}
+
+/// Whether small and capital letters and digits occur.
+fn is_mixed(value: &[u8]) -> bool {
+    value.iter().any(u8::is_ascii_lowercase)
+        && value.iter().any(u8::is_ascii_uppercase)
+        && value.iter().any(u8::is_ascii_digit)
+}
+
+/// Whether a value looks as if nobody chose its letters, or as if somebody chose them to be hard to guess.
+fn looks_random(value: &[u8]) -> bool {
+    let is_of_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_-!#%^*?".contains(byte);
+    if value.len() < SHORTEST_KEY || !value.iter().all(is_of_token) {
+        return false;
+    }
+    value.split(|byte| b"-_/=+".contains(byte)).any(is_random_piece)
+}
+
+/// Letters and digits in turns that are no word with a number behind it, and no version.
+fn is_random_piece(piece: &[u8]) -> bool {
+    let has_letter = piece.iter().any(u8::is_ascii_alphabetic);
+    let has_digit = piece.iter().any(u8::is_ascii_digit);
+    let is_known = KNOWN.iter().any(|known| piece.eq_ignore_ascii_case(known.as_bytes()));
+    piece.len() >= SHORTEST_KEY && has_letter && has_digit && !is_known
+}
+
+/// Words with digits that are no keys.
+const KNOWN: [&str; 8] = [
+    "ed25519",
+    "rsa2048",
+    "rsa4096",
+    "sha256",
+    "sha512",
+    "aes256",
+    "aes128",
+    "curve25519",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_hold_no_secret_but_their_defaults_may() {
+        for reference in [
+            "$TOKEN",
+            "${TOKEN}",
+            "$(cat file)",
+            "`cat file`",
+            "$USER:$PASS",
+            "${a[1]}",
+            "%TOKEN%",
+        ] {
+            assert!(is_reference(reference.as_bytes()), "{reference}");
+        }
+        for literal in ["", "token", "${TOKEN:-hunter2}", "$TOKEN-x", "x$TOKEN", "$", "%%", "$("] {
+            assert!(!is_reference(literal.as_bytes()), "{literal}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_told_from_a_path_and_a_word_by_its_looks() {
+        for path in [
+            "/etc/ssl/key",
+            "./key",
+            "~/.ssh/id",
+            "server.key",
+            "id_rsa",
+            "$HOME/key",
+        ] {
+            assert_eq!(secret_part(Name::Secret, path.as_bytes()), None, "{path}");
+        }
+        for word in [
+            "name",
+            "2,3",
+            "v1-linux-amd64",
+            "ed25519",
+            "photo2020.jpg",
+            "{\"id\": 1}",
+        ] {
+            assert_eq!(secret_part(Name::Key, word.as_bytes()), None, "{word}");
+        }
+        for key in [
+            "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+            "/JalrXUtnFEMI/K7MDENG/bPxRf",
+            "hunter22",
+        ] {
+            assert_eq!(secret_part(Name::Secret, key.as_bytes()), Some(0..key.len()), "{key}");
+        }
+        assert_eq!(secret_part(Name::Password, b"pass:hunter2"), Some(5..12));
+    }
+}

@@ -1,0 +1,165 @@
+//! The words by which `names` judges. Data only: all in lower case, without digits at the end.
+
+/// Whether a word is in a list.
+pub(super) fn is_among(word: &[u8], list: &[&[u8]]) -> bool {
+    list.contains(&word)
+}
+
+macro_rules! words {
+    ($($word:literal)*) => { &[$($word.as_bytes()),*] };
+}
+
+/// Words for passwords, alone and at the end of a longer word. `pass` is the last: it ends the fewest.
+pub(super) const PASSWORDS: &[&[u8]] = words!(
+    "password" "passwords" "passwd" "passphrase" "passwort" "passcode" "passwrd" "pswd" "pwd" "pass"
+);
+
+/// Words that make a name one of a secret.
+pub(super) const WORDS: &[&[u8]] = words!(
+    "password" "passwords" "passwd" "passphrase" "passwort" "passcode" "passwrd" "pswd" "pwd" "pass" "pw" "psk" "secret" "token" "key" "keys"
+    "credential" "credentials" "cred" "creds" "auth" "cookie" "bearer" "jwt" "mnemonic" "otp" "totp" "pin" "puk" "passkey"
+    "apikey" "apitoken" "authkey" "userpwd"
+);
+
+/// Endings of words that do.
+pub(super) const ENDINGS: &[&[u8]] = words!(
+    "secret" "token" "apikey" "accesskey" "secretkey" "privatekey" "authkey" "masterkey" "encryptionkey" "licensekey" "sharedkey"
+    "sessionkey" "storagekey" "accountkey" "clientkey" "credential" "credentials" "cookie" "bindpw" "rootpw" "userpw" "adminpw"
+    "psk" "proxyauth" "basicauth" "httpauth" "masterauth" "activationkey" "subscriptionkey"
+);
+
+/// Whose keys are secrets.
+pub(super) const KEYS_OF: &[&[u8]] = words!(
+    "api" "access" "secret" "auth" "authentication" "authorization" "private" "account" "encryption" "encrypt" "enc" "decryption" "decrypt"
+    "master" "license" "licence" "app" "application" "service" "client" "signing" "deploy" "deployment" "storage" "webhook" "shared"
+    "session" "user" "admin" "subscription" "integration" "ingest" "ingestion" "activation" "hmac" "jwt" "aes" "crypto" "cipher" "wifi"
+    "wep" "wpa" "preshared" "psk" "sas" "consumer" "root" "vault" "stripe" "openai" "instrumentation" "write" "functions" "function"
+    "token" "cookie" "unseal" "setup" "recovery" "wallet" "developer" "personal" "bot" "join" "cluster"
+);
+
+/// Whose keys are not.
+pub(super) const NOT_KEYS_OF: &[&[u8]] = words!(
+    "public" "pub" "cache" "sort" "primary" "foreign" "partition" "hash" "group" "order" "hot" "host" "known" "index" "unique" "map" "row"
+    "shortcut" "object" "lookup" "dedup" "idempotency" "routing" "translation" "config" "setting" "registry" "default" "recv" "trusted"
+    "gpg" "pgp" "sign" "lsign" "local" "send" "search" "export" "import" "delete" "edit" "receive" "fetch" "signed" "range" "tag" "label" "metadata" "json" "dict" "field" "column" "merge" "compose" "leader" "press"
+    "arrow" "any" "meta" "restore" "foreignkey" "sortkey" "apt" "rpm" "repo" "archive" "keyboard" "bind" "string" "annotation" "topology"
+);
+
+/// What, behind a secret word, makes a name that of something about it.
+pub(super) const CARRIES_NONE: &[&[u8]] = words!(
+    "file" "files" "path" "paths" "dir" "directory" "folder" "name" "names" "id" "ids" "count" "counts" "type" "types" "kind" "ttl"
+    "timeout" "expiry" "expires" "expiration" "expire" "expired" "age" "days" "hours" "minutes" "seconds" "interval" "len" "length" "size"
+    "sizes" "limit" "limits" "max" "min" "num" "url" "uri" "endpoint" "host" "hostname" "port" "format" "algorithm" "algorithms" "alg"
+    "algo" "cipher" "ciphers" "bits" "bit" "usage" "policy" "policies" "rotation" "header" "headers" "prefix" "suffix" "field" "fields"
+    "param" "stdin" "prompt" "env" "var" "variable" "fd" "command" "cmd" "program" "script" "helper" "provider" "providers" "ring" "map"
+    "mapping" "maps" "board" "boards" "alias" "arn" "ref" "reference" "method" "methods" "mode" "mech" "mechanism" "mechanisms" "scheme"
+    "realm" "user" "username" "users" "issuer" "scope" "scopes" "audience" "store" "manager" "service" "backend" "server" "db" "database"
+    "location" "source" "version" "versions" "checking" "check" "verification" "verify" "validation" "validator" "valid" "strength"
+    "complexity" "history" "required" "require" "enabled" "disabled" "enable" "disable" "only" "through" "thru" "generator" "generate"
+    "rounds" "iterations" "cost" "hint" "help" "reset" "recovery" "change" "expiring" "minlen" "maxlen" "class" "classes" "ratio" "retries"
+    "retry" "attempts" "lock" "unlock" "agent" "authority" "authentication" "authentications" "exchange" "spec" "share" "index" "column"
+    "pattern" "regex" "template" "budget" "cache" "in" "out" "output" "input" "filename" "basename" "warn" "logfile" "plugin" "args"
+    "cert" "ca" "flags" "cflags" "filenames" "error" "errors" "jar" "domain" "domains" "schema" "engine" "status" "state" "ids" "grip" "server" "servers"
+);
+
+/// Options that begin so take no secret, or act on one that is stored.
+pub(super) const SWITCHES: &[&[u8]] = words!(
+    "no" "ask" "prompt" "require" "required" "requires" "disable" "enable" "skip" "with" "without" "has" "is" "allow" "show" "print" "list"
+    "export" "import" "delete" "remove" "recv" "receive" "send" "edit" "generate" "gen" "create" "verify" "check" "max" "min" "num" "count"
+    "public" "pub" "quick" "search" "ignore" "hide" "force" "want" "copy" "stdin"
+);
+
+/// Words behind a secret one that tell which it is.
+pub(super) const NEUTRAL: &[&[u8]] = words!(
+    "prod" "production" "dev" "development" "staging" "stage" "test" "testing" "qa" "live" "local" "ci" "root" "admin" "db" "new" "old"
+    "value" "string" "text" "material" "plain" "plaintext" "raw" "base" "hash" "encrypted" "hashed" "b" "current" "default" "primary" "secondary"
+    "backup" "main" "rw" "ro"
+);
+
+/// What `pass` stands behind when it is a turn and no password.
+pub(super) const NO_PASS: &[&[u8]] = words!(
+    "first" "second" "third" "multi" "one" "two" "single" "render" "all" "low" "high" "band" "fast" "over" "under" "by" "com" "tres" "encom"
+    "sur" "sub" "num" "n" "max" "last" "boarding" "opt"
+);
+
+/// What `token` stands behind when it is of a parser, or of a list with pages.
+pub(super) const NO_TOKEN: &[&[u8]] = words!(
+    "end" "start" "eos" "bos" "pad" "unk" "sep" "cls" "stop" "begin" "next" "page" "starting" "continuation" "max" "min" "num" "n" "last"
+    "first" "per" "prompt" "image" "special"
+);
+
+/// Whose pins are secrets.
+pub(super) const PIN_OF: &[&[u8]] =
+    words!("so" "user" "card" "sim" "unlock" "new" "old" "default" "set" "login" "token" "device");
+
+/// Headers of HTTP that say who one is, beside those whose names tell it.
+pub(super) const HEADERS: &[&str] = &[
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "set-cookie",
+    "x-amz-security-token",
+    "x-api",
+    "x-session",
+    "x-session-id",
+    "x-csrf",
+    "x-xsrf",
+];
+
+/// Words of HTTP and others for how one proves who one is; behind such a name they are no secret.
+pub(super) const SCHEMES: &[&str] = &[
+    "basic",
+    "digest",
+    "none",
+    "ntlm",
+    "kerberos",
+    "negotiate",
+    "oauth",
+    "oauth2",
+    "token",
+    "bearer",
+    "ldap",
+    "pam",
+    "plain",
+    "login",
+    "md5",
+    "iam",
+    "key",
+    "password",
+    "sspi",
+    "gssapi",
+    "trust",
+    "peer",
+    "required",
+    "optional",
+    "any",
+    "anyauth",
+    "x509",
+    "publickey",
+    "cookie",
+    "scram-sha-256",
+    "scram-sha-1",
+    "cram-md5",
+    "anonymous",
+    "jwt",
+    "saml",
+    "mtls",
+    "tls",
+    "cert",
+    "certificate",
+    "aws",
+    "gcp",
+    "azure",
+    "kubernetes",
+    "github",
+    "approle",
+    "userpass",
+    "local",
+    "file",
+    "env",
+    "stdin",
+    "prompt",
+    "default",
+    "keyring",
+    "secret",
+];
