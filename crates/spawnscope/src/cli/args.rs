@@ -52,7 +52,7 @@ pub enum Verb {
     /// Run a command, or watch processes, and record every launch
     ///
     /// The command runs as it would by itself: its input, output, terminal, signals and exit status are its own. The
-    /// report goes to standard error. The first Ctrl-C goes to the command; a second one stops recording and leaves.
+    /// report goes to standard error. Ctrl-C goes to the command; three within a second stop recording and leave it running.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArguments),
     /// Say where launch time went

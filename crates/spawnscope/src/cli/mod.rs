@@ -10,6 +10,7 @@ mod export;
 mod flame;
 mod hold;
 mod identity;
+mod interrupts;
 mod manual;
 mod output;
 mod progress;

@@ -1,5 +1,6 @@
-//! The spinner with the live count of launches. It shares the terminal with the command, so it is shown only while no
-//! followed process has used the terminal, and gives way for good when one does.
+//! The spinner with the live count of launches. A command shares the terminal with it, by the standard error that it inherits, and may
+//! leave a line unfinished at any moment; so may whoever reads the command's output (`| tee log`). So a recording with a command
+//! has no spinner. Without one (`-p`, `-a`) it is shown while no followed process uses the terminal, and gives way for good when one does.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -10,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
-/// A command that ends or speaks sooner is not bothered with a spinner.
+/// A recording that ends sooner has no spinner.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A spinner on standard error, or nothing.
@@ -21,9 +22,9 @@ pub struct Progress {
 
 /// The device of the terminal that a spinner would use; `None`: there is to be no spinner.
 #[must_use]
-pub fn terminal(quiet: bool) -> Option<u64> {
+pub fn terminal(quiet: bool, has_command: bool) -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
-    if quiet || !std::io::stderr().is_terminal() {
+    if quiet || has_command || !std::io::stderr().is_terminal() {
         return None;
     }
     let device = std::fs::metadata("/proc/self/fd/2").ok()?;
@@ -47,7 +48,7 @@ impl Progress {
             return;
         }
         if terminal_used() || !is_ours_to_draw_on() {
-            // No clearing: the cursor may stand behind a prompt of the command.
+            // No clearing: the cursor may stand behind somebody's prompt.
             spinner.set_draw_target(ProgressDrawTarget::hidden());
             self.spinner = None;
             return;

@@ -35,7 +35,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     let signals = Signals::catch().context("failed to catch signals")?;
     let identity = identity::behind_sudo()?;
     let held = hold(arguments, identity.clone(), &signals)?;
-    let terminal = progress::terminal(arguments.quiet);
+    let terminal = progress::terminal(arguments.quiet, !arguments.command.is_empty());
     let (mut collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), terminal)?;
     let recorder = create(arguments, collector.as_ref(), calibration, identity.as_ref())?;
     say_missing(collector.as_ref(), arguments.quiet);

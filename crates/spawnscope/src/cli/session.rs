@@ -5,19 +5,15 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::interrupts::Interrupts;
 use super::output::tell;
 use super::progress::Progress;
 use crate::collect::{self, CollectError, Collector};
 use crate::event::{Event, EventKind, LaunchId, Loss, Nanos, Pid};
 use crate::record::writer::Recorder;
 use crate::signals::{Arrived, Signals};
-
-/// Two interrupts closer than this are one Ctrl-C that reached us twice, as from `timeout`.
-const ONE_INTERRUPT: Duration = Duration::from_millis(50);
 
 /// How often events are taken from the kernel's buffer, which wakes us by itself only when it fills up.
 const INTERVAL: Duration = Duration::from_millis(40);
@@ -80,13 +76,15 @@ impl Session<'_> {
     /// When the recorder cannot wait for what happens.
     pub fn run(&mut self) -> Result<Outcome> {
         let mut outcome = Outcome::default();
-        let mut last_interrupt = None;
+        let mut interrupts = Interrupts::default();
         while outcome.ended.is_empty() {
             let is_recording = outcome.recorded_until.is_none();
             let ready = self.wait(is_recording)?;
             while let Some(arrived) = self.signals.next() {
-                self.hand_on(arrived);
-                if self.is_the_last(arrived, &mut last_interrupt) {
+                if let Some(command) = self.command {
+                    arrived.hand_on(command.pid.0);
+                }
+                if self.is_to_leave(arrived, &mut interrupts) {
                     outcome.ended = "interrupted";
                 }
             }
@@ -136,24 +134,19 @@ impl Session<'_> {
         })
     }
 
-    /// Gives the command a signal that it has not got from the terminal.
-    fn hand_on(&self, arrived: Arrived) {
-        if let Some(command) = self.command.filter(|_| !arrived.from_terminal) {
-            // It may have ended just now; then there is nobody to tell.
-            let _: Result<(), Errno> = kill(nix::unistd::Pid::from_raw(command.pid.0), arrived.signal);
+    /// Whether a signal ends the recording: without a command each that asks for it, with one only many interrupts.
+    fn is_to_leave(&self, arrived: Arrived, interrupts: &mut Interrupts) -> bool {
+        let Some(command) = self.command else {
+            return arrived.is_to_end();
+        };
+        let leaves = arrived.signal == libc::SIGINT && interrupts.press(Instant::now());
+        if leaves {
+            tell(&format!(
+                "three interrupts within a second: the recorder leaves; the command (process {}) runs on, unrecorded",
+                command.pid.0
+            ));
         }
-    }
-
-    /// Whether a signal ends the recording: any without a command, the second interrupt with one.
-    fn is_the_last(&self, arrived: Arrived, last_interrupt: &mut Option<Instant>) -> bool {
-        if self.command.is_none() {
-            return true;
-        }
-        if arrived.signal != Signal::SIGINT {
-            return false;
-        }
-        let before = last_interrupt.get_or_insert_with(Instant::now);
-        before.elapsed() > ONE_INTERRUPT
+        leaves
     }
 
     fn move_events(&mut self, outcome: &mut Outcome) {

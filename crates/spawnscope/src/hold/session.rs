@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, kill, sigaction, sigprocmask};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -175,10 +175,10 @@ impl<'a> Session<'a> {
 
     /// Gives the command a signal that it has not got from the terminal. One that is meant to end it must find it running.
     fn hand_on(&mut self, arrived: Arrived) {
-        if !arrived.from_terminal && self.status.is_none() {
-            let _ = kill(nix::unistd::Pid::from_raw(self.command.0), arrived.signal);
+        if self.status.is_none() {
+            arrived.hand_on(self.command.0);
         }
-        let is_to_end = !matches!(arrived.signal, Signal::SIGUSR1 | Signal::SIGUSR2);
+        let is_to_end = arrived.is_to_end() && !matches!(arrived.signal, libc::SIGUSR1 | libc::SIGUSR2);
         if let (Some(held), true) = (&mut self.held, is_to_end) {
             held.go_on();
         }

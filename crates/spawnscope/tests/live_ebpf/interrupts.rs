@@ -1,4 +1,4 @@
-//! Ctrl-C once and twice, from a keyboard and by kill; and a recorder that is killed outright.
+//! Ctrl-C, from a keyboard and by kill, and the other signals that end a process by default; and a recorder that is killed outright.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -36,9 +36,24 @@ pub fn tests() -> Vec<LiveTest> {
             run: control_c,
         },
         LiveTest {
-            name: "the_second_interrupt_leaves_the_command_alone",
+            name: "slow_interrupts_are_the_commands_however_many",
             needs: &[Need::Ebpf],
-            run: interrupt_twice,
+            run: slow_interrupts,
+        },
+        LiveTest {
+            name: "three_interrupts_within_a_second_leave_the_command_alone",
+            needs: &[Need::Ebpf],
+            run: quick_interrupts,
+        },
+        LiveTest {
+            name: "no_signal_ends_the_recorder_and_each_reaches_the_command",
+            needs: &[Need::Ebpf],
+            run: every_signal,
+        },
+        LiveTest {
+            name: "a_file_size_limit_ends_the_recording_and_not_the_command",
+            needs: &[Need::Ebpf, Need::Cc],
+            run: file_size_limit,
         },
         LiveTest {
             name: "a_killed_recorder_leaves_its_recording_and_the_command",
@@ -83,24 +98,87 @@ fn control_c() {
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGINT"));
 }
 
-fn interrupt_twice() {
-    let record = Record::new();
+/// A recorder of a command that ignores interrupts, and that command.
+fn start_ignoring(record: &Record) -> (Running, Pid) {
     let ignoring = "trap '' INT; echo $$; exec sleep 60 >/dev/null 2>&1";
-    let mut running = Running::start(&mut record.command(["sh", "-c", ignoring]));
+    let running = Running::start(&mut record.command(["sh", "-c", ignoring]));
     let command = Pid::from_raw(running.await_line().parse().expect("a pid"));
     await_sleep(command);
-    kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
-    sleep(Duration::from_millis(500));
+    (running, command)
+}
+
+fn slow_interrupts() {
+    let record = Record::new();
+    let (mut running, command) = start_ignoring(&record);
+    for _ in 0..3 {
+        kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
+        sleep(Duration::from_millis(600));
+    }
+    assert!(running.child.try_wait().expect("wait").is_none(), "it stays");
+    kill(command, Signal::SIGTERM).expect("the command runs");
+    running.finish().expect_code(128 + 15);
+    assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGTERM"));
+}
+
+/// Each signal that ends a process by default, but for those that a fault raises, and those that nobody can catch.
+fn every_signal() {
+    for signal in [
+        "HUP", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU", "XFSZ", "PWR", "IO", "STKFLT", "RTMIN", "RTMAX",
+    ] {
+        let record = Record::new().flags(&["-q"]);
+        let script = format!("trap 'echo got; exit 9' {signal}; echo ready; while :; do sleep 0.05; done");
+        let running = Running::start(&mut record.command(["bash", "-c", &script]));
+        await_some("a trap", || running.stdout_so_far().ends_with(b"ready\n").then_some(()));
+        let sent = std::process::Command::new("bash")
+            .args(["-c", &format!("kill -{signal} {}", running.pid())])
+            .status();
+        assert!(sent.expect("bash").success(), "{signal}");
+        let finished = running.finish().expect_code(9);
+        assert_eq!(finished.output(), "ready\ngot\n", "{signal}");
+    }
+}
+
+fn file_size_limit() {
+    let record = Record::new().through(&["bash", "-c", "ulimit -f 200; exec \"$@\"", "limited"]);
+    let (storm, tiny) = (path("storm"), path("tiny"));
+    // The first launches are written by the time the others are too many.
+    let script = "\"$0\" 101 \"$1\"; sleep 2; \"$0\" 3001 \"$1\"; exit 7";
+    let command = [
+        "sh".as_ref(),
+        "-c".as_ref(),
+        script.as_ref(),
+        storm.as_os_str(),
+        tiny.as_os_str(),
+    ];
+    let finished = record.run(command).expect_code(7);
+    let said = finished.errors();
+    assert!(
+        said.contains("recording ends early") && said.contains("ulimit -f"),
+        "{said}"
+    );
+    assert!(
+        report(&record.file())["launches"].as_u64() > Some(0),
+        "what was written is kept"
+    );
+}
+
+fn quick_interrupts() {
+    let record = Record::new();
+    let (mut running, command) = start_ignoring(&record);
+    for _ in 0..2 {
+        kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
+        sleep(Duration::from_millis(150));
+    }
     assert!(
         running.child.try_wait().expect("wait").is_none(),
-        "the first one is the command's alone"
+        "two are the command's alone"
     );
-
     kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
     let finished = running.finish();
     kill(command, None).expect("the command runs on");
     kill(command, Signal::SIGKILL).expect("and is ended by this test");
     let finished = finished.expect_code(INTERRUPTED);
+    assert!(finished.errors().contains("runs on"), "{}", finished.errors());
     assert!(
         finished.errors().contains("sleep"),
         "no partial report in: {}",

@@ -17,6 +17,11 @@ pub fn tests() -> Vec<LiveTest> {
             run: dialogue,
         },
         LiveTest {
+            name: "an_unfinished_line_of_the_command_stays_as_it_is",
+            needs: &[Need::Ebpf, Need::Pty],
+            run: unfinished_line,
+        },
+        LiveTest {
             name: "a_quiet_recorder_writes_nothing_to_the_terminal",
             needs: NEEDS,
             run: quiet_dialogue,
@@ -47,6 +52,18 @@ fn dialogue() {
         text.matches("\x1b[?25h").count(),
         "the cursor is shown again"
     );
+}
+
+/// Long enough for any spinner to appear, before the line, within it, and by way of another program.
+fn unfinished_line() {
+    let record = Record::new().flags(&["--duration", "60"]);
+    let script = "sleep 1.3; printf part; sleep 1.3; printf ' whole\\n'; sleep 0.3; printf via | tee /dev/null; sleep 1.3; echo ' tee'";
+    let session = Session::start(&record.command(["sh", "-c", script]));
+    let (status, screen) = session.finish();
+    let text = String::from_utf8_lossy(&screen).into_owned();
+    assert_eq!(status.code(), Some(0), "{text}");
+    assert!(text.starts_with("part whole\r\nvia tee\r\n"), "{text:?}");
+    assert!(!text.contains("recording:"), "nothing of a spinner: {text:?}");
 }
 
 fn quiet_dialogue() {

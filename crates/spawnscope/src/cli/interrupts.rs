@@ -1,0 +1,61 @@
+//! Ctrl-C while a command runs. It belongs to the command, which may use it often: an editor, a pager, a shell. Only three
+//! presses within a second are meant for the recorder.
+
+use std::time::{Duration, Instant};
+
+/// Presses that make the recorder leave.
+const PRESSES: usize = 3;
+/// Within this time.
+const WITHIN: Duration = Duration::from_secs(1);
+/// Interrupts closer than this are one Ctrl-C that reached us twice, as from `timeout`.
+const ONE_PRESS: Duration = Duration::from_millis(50);
+
+/// The latest presses.
+#[derive(Debug, Default)]
+pub struct Interrupts {
+    presses: Vec<Instant>,
+}
+
+impl Interrupts {
+    /// Notes an interrupt; true when it makes the recorder leave.
+    pub fn press(&mut self, now: Instant) -> bool {
+        if self
+            .presses
+            .last()
+            .is_some_and(|&last| now.duration_since(last) < ONE_PRESS)
+        {
+            return false;
+        }
+        self.presses.retain(|&press| now.duration_since(press) <= WITHIN);
+        self.presses.push(now);
+        self.presses.len() >= PRESSES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether each of the presses at these times (in milliseconds) makes the recorder leave.
+    fn pressed(at: &[u64]) -> Vec<bool> {
+        let start = Instant::now();
+        let mut interrupts = Interrupts::default();
+        let at = at.iter().map(|&at| start + Duration::from_millis(at));
+        at.map(|at| interrupts.press(at)).collect()
+    }
+
+    #[test]
+    fn three_presses_within_a_second_make_it_leave() {
+        assert_eq!(pressed(&[0, 300, 600]), [false, false, true]);
+    }
+
+    #[test]
+    fn however_many_slow_presses_are_the_commands() {
+        assert_eq!(pressed(&[0, 600, 1200, 1800, 60_000]), [false; 5]);
+    }
+
+    #[test]
+    fn one_press_that_arrives_twice_counts_once() {
+        assert_eq!(pressed(&[0, 10, 300, 310, 600]), [false, false, false, false, true]);
+    }
+}
