@@ -13,6 +13,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 pub use self::bench::BenchArguments;
 pub use self::doctor::DoctorArguments;
 pub use self::hold::HoldArguments;
+use super::identity::Choice;
 use crate::analyze::phases::Phase;
 use crate::present::table::DEFAULT_TOP;
 
@@ -126,6 +127,28 @@ pub enum Verb {
     },
 }
 
+/// Whom the command runs as.
+#[derive(Debug, Default, Args)]
+pub struct IdentityArguments {
+    /// Run the command as the user NAME (needs root); by default it runs as whoever called sudo, or as you
+    #[arg(long, value_name = "NAME", conflicts_with = "as_root", value_hint = ValueHint::Username)]
+    pub user: Option<String>,
+    /// Run the command as root, though spawnscope was started by sudo
+    #[arg(long)]
+    pub as_root: bool,
+}
+
+impl IdentityArguments {
+    /// What was asked for.
+    #[must_use]
+    pub fn choice(&self) -> Choice<'_> {
+        Choice {
+            user: self.user.as_deref(),
+            as_root: self.as_root,
+        }
+    }
+}
+
 /// Arguments of `record`.
 #[derive(Debug, Args)]
 pub struct RecordArguments {
@@ -168,6 +191,8 @@ pub struct RecordArguments {
     /// Print which BPF programs this kernel refuses, and the end of its verifier's log for each
     #[arg(short, long)]
     pub verbose: bool,
+    #[command(flatten)]
+    pub identity: IdentityArguments,
     /// The command and its arguments
     #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,

@@ -31,7 +31,8 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         is_asked_for && !names(&arguments.except, check)
     };
     let wanted: Vec<&Check> = checks::ALL.into_iter().filter(is_wanted).collect();
-    let machine = Machine::here(identity::behind_sudo()?).context("failed to find the working directory")?;
+    let machine = Machine::here(identity::decide(identity::Choice::default())?.identity)
+        .context("failed to find the working directory")?;
     let diagnosis = examine(&machine, &Measured::take(&machine), &wanted);
     let text = if arguments.json {
         doctor::json(&diagnosis)

@@ -24,9 +24,13 @@ pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
         Wanted::new(pattern, arguments.nth).with_context(|| format!("failed to read the pattern '{pattern}'"))
     };
     let signals = Signals::catch().context("failed to catch signals")?;
+    let decision = identity::decide(arguments.identity.choice())?;
+    if let Some(notice) = &decision.notice {
+        tell(notice);
+    }
     let request = Request {
         command: &arguments.command,
-        identity: identity::behind_sudo()?,
+        identity: decision.identity,
         wanted: arguments.pattern.as_ref().map(wanted).transpose()?,
         run: arguments.run.as_deref().map(|text| Run {
             text,

@@ -1,34 +1,114 @@
-//! Whom the command runs as: started through sudo, the user who typed it, and the recording is that user's.
+//! Whom the command runs as. Started by sudo itself, spawnscope runs the command as the user who typed it. A root shell that sudo left
+//! behind, or a script that root runs, has SUDO_UID in its environment as well: there the command runs as root, as any
+//! other would. `--user` and `--as-root` say it outright.
 
 use std::ffi::{CString, OsString};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 
 use crate::collect::held::Identity;
 
-/// The user behind sudo; `None` when this was not started through it.
+/// What the user asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choice<'a> {
+    /// `--user NAME`.
+    pub user: Option<&'a str>,
+    /// `--as-root`.
+    pub as_root: bool,
+}
+
+/// Whom the command runs as, and what is to be said about it.
+#[derive(Debug, Default)]
+pub struct Decision {
+    /// `None`: as spawnscope itself.
+    pub identity: Option<Identity>,
+    /// Said when that is not who called spawnscope, or may surprise.
+    pub notice: Option<String>,
+}
+
+/// Decides it.
 ///
 /// # Errors
-/// When sudo names a user or group that cannot be looked up.
-pub fn behind_sudo() -> Result<Option<Identity>> {
-    let id = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
-    let (Some(uid), Some(gid)) = (id("SUDO_UID"), id("SUDO_GID")) else {
-        return Ok(None);
-    };
-    if uid == 0 || !Uid::effective().is_root() {
-        return Ok(None);
+/// When only root could do what was asked, or the user cannot be looked up.
+pub fn decide(choice: Choice<'_>) -> Result<Decision> {
+    let is_root = Uid::effective().is_root();
+    if let Some(name) = choice.user {
+        if !is_root {
+            bail!("--user needs root: run spawnscope with sudo");
+        }
+        let identity = named(name)?;
+        let notice = Some(format!("the command runs as {name}"));
+        return Ok(Decision {
+            identity: Some(identity),
+            notice,
+        });
     }
-    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+    if choice.as_root {
+        if !is_root {
+            bail!("--as-root needs root: run spawnscope with sudo");
+        }
+        return Ok(Decision::default());
+    }
+    let Some((uid, gid)) = sudo_user().filter(|_| is_root) else {
+        return Ok(Decision::default());
+    };
+    if !is_child_of_sudo() {
+        return Ok(Decision {
+            identity: None,
+            notice: Some(format!(
+                "the command runs as root: sudo did not start spawnscope itself, so SUDO_UID={uid} is not followed (--user runs it \
+                 as another user, --as-root leaves this line out)"
+            )),
+        });
+    }
     let user = User::from_uid(uid).with_context(|| format!("failed to look up user {uid}, named by SUDO_UID"))?;
+    let name = user
+        .as_ref()
+        .map_or_else(|| format!("user {uid}"), |user| user.name.clone());
+    Ok(Decision {
+        identity: Some(identity(uid, gid, user)?),
+        notice: Some(format!(
+            "the command runs as {name}, who called sudo (--as-root runs it as root)"
+        )),
+    })
+}
+
+/// The user whom sudo names; `None`: nobody, or root itself.
+fn sudo_user() -> Option<(Uid, Gid)> {
+    let id = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+    let (uid, gid) = (id("SUDO_UID")?, id("SUDO_GID")?);
+    (uid != 0).then(|| (Uid::from_raw(uid), Gid::from_raw(gid)))
+}
+
+/// Whether sudo, a program of root's by that name, is the process that started this one.
+fn is_child_of_sudo() -> bool {
+    let program = format!("/proc/{}/exe", nix::unistd::getppid());
+    let is_called_sudo =
+        std::fs::read_link(&program).is_ok_and(|path| path.file_name().is_some_and(|name| name == "sudo"));
+    is_called_sudo && std::fs::metadata(&program).is_ok_and(|file| file.uid() == 0)
+}
+
+/// A user by name or number.
+fn named(name: &str) -> Result<Identity> {
+    let found = match name.parse::<u32>() {
+        Ok(uid) => User::from_uid(Uid::from_raw(uid)),
+        Err(_) => User::from_name(name),
+    };
+    let user = found.with_context(|| format!("failed to look up user '{name}'"))?;
+    let user = user.with_context(|| format!("there is no user '{name}'"))?;
+    identity(user.uid, user.gid, Some(user))
+}
+
+fn identity(uid: Uid, gid: Gid, user: Option<User>) -> Result<Identity> {
     let Some(user) = user else {
-        return Ok(Some(Identity {
+        return Ok(Identity {
             uid,
             gid,
             groups: vec![gid],
             environment: Vec::new(),
-        }));
+        });
     };
     let name = CString::new(user.name.clone()).context("failed to read the user's name")?;
     let groups = getgrouplist(&name, gid).with_context(|| format!("failed to look up the groups of {}", user.name))?;
@@ -38,19 +118,10 @@ pub fn behind_sudo() -> Result<Option<Identity>> {
         ("LOGNAME", user.name.into()),
     ];
     let environment = environment.map(|(name, value)| (OsString::from(name), value)).to_vec();
-    Ok(Some(Identity {
+    Ok(Identity {
         uid,
         gid,
         groups,
         environment,
-    }))
-}
-
-/// Gives a file to the user behind sudo.
-///
-/// # Errors
-/// When the file's owner cannot be changed.
-pub fn give(file: &Path, identity: &Identity) -> Result<()> {
-    std::os::unix::fs::chown(file, Some(identity.uid.as_raw()), Some(identity.gid.as_raw()))
-        .with_context(|| format!("failed to give {} to user {}", file.display(), identity.uid))
+    })
 }

@@ -33,7 +33,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
         bail!("nothing to record: name a command (`spawnscope record -- CMD`), a process (-p PID) or the machine (-a)");
     }
     let signals = Signals::catch().context("failed to catch signals")?;
-    let identity = identity::behind_sudo()?;
+    let identity = identity_of_command(arguments)?;
     let held = hold(arguments, identity.clone(), &signals)?;
     let terminal = progress::terminal(arguments.quiet, !arguments.command.is_empty());
     let (mut collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), terminal)?;
@@ -51,6 +51,17 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     };
     let outcome = session.run()?;
     finish(arguments, recorder, &outcome, started)
+}
+
+fn identity_of_command(arguments: &RecordArguments) -> Result<Option<Identity>> {
+    let decision = identity::decide(arguments.identity.choice())?;
+    if let Some(notice) = decision
+        .notice
+        .filter(|_| !arguments.quiet && !arguments.command.is_empty())
+    {
+        tell(&notice);
+    }
+    Ok(decision.identity)
 }
 
 fn hold(arguments: &RecordArguments, identity: Option<Identity>, signals: &Signals) -> Result<Option<HeldCommand>> {
@@ -153,9 +164,15 @@ fn create(
     };
     let recorder = Recorder::create(&arguments.output, &header, redaction).context("failed to begin the recording")?;
     if let Some(identity) = identity {
-        identity::give(&arguments.output, identity)?;
+        give(&arguments.output, identity)?;
     }
     Ok(recorder)
+}
+
+/// Gives the recording to the user whom the command runs as.
+fn give(file: &Path, identity: &Identity) -> Result<()> {
+    std::os::unix::fs::chown(file, Some(identity.uid.as_raw()), Some(identity.gid.as_raw()))
+        .with_context(|| format!("failed to give {} to user {}", file.display(), identity.uid))
 }
 
 /// Which program the kernel refused, and the end of the verifier's log.

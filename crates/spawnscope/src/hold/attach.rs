@@ -1,5 +1,5 @@
 //! The command of `--run`: starts it, tells when it has attached to the held process, and brings it to its end afterwards. It is
-//! a child of ours and runs as we do; signals go to it and to what it launched, to nobody else.
+//! a child of ours and runs as the held command does; signals go to it and to what it launched, to nobody else.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
@@ -13,6 +13,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 
 use super::process::{self, Status};
 use super::{LOOK, SETTLED};
+use crate::collect::held::Identity;
 use crate::collect::pidfd;
 use crate::event::Pid;
 
@@ -66,15 +67,22 @@ impl Tool {
     ///
     /// # Errors
     /// When no process can be created.
-    pub fn start(text: &OsStr, target: Pid, mask: SigSet) -> io::Result<Tool> {
+    pub fn start(text: &OsStr, target: Pid, mask: SigSet, identity: Option<&Identity>) -> io::Result<Tool> {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(with_pid(text, target));
         if !io::stdin().is_terminal() {
             shell.stdin(Stdio::null());
         }
-        let unblock = move || Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?);
-        // SAFETY: it makes one system call, on memory of its own.
-        let child = unsafe { shell.pre_exec(unblock) }.spawn()?;
+        let identity = identity.cloned();
+        shell.envs(identity.iter().flat_map(|identity| identity.environment.clone()));
+        let prepare = move || {
+            if let Some(identity) = &identity {
+                identity.assume()?;
+            }
+            Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?)
+        };
+        // SAFETY: it makes only system calls, on memory of its own.
+        let child = unsafe { shell.pre_exec(prepare) }.spawn()?;
         let pid = Pid(i32::try_from(child.id()).map_err(io::Error::other)?);
         Ok(Tool {
             pid,

@@ -15,7 +15,7 @@ use super::stopped::{State, Stopped};
 use super::tracer::{Change, Scope, Tracer};
 use super::wanted::Wanted;
 use super::{GoesOn, HoldError, LOOK, Notice, QUICK_LOOK, Request, Run, process, refused};
-use crate::collect::held::{HeldCommand, ReleasedCommand};
+use crate::collect::held::{HeldCommand, Identity, ReleasedCommand};
 use crate::event::Pid;
 use crate::signals::{Arrived, Signals};
 
@@ -32,6 +32,8 @@ pub(super) struct Session<'a> {
     /// Whether the command runs as another user than we.
     is_for_another: bool,
     signals: &'a Signals,
+    /// Whom the command, and the one of `--run`, run as, when not as ourselves.
+    identity: Option<Identity>,
     tell: &'a mut dyn FnMut(Notice),
     held: Option<Stopped>,
     asked: Asked,
@@ -78,6 +80,7 @@ impl<'a> Session<'a> {
             None => Scope::Command,
         };
         let is_for_another = request.identity.is_some();
+        let identity = request.identity.clone();
         let waiting = HeldCommand::start(request.command, request.identity, signals.inherited_mask())?;
         let command = waiting.pid();
         let children = watch_children().map_err(|error| HoldError::System {
@@ -98,6 +101,7 @@ impl<'a> Session<'a> {
             held: None,
             asked: Asked::NotYet,
             tool: None,
+            identity,
             status: None,
             unprivileged: HashSet::new(),
         })
@@ -290,7 +294,7 @@ impl<'a> Session<'a> {
     }
 
     fn start_tool(&mut self, run: Run<'_>, target: Pid) {
-        match Tool::start(run.text, target, *self.signals.inherited_mask()) {
+        match Tool::start(run.text, target, *self.signals.inherited_mask(), self.identity.as_ref()) {
             Ok(tool) => self.tool = Some(tool),
             Err(error) => (self.tell)(Notice::NotStarted(target, error.to_string())),
         }

@@ -13,6 +13,7 @@ mod commands;
 mod counts;
 mod dash_lines;
 mod histories;
+mod identities;
 mod interrupts;
 mod losses;
 mod musl;
@@ -48,6 +49,7 @@ fn main() -> std::process::ExitCode {
         waits::tests(),
         histories::tests(),
         reaping::tests(),
+        identities::tests(),
         interrupts::tests(),
         losses::tests(),
         refusals::tests(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
-use super::seconds;
+use super::{IdentityArguments, seconds};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -38,12 +38,14 @@ pub struct HoldArguments {
     /// The N-th such launch, counted from 1
     #[arg(long, value_name = "N", default_value_t = 1, requires = "pattern", value_parser = clap::value_parser!(u32).range(1..))]
     pub nth: u32,
-    /// Have a command attach, by a shell, with `{pid}` for the process; nobody is asked then
+    /// Have a command attach, by a shell, with `{pid}` for the process; nobody is asked then. It runs as the same user as the command
     #[arg(long, value_name = "CMD")]
     pub run: Option<OsString>,
     /// Seconds after the process's end, before that command is sent SIGINT, and again before SIGTERM
     #[arg(long, value_name = "S", default_value = "5", requires = "run", value_parser = seconds)]
     pub grace: Duration,
+    #[command(flatten)]
+    pub identity: IdentityArguments,
     /// The command and its arguments
     #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,

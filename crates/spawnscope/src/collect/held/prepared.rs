@@ -23,6 +23,18 @@ pub struct Identity {
     pub environment: Vec<(OsString, OsString)>,
 }
 
+impl Identity {
+    /// Makes this process that user's, for good; makes only system calls.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn assume(&self) -> nix::Result<()> {
+        nix::unistd::setgroups(&self.groups)?;
+        nix::unistd::setresgid(self.gid, self.gid, self.gid)?;
+        nix::unistd::setresuid(self.uid, self.uid, self.uid)
+    }
+}
+
 /// What is executed, as what user.
 pub(super) struct Prepared {
     path: CString,
@@ -70,10 +82,7 @@ impl Prepared {
     }
 
     fn become_user(&self) -> nix::Result<()> {
-        let Some(identity) = &self.identity else { return Ok(()) };
-        nix::unistd::setgroups(&identity.groups)?;
-        nix::unistd::setresgid(identity.gid, identity.gid, identity.gid)?;
-        nix::unistd::setresuid(identity.uid, identity.uid, identity.uid)
+        self.identity.as_ref().map_or(Ok(()), Identity::assume)
     }
 }
 

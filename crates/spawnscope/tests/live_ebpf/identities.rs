@@ -1,0 +1,95 @@
+//! Whom the command runs as: the user who called sudo, where sudo started spawnscope, and nobody else but by request. A copy of
+//! bash that is called sudo stands for sudo.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::run::{Finished, SPAWNSCOPE, run};
+
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Setpriv];
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "sudo_runs_the_command_as_its_caller_and_says_so",
+            needs: NEEDS,
+            run: through_sudo,
+        },
+        LiveTest {
+            name: "an_inherited_sudo_uid_changes_nobody_and_that_is_said",
+            needs: NEEDS,
+            run: inherited,
+        },
+        LiveTest {
+            name: "the_command_can_be_run_as_another_user_or_as_root",
+            needs: NEEDS,
+            run: by_request,
+        },
+        LiveTest {
+            name: "the_command_of_hold_run_is_the_same_users_as_the_held_one",
+            needs: &[Need::Setpriv, Need::Ptrace],
+            run: held,
+        },
+    ]
+}
+
+/// Has `parent`, a shell in a folder of its own, run spawnscope with these arguments, with what sudo sets for the user nobody.
+fn below(parent: &str, arguments: &str) -> Finished {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).expect("chmod");
+    let shell = directory.path().join(parent);
+    std::fs::copy("/bin/bash", &shell).expect("a copy of bash");
+    // With a command behind it, bash does not execute spawnscope in its own place.
+    let script = format!("\"$0\" {arguments}; exit $?");
+    let mut command = Command::new(shell);
+    command.args(["-c", &script, SPAWNSCOPE]).current_dir(directory.path());
+    run(command.env("SUDO_UID", "65534").env("SUDO_GID", "65534"))
+}
+
+fn said(finished: &Finished) -> String {
+    finished.errors().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn through_sudo() {
+    let finished = below("sudo", "record -- id -u").expect_code(0);
+    assert_eq!(finished.output(), "65534\n");
+    assert!(said(&finished).contains("who called sudo"), "{}", finished.errors());
+}
+
+fn inherited() {
+    let finished = below("shell", "record -- id -u").expect_code(0);
+    assert_eq!(finished.output(), "0\n");
+    assert!(
+        said(&finished).contains("runs as root: sudo did not start"),
+        "{}",
+        finished.errors()
+    );
+}
+
+fn by_request() {
+    let finished = below("shell", "record --user nobody -- id -u").expect_code(0);
+    assert_eq!(finished.output(), "65534\n");
+    assert!(
+        said(&finished).contains("the command runs as nobody"),
+        "{}",
+        finished.errors()
+    );
+    let finished = below("sudo", "record --as-root -- id -u").expect_code(0);
+    assert_eq!(finished.output(), "0\n");
+    let finished = below("shell", "record --user no-such-user -- id -u").expect_code(125);
+    assert!(
+        said(&finished).contains("no user 'no-such-user'"),
+        "{}",
+        finished.errors()
+    );
+}
+
+fn held() {
+    let tool = "id -u; id -g; kill -CONT {pid}";
+    let finished = below("sudo", &format!("hold --run '{tool}' -- id -u")).expect_code(0);
+    assert_eq!(finished.output(), "65534\n65534\n65534\n", "{}", finished.errors());
+    let finished = below("sudo", &format!("hold --as-root --run '{tool}' -- id -u")).expect_code(0);
+    assert_eq!(finished.output(), "0\n0\n0\n", "{}", finished.errors());
+}
