@@ -3,6 +3,7 @@
 mod bench;
 mod doctor;
 mod hold;
+mod identity;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 pub use self::bench::BenchArguments;
 pub use self::doctor::DoctorArguments;
 pub use self::hold::HoldArguments;
-use super::identity::Choice;
+pub use self::identity::IdentityArguments;
 use crate::analyze::phases::Phase;
 use crate::present::table::DEFAULT_TOP;
 
@@ -125,28 +126,6 @@ pub enum Verb {
         /// The directory
         directory: PathBuf,
     },
-}
-
-/// Whom the command runs as.
-#[derive(Debug, Default, Args)]
-pub struct IdentityArguments {
-    /// Run the command as the user NAME (needs root); by default it runs as whoever called sudo, or as you
-    #[arg(long, value_name = "NAME", conflicts_with = "as_root", value_hint = ValueHint::Username)]
-    pub user: Option<String>,
-    /// Run the command as root, though spawnscope was started by sudo
-    #[arg(long)]
-    pub as_root: bool,
-}
-
-impl IdentityArguments {
-    /// What was asked for.
-    #[must_use]
-    pub fn choice(&self) -> Choice<'_> {
-        Choice {
-            user: self.user.as_deref(),
-            as_root: self.as_root,
-        }
-    }
 }
 
 /// Arguments of `record`.
