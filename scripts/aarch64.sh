@@ -1,9 +1,23 @@
 #!/usr/bin/env bash
-# Runs a command, such as `cargo test -p vspawn --lib --target aarch64-unknown-linux-gnu`, with what cargo needs to build for aarch64 on
-# another machine and to run the result under qemu-user. `scripts/install-dependencies.sh aarch64` installs the tools.
+# Runs a command with what cargo needs to build for aarch64 on another machine, and to run the result under qemu-user:
+#     scripts/aarch64.sh cargo test -p vspawn --lib --target aarch64-unknown-linux-gnu
+# `scripts/install-dependencies.sh aarch64` installs the tools; libelf and zlib for that machine are unpacked into target/sysroot-aarch64.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+sysroot=$PWD/target/sysroot-aarch64
+if ! [ -e "$sysroot/complete" ]; then
+    rm -rf "$sysroot"
+    scripts/foreign-packages.sh arm64 "$sysroot" libelf-dev libelf1 zlib1g-dev zlib1g >&2
+    touch "$sysroot/complete"
+fi
+libraries=$sysroot/usr/lib/aarch64-linux-gnu
+if [ "$(uname -m)" != aarch64 ]; then
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH=$libraries:$sysroot/lib/aarch64-linux-gnu"
+fi
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
-export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu"
+export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
+export CFLAGS_aarch64_unknown_linux_gnu="-I$sysroot/usr/include"
+export LIBBPF_SYS_LIBRARY_PATH_aarch64_unknown_linux_gnu=$libraries
+export PKG_CONFIG_ALLOW_CROSS=1 PKG_CONFIG_LIBDIR=$libraries/pkgconfig PKG_CONFIG_SYSROOT_DIR=$sysroot
 exec "$@"

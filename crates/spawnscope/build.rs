@@ -12,18 +12,29 @@ mod ebpf {
         println!("cargo::rerun-if-changed={SOURCES}");
         println!("cargo::rerun-if-env-changed=CLANG");
         let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target");
-        assert!(
-            arch == "x86_64",
-            "the eBPF collector knows x86_64 only, not {arch}: build with --no-default-features"
-        );
-        generate_header(&out.join("wire.h"));
-        compile(&out, "spawnscope.bpf.o", None);
-        compile(&out, "spawnscope_hash.bpf.o", Some("-DHASH_OF_TASKS"));
+        // As libbpf's headers name it.
+        let target = match arch.as_str() {
+            "x86_64" => "-D__TARGET_ARCH_x86",
+            "aarch64" => "-D__TARGET_ARCH_arm64",
+            _ => {
+                panic!("the eBPF collector knows x86_64 and aarch64 only, not {arch}: build with --no-default-features")
+            }
+        };
+        generate_header(&out.join("wire.h"), &arch);
+        compile(&out, "spawnscope.bpf.o", &[target]);
+        compile(&out, "spawnscope_hash.bpf.o", &[target, "-DHASH_OF_TASKS"]);
     }
 
-    fn generate_header(header: &Path) {
-        let files = ["wire.rs", "wire/python.rs", "wire/scripts.rs", "wire/stacks.rs"]
-            .map(|file| Path::new(SOURCES).join(file));
+    fn generate_header(header: &Path, arch: &str) {
+        let registers = format!("wire/registers/{arch}.rs");
+        let files = [
+            "wire.rs",
+            "wire/python.rs",
+            &registers,
+            "wire/scripts.rs",
+            "wire/stacks.rs",
+        ]
+        .map(|file| Path::new(SOURCES).join(file));
         let texts = files
             .each_ref()
             .map(|file| std::fs::read_to_string(file).expect("the wire format is there"));
@@ -53,23 +64,14 @@ mod ebpf {
     }
 
     /// There are two builds of the programs; `tasks.h` says in what they differ.
-    fn compile(out: &Path, object: &str, variant: Option<&str>) {
+    fn compile(out: &Path, object: &str, definitions: &[&str]) {
         let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
         let libbpf = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
         let status = Command::new(&clang)
-            .args([
-                "-g",
-                "-O2",
-                "-target",
-                "bpf",
-                "-mcpu=v3",
-                "-D__TARGET_ARCH_x86",
-                "-Wall",
-                "-Werror",
-            ])
+            .args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"])
             .args(["-Wno-unused-function", "-I", &libbpf, "-I"])
             .arg(out)
-            .args(variant)
+            .args(definitions)
             .arg("-c")
             .arg(Path::new(SOURCES).join("spawnscope.bpf.c"))
             .arg("-o")

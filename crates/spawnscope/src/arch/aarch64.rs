@@ -57,7 +57,10 @@ pub(crate) unsafe fn clone_into(number: libc::c_long, [a, b]: [usize; 2], entry:
     result
 }
 
-/// There is no vfork here: what libc calls so is this.
+/// The numbers of fork and vfork, which are not there: libc makes them with clone.
+pub(crate) const FORK_NUMBERS: Option<[libc::c_long; 2]> = None;
+
+/// What libc calls vfork.
 pub(crate) fn vfork_call() -> (libc::c_long, [usize; 2]) {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     (libc::SYS_clone, [flags as usize, 0])

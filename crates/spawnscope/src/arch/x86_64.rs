@@ -57,6 +57,9 @@ pub(crate) unsafe fn clone_into(number: libc::c_long, [a, b]: [usize; 2], entry:
     result
 }
 
+/// The numbers of fork and vfork.
+pub(crate) const FORK_NUMBERS: Option<[libc::c_long; 2]> = Some([libc::SYS_fork, libc::SYS_vfork]);
+
 /// vfork's number and arguments.
 pub(crate) fn vfork_call() -> (libc::c_long, [usize; 2]) {
     (libc::SYS_vfork, [0, 0])

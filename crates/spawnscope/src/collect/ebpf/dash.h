@@ -52,7 +52,8 @@ static __always_inline bool dash_function(struct script *script)
  * redirection that it will undo. */
 static __always_inline void dash_moves_file(struct WireTask *task, struct pt_regs *regs)
 {
-	if ((regs->si == F_DUPFD || regs->si == F_DUPFD_CLOEXEC) && regs->dx == 10 && regs->di > 2 && task->script_files < 2)
+	if ((argument(regs, 1) == F_DUPFD || argument(regs, 1) == F_DUPFD_CLOEXEC) && argument(regs, 2) == 10 &&
+	    argument(regs, 0) > 2 && task->script_files < 2)
 		task->script_files++;
 }
 
@@ -178,7 +179,7 @@ static __always_inline void tell_dash(struct task_struct *parent, __u32 number, 
 		return;
 	struct dash_state *dash = &script->dash;
 	__u32 line = script->called.lines[0];
-	if (creator->syscall == NR_vfork) { /* for a program */
+	if (shares_memory(creator)) { /* for a program */
 		emit_script(script, task, now);
 		return;
 	}
@@ -222,7 +223,7 @@ static __always_inline void dash_sets_up(struct WireTask *task, struct pt_regs *
 	case NR_openat: case NR_open: case NR_mmap: case NR_munmap: case NR_brk: case NR_getpid: case NR_set_robust_list: case NR_rseq:
 		return;
 	case NR_close:
-		if (!regs->di)
+		if (!argument(regs, 0))
 			task->flags |= TASK_OWN_LINE;
 		return;
 	}

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use super::wire::*;
+use crate::arch::FORK_NUMBERS;
 use crate::event::{
     Chain, Closing, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch, Loaded, Loader,
     Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId, Wake, Waker,
@@ -129,18 +130,16 @@ fn until_nul(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn mechanism(launch: &WireLaunch) -> Option<Mechanism> {
-    const VFORK: i32 = 58;
-    const FORK: i32 = 57;
-    const CLONE: i32 = 56;
-    const CLONE3: i32 = 435;
-    let spawns = launch.flags & (CLONE_VM | CLONE_VFORK) == CLONE_VM | CLONE_VFORK;
-    Some(match launch.syscall {
-        FORK => Mechanism::Fork,
-        VFORK => Mechanism::Vfork,
+    let (number, flags) = (libc::c_long::from(launch.syscall), launch.flags & !CLONE_ON_OWN_STACK);
+    let spawns = flags & (CLONE_VM | CLONE_VFORK) == CLONE_VM | CLONE_VFORK;
+    Some(match number {
+        _ if FORK_NUMBERS.is_some_and(|[fork, _]| number == fork) => Mechanism::Fork,
+        _ if FORK_NUMBERS.is_some_and(|[_, vfork]| number == vfork) => Mechanism::Vfork,
+        libc::SYS_clone if FORK_NUMBERS.is_none() && spawns && launch.flags != flags => Mechanism::Vfork,
         _ if spawns => Mechanism::PosixSpawn,
-        CLONE if launch.flags & !FORK_FLAGS == 0 => Mechanism::Fork,
-        CLONE => Mechanism::Clone,
-        CLONE3 => Mechanism::Clone3,
+        libc::SYS_clone if flags & !FORK_FLAGS == 0 => Mechanism::Fork,
+        libc::SYS_clone => Mechanism::Clone,
+        libc::SYS_clone3 => Mechanism::Clone3,
         _ => return None,
     })
 }

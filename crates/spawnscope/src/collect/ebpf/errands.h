@@ -8,6 +8,12 @@ static __always_inline bool creates(long number)
 	return number == NR_clone || number == NR_clone3 || number == NR_fork || number == NR_vfork;
 }
 
+/* Whether the call that the thread creates a process by is vfork, or as libc makes it where there is no vfork. */
+static __always_inline bool shares_memory(struct WireTask *task)
+{
+	return task->syscall == NR_vfork || (task->clone_flags & (CLONE_VM | CLONE_VFORK)) == (CLONE_VM | CLONE_VFORK);
+}
+
 /* A shell may reap its child before it has read all that the child wrote. */
 static __always_inline bool is_errand(struct WireTask *task, long number)
 {

@@ -31,6 +31,10 @@ typedef _Bool bool;
 #define false 0
 #define NULL ((void *)0)
 
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
 /* include/uapi/linux/bpf.h */
 enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29 };
 enum { BPF_NOEXIST = 1, BPF_F_NO_PREALLOC = 1, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
@@ -38,9 +42,14 @@ enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
 
 #define CORE __attribute__((preserve_access_index))
 
-struct pt_regs {
-	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
-} CORE;
+/* include/linux/preempt.h: NMI, hard interrupt, or serving (not merely disabling) soft interrupts */
+#define INTERRUPT_CONTEXT 0x00ff0100
+
+#if defined(__TARGET_ARCH_x86)
+#include "arch/x86_64.h"
+#elif defined(__TARGET_ARCH_arm64)
+#include "arch/aarch64.h"
+#endif
 
 struct ns_common {
 	unsigned int inum;
@@ -167,12 +176,6 @@ struct nsproxy {
 struct signal_struct {
 	atomic_t live;
 } CORE;
-struct thread_info {
-	__u32 status;
-} CORE;
-struct thread_struct {
-	unsigned long fsbase;
-} CORE;
 struct sched_info {
 	unsigned long long last_arrival;
 } CORE;
@@ -209,21 +212,15 @@ struct bpf_iter__task {
 #define TASK_STOPPED_OR_TRACED 0x0c
 #define TASK_DEAD 0x80
 #define EXIT_DEAD 0x10
-/* arch/x86/include/asm/page_64_types.h, without KASAN */
-#define THREAD_SIZE (4 * 4096)
+#define CLONE_VM 0x100
+#define CLONE_VFORK 0x4000
 /* include/linux/mm.h */
 #define VM_EXEC 4
-/* arch/x86/include/asm/segment.h: the code segment of 64-bit user space */
-#define USER_CS 0x33
 /* include/linux/mm_types_task.h */
 enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
 /* include/uapi/linux/auxvec.h */
 #define AT_NULL 0
 #define AT_BASE 7
-/* arch/x86/include/asm/thread_info.h: the present system call came through the 32-bit entry */
-#define TS_COMPAT 0x02
-/* include/linux/preempt.h: NMI, hard interrupt, or serving (not merely disabling) soft interrupts */
-#define INTERRUPT_CONTEXT 0x00ff0100
 /* include/uapi/asm-generic/errno-base.h */
 #define ENOENT 2
 #define EEXIST 17
@@ -247,19 +244,3 @@ struct pollfd {
 };
 /* include/uapi/asm-generic/siginfo.h: si_pid on 64-bit machines, where the union behind si_code is aligned to 8 */
 #define SI_PID_OFFSET 16
-
-/* arch/x86/entry/syscalls/syscall_64.tbl */
-enum {
-	NR_read = 0, NR_write = 1, NR_open = 2, NR_close = 3, NR_stat = 4, NR_fstat = 5, NR_lstat = 6, NR_poll = 7,
-	NR_mmap = 9, NR_rt_sigaction = 13, NR_rt_sigprocmask = 14, NR_rt_sigreturn = 15, NR_mprotect = 10, NR_munmap = 11, NR_brk = 12, NR_ioctl = 16, NR_pread64 = 17,
-	NR_pwrite64 = 18, NR_getpid = 39, NR_readv = 19, NR_writev = 20, NR_access = 21, NR_pipe = 22, NR_dup = 32, NR_dup2 = 33, NR_setpgid = 109, NR_dup3 = 292, NR_pipe2 = 293, NR_select = 23, NR_sendfile = 40,
-	NR_connect = 42, NR_accept = 43, NR_sendto = 44, NR_recvfrom = 45, NR_sendmsg = 46, NR_recvmsg = 47,
-	NR_clone = 56, NR_fork = 57, NR_vfork = 58, NR_execve = 59, NR_wait4 = 61, NR_fcntl = 72, NR_flock = 73,
-	NR_fsync = 74, NR_fdatasync = 75, NR_creat = 85, NR_readlink = 89, NR_arch_prctl = 158, NR_getdents64 = 217,
-	NR_set_tid_address = 218, NR_exit_group = 231, NR_epoll_wait = 232, NR_waitid = 247, NR_openat = 257,
-	NR_newfstatat = 262, NR_readlinkat = 267, NR_faccessat = 269, NR_pselect6 = 270, NR_ppoll = 271,
-	NR_set_robust_list = 273, NR_splice = 275, NR_epoll_pwait = 281, NR_accept4 = 288, NR_preadv = 295,
-	NR_pwritev = 296, NR_recvmmsg = 299, NR_prlimit64 = 302, NR_sendmmsg = 307, NR_getrandom = 318,
-	NR_execveat = 322, NR_preadv2 = 327, NR_pwritev2 = 328, NR_pkey_mprotect = 329, NR_statx = 332, NR_rseq = 334, NR_clone3 = 435,
-	NR_close_range = 436, NR_openat2 = 437, NR_faccessat2 = 439, NR_epoll_pwait2 = 441,
-};

@@ -100,8 +100,8 @@ static __always_inline void loader_opens(struct WireTask *task, const char *user
 /* A system call is entered while the loader runs. */
 static __noinline void loader_enters(struct WireTask *task, struct pt_regs *regs, long number)
 {
-	__u64 first = regs->di;
-	bool protects = number == NR_mprotect && regs->dx == PROT_READ;
+	__u64 first = argument(regs, 0);
+	bool protects = number == NR_mprotect && argument(regs, 2) == PROT_READ;
 	if (task->load_candidate && !task->cache_address && !protects) {
 		finish_loading_unseen(task);
 		return;
@@ -111,10 +111,10 @@ static __noinline void loader_enters(struct WireTask *task, struct pt_regs *regs
 		loader_opens(task, (const char *)first);
 		break;
 	case NR_openat:
-		loader_opens(task, (const char *)regs->si);
+		loader_opens(task, (const char *)argument(regs, 1));
 		break;
 	case NR_mmap:
-		if (task->cache_fd >= 0 && (int)regs->r8 == task->cache_fd)
+		if (task->cache_fd >= 0 && (int)argument(regs, 4) == task->cache_fd)
 			task->load_state = LOAD_MAPPING_CACHE;
 		break;
 	case NR_close: /* an empty cache is closed unmapped, and its descriptor is the next file's */

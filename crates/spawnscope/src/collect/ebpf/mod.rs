@@ -352,7 +352,7 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         mount_namespace: namespace("/proc/self/ns/mnt")?,
         script_lines: u32::from(settings.script_lines),
         cpus: possible_cpus()?,
-        reserved: 0,
+        page_bytes: rustix::param::page_size() as u32,
         wakeup_bytes: u64::from(buffer_bytes / 4),
         sample_period: settings
             .sample

@@ -74,7 +74,7 @@ static __always_inline void emit_sample(struct WireTask *task, struct sample_scr
 	stack->pid = visible_tid(TASK_READ(p, group_leader));
 	if (has_user_part && TASK_READ(p, mm) &&
 	    !bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), user_registers(p)) &&
-	    stack->registers.cs == USER_CS)
+	    ARE_USERS(&stack->registers))
 		bytes = add_user_part(task, scratch);
 	else
 		__builtin_memset(&stack->registers, 0, sizeof(stack->registers));

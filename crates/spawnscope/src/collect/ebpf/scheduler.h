@@ -3,13 +3,6 @@
  * gets a CPU again: one record for what would be three. */
 #pragma once
 
-/* Where x86 keeps the preempt count of a CPU: in a variable of its own, and from Linux 6.2 to 6.14 in this structure. */
-struct pcpu_hot {
-	int preempt_count;
-} CORE;
-extern const int __preempt_count __ksym __weak;
-extern const struct pcpu_hot pcpu_hot __ksym __weak;
-
 static __always_inline __u32 why_left(bool preempted, unsigned int state)
 {
 	if (preempted || !state)
@@ -193,25 +186,13 @@ static __always_inline bool is_idle(void)
 	return TASK_READ(current_task(), pid) == 0;
 }
 
-static __always_inline bool in_interrupt(void)
-{
-	int count;
-	if (&pcpu_hot)
-		count = ((const struct pcpu_hot *)bpf_this_cpu_ptr(&pcpu_hot))->preempt_count;
-	else if (&__preempt_count)
-		count = *(const int *)bpf_this_cpu_ptr(&__preempt_count);
-	else
-		return false;
-	return count & INTERRUPT_CONTEXT;
-}
-
 /* Runs in whoever wakes `p`; in an interrupt, `current` is merely who was interrupted. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
 	struct WireTask *task = followed(p);
 	if (task)
-		note_waker(task, in_interrupt() || is_idle());
+		note_waker(task, interrupt_count() || is_idle());
 	return 0;
 }
 

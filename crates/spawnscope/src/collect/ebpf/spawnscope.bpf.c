@@ -2,9 +2,6 @@
  * The eBPF side of the collector: what happens to followed processes, as records of `wire.rs` in one ring buffer.
  * Only BTF tracepoints are used: kprobes and fentry are refused on some kernels. Filter first, work later. */
 #include "kernel.h"
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
 #include "wire.h" /* generated from wire.rs */
 #include "state.h"
 #include "path.h"

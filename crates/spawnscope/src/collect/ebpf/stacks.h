@@ -83,7 +83,7 @@ static __always_inline void describe(struct scratch *scratch, struct vm_area_str
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	mapping->start = BPF_CORE_READ(vma, vm_start);
 	mapping->end = BPF_CORE_READ(vma, vm_end);
-	mapping->offset = file ? BPF_CORE_READ(vma, vm_pgoff) * 4096 : 0;
+	mapping->offset = file ? BPF_CORE_READ(vma, vm_pgoff) * settings.page_bytes : 0;
 	mapping->inode = file ? BPF_CORE_READ(inode, i_ino) : 0;
 	mapping->device = BPF_CORE_READ(inode, i_sb, s_dev);
 	mapping->modified = file ? modified(inode) : 0;
@@ -176,7 +176,7 @@ static __always_inline __u64 stack_bytes(struct task_struct *p, __u64 sp)
 	__u64 bytes = STACK_BYTES, end = BPF_CORE_READ(p, mm, start_stack) - sp;
 	if (end && end < bytes)
 		bytes = end;
-	end = BPF_CORE_READ(p, thread.fsbase) - sp;
+	end = THREAD_POINTER(p) - sp;
 	if (end && end < bytes)
 		bytes = end;
 	return bytes;
@@ -209,7 +209,7 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 	struct WireStack *stack = &scratch->stack;
 	/* As the kernel's entry code lays them out. */
 	if (bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), user_registers(p)) ||
-	    stack->registers.cs != USER_CS)
+	    !ARE_USERS(&stack->registers))
 		return;
 	fill_header(&stack->header, KIND_STACK, bpf_ktime_get_ns(), task);
 	stack->image = creator->told_image;

@@ -4,8 +4,8 @@ use zerocopy::FromBytes;
 
 use super::decode::{path_of_components, pid};
 use super::wire::{
-    KERNEL_FRAMES, KIND_IMAGE, KIND_MAPPING, KIND_SAMPLE, KIND_STACK, WireHeader, WireImage, WireMapping,
-    WireRegisters, WireSample, WireStack,
+    KERNEL_FRAMES, KIND_IMAGE, KIND_MAPPING, KIND_SAMPLE, KIND_STACK, WireHeader, WireImage, WireMapping, WireSample,
+    WireStack,
 };
 use crate::collect::stacks::{CopiedStack, FileId, ImageId, MappedFile, Mapping, Registers, Sample, Told};
 use crate::event::{LaunchId, Nanos, TaskId};
@@ -69,7 +69,7 @@ fn copied(stack: &WireStack, rest: &[u8]) -> Option<CopiedStack> {
         image: (stack.image != 0).then_some(ImageId(stack.image)),
         start_stack: stack.start_stack,
         pid: pid(stack.pid),
-        registers: registers(&stack.registers),
+        registers: Registers(stack.registers.in_order().map(Some)),
         bytes: rest.get(..stack.user_bytes as usize)?.to_vec(),
         sample: None,
     })
@@ -82,17 +82,8 @@ fn sampled(sample: &WireSample) -> Option<Sample> {
         is_waiting: sample.is_waiting != 0,
         kernel: sample.kernel.get(..frames)?.to_vec(),
         is_kernel_cut: frames == KERNEL_FRAMES,
-        has_user_part: sample.stack.registers.ip != 0,
+        has_user_part: sample.stack.registers.are_known(),
     })
-}
-
-/// In the order in which DWARF numbers them.
-fn registers(wire: &WireRegisters) -> Registers {
-    let in_order = [
-        wire.ax, wire.dx, wire.cx, wire.bx, wire.si, wire.di, wire.bp, wire.sp, wire.r8, wire.r9, wire.r10, wire.r11,
-        wire.r12, wire.r13, wire.r14, wire.r15, wire.ip,
-    ];
-    Registers(in_order.map(Some))
 }
 
 #[cfg(test)]

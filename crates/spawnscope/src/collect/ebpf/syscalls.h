@@ -7,11 +7,11 @@
 
 static __always_inline void enter_clone(struct WireTask *task, struct pt_regs *regs, long number)
 {
-	__u64 first = regs->di;
+	__u64 first = argument(regs, 0);
 	task->entered = bpf_ktime_get_ns();
 	task->clone_flags = 0;
 	if (number == NR_clone)
-		task->clone_flags = first;
+		task->clone_flags = first | (argument(regs, 1) ? 0 : CLONE_ON_OWN_STACK);
 	else if (number == NR_clone3) /* struct clone_args begins with its flags */
 		bpf_probe_read_user(&task->clone_flags, sizeof(task->clone_flags), (void *)first);
 }
@@ -37,10 +37,10 @@ static __always_inline int entered(struct pt_regs *regs, long number, bool tells
 		return 0;
 	task->calls++;
 	/* 32-bit system calls have other numbers; a process that makes them is followed without them. */
-	if (TASK_READ(current_task(), thread_info.status) & TS_COMPAT)
+	if (MAKES_32_BIT_CALLS(current_task()))
 		return 0;
 	task->syscall = number;
-	task->argument = regs->di;
+	task->argument = argument(regs, 0);
 	if (is_errand(task, number))
 		enter_errand(task, number);
 	else if (!creates(number))
@@ -59,14 +59,14 @@ static __always_inline int entered(struct pt_regs *regs, long number, bool tells
 		task->exit_group_cpu = cpu_time(task, task->exit_group_entered);
 		break;
 	case NR_mmap: case NR_mprotect: case NR_pkey_mprotect:
-		if ((settings.stacks || settings.sample_period) && regs->dx & PROT_EXEC)
+		if ((settings.stacks || settings.sample_period) && argument(regs, 2) & PROT_EXEC)
 			note_code_change(current_task());
 		break;
 	case NR_fcntl:
 		dash_moves_file(task, regs);
 		break;
 	case NR_poll: case NR_ppoll: case NR_select: case NR_pselect6:
-		task->second_argument = regs->si;
+		task->second_argument = argument(regs, 1);
 		break;
 	case NR_read: case NR_write: case NR_writev:
 		if (settings.terminal && !shared.terminal_used && task->argument <= 2 && is_terminal(task->argument))
@@ -97,7 +97,7 @@ static __noinline void exec_failed(struct WireTask *task, struct pt_regs *regs, 
 		return;
 	struct WireExecFailed *failed = &scratch->failed;
 	/* The string is still there: the caller's memory was not replaced. */
-	const char *path = (const char *)(number == NR_execve ? regs->di : regs->si);
+	const char *path = (const char *)(number == NR_execve ? argument(regs, 0) : argument(regs, 1));
 	char *data = (char *)(failed + 1);
 	fill_header(&failed->header, KIND_EXEC_FAILED, bpf_ktime_get_ns(), task);
 	failed->entered = task->exec_entered;
@@ -122,12 +122,12 @@ static __always_inline void emit_reaped(struct WireTask *task, __u32 pid)
 /* For P_PID the pid is the argument; else waitid tells it only in its siginfo, if the caller wants one. */
 static __always_inline void waitid_returned(struct WireTask *task, struct pt_regs *regs)
 {
-	__u64 info = regs->dx;
+	__u64 info = argument(regs, 2);
 	__u32 pid = 0;
-	if (regs->r10 & WNOWAIT)
+	if (argument(regs, 3) & WNOWAIT)
 		return;
-	if (regs->di == P_PID)
-		pid = regs->si;
+	if (argument(regs, 0) == P_PID)
+		pid = argument(regs, 1);
 	else if (info)
 		bpf_probe_read_user(&pid, sizeof(pid), (void *)(info + SI_PID_OFFSET));
 	if (pid)

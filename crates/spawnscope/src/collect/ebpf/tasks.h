@@ -103,7 +103,7 @@ static __always_inline __u64 next_id(void)
 /* bpf_task_pt_regs (Linux 5.15) does this. */
 static __always_inline struct pt_regs *user_registers(struct task_struct *p)
 {
-	return (struct pt_regs *)(BPF_CORE_READ(p, stack) + THREAD_SIZE) - 1;
+	return BPF_CORE_READ(p, stack) + THREAD_SIZE - bpf_core_type_size(struct pt_regs);
 }
 
 /* After its last switch and its reaping, when nobody knows the thread any more and its memory will be another's. */

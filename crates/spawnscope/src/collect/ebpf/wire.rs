@@ -5,10 +5,14 @@
 #![expect(dead_code, reason = "some constants and fields are for the C side only")]
 
 mod python;
+#[cfg_attr(target_arch = "x86_64", path = "wire/registers/x86_64.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "wire/registers/aarch64.rs")]
+mod registers;
 mod scripts;
 mod stacks;
 
 pub use python::*;
+pub use registers::*;
 pub use scripts::*;
 pub use stacks::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -85,6 +89,9 @@ pub const COMM_BYTES: usize = 16;
 /// `setup_closes`: this was not the process's first exec, or some of its system calls were not seen.
 pub const NOT_COUNTED: u32 = 0xffff_ffff;
 
+/// In `flags`, as no call of the kernel has it: clone was given no stack, so that the child is on the caller's, or a copy of it.
+pub const CLONE_ON_OWN_STACK: u64 = 0x4000_0000_0000_0000;
+
 /// `cache`: the loader did not ask for /etc/ld.so.cache.
 pub const CACHE_NOT_ASKED_FOR: u32 = 0;
 /// `cache`: it opened it.
@@ -155,7 +162,7 @@ pub struct WireLaunch {
     pub parent_task: u64,
     /// The process whose child it is: not the creator with CLONE_PARENT; 0 when that one is not followed.
     pub reaper: u64,
-    /// CLONE_* flags, as given.
+    /// CLONE_* flags, as given, and CLONE_ON_OWN_STACK.
     pub flags: u64,
     pub parent_rss_pages: u64,
     pub parent_table_bytes: u64,
@@ -334,7 +341,8 @@ pub struct WireSettings {
     pub script_lines: u32,
     /// How many CPUs there can be.
     pub cpus: u32,
-    pub reserved: u32,
+    /// Of a page.
+    pub page_bytes: u32,
     /// Bytes in the ring buffer from which on the reader is woken.
     pub wakeup_bytes: u64,
     /// Nanoseconds between two samples; 0: no samples.

@@ -9,6 +9,7 @@ mod kernel;
 mod mappings;
 mod modules;
 mod perf_map;
+mod processor;
 mod recent;
 mod symbols;
 mod tables;

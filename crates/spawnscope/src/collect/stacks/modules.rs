@@ -14,6 +14,7 @@ use object::{Endianness, Object, ReadCache, elf};
 use super::bounded::{Bounded, MOST_BYTES};
 use super::files;
 use super::mappings::{FileId, Mapping};
+use super::processor::{CALL_BYTES, ends_with_call};
 use super::recent::Recent;
 use super::symbols::Names;
 use super::tables::Tables;
@@ -60,17 +61,13 @@ impl Module {
         segment.address.checked_add(place)
     }
 
-    /// Whether a call ends at this offset in the file: the instruction E8 with 32 bits, or FF /2 with one of its operands.
+    /// Whether a call ends at this offset in the file.
     pub(super) fn is_behind_call(&self, offset: u64) -> bool {
-        let mut before = [0; 7];
+        let mut before = [0; CALL_BYTES];
         let read = offset
-            .checked_sub(7)
+            .checked_sub(CALL_BYTES as u64)
             .map(|start| self.file.read_exact_at(&mut before, start));
-        let is_indirect = |length: &usize| {
-            let place = before.len() - length;
-            before[place] == 0xff && before[place + 1] >> 3 & 7 == 2
-        };
-        matches!(read, Some(Ok(()))) && (before[2] == 0xe8 || [2, 3, 4, 6, 7].iter().any(is_indirect))
+        matches!(read, Some(Ok(()))) && ends_with_call(&before)
     }
 
     fn new(id: ModuleId, path: Arc<[u8]>, file: File) -> Option<Module> {
@@ -82,10 +79,11 @@ impl Module {
             .elf_program_headers()
             .iter()
             .filter(|header| header.p_type(endian) == elf::PT_LOAD);
+        let page = rustix::param::page_size() as u64;
         let segments = loaded.map(|header| Segment {
             offset: header.p_offset(endian),
             // Up to the end of its last page, which is mapped with it.
-            bytes: header.p_filesz(endian).checked_next_multiple_of(4096).unwrap_or(0),
+            bytes: header.p_filesz(endian).checked_next_multiple_of(page).unwrap_or(0),
             address: header.p_vaddr(endian),
         });
         Some(Module {

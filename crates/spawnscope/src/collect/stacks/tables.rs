@@ -4,12 +4,13 @@ use std::cell::OnceCell;
 
 use gimli::{
     BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, Encoding, EndianSlice, FrameDescriptionEntry, LittleEndian,
-    Register, RegisterRule, UnwindContext, UnwindSection, X86_64,
+    Register, RegisterRule, UnwindContext, UnwindSection,
 };
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ReadRef};
 
 use super::bounded::MOST_BYTES;
+use super::processor::{RETURN_ADDRESS, VENDOR};
 
 pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
 
@@ -94,7 +95,7 @@ impl Tables {
     }
 
     fn rule_of_eh_frame(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
-        let section = EhFrame::new(&self.eh_frame.as_ref()?.bytes, LittleEndian);
+        let section = eh_frame(self.eh_frame.as_ref()?);
         let offset = self.offset_by_header(address).or_else(|| {
             let index = self.eh_frame_index.get_or_init(|| index(&section, &self.bases));
             last_up_to(index, address)
@@ -104,7 +105,8 @@ impl Tables {
     }
 
     fn rule_of_debug_frame(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
-        let section = DebugFrame::new(&self.debug_frame.as_ref()?.bytes, LittleEndian);
+        let mut section = DebugFrame::new(&self.debug_frame.as_ref()?.bytes, LittleEndian);
+        section.set_vendor(VENDOR);
         let index = self.debug_frame_index.get_or_init(|| index(&section, &self.bases));
         let offset = last_up_to(index, address)?;
         let entry = section.fde_from_offset(&self.bases, offset.into(), DebugFrame::cie_from_offset);
@@ -129,6 +131,12 @@ impl Tables {
         let entry = absolute(&rows.get(behind.checked_sub(1)?)?[4..])?;
         usize::try_from(entry.checked_sub(self.eh_frame.as_ref()?.address)?).ok()
     }
+}
+
+fn eh_frame(data: &Data) -> EhFrame<Slice<'_>> {
+    let mut section = EhFrame::new(&data.bytes, LittleEndian);
+    section.set_vendor(VENDOR);
+    section
 }
 
 fn last_up_to(index: &[(u64, usize)], address: u64) -> Option<usize> {
@@ -159,7 +167,7 @@ fn rule_of_entry<'data, S: UnwindSection<Slice<'data>>>(
     address: u64,
     context: &mut UnwindContext<usize>,
 ) -> Option<Rule> {
-    if !entry.contains(address) || entry.cie().return_address_register() != X86_64::RA {
+    if !entry.contains(address) || entry.cie().return_address_register() != RETURN_ADDRESS {
         return None;
     }
     let row = entry.unwind_info_for_address(section, bases, context, address).ok()?;
@@ -188,10 +196,7 @@ mod tests {
 
     /// Where one of its functions begins.
     fn some_address(tables: &Tables) -> u64 {
-        let index = index(
-            &EhFrame::new(&tables.eh_frame.as_ref().unwrap().bytes, LittleEndian),
-            &tables.bases,
-        );
+        let index = index(&eh_frame(tables.eh_frame.as_ref().unwrap()), &tables.bases);
         index[index.len() / 2].0
     }
 

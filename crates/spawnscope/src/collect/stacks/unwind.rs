@@ -6,31 +6,34 @@ use std::sync::Arc;
 
 use gimli::{
     CfaRule, Evaluation, EvaluationResult, Reader as _, Register, RegisterRule, UnwindContext, UnwindExpression, Value,
-    X86_64,
 };
 
 use super::mappings::{Image, Mapping};
 use super::modules::{Module, ModuleId, Modules};
+use super::processor::{
+    FRAME_POINTER, NEXT_INSTRUCTION, REGISTERS, RETURN_ADDRESS, RETURNS_BY_REGISTER, STACK_POINTER, bare_return,
+    code_address, interrupted,
+};
 use super::recent::Recent;
 use super::tables::{Rule, Slice, Tables};
 use crate::event::Pid;
 
-/// The registers that DWARF numbers 0 to 16; `None` where a caller's value is not known.
+/// The registers as DWARF numbers them; `None` where a caller's value is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::collect) struct Registers(pub(in crate::collect) [Option<u64>; 17]);
+pub(in crate::collect) struct Registers(pub(in crate::collect) [Option<u64>; REGISTERS]);
 
 impl Registers {
     /// The stack pointer.
     pub(super) fn stack_pointer(&self) -> u64 {
-        self.get(X86_64::RSP).unwrap_or(0)
+        self.get(STACK_POINTER).unwrap_or(0)
     }
 
     /// Where it stands.
     pub(super) fn next_instruction(&self) -> Option<u64> {
-        self.get(X86_64::RA)
+        self.get(NEXT_INSTRUCTION)
     }
 
-    fn get(&self, register: Register) -> Option<u64> {
+    pub(super) fn get(&self, register: Register) -> Option<u64> {
         *self.0.get(usize::from(register.0))?
     }
 
@@ -93,7 +96,7 @@ impl Memory<'_> {
         used.is_some_and(|used| used < 16)
     }
 
-    fn read(&self, address: u64) -> Option<u64> {
+    pub(super) fn read(&self, address: u64) -> Option<u64> {
         let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
         let bytes = self.stack.get(offset..)?.first_chunk()?;
         Some(u64::from_le_bytes(*bytes))
@@ -139,7 +142,10 @@ impl Walker {
         let mut walked = Walked::default();
         let mut is_return = false;
         while walked.places.len() < MOST_FRAMES {
-            let Some(address) = registers.get(X86_64::RA) else {
+            if let Some(caller) = interrupted(&registers, memory) {
+                (registers, is_return) = (caller, false);
+            }
+            let Some(address) = registers.next_instruction() else {
                 break;
             };
             let Some(mapping) = memory.image.find(address - u64::from(is_return && address > 0)) else {
@@ -182,7 +188,9 @@ impl Walker {
                 rule
             }
         };
-        rule.map_or(Step::Unknown, |rule| follow(&rule, &module.tables, registers, memory))
+        rule.map_or(Step::Unknown, |rule| {
+            follow(&rule, &module.tables, registers, memory, place.is_return)
+        })
     }
 }
 
@@ -203,11 +211,16 @@ fn place(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: bo
     }
 }
 
-fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memory) -> Step {
-    let return_rule = rule.registers.iter().find(|(register, _)| *register == X86_64::RA);
-    if matches!(return_rule, None | Some((_, RegisterRule::Undefined))) {
-        return Step::Outermost;
-    }
+/// `has_called`: it has called the one before, so that its own address to return to is in no register any more.
+fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memory, has_called: bool) -> Step {
+    let return_rule = rule.registers.iter().find(|(register, _)| *register == RETURN_ADDRESS);
+    let return_rule = match return_rule {
+        Some((_, RegisterRule::Undefined)) => return Step::Outermost,
+        Some((_, rule)) => rule,
+        None if RETURNS_BY_REGISTER && has_called => return Step::Unknown,
+        None if RETURNS_BY_REGISTER => &RegisterRule::SameValue,
+        None => return Step::Outermost,
+    };
     let evaluator = Evaluator {
         rule,
         tables,
@@ -218,15 +231,17 @@ fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memo
         return Step::Unknown;
     };
     // Each frame lies above the one it called, unless a signal's handler has a stack of its own, which ends what was copied.
-    if registers.get(X86_64::RSP).is_none_or(|stack| frame < stack) {
+    if registers.get(STACK_POINTER).is_none_or(|stack| frame < stack) {
         return Step::Unknown;
     }
     let mut caller = registers.clone();
-    caller.set(X86_64::RSP, Some(frame));
+    caller.set(STACK_POINTER, Some(frame));
     for (register, rule) in &rule.registers {
         caller.set(*register, evaluator.register(*register, rule, frame));
     }
-    if caller.get(X86_64::RA).is_none() || caller == *registers {
+    let returns_to = evaluator.register(RETURN_ADDRESS, return_rule, frame);
+    caller.set(NEXT_INSTRUCTION, returns_to.map(code_address));
+    if returns_to.is_none() || caller == *registers {
         return Step::Unknown;
     }
     *registers = caller;
@@ -238,40 +253,41 @@ fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memo
 /// Code that a process makes at run time has no tables, and keeps frame pointers for its debuggers. It is believed as far
 /// as it leads upwards into code.
 fn step_by_frame_pointer(registers: &mut Registers, memory: &Memory) -> Step {
-    let (Some(pointer), Some(stack)) = (registers.get(X86_64::RBP), registers.get(X86_64::RSP)) else {
+    let (Some(pointer), Some(stack)) = (registers.get(FRAME_POINTER), registers.get(STACK_POINTER)) else {
         return Step::Unknown;
     };
     let (Some(saved), Some(returns_to)) = (
         memory.read(pointer),
-        pointer.checked_add(8).and_then(|at| memory.read(at)),
+        pointer.checked_add(8).and_then(|at| memory.read(at)).map(code_address),
     ) else {
         return Step::Unknown;
     };
     if pointer < stack || memory.image.find(returns_to.saturating_sub(1)).is_none() {
         return Step::Unknown;
     }
-    *registers = Registers([None; 17]);
-    registers.set(X86_64::RBP, Some(saved));
-    registers.set(X86_64::RSP, pointer.checked_add(16));
-    registers.set(X86_64::RA, Some(returns_to));
+    *registers = Registers([None; REGISTERS]);
+    registers.set(FRAME_POINTER, Some(saved));
+    registers.set(STACK_POINTER, pointer.checked_add(16));
+    registers.set(NEXT_INSTRUCTION, Some(returns_to));
     Step::Caller { was_calling: true }
 }
 
 /// glibc's `clone` ends its table's entry before its system call, since it would be wrong in the child. Functions that small
 /// have nothing on the stack but where they return to: believed if that is behind a call.
 fn step_from_call(registers: &mut Registers, memory: &Memory, modules: &mut Modules) -> Step {
-    let stack = registers.stack_pointer();
-    let returns_to = memory.read(stack).filter(|&address| address > 0);
-    let is_behind_call = |address: u64| {
-        let mapping = memory.image.find(address - 1)?;
-        let module = modules.of(memory.pid, mapping)?;
-        Some(module.is_behind_call(address - mapping.start + mapping.offset))
+    let Some((returns_to, stack)) = bare_return(registers, memory).filter(|(address, _)| *address > 0) else {
+        return Step::Unknown;
     };
-    if returns_to.and_then(is_behind_call) != Some(true) {
+    let mut is_behind_call = || {
+        let mapping = memory.image.find(returns_to - 1)?;
+        let module = modules.of(memory.pid, mapping)?;
+        Some(module.is_behind_call(returns_to - mapping.start + mapping.offset))
+    };
+    if is_behind_call() != Some(true) {
         return Step::Unknown;
     }
-    registers.set(X86_64::RSP, stack.checked_add(8));
-    registers.set(X86_64::RA, returns_to);
+    registers.set(STACK_POINTER, Some(stack));
+    registers.set(NEXT_INSTRUCTION, Some(returns_to));
     Step::Caller { was_calling: true }
 }
 

@@ -40,13 +40,21 @@ fn launch(syscall: i32, flags: u64) -> Option<Mechanism> {
 #[test]
 fn mechanisms_are_told_by_call_and_flags() {
     let child_tid = 0x0120_0011; // CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD: glibc's fork
-    assert_eq!(launch(57, 0), Some(Mechanism::Fork));
-    assert_eq!(launch(56, child_tid), Some(Mechanism::Fork));
-    assert_eq!(launch(58, 0), Some(Mechanism::Vfork));
-    assert_eq!(launch(56, CLONE_VM | CLONE_VFORK | 17), Some(Mechanism::PosixSpawn));
+    let clone = libc::SYS_clone as i32;
+    let as_vfork = launch(clone, CLONE_VM | CLONE_VFORK | CLONE_ON_OWN_STACK | 17);
+    match FORK_NUMBERS {
+        Some([fork, vfork]) => {
+            assert_eq!(launch(fork as i32, 0), Some(Mechanism::Fork));
+            assert_eq!(launch(vfork as i32, 0), Some(Mechanism::Vfork));
+            assert_eq!(as_vfork, Some(Mechanism::PosixSpawn));
+        }
+        None => assert_eq!(as_vfork, Some(Mechanism::Vfork)),
+    }
+    assert_eq!(launch(clone, child_tid | CLONE_ON_OWN_STACK), Some(Mechanism::Fork));
+    assert_eq!(launch(clone, CLONE_VM | CLONE_VFORK | 17), Some(Mechanism::PosixSpawn));
     assert_eq!(launch(435, CLONE_VM | CLONE_VFORK), Some(Mechanism::PosixSpawn));
-    assert_eq!(launch(56, CLONE_VM | 17), Some(Mechanism::Clone));
-    assert_eq!(launch(56, 0x2000_0000 | 17), Some(Mechanism::Clone), "CLONE_NEWPID");
+    assert_eq!(launch(clone, CLONE_VM | 17), Some(Mechanism::Clone));
+    assert_eq!(launch(clone, 0x2000_0000 | 17), Some(Mechanism::Clone), "CLONE_NEWPID");
     assert_eq!(launch(435, 0), Some(Mechanism::Clone3));
     assert_eq!(launch(-1, 0), None, "a 32-bit system call");
 }

@@ -2,7 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::WireHeader;
+use super::{WireHeader, WireRegisters};
 
 /// An executable mapping of the process (`header.launch`). The components of its file's path (innermost first, each
 /// ended by NUL) follow.
@@ -25,33 +25,6 @@ pub struct WireMapping {
     pub path_bytes: u32,
     /// Whether the path's root was reached.
     pub complete: u32,
-}
-
-/// General registers as x86-64 Linux saves them (struct pt_regs).
-#[repr(C)]
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
-pub struct WireRegisters {
-    pub r15: u64,
-    pub r14: u64,
-    pub r13: u64,
-    pub r12: u64,
-    pub bp: u64,
-    pub bx: u64,
-    pub r11: u64,
-    pub r10: u64,
-    pub r9: u64,
-    pub r8: u64,
-    pub ax: u64,
-    pub cx: u64,
-    pub dx: u64,
-    pub si: u64,
-    pub di: u64,
-    pub orig_ax: u64,
-    pub ip: u64,
-    pub cs: u64,
-    pub flags: u64,
-    pub sp: u64,
-    pub ss: u64,
 }
 
 /// Where in its code a thread asked for the launch (`header.launch`). The stack from `registers.sp` upwards follows,

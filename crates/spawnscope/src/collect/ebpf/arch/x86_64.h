@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * x86-64: registers, what the kernel keeps of a thread beside them, and numbers of system calls. Every file of this folder has
+ * the same items. */
+#pragma once
+
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+} CORE;
+
+/* The user's arguments of a system call, in its entry and in its exit. */
+static __always_inline __u64 argument(struct pt_regs *regs, const int place)
+{
+	return place == 0 ? regs->di : place == 1 ? regs->si : place == 2 ? regs->dx : place == 3 ? regs->r10 : regs->r8;
+}
+
+/* arch/x86/include/asm/segment.h: the code segment of 64-bit user space */
+#define USER_CS 0x33
+/* Whether copied registers are those of 64-bit code in user space. */
+#define ARE_USERS(registers) ((registers)->cs == USER_CS)
+
+struct thread_info {
+	__u32 status;
+} CORE;
+struct thread_struct {
+	unsigned long fsbase;
+} CORE;
+/* Where libc keeps what belongs to a thread. */
+#define THREAD_POINTER(p) BPF_CORE_READ(p, thread.fsbase)
+
+/* arch/x86/include/asm/thread_info.h: the present system call came through the 32-bit entry */
+#define TS_COMPAT 0x02
+#define MAKES_32_BIT_CALLS(p) (TASK_READ(p, thread_info.status) & TS_COMPAT)
+
+/* arch/x86/include/asm/page_64_types.h, without KASAN */
+#define THREAD_SIZE (4 * 4096)
+
+/* The preempt count of a CPU is a variable of its own, and from Linux 6.2 to 6.14 in this structure. */
+struct pcpu_hot {
+	int preempt_count;
+} CORE;
+extern const int __preempt_count __ksym __weak;
+extern const struct pcpu_hot pcpu_hot __ksym __weak;
+
+/* What of it says that this runs in an interrupt; nothing does where the kernel hides it. */
+static __always_inline int interrupt_count(void)
+{
+	if (&pcpu_hot)
+		return ((const struct pcpu_hot *)bpf_this_cpu_ptr(&pcpu_hot))->preempt_count & INTERRUPT_CONTEXT;
+	if (&__preempt_count)
+		return *(const int *)bpf_this_cpu_ptr(&__preempt_count) & INTERRUPT_CONTEXT;
+	return 0;
+}
+
+/* arch/x86/entry/syscalls/syscall_64.tbl */
+enum {
+	NR_read = 0, NR_write = 1, NR_open = 2, NR_close = 3, NR_stat = 4, NR_fstat = 5, NR_lstat = 6, NR_poll = 7,
+	NR_mmap = 9, NR_rt_sigaction = 13, NR_rt_sigprocmask = 14, NR_rt_sigreturn = 15, NR_mprotect = 10, NR_munmap = 11, NR_brk = 12, NR_ioctl = 16, NR_pread64 = 17,
+	NR_pwrite64 = 18, NR_getpid = 39, NR_readv = 19, NR_writev = 20, NR_access = 21, NR_pipe = 22, NR_dup = 32, NR_dup2 = 33, NR_setpgid = 109, NR_dup3 = 292, NR_pipe2 = 293, NR_select = 23, NR_sendfile = 40,
+	NR_connect = 42, NR_accept = 43, NR_sendto = 44, NR_recvfrom = 45, NR_sendmsg = 46, NR_recvmsg = 47,
+	NR_clone = 56, NR_fork = 57, NR_vfork = 58, NR_execve = 59, NR_wait4 = 61, NR_fcntl = 72, NR_flock = 73,
+	NR_fsync = 74, NR_fdatasync = 75, NR_creat = 85, NR_readlink = 89, NR_arch_prctl = 158, NR_getdents64 = 217,
+	NR_set_tid_address = 218, NR_exit_group = 231, NR_epoll_wait = 232, NR_waitid = 247, NR_openat = 257,
+	NR_newfstatat = 262, NR_readlinkat = 267, NR_faccessat = 269, NR_pselect6 = 270, NR_ppoll = 271,
+	NR_set_robust_list = 273, NR_splice = 275, NR_epoll_pwait = 281, NR_accept4 = 288, NR_preadv = 295,
+	NR_pwritev = 296, NR_recvmmsg = 299, NR_prlimit64 = 302, NR_sendmmsg = 307, NR_getrandom = 318,
+	NR_execveat = 322, NR_preadv2 = 327, NR_pwritev2 = 328, NR_pkey_mprotect = 329, NR_statx = 332, NR_rseq = 334, NR_clone3 = 435,
+	NR_close_range = 436, NR_openat2 = 437, NR_faccessat2 = 439, NR_epoll_pwait2 = 441,
+};

@@ -1,0 +1,28 @@
+//! The part of the wire format that depends on the processor: registers.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// General registers as aarch64 Linux saves them (the beginning of struct pt_regs).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireRegisters {
+    pub regs: [u64; 31],
+    pub sp: u64,
+    pub ip: u64,
+    pub pstate: u64,
+}
+
+impl WireRegisters {
+    /// In the order in which DWARF numbers them: x0 to x30 and the stack pointer; then the next instruction.
+    pub fn in_order(&self) -> [u64; 33] {
+        let mut all = [0; 33];
+        all[..31].copy_from_slice(&self.regs);
+        (all[31], all[32]) = (self.sp, self.ip);
+        all
+    }
+
+    /// Whether there are any.
+    pub fn are_known(&self) -> bool {
+        self.ip != 0
+    }
+}

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Unpacks Debian packages of another architecture into a folder, never installing them nor telling this machine's package manager:
+#     scripts/foreign-packages.sh ARCHITECTURE FOLDER [--with-dependencies] PACKAGE...
+# such as `arm64 target/sysroot libelf-dev`. They come from this machine's own sources, or from those in SOURCES, a sources.list.
+set -euo pipefail
+
+[ $# -ge 3 ] || { sed -n '2,4s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+architecture=$1 folder=$2
+shift 2
+resolves=
+if [ "$1" = --with-dependencies ]; then
+    resolves=1
+    shift
+fi
+
+# apt's own folders, but the sources: here nothing is installed, whatever the machine has.
+state=$(mktemp -d)
+trap 'rm -rf "$state"' EXIT
+mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/packages"
+: > "$state/status"
+options=(
+    -qq -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" -o APT::Sandbox::User=root
+    -o "Dir::State=$state" -o "Dir::State::lists=$state/lists" -o "Dir::State::status=$state/status" -o "Dir::Cache=$state/cache"
+)
+if [ -n "${SOURCES:-}" ]; then
+    options+=(-o "Dir::Etc::sourcelist=$(realpath "$SOURCES")" -o Dir::Etc::sourceparts=/nonexistent)
+fi
+# Sources without this architecture are passed over with a notice.
+apt-get "${options[@]}" update 2>/dev/null || true
+
+packages=("$@")
+if [ -n "$resolves" ]; then
+    mapfile -t packages < <(apt-get "${options[@]}" --simulate install --no-install-recommends "$@" |
+        sed -n 's/^Inst \([^ :]*\).*/\1/p')
+fi
+[ ${#packages[@]} -gt 0 ] || { echo "no packages of $architecture: $*" >&2; exit 1; }
+(cd "$state/packages" && apt-get "${options[@]}" download "${packages[@]}")
+mkdir -p "$folder"
+for package in "$state/packages"/*.deb; do
+    dpkg -x "$package" "$folder"
+done
