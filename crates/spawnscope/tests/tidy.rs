@@ -97,6 +97,33 @@ fn imports_point_one_way() {
 }
 
 #[test]
+fn one_place_prints_messages() {
+    // What else writes to standard error: the report after a recording, and lines of progress, which are ours alone.
+    const MAY_WRITE: [&str; 4] = ["output.rs", "record.rs", "progress.rs", "bench/progress.rs"];
+    let writes = |line: &str| {
+        let line = line.trim_start();
+        let is_print = ["eprint", "dbg!"].iter().any(|name| line.contains(name));
+        !line.starts_with("//") && (is_print || line.contains("stderr()") && !line.contains("width("))
+    };
+    let cli = Path::new("crates/spawnscope/src/cli");
+    let mut wrong = Vec::new();
+    for (path, text) in tracked()
+        .iter()
+        .filter(|(path, _)| path.starts_with("crates/spawnscope/src"))
+    {
+        let may_write = path
+            .strip_prefix(cli)
+            .is_ok_and(|path| MAY_WRITE.iter().any(|name| path == Path::new(name)));
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let lines = code
+            .lines()
+            .filter(|line| writes(line) && !may_write && !line.contains("use_stderr"));
+        wrong.extend(lines.map(|line| format!("{}: {line}", path.display())));
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
 fn files_are_of_a_size_to_be_read() {
     let code = tracked()
         .into_iter()

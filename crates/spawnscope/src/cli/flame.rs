@@ -123,7 +123,7 @@ fn write(arguments: &FlameArguments, drawn: &[u8]) -> Result<()> {
             let written = output::create(path)?.write_all(drawn);
             written.with_context(|| format!("failed to write {}", path.display()))?;
             if arguments.output.is_none() {
-                output::tell(&format!("wrote {}: open it in a browser", path.display()));
+                output::tell(&format!("wrote {}: open it in a browser", output::line(path.display())));
             }
             Ok(())
         }

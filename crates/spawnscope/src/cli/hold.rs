@@ -10,6 +10,7 @@ use super::{exit, identity};
 use crate::event::Pid;
 use crate::hold::{self, GoesOn, HoldError, Notice, PATIENCE, Request, Run, Wanted};
 use crate::present::text;
+use crate::record::Redaction;
 use crate::signals::Signals;
 
 /// Runs the verb.
@@ -122,8 +123,16 @@ fn ended(status: i32) -> String {
     }
 }
 
+/// A command line as it is shown: without its secrets, as in a recording.
 fn command_line(arguments: &[Vec<u8>]) -> String {
-    let shown = arguments.iter().map(Vec::as_slice);
+    let argv: Vec<u8> = arguments
+        .iter()
+        .flat_map(|argument| [argument, &b"\0"[..]].concat())
+        .collect();
+    let masked = Redaction::Mask.apply(&argv);
+    let shown = masked
+        .split_inclusive(|byte| *byte == 0)
+        .map(|argument| &argument[..argument.len() - 1]);
     text::command_line(shown, Some(width(&std::io::stderr())))
 }
 
@@ -162,6 +171,20 @@ mod tests {
             "{restricted}"
         );
         assert!(restricted.contains("\n  perf record"), "{restricted}");
+    }
+
+    #[test]
+    fn secrets_of_the_held_process_are_not_shown() {
+        let stopped = Notice::Stopped {
+            pid: Pid(7),
+            arguments: ["mysql", "-uroot", "-phunter2"]
+                .map(|word| word.as_bytes().to_vec())
+                .to_vec(),
+            goes_on: GoesOn::ByRun,
+            is_for_root: false,
+        };
+        let shown = said(&["true"], &stopped);
+        assert!(shown.ends_with("mysql -uroot '-p***'"), "{shown}");
     }
 
     #[test]

@@ -161,9 +161,31 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq")
 }
 
-/// Prints a completion script.
-pub fn print_completions(shell: clap_complete::Shell) {
-    clap_complete::generate(shell, &mut Arguments::command(), "spawnscope", &mut io::stdout());
+/// Prints what `--help` or `--version` asked for.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn print_help(help: &clap::Error) -> Result<()> {
+    help.print().context("failed to write to standard output")
+}
+
+/// Prints a completion script: of what a user is to type, without the verbs that spawnscope has for itself.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn print_completions(shell: clap_complete::Shell) -> Result<()> {
+    let whole = Arguments::command();
+    let visible = whole.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+    let mut command = Command::new("spawnscope")
+        .args(whole.get_arguments().cloned())
+        .subcommands(visible)
+        .version(env!("CARGO_PKG_VERSION"));
+    // The library panics where it cannot write.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, "spawnscope", &mut script);
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(&script).and_then(|()| stdout.flush());
+    written.context("failed to write the completion script")
 }
 
 #[cfg(test)]

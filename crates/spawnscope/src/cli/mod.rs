@@ -32,22 +32,22 @@ use self::args::{Arguments, Verb};
 pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => {
-            let failed = error.use_stderr();
-            // Nobody is left to tell when even this cannot be printed.
-            let _ = error.print();
-            return if failed {
-                ExitCode::from(exit::FAILED)
-            } else {
-                ExitCode::SUCCESS
-            };
+        Err(error) if error.use_stderr() => {
+            output::tell_usage(&error);
+            return ExitCode::from(exit::FAILED);
         }
+        Err(help) => return ended(manual::print_help(&help).map(|()| ExitCode::SUCCESS)),
     };
-    match run(&arguments.verb) {
+    ended(run(&arguments.verb))
+}
+
+/// Tells why a verb failed, if it did, and gives the exit status.
+fn ended(result: Result<ExitCode>) -> ExitCode {
+    match result {
         Ok(status) => status,
         Err(error) if output::reader_went_away(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::tell(&format!("{error:#}"));
+            output::tell_failure(&error);
             exit::of_failure(&error)
         }
     }
@@ -67,10 +67,7 @@ fn run(verb: &Verb) -> Result<ExitCode> {
         Verb::Bench(arguments) => bench::run(arguments),
         Verb::LabWorker { setting } => done(bench::work(setting)),
         Verb::Doctor(arguments) => doctor::run(arguments),
-        Verb::Completions { shell } => {
-            manual::print_completions(*shell);
-            Ok(ExitCode::SUCCESS)
-        }
+        Verb::Completions { shell } => done(manual::print_completions(*shell)),
         Verb::Man { directory } => done(manual::write_pages(directory)),
     }
 }

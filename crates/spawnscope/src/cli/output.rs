@@ -1,6 +1,8 @@
 //! Where output goes: how wide a terminal is, which files are not written over, and a reader that has seen enough.
 
 use std::env;
+use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::ops::RangeInclusive;
@@ -8,7 +10,11 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use clap::Parser;
 
+use super::args::Arguments;
+use crate::present::text;
+use crate::record::Redaction;
 use crate::record::reader::RecordingFile;
 
 /// Columns where there is no terminal to ask, and nobody says.
@@ -62,9 +68,39 @@ pub fn create(path: &Path) -> Result<File> {
     File::create(path).with_context(|| format!("failed to create {}", path.display()))
 }
 
-/// Tells the user something of our own. A standard error that cannot be written to is no reason to fail.
+/// Tells the user something of our own, in one line or more. This is the one place where messages leave the program: whatever they quote, a
+/// name of a file or what SQLite said of one, is fit for a terminal then and holds no secret of a known form. A standard error that cannot be
+/// written to is no reason to fail.
 pub fn tell(message: &str) {
-    let _ = writeln!(io::stderr(), "spawnscope: {message}");
+    let _ = writeln!(io::stderr(), "spawnscope: {}", lines(message));
+}
+
+/// Tells a failure with its causes.
+pub fn tell_failure(error: &anyhow::Error) {
+    tell(&line(format!("{error:#}")));
+}
+
+/// Tells what is wrong with what was typed.
+pub fn tell_usage(error: &clap::Error) {
+    // Only the parser knows which of its words are quoted: it is asked again with arguments that are fit to show.
+    let typed: Vec<OsString> = env::args_os().collect();
+    let shown = typed.iter().map(|argument| text::escape(argument.as_encoded_bytes()));
+    let again = Arguments::try_parse_from(shown).err();
+    let message = again.as_ref().unwrap_or(error).render().to_string();
+    let _ = writeln!(io::stderr(), "{}", lines(message.trim_end()));
+}
+
+/// Something that others wrote, to be put into a message: as one line.
+#[must_use]
+pub fn line(quoted: impl Display) -> String {
+    text::escape(quoted.to_string().as_bytes())
+}
+
+/// A message of several lines without anything but text in them, and without secrets.
+fn lines(message: &str) -> String {
+    let message = Redaction::Mask.apply_to_text(message);
+    let shown: Vec<String> = message.split('\n').map(line).collect();
+    shown.join("\n")
 }
 
 /// Whether a failure is only that the reader of our output went away, as `head` does.

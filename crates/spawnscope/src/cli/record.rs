@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 
 use super::args::{CollectorChoice, RecordArguments};
-use super::output::tell;
+use super::output::{line, tell};
 use super::progress::{self, Progress};
 use super::session::{Command, Outcome, Session};
 use super::{exit, identity, report};
@@ -283,7 +283,7 @@ fn finish(arguments: &RecordArguments, recorder: Recorder, outcome: &Outcome, st
     });
     let mut failed = outcome.has_failed || written.is_err();
     if let (Err(error), false) = (&written, outcome.has_failed) {
-        tell(&format!("the recording is incomplete: {error}"));
+        tell(&format!("the recording is incomplete: {}", line(error)));
     }
     // Moved away means that another recording may stand there.
     if !arguments.quiet && !matches!(written, Err(RecordError::Moved { .. })) {
@@ -304,5 +304,5 @@ fn print_report(file: &Path, as_json: bool) -> Result<()> {
     let printed = report::print_after_recording(file, as_json, &mut out)
         .and_then(|()| out.flush().context("failed to write the report"));
     drop(out);
-    printed.inspect_err(|error| tell(&format!("no report: {error:#}")))
+    printed.inspect_err(|error| tell(&format!("no report: {}", line(format!("{error:#}")))))
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::interrupts::Interrupts;
-use super::output::tell;
+use super::output::{line, tell};
 use super::progress::Progress;
 use crate::collect::{self, CollectError, Collector};
 use crate::event::{Event, EventKind, LaunchId, Loss, Nanos, Pid};
@@ -190,7 +190,7 @@ impl Session<'_> {
             } else {
                 ""
             };
-            tell(&format!("the recording ends early: {failure}{command}"));
+            tell(&format!("the recording ends early: {}{command}", line(failure)));
             outcome.has_failed = true;
         }
         if self.command.is_none() {

@@ -1,0 +1,251 @@
+//! What reaches standard error: one place prints it, without control characters and without secrets, whatever it quotes: names of files, arguments, a
+//! database or a report that others made. Standard output that cannot be written to is an error that is told, never a panic.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use rusqlite::Connection;
+
+const SCHEMA: &str = include_str!("../src/record/schema.sql");
+const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
+/// Clears the screen, sets the title, reorders, and makes a line that looks like ours.
+const EVIL: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}\r\nspawnscope: all is well";
+const READERS: [&[&str]; 6] = [
+    &["report"],
+    &["tree"],
+    &["advise"],
+    &["flame", "--folded"],
+    &["export", "--format", "ndjson"],
+    &["export", "--format", "perfetto"],
+];
+
+fn spawnscope(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_spawnscope"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+/// Runs what must fail; its message has nothing in it but text, and only lines of ours.
+#[track_caller]
+fn message(arguments: &[&OsStr]) -> String {
+    let output = spawnscope(arguments);
+    assert!(
+        matches!(output.status.code(), Some(125..=127)),
+        "{arguments:?}: {}",
+        output.status
+    );
+    let message = String::from_utf8(output.stderr).unwrap();
+    let raw = message.chars().find(|character| {
+        let reorders = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        character.is_control() && *character != '\n' || reorders
+    });
+    assert_eq!(raw, None, "{arguments:?}: {message:?}");
+    let begins_so = |line: &&str| line.starts_with("spawnscope: all");
+    assert_eq!(message.lines().find(begins_so), None, "{arguments:?}: {message:?}");
+    message
+}
+
+fn words<'a>(verb: &'a [&'a str], last: &'a OsStr) -> Vec<&'a OsStr> {
+    let mut words: Vec<&OsStr> = verb.iter().map(OsStr::new).collect();
+    words.push(last);
+    words
+}
+
+fn recording(folder: &Path) -> PathBuf {
+    let path = folder.join("sample.db");
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch(&format!("{SCHEMA}{TWO_LAUNCHES}")).unwrap();
+    path
+}
+
+#[test]
+fn names_of_files_are_escaped() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join(EVIL);
+    for verb in READERS {
+        message(&words(verb, missing.as_os_str()));
+    }
+    for option in ["--compare", "--with"] {
+        message(&words(&["bench", option], missing.as_os_str()));
+    }
+    fs::write(&missing, "no recording, no report").unwrap();
+    for verb in READERS {
+        assert!(message(&words(verb, missing.as_os_str())).contains("owned"), "{verb:?}");
+    }
+    for option in ["--compare", "--with"] {
+        message(&words(&["bench", option], missing.as_os_str()));
+    }
+    let sample = recording(folder.path());
+    let nowhere = missing.join("out");
+    let arguments = ["flame", "-o"].map(OsStr::new);
+    message(&[arguments[0], arguments[1], nowhere.as_os_str(), sample.as_os_str()]);
+    let invalid = OsString::from(OsStr::from_bytes(b"/\xff\x9b31m\x1b[m"));
+    message(&words(&["report"], &invalid));
+}
+
+#[test]
+fn arguments_and_commands_are_escaped() {
+    for verb in [
+        &[][..],
+        &["report", "--by"],
+        &["record", "--duration"],
+        &["record", "-p"],
+        &["flame", "--phase"],
+        &["export", "--format"],
+        &["bench"],
+        &["doctor", "--except"],
+        &["completions"],
+        &["whatif", "--remove"],
+        &["hold", "--"],
+    ] {
+        message(&words(verb, OsStr::new(EVIL)));
+    }
+    let assigned = format!("--by={EVIL}");
+    let told = message(&words(&["report"], OsStr::new(&assigned)));
+    assert!(told.contains("\\x1b[2J"), "{told}");
+}
+
+#[test]
+fn a_database_of_others_tells_no_escapes() {
+    let folder = tempfile::tempdir().unwrap();
+    let literal = EVIL.replace('\'', "''");
+    for hostile in [
+        format!("UPDATE launch SET pid = '{literal}'"),
+        format!("UPDATE launch SET origin = '{literal}'"),
+        format!("UPDATE exec SET path_text = '{literal}'"),
+        format!("UPDATE recording SET scope = '{literal}'"),
+        format!("UPDATE recording SET cpus = '{literal}'"),
+        format!("DROP TABLE exec; CREATE VIEW exec AS SELECT \"{EVIL}\" AS launch FROM launch"),
+        format!("DROP TABLE exec; CREATE VIEW exec AS SELECT * FROM \"{EVIL}\""),
+        format!("DROP TABLE missing; CREATE TABLE missing (\"{EVIL}\")"),
+    ] {
+        let path = recording(folder.path());
+        Connection::open(&path).unwrap().execute_batch(&hostile).unwrap();
+        message(&words(&["report"], path.as_os_str()));
+        fs::remove_file(path).unwrap();
+    }
+}
+
+/// A report of `bench --json` with one experiment.
+fn report(folder: &Path, name: &str, experiment: &str) -> PathBuf {
+    let machine = serde_json::json!({"cpus": 2, "kernel": "6.1", "as_root": false, "spawnscope": "0.1.0"});
+    let columns: [(); 0] = [];
+    let outcome = serde_json::json!({
+        "name": experiment, "title": "x", "columns": columns, "rows": columns, "fits": columns, "chart": null, "notes": columns
+    });
+    let report = serde_json::json!({
+        "schema_version": 1, "machine": machine, "quick": true, "interrupted": false, "experiments": [outcome]
+    });
+    let path = folder.join(name);
+    fs::write(&path, report.to_string()).unwrap();
+    path
+}
+
+#[test]
+fn a_report_of_others_tells_no_escapes() {
+    let folder = tempfile::tempdir().unwrap();
+    let evil = report(folder.path(), "evil.json", EVIL);
+    let other = report(folder.path(), "other.json", "shims");
+    let arguments = ["bench", "--compare", "--with"].map(OsStr::new);
+    let told = message(&[
+        arguments[0],
+        arguments[1],
+        evil.as_os_str(),
+        arguments[2],
+        other.as_os_str(),
+    ]);
+    assert!(
+        told.contains("no experiment in common") && told.contains("owned"),
+        "{told}"
+    );
+    let evil = serde_json::to_string(EVIL).unwrap();
+    let broken = folder.path().join("broken.json");
+    for text in [
+        format!("{{\"schema_version\": 1, {evil}: 1, \"machine\": {evil}}}"),
+        EVIL.to_owned(),
+    ] {
+        fs::write(&broken, text).unwrap();
+        message(&words(&["bench", "--compare"], broken.as_os_str()));
+        message(&words(&["bench", "--with"], broken.as_os_str()));
+    }
+}
+
+#[test]
+fn messages_hold_no_secrets() {
+    for argument in ["https://me:hunter2@host/x.db", "mysql -uroot -phunter2"] {
+        let told = message(&words(&["report"], OsStr::new(argument)));
+        assert!(!told.contains("hunter2") && told.contains("***"), "{told}");
+        let told = message(&words(&["hold", "--"], OsStr::new(argument)));
+        assert!(!told.contains("hunter2"), "{told}");
+    }
+    let told = message(&words(
+        &["frobnicate"],
+        OsStr::new("--token=ghp_0123456789abcdefABCDEF"),
+    ));
+    assert!(!told.contains("ghp_"), "{told}");
+}
+
+#[test]
+fn a_full_disk_is_told_and_is_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let sample = recording(folder.path());
+    let with_sample = |verb: &[&'static str]| -> Vec<OsString> {
+        words(verb, sample.as_os_str())
+            .into_iter()
+            .map(OsStr::to_owned)
+            .collect()
+    };
+    let shells = ["bash", "zsh", "fish", "elvish", "powershell"];
+    let completions = shells.map(|shell| ["completions", shell].map(OsString::from).to_vec());
+    let helps = [
+        &["--help"][..],
+        &["--version"],
+        &["record", "--help"],
+        &["bench", "--list"],
+    ];
+    let helps = helps.map(|words| words.iter().map(OsString::from).collect());
+    for arguments in READERS
+        .iter()
+        .map(|verb| with_sample(verb))
+        .chain(completions)
+        .chain(helps)
+    {
+        let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
+            .args(&arguments)
+            .stdout(File::options().write(true).open("/dev/full").unwrap())
+            .output()
+            .unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}: {told}");
+        assert!(told.starts_with("spawnscope: failed to write"), "{arguments:?}: {told}");
+        assert!(told.contains("No space left"), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn completions_offer_what_help_names_and_nothing_else() {
+    let help = String::from_utf8(spawnscope(["--help"]).stdout).unwrap();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = String::from_utf8(spawnscope(["completions", shell]).stdout).unwrap();
+        for hidden in ["lab-worker", "lab_worker", "Launch for `bench`", "man pages"] {
+            assert!(!script.contains(hidden), "{shell}: {hidden}");
+        }
+        let verbs = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+        let verbs = verbs.take_while(|line| !line.is_empty());
+        // What a verb does goes on in lines of its own, further in.
+        let verbs = verbs.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+        let verbs: Vec<&str> = verbs.filter_map(|line| line.split_whitespace().next()).collect();
+        assert!(verbs.len() > 8, "{help}");
+        for verb in verbs {
+            assert!(script.contains(verb), "{shell}: {verb}");
+        }
+        assert!(script.contains("no-redact") && script.contains("version"), "{shell}");
+    }
+}
