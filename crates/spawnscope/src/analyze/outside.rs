@@ -44,8 +44,9 @@ pub type OutsideTimes = BTreeMap<Outside, Nanos>;
 mod calls {
     /// pause, nanosleep, clock_nanosleep.
     pub(super) const SLEEPS: [u16; 3] = [34, 35, 230];
-    /// poll, select, pselect6, ppoll, epoll_wait, epoll_pwait, futex, epoll_pwait2, rt_sigtimedwait: they may time out.
-    pub(super) const TIMED: [u16; 9] = [7, 23, 270, 271, 232, 281, 202, 441, 128];
+    /// poll, select, pselect6, ppoll, epoll_wait, epoll_pwait, futex, epoll_pwait2, rt_sigtimedwait, semtimedop, io_getevents,
+    /// mq_timedsend, mq_timedreceive, futex_waitv, futex_wait: they may time out.
+    pub(super) const TIMED: [u16; 15] = [7, 23, 270, 271, 232, 281, 202, 441, 128, 220, 208, 242, 243, 449, 455];
     /// connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg.
     pub(super) const SOCKETS: [u16; 9] = [42, 43, 44, 45, 46, 47, 288, 299, 307];
     /// clone, fork, vfork, clone3: a vfork's parent sleeps uninterruptibly until its child's exec.
@@ -53,13 +54,14 @@ mod calls {
 }
 
 /// Whether the thread that woke another can be believed to have been the cause. In an interrupt, the thread that ran is
-/// merely the one that was interrupted: not every kernel lets the recorder tell these apart, so that waits which only an
-/// interrupt ends are known by their system call.
+/// merely the one that was interrupted. Not every kernel lets the recorder tell these apart: it says where it could not, and
+/// did not before version 7 of the format. Waits which only an interrupt ends are known by their system call.
 #[must_use]
 pub fn waker_is_cause(slice: &SliceRow) -> bool {
     let call = slice.syscall;
     let is = |calls: &[u16]| call.is_some_and(|call| calls.contains(&call));
     match slice.reason {
+        _ if !slice.is_waker_certain => false,
         LeftCpu::Stopped => false,
         LeftCpu::Uninterruptible => is(&calls::CREATIONS) || kind_of(slice) == Some(ObjectKind::Permission),
         _ => !is(&calls::SLEEPS),
@@ -70,8 +72,9 @@ pub fn waker_is_cause(slice: &SliceRow) -> bool {
 #[must_use]
 pub fn outside_of(slice: &SliceRow) -> Outside {
     let is = |calls: &[u16]| slice.syscall.is_some_and(|call| calls.contains(&call));
-    let by_interrupt = matches!(slice.waker, Some(WakerRow::Interrupt) | None);
-    let name = match slice.waker {
+    let waker = slice.waker.filter(|_| slice.is_waker_certain);
+    let by_interrupt = matches!(waker, Some(WakerRow::Interrupt) | None);
+    let name = match waker {
         Some(WakerRow::Other(_, name)) => name,
         _ => None,
     };
@@ -84,7 +87,7 @@ pub fn outside_of(slice: &SliceRow) -> Outside {
         _ if kind_of(slice) == Some(ObjectKind::Permission) => Outside::Scanner(name),
         _ if is(&calls::SLEEPS) => Outside::Timer,
         LeftCpu::Uninterruptible if !is(&calls::CREATIONS) => Outside::Disk,
-        _ => match slice.waker {
+        _ => match waker {
             Some(WakerRow::Other(..)) => Outside::Process(name),
             _ if by_interrupt && is(&calls::SOCKETS) => Outside::Network,
             _ if by_interrupt && is(&calls::TIMED) => Outside::Timer,

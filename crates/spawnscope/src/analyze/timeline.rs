@@ -154,7 +154,7 @@ impl Timelines {
         waker_is_cause(slice).then_some(waker)
     }
 
-    /// The followed thread that woke another one.
+    /// The followed thread that woke another one, or that an interrupt may have hit which did.
     #[must_use]
     pub fn waker(&self, slice: &SliceRow) -> Option<ThreadIndex> {
         match slice.waker {

@@ -413,6 +413,8 @@ pub struct Wake {
     pub at: Nanos,
     /// Through whom.
     pub by: Waker,
+    /// Whether it was certainly not an interrupt that hit that thread.
+    pub is_certain: bool,
 }
 
 /// Who woke a thread.

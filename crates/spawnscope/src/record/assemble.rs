@@ -387,6 +387,7 @@ impl Assembler {
             syscall: slice.syscall.and_then(|syscall| u16::try_from(syscall.number).ok()),
             argument: slice.syscall.map(|syscall| syscall.argument),
             waker,
+            is_waker_certain: slice.wake.as_ref().is_none_or(|wake| wake.is_certain),
             object: slice.object.and_then(|object| self.objects.intern(object)),
             calls: slice.calls,
         });

@@ -439,6 +439,7 @@ fn slice(fields: &mut Fields, numbers: &syscalls::Numbers) -> Result<SliceRow, B
         waker: waker(fields)?,
         object: fields.optional()?,
         calls: fields.optional()?.unwrap_or(0),
+        is_waker_certain: fields.optional()?.unwrap_or(true),
     })
 }
 

@@ -272,6 +272,8 @@ pub struct SliceRow {
     pub syscall: Option<u16>,
     pub argument: Option<u64>,
     pub waker: Option<WakerRow>,
+    /// Also where that was not recorded.
+    pub is_waker_certain: bool,
     pub object: Option<ObjectRef>,
     /// 0 also where they were not counted.
     pub calls: u32,

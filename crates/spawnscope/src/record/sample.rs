@@ -173,6 +173,7 @@ pub(super) fn slice(at: u64, launch: LaunchId, left: LeftCpu) -> Event {
         wake: Some(Wake {
             at: instant(at - 3),
             by: Waker::Task(TaskId(ROOT.0)),
+            is_certain: true,
         }),
     });
     event(at, launch, kind)

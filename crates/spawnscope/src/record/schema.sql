@@ -6,7 +6,7 @@
 -- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
-PRAGMA user_version = 6;
+PRAGMA user_version = 7;
 
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
@@ -181,7 +181,9 @@ CREATE TABLE slice (
     waker_text INTEGER,         -- the name of that one's process
     object    INTEGER,          -- object.id, what it was blocked on; of poll and select the first descriptor. NULL: nothing that has one, or not seen
                                 -- (`missing` says whether permissions are seen)
-    calls     INTEGER           -- system calls that it entered in the stretch on the CPU; NULL: not counted
+    calls     INTEGER,          -- system calls that it entered in the stretch on the CPU; NULL: not counted
+    waker_certain INTEGER       -- 0: an interrupt that hit the waker may have ended the wait, which this kernel did not let anybody see;
+                                -- 1: it was the waker; NULL: no waker, or before version 7, when 0 was not told
 );
 
 -- What threads did at instants of each CPU's clock, and what they waited for; only with `record --sample`. In no order.

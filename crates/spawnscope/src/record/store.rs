@@ -361,6 +361,7 @@ fn write_slices(transaction: &Transaction, slices: &[SliceRow]) -> rusqlite::Res
             waker_text,
             row.object.map(object),
             row.calls,
+            row.waker.map(|_| row.is_waker_certain),
         ])?;
     }
     Ok(())

@@ -155,9 +155,10 @@ pub(super) const SLICE: Table = Table {
         "waker_text",
         "object",
         "calls",
+        "waker_certain",
     ],
     since: 1,
-    later: &[("object", 3), ("calls", 5)],
+    later: &[("object", 3), ("calls", 5), ("waker_certain", 7)],
 };
 
 pub(super) const OBJECT: Table = Table {

@@ -208,6 +208,7 @@ fn launches_as_ndjson() {
         syscall: Some(61),
         argument: Some(u64::MAX),
         waker: Some(WakerRow::Task(TaskId(2))),
+        is_waker_certain: true,
         object: None,
         calls: 1,
     };
@@ -217,6 +218,7 @@ fn launches_as_ndjson() {
         argument: Some(3),
         object: ObjectRef::new(ObjectKind::Fifo, 0),
         waker: Some(WakerRow::Other(Pid(7), None)),
+        is_waker_certain: false,
         ..waited.clone()
     };
     let mut waits = WaitCollection::new(&recording, &forest, &[]);

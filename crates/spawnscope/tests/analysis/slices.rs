@@ -23,6 +23,7 @@ pub(crate) fn slice(
         syscall: Some(syscall),
         argument: None,
         waker,
+        is_waker_certain: true,
         object: None,
         calls: 0,
     }

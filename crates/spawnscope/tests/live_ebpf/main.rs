@@ -31,6 +31,7 @@ mod suites;
 mod terminal;
 mod traces;
 mod waits;
+mod wakeups;
 
 fn main() -> std::process::ExitCode {
     let subjects = [
@@ -47,6 +48,7 @@ fn main() -> std::process::ExitCode {
         causes::tests(),
         advice_system::tests(),
         waits::tests(),
+        wakeups::tests(),
         histories::tests(),
         reaping::tests(),
         identities::tests(),

@@ -63,6 +63,8 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("without_close_range", "filtered.c", &["-DREFUSED=SYS_close_range"]),
     ("large_parent", "large_parent.c", &[]),
     ("wait_on_pipe", "wait_on_pipe.c", &[]),
+    // Older C libraries have message queues in a library of their own.
+    ("timed_waits", "timed_waits.c", &["-lrt"]),
     ("sampled", "sampled.c", &["-O2", "-fomit-frame-pointer"]),
     // Each kind of executable, none with frame pointers.
     ("callers", "callers.c", &["-O2", "-fomit-frame-pointer"]),

@@ -33,6 +33,8 @@ pub struct Wait<'a> {
     pub object: Option<WaitedObject<'a>>,
     /// Who woke it.
     pub waker: Option<Waker<'a>>,
+    /// Whether it was certainly not an interrupt that hit the waker; also where that was not recorded.
+    pub is_waker_certain: bool,
 }
 
 /// What a thread waited for inside a system call.
@@ -170,6 +172,7 @@ impl<'a> Tasks<'a> {
             argument: slice.argument,
             object: slice.object.and_then(|object| WaitedObject::of(self.recording, object)),
             waker: slice.waker.map(|waker| self.waker(waker)),
+            is_waker_certain: slice.is_waker_certain,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod python;
 mod script;
+mod waker;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use super::wire::*;
 use crate::arch::FORK_NUMBERS;
 use crate::event::{
     Chain, Closing, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch, Loaded, Loader,
-    Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId, Wake, Waker,
+    Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId,
 };
 
 const CLONE_VM: u64 = 0x100;
@@ -324,15 +325,7 @@ fn slice(slice: &WireSlice) -> Option<Slice> {
         LEFT_STOPPED => LeftCpu::Stopped,
         _ => return None,
     };
-    let by = match slice.waker_kind {
-        WAKER_TASK => Some(Waker::Task(TaskId(slice.waker_task))),
-        WAKER_OTHER => Some(Waker::Other {
-            pid: pid(slice.waker_pid),
-            name: until_nul(&slice.waker_comm),
-        }),
-        WAKER_INTERRUPT => Some(Waker::Interrupt),
-        _ => None,
-    };
+    let object = object(slice);
     Some(Slice {
         on: seen(slice.on),
         off: Nanos(slice.off),
@@ -342,13 +335,8 @@ fn slice(slice: &WireSlice) -> Option<Slice> {
             argument: slice.argument,
         }),
         calls: slice.calls,
-        object: object(slice),
-        wake: by.and_then(|by| {
-            Some(Wake {
-                at: seen(slice.woken)?,
-                by,
-            })
-        }),
+        object,
+        wake: waker::wake(slice, object.map(|object| object.kind)),
     })
 }
 

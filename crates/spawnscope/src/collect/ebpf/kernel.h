@@ -30,6 +30,7 @@ typedef _Bool bool;
 #define true 1
 #define false 0
 #define NULL ((void *)0)
+#define INT_MAX 0x7fffffff
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -42,8 +43,6 @@ enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
 
 #define CORE __attribute__((preserve_access_index))
 
-/* include/linux/preempt.h: NMI, hard interrupt, or serving (not merely disabling) soft interrupts */
-#define INTERRUPT_CONTEXT 0x00ff0100
 
 #if defined(__TARGET_ARCH_x86)
 #include "arch/x86_64.h"
@@ -150,8 +149,13 @@ struct vm_area_struct {
 	unsigned long vm_start, vm_end, vm_flags, vm_pgoff;
 	struct file *vm_file;
 } CORE;
+struct in6_addr {
+	__u64 halves[2];
+};
 struct sock_common {
+	__be32 skc_daddr, skc_rcv_saddr;
 	unsigned short skc_family;
+	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr; /* where there is IPv6 */
 } CORE;
 struct sock {
 	struct sock_common __sk_common;
@@ -179,6 +183,13 @@ struct signal_struct {
 struct sched_info {
 	unsigned long long last_arrival;
 } CORE;
+struct rq;
+struct cfs_rq {
+	struct rq *rq;
+} CORE;
+struct sched_entity {
+	struct cfs_rq *cfs_rq; /* in most kernels: CONFIG_FAIR_GROUP_SCHED */
+} CORE;
 struct task_struct {
 	struct thread_info thread_info;
 	void *stack;
@@ -193,6 +204,7 @@ struct task_struct {
 	struct nsproxy *nsproxy;
 	unsigned long min_flt;
 	struct thread_struct thread;
+	struct sched_entity se;
 	struct sched_info sched_info; /* in most kernels: CONFIG_SCHED_INFO */
 	char comm[16];
 } CORE;
@@ -237,6 +249,8 @@ enum { S_IFMT = 0170000, S_IFSOCK = 0140000, S_IFREG = 0100000, S_IFBLK = 006000
 enum { PIPEFS_MAGIC = 0x50495045, ANON_INODE_FS_MAGIC = 0x09041934, PID_FS_MAGIC = 0x50494446 };
 /* include/linux/socket.h */
 #define AF_UNIX 1
+#define AF_INET 2
+#define AF_INET6 10
 /* include/uapi/asm-generic/poll.h */
 struct pollfd {
 	int fd;

@@ -13,6 +13,8 @@ int on_end(struct bpf_iter__task *ctx)
 	if (!task || task->flags & (TASK_IGNORED | TASK_GONE))
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
+	if (task->flags & TASK_HOLDS_SLICE)
+		tell_held_slice(task, 0, 0);
 	if (arrival_seen(task)) {
 		/* It has a CPU and could go on: the end takes that from it. */
 		task->off = now;
@@ -21,6 +23,6 @@ int on_end(struct bpf_iter__task *ctx)
 	}
 	/* Else it was never seen to move. */
 	if (task->off)
-		emit_slice(task, KIND_LAST_SEEN, now);
+		emit_slice(task, KIND_LAST_SEEN, now, task->on, task->calls, &task->waker, 0);
 	return 0;
 }

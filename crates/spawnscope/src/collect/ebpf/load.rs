@@ -20,7 +20,7 @@ static HASH_OF_TASKS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OU
 
 /// Names of programs that are to be treated as refused by the kernel, separated by commas: for tests.
 const REFUSE_VARIABLE: &str = "SPAWNSCOPE_EBPF_REFUSE";
-/// Likewise, in that variable: that programs can walk a process's mappings.
+/// Likewise, what else of the kernel is to be treated as absent: that programs can walk a process's mappings.
 const WALK: &str = "bpf_iter_task_vma_new";
 /// Likewise, that they have task storage.
 const STORAGE: &str = "task_storage";
@@ -37,7 +37,12 @@ fn pretended() -> Vec<String> {
 
 /// Whether programs may try to walk a process's mappings.
 pub(super) fn may_walk_mappings() -> bool {
-    !pretended().iter().any(|name| name == WALK)
+    may_use(WALK)
+}
+
+/// Whether something of the kernel's is not to be treated as if it was absent.
+pub(super) fn may_use(name: &str) -> bool {
+    !pretended().iter().any(|each| each == name)
 }
 
 /// A loaded object, not yet attached.

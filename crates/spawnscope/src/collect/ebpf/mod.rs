@@ -7,6 +7,7 @@ mod interpreters;
 mod last;
 mod load;
 mod parts;
+mod places;
 mod refusal;
 mod samples;
 mod seeds;
@@ -26,6 +27,7 @@ use zerocopy::IntoBytes;
 use self::decode::Chains;
 use self::interpreters::Interpreters;
 use self::load::Loaded;
+use self::places::Places;
 use self::wire::*;
 use super::stacks::Unwinder;
 use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings, inode};
@@ -96,8 +98,9 @@ impl EbpfCollector {
         let buffer_bytes = settings.buffer_bytes.max(4096).next_power_of_two();
         let wire_settings = wire_settings(follow, settings, buffer_bytes)?;
         // Each takes some ten milliseconds.
-        let (scanner_code, usual, loaded) = thread::scope(|scope| {
+        let (scanner_code, places, usual, loaded) = thread::scope(|scope| {
             let scanner_code = thread::Builder::new().spawn_scoped(scope, symbols::scanner_code);
+            let places = thread::Builder::new().spawn_scoped(scope, Places::find);
             let usual = thread::Builder::new().spawn_scoped(scope, || interpreters::usual(settings));
             let loaded = load::load(&load::Request {
                 buffer_bytes,
@@ -105,8 +108,10 @@ impl EbpfCollector {
                 first_free_id: ROOT.0 + 1,
             });
             let scanner_code = scanner_code.map_err(|error| no_thread(&error))?;
+            let places = places.map_err(|error| no_thread(&error))?;
             let usual = usual.map_err(|error| no_thread(&error))?;
-            Ok((scanner_code.join().ok().flatten(), usual.join(), loaded?))
+            let (scanner_code, places) = (scanner_code.join().ok().flatten(), places.join());
+            Ok((scanner_code, places.unwrap_or_default(), usual.join(), loaded?))
         })?;
         let Loaded {
             object,
@@ -116,6 +121,13 @@ impl EbpfCollector {
         match scanner_code {
             Some(code) => set(&object, ".data.scanner", code.as_bytes())?,
             None => missing.push(no_scanner_code()),
+        }
+        let by_name = object
+            .progs()
+            .any(|program| program.name() == "on_waking" && program.autoload());
+        missing.extend(places.missing(by_name));
+        if let Some(places) = places.places {
+            set(&object, ".data.places", places.as_bytes())?;
         }
         let interpreters = settings
             .script_lines

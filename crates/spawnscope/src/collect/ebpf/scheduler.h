@@ -24,37 +24,62 @@ static __always_inline void emit_gone(struct task_struct *p, struct WireTask *ta
 	bpf_ringbuf_submit(gone, wakeup_flag());
 }
 
-static __always_inline void emit_slice(struct WireTask *task, __u32 kind, __u64 now)
+static __always_inline void emit_slice(struct WireTask *task, __u32 kind, __u64 at, __u64 on, __u32 calls,
+				       const struct WireWaker *waker, long result)
 {
 	struct WireSlice *slice;
-	RESERVE(slice, kind, now, task);
-	bool blocked = task->left >= LEFT_INTERRUPTIBLE;
-	slice->on = task->on;
+	RESERVE(slice, kind, at, task);
+	slice->on = on;
 	slice->off = task->off;
-	slice->woken = blocked ? task->woken : 0;
 	slice->argument = task->argument;
-	slice->waker_task = task->waker_task;
-	slice->waker_pid = task->waker_pid;
-	slice->waker_kind = slice->woken ? task->waker_kind : WAKER_UNKNOWN;
+	slice->waker = *waker;
+	if (task->left < LEFT_INTERRUPTIBLE)
+		slice->waker.woken = 0;
+	if (!slice->waker.woken)
+		slice->waker.kind = WAKER_UNKNOWN;
 	slice->syscall = task->syscall;
 	slice->left = task->left;
-	__builtin_memcpy(slice->waker_comm, task->waker_comm, COMM_BYTES);
 	slice->object_inode = task->object_inode;
 	slice->object_device = task->object_device;
 	slice->object_kind = task->object_kind;
-	slice->calls = task->calls;
-	slice->reserved = 0;
+	slice->calls = calls;
+	slice->result = result > INT_MAX ? INT_MAX : result;
 	bpf_ringbuf_submit(slice, wakeup_flag());
+}
+
+/* An interrupt may have ended this wait, and not the thread that had the CPU. What the system call returns may tell. */
+static __always_inline bool is_in_doubt(struct WireTask *task)
+{
+	return task->waker.woken && task->waker.kind & WAKER_IN_DOUBT && task->left >= LEFT_INTERRUPTIBLE &&
+	       task->syscall >= 0;
+}
+
+static __always_inline void hold_slice(struct WireTask *task)
+{
+	task->held = task->waker;
+	task->held_on = task->on;
+	task->held_calls = task->calls;
+	task->flags |= TASK_HOLDS_SLICE;
+}
+
+/* Tells it. The thread has not left the CPU since, nor entered another system call. */
+static __noinline void tell_held_slice(struct WireTask *task, __u32 returned, long result)
+{
+	task->flags &= ~TASK_HOLDS_SLICE;
+	task->held.kind |= returned;
+	emit_slice(task, KIND_SLICE, task->on, task->held_on, task->held_calls, &task->held, result);
 }
 
 static __always_inline void get_cpu(struct WireTask *task, __u64 now)
 {
-	if (task->off)
-		emit_slice(task, KIND_SLICE, now);
+	if (task->off && is_in_doubt(task))
+		hold_slice(task);
+	else if (task->off)
+		emit_slice(task, KIND_SLICE, now, task->on, task->calls, &task->waker, 0);
 	if (!task->first_run)
 		task->first_run = now;
 	task->on = now;
-	task->woken = 0;
+	task->waker.woken = 0;
 	task->calls = 0;
 }
 
@@ -98,6 +123,8 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct W
 				      unsigned int state, __u64 now, bool tells_objects)
 {
 	settle_arrival(p, task);
+	if (task->flags & TASK_HOLDS_SLICE)
+		tell_held_slice(task, 0, 0);
 	if (state & TASK_DEAD) {
 		emit_gone(p, task, now);
 		task->flags |= TASK_GONE;
@@ -110,8 +137,8 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct W
 	if (tells_objects && (task->left == LEFT_INTERRUPTIBLE || task->left == LEFT_UNINTERRUPTIBLE))
 		note_object(ctx, p, task);
 	/* A waker on another CPU may be seen just before this switch is; an older one belongs to an earlier wait. */
-	if (task->woken + 10000 < now)
-		task->woken = 0;
+	if (task->waker.woken + 10000 < now)
+		task->waker.woken = 0;
 }
 
 static __always_inline int switched(void *ctx, bool preempted, struct task_struct *prev, struct task_struct *next,
@@ -161,29 +188,32 @@ int BPF_PROG(on_switch_before_5_18_without_objects, bool preempted, struct task_
 	return switched(ctx, preempted, prev, next, state_of(prev), false);
 }
 
-static __always_inline void note_waker(struct WireTask *task, bool interrupt)
+static __always_inline void note_waker(struct WireTask *task, enum context context)
 {
 	struct task_struct *current = current_task();
-	struct WireTask *waker = interrupt ? NULL : followed(current);
-	task->woken = bpf_ktime_get_ns();
-	task->waker_task = 0;
+	/* The idle thread wakes nobody of its own accord. */
+	bool interrupt = context == CONTEXT_INTERRUPT || TASK_READ(current, pid) == 0;
+	struct WireTask *by = interrupt ? NULL : followed(current);
+	struct WireWaker *waker = &task->waker;
+	if (context == CONTEXT_SOFT_INTERRUPT)
+		interrupt = !by || !is_within_own_call(current, by);
+	waker->woken = bpf_ktime_get_ns();
+	waker->task = 0;
 	if (interrupt) {
-		task->waker_kind = WAKER_INTERRUPT;
-	} else if (waker) {
-		task->waker_kind = WAKER_TASK;
-		task->waker_task = waker->task;
-	} else {
-		task->waker_kind = WAKER_OTHER;
-		task->waker_pid = visible_tid(current);
-		/* Threads are often named after their part; the process's name is what its owner knows. */
-		bpf_probe_read_kernel(task->waker_comm, COMM_BYTES, TASK_READ(current, group_leader)->comm);
+		waker->kind = WAKER_INTERRUPT;
+		return;
 	}
-}
-
-/* The idle thread wakes nobody of its own accord: that is an interrupt. */
-static __always_inline bool is_idle(void)
-{
-	return TASK_READ(current_task(), pid) == 0;
+	if (by) {
+		waker->kind = WAKER_TASK;
+		waker->task = by->task;
+	} else {
+		waker->kind = WAKER_OTHER;
+		waker->pid = visible_tid(current);
+		/* Threads are often named after their part; the process's name is what its owner knows. */
+		bpf_probe_read_kernel(waker->comm, COMM_BYTES, TASK_READ(current, group_leader)->comm);
+	}
+	if (context == CONTEXT_UNKNOWN)
+		waker->kind |= WAKER_IN_DOUBT;
 }
 
 /* Runs in whoever wakes `p`; in an interrupt, `current` is merely who was interrupted. */
@@ -192,16 +222,16 @@ int BPF_PROG(on_waking, struct task_struct *p)
 {
 	struct WireTask *task = followed(p);
 	if (task)
-		note_waker(task, interrupt_count() || is_idle());
+		note_waker(task, context_by_name());
 	return 0;
 }
 
-/* Where the kernel hides __preempt_count: an interrupt that hit a thread looks like a wake-up by that thread. */
+/* Where the kernel hides the name. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking_anywhere, struct task_struct *p)
 {
 	struct WireTask *task = followed(p);
 	if (task)
-		note_waker(task, is_idle());
+		note_waker(task, context_by_places());
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include "state.h"
 #include "path.h"
 #include "object.h"
+#include "context.h"
 #include "scheduler.h" /* first: of its programs one often does not load, which is then known soon */
 #include "follow.h"
 #include "loader.h"

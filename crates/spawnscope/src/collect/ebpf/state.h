@@ -57,6 +57,9 @@ struct WireShared shared SEC(".data.shared") = {};
 /* Set when all is loaded: reading it from the kernel's symbols takes about as long as loading does. */
 volatile struct WireScannerCode scanner_code SEC(".data.scanner") = {};
 
+/* Likewise. */
+volatile struct WirePlaces places SEC(".data.places") = {};
+
 /* 1 while all programs are attached: attaching and detaching take them one by one, and a process seen by some of them
  * only would be recorded with holes. */
 volatile __u32 recording SEC(".data.recording") = 0;

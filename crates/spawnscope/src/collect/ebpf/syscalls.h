@@ -141,6 +141,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 	if (!task)
 		return 0;
 	long number = task->syscall;
+	if (task->flags & TASK_HOLDS_SLICE)
+		tell_held_slice(task, WAKER_CALL_RETURNED, result);
 	task->syscall = -1;
 	if (task->load_state > LOAD_RUNNING) {
 		loader_leaves(task, result);

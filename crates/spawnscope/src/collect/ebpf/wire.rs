@@ -10,11 +10,13 @@ mod python;
 mod registers;
 mod scripts;
 mod stacks;
+mod wakers;
 
 pub use python::*;
 pub use registers::*;
 pub use scripts::*;
 pub use stacks::*;
+pub use wakers::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `kind` of `WireLaunch`.
@@ -116,15 +118,6 @@ pub const LEFT_INTERRUPTIBLE: u32 = 2;
 pub const LEFT_UNINTERRUPTIBLE: u32 = 3;
 /// `left`: stopped.
 pub const LEFT_STOPPED: u32 = 4;
-
-/// `waker_kind`: nobody was seen.
-pub const WAKER_UNKNOWN: u32 = 0;
-/// `waker_kind`: a followed thread.
-pub const WAKER_TASK: u32 = 1;
-/// `waker_kind`: another thread.
-pub const WAKER_OTHER: u32 = 2;
-/// `waker_kind`: an interrupt.
-pub const WAKER_INTERRUPT: u32 = 3;
 
 /// `object_kind`: not a wait for one, or not known which. The others are numbered as `event::ObjectKind::ALL` lists them, from 1.
 pub const OBJECT_UNKNOWN: u32 = 0;
@@ -289,20 +282,17 @@ pub struct WireSlice {
     pub header: WireHeader,
     pub on: u64,
     pub off: u64,
-    pub woken: u64,
     pub argument: u64,
-    pub waker_task: u64,
-    pub waker_pid: u32,
-    pub waker_kind: u32,
+    pub waker: WireWaker,
     pub syscall: i32,
     pub left: u32,
-    pub waker_comm: [u8; COMM_BYTES],
     pub object_inode: u64,
     pub object_device: u32,
     pub object_kind: u32,
     /// System calls that it entered between `on` and `off`.
     pub calls: u32,
-    pub reserved: u32,
+    /// See WAKER_CALL_RETURNED.
+    pub result: i32,
 }
 
 /// The path of a file that a thread waits for; the slice that tells of the wait comes later. The path's components
@@ -383,8 +373,7 @@ pub struct WireTask {
     pub on: u64,
     pub off: u64,
     pub cpu: u64,
-    pub woken: u64,
-    pub waker_task: u64,
+    pub waker: WireWaker,
     /// Entry of the present system call, for those whose duration matters.
     pub entered: u64,
     pub argument: u64,
@@ -413,8 +402,6 @@ pub struct WireTask {
     pub tidied: u64,
     /// Its minor faults at its last launch or reaping, plus one; 0 before the first.
     pub faults_then: u64,
-    pub waker_pid: u32,
-    pub waker_kind: u32,
     /// Number of the system call it is in; -1 in user space.
     pub syscall: i32,
     pub left: u32,
@@ -431,7 +418,10 @@ pub struct WireTask {
     /// CACHE_*.
     pub cache: u32,
     pub object_kind: u32,
-    pub waker_comm: [u8; COMM_BYTES],
+    /// Of the wait that is over and not told yet: who ended it; from when on the thread had been on the CPU before, and `calls` of that
+    /// time.
+    pub held: WireWaker,
+    pub held_on: u64,
     pub object_inode: u64,
     /// Second argument of the present system call, for those that wait for several descriptors.
     pub second_argument: u64,
@@ -461,7 +451,7 @@ pub struct WireTask {
     pub waited: u64,
     /// 1: of a process that existed before, somebody has begun to follow it.
     pub claimed: u32,
-    pub reserved: u32,
+    pub held_calls: u32,
 }
 
 /// A thread that the program `on_seed` is to follow, or to follow no more.
@@ -502,3 +492,5 @@ pub const TASK_WAITED: u32 = 512;
 pub const TASK_WAITS: u32 = 1024;
 /// `flags` of a task: it has left the CPU for good.
 pub const TASK_GONE: u32 = 2048;
+/// `flags` of a task: its last wait is told when its system call has returned, which says who ended it.
+pub const TASK_HOLDS_SLICE: u32 = 4096;

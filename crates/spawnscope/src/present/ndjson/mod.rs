@@ -218,6 +218,9 @@ struct WaitObject<'a> {
     argument: Option<i64>,
     object: Option<WaitedOnObject<'a>>,
     waker: Option<WakerObject<'a>>,
+    /// Only where it may have been an interrupt that hit the waker.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    waker_in_doubt: bool,
 }
 
 impl<'a> WaitObject<'a> {
@@ -232,6 +235,7 @@ impl<'a> WaitObject<'a> {
             argument: wait.argument.map(u64::cast_signed),
             object: wait.object.map(WaitedOnObject::of),
             waker: wait.waker.map(|waker| WakerObject::of(forest, waker)),
+            waker_in_doubt: !wait.is_waker_certain,
         }
     }
 }

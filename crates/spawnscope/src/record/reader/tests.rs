@@ -296,8 +296,8 @@ fn wakers_threads_and_losses_are_read() {
         .unwrap()
         .execute_batch(
             "DELETE FROM slice; INSERT INTO text VALUES (99, x'6b30');
-             INSERT INTO slice VALUES (1, 10, 5, 20, 7, 2, 61, -1, -7, 99, 40, 3), (1, 50, NULL, NULL, NULL, 5, NULL, NULL, 0, NULL, NULL, NULL);
-             INSERT INTO slice VALUES (1, 60, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL);
+             INSERT INTO slice VALUES (1, 10, 5, 20, 7, 2, 61, -1, -7, 99, 40, 3, 0), (1, 50, NULL, NULL, NULL, 5, NULL, NULL, 0, NULL, NULL, NULL, 1);
+             INSERT INTO slice VALUES (1, 60, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
              INSERT INTO object VALUES (7, 0, 15, 4242, NULL), (40, 1, 8, -1, 99);
              INSERT INTO thread VALUES (8, 1, NULL, 300, 10, NULL, NULL)",
         )
@@ -327,6 +327,10 @@ fn wakers_threads_and_losses_are_read() {
     assert_eq!((slices[0].syscall, slices[0].argument), (Some(61), Some(u64::MAX)));
     assert_eq!((slices[1].waker, slices[1].off_span), (Some(WakerRow::Interrupt), None));
     assert_eq!(slices[2].waker, None);
+    assert_eq!(
+        slices.iter().map(|row| row.is_waker_certain).collect::<Vec<_>>(),
+        [false, true, true]
+    );
     let thread = &file.threads().unwrap()[0];
     assert_eq!(
         (thread.task, thread.creator, thread.tid, thread.ended),

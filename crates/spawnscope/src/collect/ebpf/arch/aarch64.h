@@ -38,7 +38,7 @@ struct thread_struct {
 #define THREAD_SIZE (4 * 4096)
 
 /* The preempt count belongs to the thread; above it is a flag. */
-#define interrupt_count() ((int)TASK_READ(current_task(), thread_info.preempt_count) & INTERRUPT_CONTEXT)
+#define read_preempt_count(count) (*(count) = TASK_READ(current_task(), thread_info.preempt_count), true)
 
 /* include/uapi/asm-generic/unistd.h */
 enum {

@@ -41,14 +41,16 @@ struct pcpu_hot {
 extern const int __preempt_count __ksym __weak;
 extern const struct pcpu_hot pcpu_hot __ksym __weak;
 
-/* What of it says that this runs in an interrupt; nothing does where the kernel hides it. */
-static __always_inline int interrupt_count(void)
+/* Whether that can be found by its name, and what it is. A program with it is refused where the kernel hides the name. */
+static __always_inline bool read_preempt_count(__u32 *count)
 {
 	if (&pcpu_hot)
-		return ((const struct pcpu_hot *)bpf_this_cpu_ptr(&pcpu_hot))->preempt_count & INTERRUPT_CONTEXT;
-	if (&__preempt_count)
-		return *(const int *)bpf_this_cpu_ptr(&__preempt_count) & INTERRUPT_CONTEXT;
-	return 0;
+		*count = ((const struct pcpu_hot *)bpf_this_cpu_ptr(&pcpu_hot))->preempt_count;
+	else if (&__preempt_count)
+		*count = *(const int *)bpf_this_cpu_ptr(&__preempt_count);
+	else
+		return false;
+	return true;
 }
 
 /* arch/x86/entry/syscalls/syscall_64.tbl */

@@ -3,7 +3,7 @@
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::*;
-use crate::event::Language;
+use crate::event::{Language, Waker};
 
 fn header(kind: u32) -> WireHeader {
     WireHeader {
@@ -233,8 +233,13 @@ fn a_waker_is_a_followed_thread_another_one_or_an_interrupt() {
     let wake = |kind: u32, woken: u64| {
         let mut record = WireSlice::new_zeroed();
         (record.header, record.left, record.syscall) = (header(KIND_SLICE), LEFT_INTERRUPTIBLE, -1);
-        (record.waker_kind, record.woken, record.waker_task, record.waker_pid) = (kind, woken, 5, 42);
-        record.waker_comm[..4].copy_from_slice(b"cron");
+        (
+            record.waker.kind,
+            record.waker.woken,
+            record.waker.task,
+            record.waker.pid,
+        ) = (kind, woken, 5, 42);
+        record.waker.comm[..4].copy_from_slice(b"cron");
         match decoded(record.as_bytes()).unwrap().remove(0) {
             EventKind::Slice(slice) => slice.wake.map(|wake| wake.by),
             other => panic!("{other:?}"),

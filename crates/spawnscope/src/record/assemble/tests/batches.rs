@@ -73,7 +73,11 @@ fn a_slice_is_stored_as_spans() {
             syscall: Some(Syscall { number: 0, argument: 3 }),
             calls: 1,
             object: None,
-            wake: Some(Wake { at: instant(70), by }),
+            wake: Some(Wake {
+                at: instant(70),
+                is_certain: by != Waker::Task(TaskId(9)),
+                by,
+            }),
         });
         assembler.apply(&event(100, CHILD, kind));
     }
@@ -87,6 +91,7 @@ fn a_slice_is_stored_as_spans() {
         (first.wake_span, first.waker),
         (Some(Nanos(30)), Some(WakerRow::Task(TaskId(9))))
     );
+    assert!(!first.is_waker_certain && batch.slices[1].is_waker_certain);
     assert!(matches!(batch.slices[1].waker, Some(WakerRow::Other(found, Some(_))) if found == pid));
     assert!(
         matches!(batch.slices[2].waker, Some(WakerRow::Other(Pid(0), Some(_)))),

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * In which context a CPU runs: a thread's own, or an interrupt that hit whoever had the CPU. The kernel counts that in its
+ * preempt count, which lies somewhere else in almost every version, and which some kernels hide. */
+#pragma once
+
+/* What of x86's structure of Linux 6.2 to 6.14 is looked for by its place. */
+struct pcpu_hot___counted {
+	struct task_struct *current_task;
+	int preempt_count;
+} CORE;
+/* From the version on that has this function, other bits are used (it counts in the old ones). */
+extern void local_interrupt_disable(void) __ksym __weak;
+
+/* include/linux/preempt.h: NMI and hard interrupt, before and since. The highest bit is of something else. */
+#define INTERRUPT_BITS_BEFORE 0x00ff0000
+#define INTERRUPT_BITS 0x7f000000
+/* Serving (not merely disabling) soft interrupts. */
+#define SOFT_INTERRUPT_BIT 0x00000100
+
+enum context { CONTEXT_UNKNOWN, CONTEXT_THREAD, CONTEXT_SOFT_INTERRUPT, CONTEXT_INTERRUPT };
+
+static __always_inline enum context context_of_count(__u32 count)
+{
+	if (count & (bpf_ksym_exists(local_interrupt_disable) ? INTERRUPT_BITS : INTERRUPT_BITS_BEFORE))
+		return CONTEXT_INTERRUPT;
+	return count & SOFT_INTERRUPT_BIT ? CONTEXT_SOFT_INTERRUPT : CONTEXT_THREAD;
+}
+
+/* Where a CPU's variables lie is known relative to its run queue, and the running thread knows its run queue. The way is
+ * right if it leads to the running thread again. */
+static __always_inline enum context context_by_places(void)
+{
+	struct task_struct *p = current_task();
+	struct pcpu_hot___counted *hot = NULL;
+	__s64 of_current = places.current_task, of_count = places.preempt_count;
+	__u64 run_queue, found;
+	__u32 count;
+	if (!places.are_known || !bpf_core_field_exists(p->se.cfs_rq))
+		return CONTEXT_UNKNOWN;
+	if (bpf_core_type_exists(struct pcpu_hot___counted)) {
+		of_current += bpf_core_field_offset(hot->current_task);
+		of_count += bpf_core_field_offset(hot->preempt_count);
+	}
+	run_queue = (__u64)BPF_CORE_READ(p, se.cfs_rq, rq);
+	if (bpf_probe_read_kernel(&found, sizeof(found), (void *)(run_queue + of_current)) ||
+	    found != bpf_get_current_task() ||
+	    bpf_probe_read_kernel(&count, sizeof(count), (void *)(run_queue + of_count)))
+		return CONTEXT_UNKNOWN;
+	return context_of_count(count);
+}
+
+/* Refused by kernels that have a name for the count and hide it. */
+static __always_inline enum context context_by_name(void)
+{
+	__u32 count;
+	return read_preempt_count(&count) ? context_of_count(count) : context_by_places();
+}
+
+static __always_inline bool is_to_this_machine(struct sock *sock)
+{
+	struct in6_addr to, from;
+	__u32 family = BPF_CORE_READ(sock, __sk_common.skc_family);
+	if (family == AF_INET) {
+		__u32 address = BPF_CORE_READ(sock, __sk_common.skc_daddr);
+		return address && (address == BPF_CORE_READ(sock, __sk_common.skc_rcv_saddr) || (address & 0xff) == 127);
+	}
+	return family == AF_INET6 && bpf_core_field_exists(sock->__sk_common.skc_v6_daddr) &&
+	       !bpf_core_read(&to, sizeof(to), &sock->__sk_common.skc_v6_daddr) &&
+	       !bpf_core_read(&from, sizeof(from), &sock->__sk_common.skc_v6_rcv_saddr) &&
+	       (to.halves[0] || to.halves[1]) && to.halves[0] == from.halves[0] && to.halves[1] == from.halves[1];
+}
+
+/* What a thread sends to its own machine arrives in a soft interrupt within the call that sends it, which is its own doing. */
+static __noinline bool is_within_own_call(struct task_struct *p, struct WireTask *task)
+{
+	switch (task->syscall) {
+	case NR_read: case NR_write: case NR_readv: case NR_writev: case NR_sendfile: case NR_splice: case NR_connect:
+	case NR_sendto: case NR_sendmsg: case NR_sendmmsg: case NR_recvfrom: case NR_recvmsg: case NR_recvmmsg:
+		break;
+	default:
+		return false;
+	}
+	struct file *file = file_of(p, task->argument);
+	if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return false;
+	struct socket *socket = BPF_CORE_READ(file, private_data);
+	return is_to_this_machine(BPF_CORE_READ(socket, sk));
+}
