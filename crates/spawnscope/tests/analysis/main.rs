@@ -33,4 +33,5 @@ mod slices;
 mod tied;
 mod tree;
 mod waits;
+mod wakers;
 mod whatif;

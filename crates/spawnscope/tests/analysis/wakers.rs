@@ -1,0 +1,88 @@
+//! Wakers in doubt: where the recorder could not see whether an interrupt ended a wait or the thread that it hit, the wait is
+//! nobody's doing.
+
+use spawnscope::analyze::outside::Outside;
+use spawnscope::analyze::waits::tied::tied_waits;
+use spawnscope::analyze::whatif::changes::Change;
+use spawnscope::analyze::whatif::constants::Constants;
+use spawnscope::analyze::{Forest, SliceCollection, critical_path};
+use spawnscope::event::{LaunchId, Nanos, Pid, TaskId};
+use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
+
+use crate::builder::{Builder, ROOT, Spans};
+use crate::serial::predict;
+use crate::slices::{created, ended, slice};
+
+const WALL: u64 = 10_000_000;
+const WAITED: u64 = 3_000_000;
+const POLL: u16 = 7;
+const RECVFROM: u16 = 45;
+
+/// A command launches a child that works on its own, and waits; `certain`: whether the recorder knows that the waker did end that.
+fn waiting(call: u16, waker: WakerRow, certain: bool) -> ((Recording, Vec<SliceRow>), LaunchId) {
+    let mut builder = Builder::command("/bin/server", &["server"], WALL);
+    let spans = Spans {
+        run: 7_000_000,
+        ..Spans::USUAL
+    };
+    let child = builder.launch(ROOT, 1_000_000, &spans, Some(("/bin/true", &["true"])));
+    builder.recording.launches[1].parent_task = Some(TaskId(ROOT.0));
+    let wait = SliceRow {
+        is_waker_certain: certain,
+        ..slice(1, 0, 2_000_000, [WAITED, 0], call, Some(waker))
+    };
+    let slices = vec![
+        wait,
+        ended(1, 5_000_000, WALL),
+        created(child.0, 1_120_000, spans.queue),
+        ended(child.0, 1_140_000, 9_000_000),
+    ];
+    ((builder.recording, slices), child)
+}
+
+fn by_child() -> WakerRow {
+    WakerRow::Task(TaskId(2))
+}
+
+fn outside(call: u16, waker: WakerRow, certain: bool) -> Option<(Outside, Nanos)> {
+    let ((recording, slices), _) = waiting(call, waker, certain);
+    let forest = Forest::grow(&recording);
+    let mut collection = SliceCollection::new(&recording, &forest, &[]);
+    slices.into_iter().for_each(|slice| collection.push(slice));
+    let timelines = collection.finish();
+    let path = critical_path(&forest, &timelines, Nanos(WALL)).unwrap();
+    assert_eq!(path.sum(), Nanos(WALL));
+    let tied = tied_waits(&recording, &forest, &timelines);
+    let mut others = path.outside.into_iter().filter(|(what, _)| *what != Outside::Recorder);
+    let found = others.next();
+    let is_charged = found.is_none_or(|(what, _)| matches!(what, Outside::Process(_)));
+    assert_eq!(!tied.is_empty(), is_charged, "what is outside is tied to nobody: {tied:?}");
+    found
+}
+
+#[test]
+fn a_waker_in_doubt_is_not_followed() {
+    let waited = Nanos(WAITED);
+    assert_eq!(outside(POLL, by_child(), true), None);
+    assert_eq!(outside(POLL, by_child(), false), Some((Outside::Timer, waited)));
+    assert_eq!(outside(RECVFROM, by_child(), false), Some((Outside::Network, waited)));
+}
+
+#[test]
+fn a_process_in_doubt_is_not_named() {
+    let waker = WakerRow::Other(Pid(7), None);
+    let waited = Nanos(WAITED);
+    assert_eq!(outside(POLL, waker, true), Some((Outside::Process(None), waited)));
+    assert_eq!(outside(POLL, waker, false), Some((Outside::Timer, waited)));
+}
+
+#[test]
+fn without_the_launch_that_an_interrupt_may_have_hit_the_wait_is_as_long() {
+    let saved = |certain| {
+        let (recorded, child) = waiting(POLL, by_child(), certain);
+        let prediction = predict(&recorded, &Constants::default(), &[(Change::Remove, &[child])]);
+        prediction.wall.since(prediction.predicted).0
+    };
+    assert!(saved(true) > WAITED, "it is gone with who ended it");
+    assert!(saved(false) <= Spans::USUAL.create, "{}", saved(false));
+}
