@@ -23,7 +23,7 @@ static int pipe_ends[2], sockets[2], semaphores = -1, queue, timer, events;
 static aio_context_t context;
 static sigset_t usr1;
 static struct {
-    int word;
+    volatile int word;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
 } *shared;
@@ -89,16 +89,18 @@ static int by_epoll_pwait(int ms) { return epoll_pwait(events, &(struct epoll_ev
 static int by_futex(int ms)
 {
     struct timespec limit = span(ms);
-    return syscall(SYS_futex, &shared->word, FUTEX_WAIT, 0, &limit, NULL, 0) == 0;
+    syscall(SYS_futex, &shared->word, FUTEX_WAIT, 0, &limit, NULL, 0);
+    return shared->word;
 }
 
 static int by_condition(int ms)
 {
     struct timespec limit = instant(ms);
     pthread_mutex_lock(&shared->mutex);
-    int outcome = pthread_cond_timedwait(&shared->changed, &shared->mutex, &limit);
+    while (!shared->word && pthread_cond_timedwait(&shared->changed, &shared->mutex, &limit) == 0)
+        ;
     pthread_mutex_unlock(&shared->mutex);
-    return outcome == 0;
+    return shared->word;
 }
 
 static int by_semaphore(int ms)
@@ -164,8 +166,20 @@ static void send_byte(void) { (void)!send(sockets[1], "x", 1, 0); }
 static void post(void) { semop(semaphores, &(struct sembuf){.sem_op = 1}, 1); }
 static void send_message(void) { mq_send(queue, "x", 1, 0); }
 static void send_signal(void) { kill(getppid(), SIGUSR1); }
-static void wake_futex(void) { syscall(SYS_futex, &shared->word, FUTEX_WAKE, 1, NULL, NULL, 0); }
-static void signal_condition(void) { pthread_cond_signal(&shared->changed); }
+
+static void wake_futex(void)
+{
+    shared->word = 1;
+    syscall(SYS_futex, &shared->word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void signal_condition(void)
+{
+    pthread_mutex_lock(&shared->mutex);
+    shared->word = 1;
+    pthread_mutex_unlock(&shared->mutex);
+    pthread_cond_signal(&shared->changed);
+}
 
 static void read_byte(void)
 {
@@ -173,6 +187,7 @@ static void read_byte(void)
     (void)!read(pipe_ends[0], &byte, 1);
 }
 
+static void clear_word(void) { shared->word = 0; }
 static void nothing(int signal) { (void)signal; }
 
 // What there is to be waited for.
@@ -255,8 +270,8 @@ static const struct {
     {"pselect", prepare_pipe, by_pselect, write_byte, read_byte},
     {"epoll", prepare_epoll, by_epoll, write_byte, read_byte},
     {"epoll_pwait", prepare_epoll, by_epoll_pwait, write_byte, read_byte},
-    {"futex", share, by_futex, wake_futex, NULL},
-    {"condition", share, by_condition, signal_condition, NULL},
+    {"futex", share, by_futex, wake_futex, clear_word},
+    {"condition", share, by_condition, signal_condition, clear_word},
     {"semtimedop", prepare_semaphore, by_semaphore, post, NULL},
     {"sigtimedwait", NULL, by_signal, send_signal, NULL},
     {"mq_timedreceive", prepare_queue, by_queue, send_message, NULL},
