@@ -56,7 +56,11 @@ fn outside(call: u16, waker: WakerRow, certain: bool) -> Option<(Outside, Nanos)
     let mut others = path.outside.into_iter().filter(|(what, _)| *what != Outside::Recorder);
     let found = others.next();
     let is_charged = found.is_none_or(|(what, _)| matches!(what, Outside::Process(_)));
-    assert_eq!(!tied.is_empty(), is_charged, "what is outside is tied to nobody: {tied:?}");
+    assert_eq!(
+        !tied.is_empty(),
+        is_charged,
+        "what is outside is tied to nobody: {tied:?}"
+    );
     found
 }
 

@@ -346,8 +346,8 @@ fn system_calls_of_another_machine_have_the_numbers_of_x86_64() {
         .execute_batch(
             "UPDATE recording SET arch = 'aarch64';
              DELETE FROM slice;
-             INSERT INTO slice VALUES (1, 40, NULL, 5, NULL, 2, 260, -1, NULL, NULL, NULL, NULL),
-                 (1, 60, NULL, 5, NULL, 2, 300, -1, NULL, NULL, NULL, NULL)",
+             INSERT INTO slice VALUES (1, 40, NULL, 5, NULL, 2, 260, -1, NULL, NULL, NULL, NULL, NULL),
+                 (1, 60, NULL, 5, NULL, 2, 300, -1, NULL, NULL, NULL, NULL, NULL)",
         )
         .unwrap();
     let mut calls = Vec::new();
