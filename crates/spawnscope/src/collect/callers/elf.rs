@@ -5,11 +5,13 @@ use std::fs::File;
 use std::ops::Range;
 
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, DynamicTag, FileHeader64, PF_X, PT_LOAD};
-use object::read::elf::{ElfFile, ElfSymbol, ProgramHeader as _, Sym as _};
+use object::read::elf::{ElfFile, ElfSymbol, FileHeader as _, ProgramHeader as _, Sym as _};
 use object::{
     Endianness, Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, ObjectSymbolTable as _,
     ReadCache, RelocationTarget,
 };
+
+use super::code;
 
 /// An address as the file numbers them, and the size of what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,24 +132,11 @@ impl<'data> Elf<'data> {
     /// The one variable of eight bytes that a short function loads or compares relative to where it stands. `None`: there is
     /// none, or several.
     pub(super) fn variable_read_by(&self, function: Symbol) -> Option<u64> {
-        let code = self.bytes(function)?;
+        let machine = self.0.elf_header().e_machine(self.0.endian());
         let variables = self.variables();
-        let read = code.windows(7).enumerate().filter_map(|(at, bytes)| {
-            let [prefix, operation, operands, displacement @ ..] = bytes else {
-                return None;
-            };
-            // mov: 64 bits into any register; cmp: with a byte that follows.
-            let immediate = match (prefix, operation, operands) {
-                (0x48 | 0x4c, 0x8b, operands) if operands & 0xc7 == 0x05 => 0,
-                (0x48, 0x83, 0x3d) => 1,
-                _ => return None,
-            };
-            let next = function.address + at as u64 + 7 + immediate;
-            let displacement = i32::from_le_bytes(*displacement.first_chunk()?);
-            let target = next.checked_add_signed(i64::from(displacement))?;
-            variables.iter().any(|range| range.contains(&target)).then_some(target)
-        });
-        let mut targets: Vec<u64> = read.collect();
+        let is_variable = |target: &u64| variables.iter().any(|range| range.contains(target));
+        let mut targets = code::reads(machine, self.bytes(function)?, function.address);
+        targets.retain(is_variable);
         targets.sort_unstable();
         targets.dedup();
         <[u64; 1]>::try_from(targets).ok().map(|[target]| target)

@@ -3,6 +3,7 @@
 //! collector hands layouts on to those who read the memory.
 
 mod bash;
+mod code;
 mod dash;
 mod elf;
 pub(super) mod python;

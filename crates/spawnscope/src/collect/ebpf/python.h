@@ -189,7 +189,8 @@ __noinline int pass_python_thread(void)
 	__u64 thread = scratch->next;
 	if (!layout || !thread)
 		return 0;
-	if (user_pointer(thread + layout->thread_id) == scratch->tid) {
+	__u64 id = user_pointer(thread + layout->thread_id);
+	if (layout->line_format == PYTHON_LINES_LOCATIONS ? id == scratch->tid : IS_PTHREAD(id, scratch->tid)) {
 		scratch->thread = thread;
 		return 0;
 	}
@@ -213,7 +214,7 @@ static __always_inline __u64 python_thread_id(struct task_struct *p, const struc
 	struct pid *pid = BPF_CORE_READ(p, thread_pid);
 	__u32 namespace;
 	if (layout->line_format != PYTHON_LINES_LOCATIONS)
-		return BPF_CORE_READ(p, thread.fsbase);
+		return THREAD_POINTER(p);
 	return pid_at_level(pid, BPF_CORE_READ(pid, level), &namespace);
 }
 

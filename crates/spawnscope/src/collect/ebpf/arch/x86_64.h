@@ -26,6 +26,8 @@ struct thread_struct {
 } CORE;
 /* Where libc keeps what belongs to a thread. */
 #define THREAD_POINTER(p) BPF_CORE_READ(p, thread.fsbase)
+/* Whether that is of the thread that libc knows by this pthread_t. */
+#define IS_PTHREAD(pthread, pointer) ((pthread) == (pointer))
 
 /* arch/x86/include/asm/thread_info.h: the present system call came through the 32-bit entry */
 #define TS_COMPAT 0x02
