@@ -1,11 +1,17 @@
 # Everyday tasks. Each target is a few lines; what takes more lives in scripts/.
 
 PREFIX ?= /usr/local
+# Of which `make dist` makes packages.
+ARCHITECTURES ?= x86_64
 CARGO ?= cargo
 BINARY := target/release/spawnscope
 # Tracing needs root (or CAP_BPF and CAP_PERFMON); the traced command itself runs as the user who typed it.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
-MAN_DIR = $(DESTDIR)$(PREFIX)/share/man/man1
+# Prints the completions: another build, where $(BINARY) is for another architecture.
+RUNNABLE ?= $(BINARY)
+BIN_DIR = $(DESTDIR)$(PREFIX)/bin
+MAN_DIR = $(DESTDIR)$(PREFIX)/share/man
+MANUALS = $(notdir $(wildcard docs/man/*.1))
 BASH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
@@ -13,9 +19,15 @@ FISH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 LIBRARY_FROM ?= target/release
 VERSION = $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
 SONAME := libvspawn.so.0
-LIBRARIES = $(DESTDIR)$(PREFIX)/lib
+# Below PREFIX; where the system has one folder for each architecture, it is lib/x86_64-linux-gnu or the like.
+LIB_DIR ?= lib
+LIBRARIES = $(DESTDIR)$(PREFIX)/$(LIB_DIR)
+HEADERS = vspawn.h popen_noshell.h
+# What vspawn.pc says the prefix is.
+PC_PREFIX ?= $(PREFIX)
 
 .PHONY: build run test lint bench fixes man install install-profiler install-library
+.PHONY: uninstall uninstall-profiler uninstall-library dist test-dist
 
 build:
 	@scripts/install-dependencies.sh
@@ -48,12 +60,12 @@ install: install-profiler install-library
 
 install-profiler:
 	@test -x $(BINARY) || { echo "nothing to install: run \`make build\` first" >&2; exit 1; }
-	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/spawnscope
-	install -d $(MAN_DIR) $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
-	install -m 644 docs/man/*.1 $(MAN_DIR)
-	$(BINARY) completions bash > $(BASH_COMPLETIONS)/spawnscope
-	$(BINARY) completions zsh > $(ZSH_COMPLETIONS)/_spawnscope
-	$(BINARY) completions fish > $(FISH_COMPLETIONS)/spawnscope.fish
+	install -D -m 755 $(BINARY) $(BIN_DIR)/spawnscope
+	install -d $(MAN_DIR)/man1 $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
+	install -m 644 $(addprefix docs/man/,$(MANUALS)) $(MAN_DIR)/man1
+	$(RUNNABLE) completions bash > $(BASH_COMPLETIONS)/spawnscope
+	$(RUNNABLE) completions zsh > $(ZSH_COMPLETIONS)/_spawnscope
+	$(RUNNABLE) completions fish > $(FISH_COMPLETIONS)/spawnscope.fish
 	chmod 644 $(BASH_COMPLETIONS)/spawnscope $(ZSH_COMPLETIONS)/_spawnscope $(FISH_COMPLETIONS)/spawnscope.fish
 
 install-library:
@@ -63,7 +75,28 @@ install-library:
 	ln -sf libvspawn.so.$(VERSION) $(LIBRARIES)/$(SONAME)
 	ln -sf $(SONAME) $(LIBRARIES)/libvspawn.so
 	install -m 644 $(LIBRARY_FROM)/libvspawn.a $(LIBRARIES)/libvspawn.a
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' crates/vspawn-capi/vspawn.pc.in > $(LIBRARIES)/pkgconfig/vspawn.pc
+	sed -e 's|@PREFIX@|$(PC_PREFIX)|' -e 's|@LIB_DIR@|$(LIB_DIR)|' -e 's|@VERSION@|$(VERSION)|' \
+		crates/vspawn-capi/vspawn.pc.in > $(LIBRARIES)/pkgconfig/vspawn.pc
 	chmod 644 $(LIBRARIES)/pkgconfig/vspawn.pc
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include crates/vspawn-capi/include/vspawn.h crates/vspawn-capi/include/popen_noshell.h
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man3 docs/man/vspawn.3
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include $(addprefix crates/vspawn-capi/include/,$(HEADERS))
+	install -D -m 644 -t $(MAN_DIR)/man3 docs/man/vspawn.3
+
+# Removes the files, with the same PREFIX and DESTDIR; folders stay, since others may use them.
+uninstall: uninstall-profiler uninstall-library
+
+uninstall-profiler:
+	rm -f $(BIN_DIR)/spawnscope $(addprefix $(MAN_DIR)/man1/,$(MANUALS))
+	rm -f $(BASH_COMPLETIONS)/spawnscope $(ZSH_COMPLETIONS)/_spawnscope $(FISH_COMPLETIONS)/spawnscope.fish
+
+# The file behind the SONAME may be of an older version than this checkout.
+uninstall-library:
+	rm -f $(LIBRARIES)/libvspawn.so.$(VERSION) $(LIBRARIES)/$$(readlink $(LIBRARIES)/$(SONAME) || echo $(SONAME))
+	rm -f $(addprefix $(LIBRARIES)/,$(SONAME) libvspawn.so libvspawn.a pkgconfig/vspawn.pc)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,$(HEADERS)) $(MAN_DIR)/man3/vspawn.3
+
+# What releases consist of, in target/dist; each of it installed and used in fresh roots.
+dist:
+	scripts/dist/dist.sh $(ARCHITECTURES)
+
+test-dist:
+	$(AS_ROOT) scripts/dist/test.sh $(ARCHITECTURES)

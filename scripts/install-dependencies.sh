@@ -32,6 +32,19 @@ if [ "$purpose" = tests ]; then
     need_command valgrind valgrind
     need_command groff groff
     need_command musl-gcc musl-tools
+fi
+if [ "$purpose" = dist ]; then
+    # libelf is built from its sources.
+    need_command autoreconf autoconf
+    need_command aclocal automake
+    need_command autopoint autopoint
+    need_command flex flex
+    need_command bison bison
+    need_command gawk gawk
+    need_command readelf binutils
+    need_command debootstrap debootstrap
+fi
+if [ "$purpose" = tests ] || [ "$purpose" = dist ]; then
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
 fi
 if [ "$purpose" = aarch64 ]; then

@@ -68,8 +68,13 @@ mod ebpf {
     fn compile(out: &Path, object: &str, definitions: &[&str]) {
         let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
         let libbpf = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
+        let here = std::env::current_dir().expect("cargo sets the folder");
+        // BTF names source files: the same ones wherever this is built.
+        let maps = [(&*here, "."), (out, "out"), (Path::new(&libbpf), "libbpf")]
+            .map(|(folder, name)| format!("-ffile-prefix-map={}={name}", folder.display()));
         let status = Command::new(&clang)
             .args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"])
+            .args(maps)
             .args(["-Wno-unused-function", "-I", &libbpf, "-I"])
             .arg(out)
             .args(definitions)

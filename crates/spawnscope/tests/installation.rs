@@ -1,0 +1,158 @@
+//! What `make install` puts where, and that `make uninstall` takes exactly that away. Needs make; installs into folders of its own.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const LIBRARY: [&str; 8] = [
+    "include/popen_noshell.h",
+    "include/vspawn.h",
+    "lib/libvspawn.a",
+    "lib/libvspawn.so",
+    "lib/libvspawn.so.0",
+    concat!("lib/libvspawn.so.", env!("CARGO_PKG_VERSION")),
+    "lib/pkgconfig/vspawn.pc",
+    "share/man/man3/vspawn.3",
+];
+const COMPLETIONS: [&str; 3] = [
+    "share/bash-completion/completions/spawnscope",
+    "share/fish/vendor_completions.d/spawnscope.fish",
+    "share/zsh/site-functions/_spawnscope",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// All that is below a folder and is no folder itself.
+fn files(folder: &Path) -> BTreeSet<PathBuf> {
+    fn collect(folder: &Path, found: &mut BTreeSet<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                collect(&entry.path(), found);
+            } else {
+                found.insert(entry.path());
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    collect(folder, &mut found);
+    found
+        .into_iter()
+        .map(|path| path.strip_prefix(folder).unwrap().to_owned())
+        .collect()
+}
+
+/// A place to install to, and files that stand for the library's: what is in them does not matter here.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("built")).unwrap();
+        for name in ["libvspawn.so", "libvspawn.a"] {
+            fs::write(folder.path().join("built").join(name), name).unwrap();
+        }
+        Place { folder }
+    }
+
+    fn installed(&self) -> PathBuf {
+        self.folder.path().join("there/opt/it")
+    }
+
+    fn make(&self, targets: &[&str], settings: &[&str]) {
+        let mut make = Command::new("make");
+        make.args(targets)
+            .arg(concat!("BINARY=", env!("CARGO_BIN_EXE_spawnscope")))
+            .arg(format!("LIBRARY_FROM={}", self.folder.path().join("built").display()))
+            .arg(format!("DESTDIR={}", self.folder.path().join("there").display()))
+            .arg("PREFIX=/opt/it")
+            .args(settings)
+            .current_dir(root())
+            .env_remove("MAKEFLAGS");
+        let output = make.output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{make:?}: {errors}");
+    }
+}
+
+fn expected() -> BTreeSet<PathBuf> {
+    let manuals = fs::read_dir(root().join("docs/man"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .filter(|name| Path::new(name).extension().is_some_and(|section| section == "1"))
+        .map(|name| Path::new("share/man/man1").join(name));
+    let others = ["bin/spawnscope"].iter().chain(&COMPLETIONS).chain(&LIBRARY);
+    let all: BTreeSet<_> = manuals.chain(others.map(PathBuf::from)).collect();
+    assert!(all.contains(Path::new("share/man/man1/spawnscope-record.1")));
+    all
+}
+
+#[test]
+fn what_was_installed_is_taken_away_and_nothing_else() {
+    let place = Place::new();
+    place.make(&["install"], &[]);
+    let installed = place.installed();
+    assert_eq!(files(&installed), expected());
+    for name in COMPLETIONS {
+        assert!(
+            fs::read_to_string(installed.join(name)).unwrap().contains("whatif"),
+            "{name}"
+        );
+    }
+    let own = installed.join("share/man/man1/another.1");
+    fs::write(&own, "of another package").unwrap();
+    place.make(&["uninstall"], &[]);
+    assert_eq!(files(&installed), BTreeSet::from(["share/man/man1/another.1".into()]));
+    // Once more, where nothing is left.
+    place.make(&["uninstall"], &[]);
+    assert!(own.exists());
+}
+
+#[test]
+fn a_library_of_another_version_is_taken_away_too() {
+    let place = Place::new();
+    place.make(&["install-library"], &["VERSION=0.1.7"]);
+    assert!(place.installed().join("lib/libvspawn.so.0.1.7").exists());
+    place.make(&["uninstall"], &[]);
+    assert_eq!(files(&place.installed()), BTreeSet::new());
+}
+
+#[test]
+fn the_library_can_be_where_an_architecture_has_its_own() {
+    let place = Place::new();
+    let settings = ["LIB_DIR=lib/of-an-architecture", "PC_PREFIX=/usr"];
+    place.make(&["install-library"], &settings);
+    let folder = place.installed().join("lib/of-an-architecture");
+    let pkg_config = fs::read_to_string(folder.join("pkgconfig/vspawn.pc")).unwrap();
+    assert!(pkg_config.contains("prefix=/usr\nlibdir=${prefix}/lib/of-an-architecture\n"));
+    place.make(&["uninstall-library"], &settings);
+    assert_eq!(files(&place.installed()), BTreeSet::new());
+}
+
+#[test]
+fn texts_name_the_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    let named = [
+        ("CHANGELOG.md", format!("\n## {version}")),
+        ("README.md", format!("spawnscope-{version}-x86_64-linux.tar.gz")),
+        ("docs/man/vspawn.3", format!("\"vspawn {version}\"")),
+        ("crates/vspawn-capi/Cargo.toml", format!("libvspawn0 (= {version}-1)")),
+        ("crates/vspawn-capi/Cargo.toml", format!("libvspawn = \"= {version}\"")),
+    ];
+    for (name, text) in named {
+        assert!(
+            fs::read_to_string(root().join(name)).unwrap().contains(&text),
+            "{name}: {text}"
+        );
+    }
+}

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Makes target/dist: for each architecture that is an argument an archive, packages and a wheel; the sources; checksums.
+. "$(dirname "$0")/settings.sh"
+[ $# -gt 0 ] || fail "usage: scripts/dist/dist.sh ARCHITECTURE..., such as x86_64 aarch64"
+
+scripts/install-dependencies.sh dist
+scripts/dist/tools.sh "$@"
+rm -rf "$DIST"
+mkdir -p "$DIST"
+for arch in "$@"; do
+    scripts/dist/build.sh "$arch"
+    scripts/dist/package.sh "$arch"
+done
+
+[ -z "$(git status --porcelain)" ] || echo "warning: what is not committed is in the binaries, and not in the sources" >&2
+git archive --prefix="spawnscope-$VERSION/" HEAD | gzip --no-name --best >"$DIST/spawnscope-$VERSION-source.tar.gz"
+# libelf's licence asks for its source beside the binaries.
+libelf=$(cargo metadata --locked --format-version 1 | python3 -c '
+import json, sys
+print(next("{name}-{version}.crate".format(**package) for package in json.load(sys.stdin)["packages"] if package["name"] == "libbpf-sys"))')
+find "${CARGO_HOME:-$HOME/.cargo}/registry/cache" -name "$libelf" -exec cp {} "$DIST/" \;
+[ -e "$DIST/$libelf" ] || fail "$libelf is not in cargo's cache of packages: its sources belong beside the binaries"
+
+(cd "$DIST" && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)

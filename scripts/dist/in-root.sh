@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# Runs inside a fresh root (test.sh makes it), where /dist has what is distributed: installs the kind that is the first argument as a user
+# would, does the main job with it, and takes it away again. The last line that it prints says what was seen.
+set -euo pipefail
+kind=$1 version=$2 arch=$3 debian=$4
+cd /tmp
+
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+# Records a shell that launches a known number of programs, and reads that number from the recording.
+record() {
+    [ "$(spawnscope --version)" = "spawnscope $version" ] || fail "not spawnscope $version: $(spawnscope --version)"
+    spawnscope record -o /tmp/recording.db -- sh -c 'i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); done; ls / >/dev/null' 2>report
+    cat report
+    grep -q 'Where the launch tax goes' report || fail "the report has no phases"
+    local launches trues
+    trues=$(spawnscope export --format ndjson recording.db | grep -c '"/bin/true"') || fail "no launch of /bin/true was recorded"
+    [ "$trues" -eq 20 ] || fail "$trues launches of /bin/true were recorded, and 20 were made"
+    launches=$(spawnscope report --json recording.db | python3 -c 'import json, sys; print(json.load(sys.stdin)["launches"])')
+    [ "$launches" -eq 22 ] || fail "$launches launches were recorded, and 22 were made"
+    seen="recorded $launches launches"
+}
+
+# Manual pages are found, and completions can be read by their shells.
+documents() { # PREFIX
+    [ -n "$(find "$1/share/man/man1" -name 'spawnscope-record.1*')" ] || fail "no manual page"
+    bash -n "$1/share/bash-completion/completions/spawnscope"
+    grep -q '#compdef spawnscope' "$1"/share/zsh/*/_spawnscope
+    grep -q 'complete -c spawnscope' "$1/share/fish/vendor_completions.d/spawnscope.fish"
+}
+
+# After the packages have been removed; what users have of spawnscope in their homes stays.
+gone() { # further conditions of find
+    ! find / -xdev "$@" \( -name '*spawnscope*' -o -name '*vspawn*' \) -not -path '/dist*' -not -path '/tmp/*' -not -path '/root/*' | grep . ||
+        fail "that is left after the packages were removed"
+}
+
+# Builds a program with the shared library, and with the static one, by what pkg-config says.
+compile() {
+    cat >program.c <<'END'
+#include <stdio.h>
+#include <vspawn.h>
+
+int main(void)
+{
+	const char *command[] = { "sh", "-c", "echo from a child; exit 3", NULL };
+	char line[64];
+	FILE *stream = vspawn_popen(command, "r");
+	if (!stream || !fgets(line, sizeof line, stream))
+		return 1;
+	printf("%s", line);
+	return vspawn_pclose(stream) == 3 << 8 ? 0 : 2;
+}
+END
+    [ "$(pkg-config --modversion vspawn)" = "$version" ] || fail "pkg-config knows another vspawn"
+    cc program.c -o shared $(pkg-config --cflags --libs vspawn)
+    [ "$(./shared)" = "from a child" ]
+    readelf --dynamic shared | grep -q 'NEEDED.*libvspawn.so.0' || fail "the program does not use the shared library"
+    cc program.c -o static $(pkg-config --cflags vspawn) "$(pkg-config --variable=libdir vspawn)/libvspawn.a" \
+        $(pkg-config --static --libs vspawn | sed 's/-lvspawn//')
+    [ "$(./static)" = "from a child" ]
+    ! readelf --dynamic static | grep -q libvspawn || fail "the static program uses the shared library"
+    seen="$seen, compiled and ran C programs"
+}
+
+archive() {
+    tar -xzf "/dist/spawnscope-$version-$arch-linux.tar.gz" -C /usr/local --strip-components 1
+    ldconfig
+    record
+    documents /usr/local
+    compile
+    ldd /usr/local/bin/spawnscope
+}
+
+deb() {
+    local packages=(spawnscope libvspawn0 libvspawn-dev)
+    (cd /dist && printf './%s\n' "${packages[@]/%/_$version-1_$debian.deb}" |
+        xargs apt-get install --yes -o Dir::Etc::sourcelist=/dev/null)
+    dpkg --verify "${packages[@]}"
+    record
+    documents /usr
+    [ -s /usr/share/doc/spawnscope/copyright ] || fail "no copyright"
+    compile
+    dpkg --purge "${packages[@]}"
+    gone
+}
+
+# No root of a distribution with RPM can be made from Debian's packages. So rpm is told of the one library that stands for a system, the
+# C library of this root, with all its versions: dependencies, format, files and removal are rpm's own.
+rpm_of_the_c_library() {
+    local file provides
+    provides=$(for file in libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2 librt.so.1 libutil.so.1 ld-linux-x86-64.so.2 ld-linux-aarch64.so.1; do
+        file=$(ldconfig -p | sed -n "s/.*[[:space:]]$file .* => //p" | head -1)
+        [ -z "$file" ] || realpath "$file"
+    done | /usr/lib/rpm/elfdeps --provides | sort -u)
+    {
+        printf '%s\n' 'Name: glibc' 'Version: 0' 'Release: 0' 'Summary: What the C library of this root provides' 'License: none' 'AutoReq: no'
+        # shellcheck disable=SC2086
+        printf 'Provides: %s\n' $provides
+        printf '%s\n' '%description' 'As its name says.' '%files'
+    } >glibc.spec
+    rpmbuild --quiet -bb --define "_topdir /tmp/rpmbuild" glibc.spec
+    rpm "${on_debian[@]}" --install rpmbuild/RPMS/*/glibc-0-0.*.rpm
+}
+
+rpm_packages() {
+    # Older ones refuse to install on Debian unless they are told so.
+    local on_debian=(--force-debian)
+    rpm "${on_debian[@]}" --version >/dev/null 2>&1 || on_debian=()
+    rpm_of_the_c_library
+    local packages=(spawnscope libvspawn libvspawn-devel)
+    (cd /dist && rpm --checksig --nosignature "${packages[@]/%/-$version-1.$arch.rpm}")
+    (cd /dist && rpm "${on_debian[@]}" --install "${packages[@]/%/-$version-1.$arch.rpm}")
+    rpm --verify "${packages[@]}"
+    record
+    documents /usr
+    # Debian's loader and pkg-config do not look there by themselves; those of RPM's distributions do.
+    echo /usr/lib64 >/etc/ld.so.conf.d/lib64.conf
+    ldconfig
+    PKG_CONFIG_PATH=/usr/lib64/pkgconfig PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 compile
+    rpm "${on_debian[@]}" --erase "${packages[@]}"
+    # cargo-generate-rpm 0.21 cannot give a package its folders.
+    gone ! -type d
+}
+
+wheel() {
+    python3 -m pip install --no-index --no-deps --target site "/dist/vspawn-$version"-*"$arch".whl
+    cat >program.py <<'END'
+import vspawn
+
+done = vspawn.run(["sh", "-c", "read line; echo got $line; exit 3"], input="a line\n", capture_output=True, text=True)
+assert (done.returncode, done.stdout) == (3, "got a line\n"), done
+try:
+    vspawn.run(["true"], cwd="/no/such")
+except FileNotFoundError as error:
+    assert error.stage == "chdir", error
+else:
+    raise SystemExit("a missing folder is an error")
+with vspawn.Popen(["sort"], stdin=vspawn.PIPE, stdout=vspawn.PIPE) as child:
+    assert child.communicate(b"b\na\n")[0] == b"a\nb\n"
+END
+    PYTHONPATH=site python3 program.py
+    seen="$(python3 --version) ran three children"
+}
+
+case $kind in
+archive | deb | wheel) "$kind" ;;
+rpm) rpm_packages ;;
+*) fail "what is $kind?" ;;
+esac
+echo "$seen"

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Prints the copyright notices of what is linked into a distributed program: those of each Rust package, of the C code inside such
+packages, and of Rust's own library. Equal texts are printed once. Arguments: the target, then what cargo is to be told about the build."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+NAMES = ("licen[cs]e*", "LICEN[CS]E*", "COPYING*", "COPYRIGHT*", "NOTICE*", "UNLICENSE*", "LICENSES/*", "*/LICEN[CS]E*", "*/COPYING*")
+# Licence texts are there; inferno's wants to be told where its source is, libelf's how it can be replaced.
+HEAD = """Spawnscope and vspawn are under Apache-2.0 OR MIT, at your option. Copyright The Spawnscope contributors.
+
+The binaries also contain, linked statically, the packages listed below, each under its own licence. Their sources are those of the
+versions named, at https://crates.io, and unchanged.
+
+libelf of elfutils is under LGPL-3.0-or-later or GPL-2.0-or-later; zlib is under its own licence. Both are built from the copies in the
+package libbpf-sys, which is distributed beside the binaries. To use another libelf, change that copy and build again as
+CONTRIBUTING.md says; or build without the feature `vendored`, and libelf is the shared library of your system.
+"""
+
+
+def packages(target, options):
+    """Every package that is linked into the workspace's own, with its manifest."""
+    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target, *options]
+    metadata = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
+    own = set(metadata["workspace_members"])
+    todo, found = list(own), set(own)
+    while todo:
+        for dependency in nodes[todo.pop()]["deps"]:
+            linked = any(kind["kind"] is None for kind in dependency["dep_kinds"])
+            if linked and dependency["pkg"] not in found:
+                found.add(dependency["pkg"])
+                todo.append(dependency["pkg"])
+    named = [package for package in metadata["packages"] if package["id"] in found - own]
+    return sorted(named, key=lambda package: (package["name"], package["version"]))
+
+
+def texts(folder):
+    """The files with licences below a package's folder, as (name, text)."""
+    files = {file for name in NAMES for file in folder.glob(name) if file.is_file() and file.suffix not in (".rs", ".html")}
+    for file in sorted(files):
+        yield str(file.relative_to(folder)), file.read_text(errors="replace").strip()
+
+
+def main():
+    target, *options = sys.argv[1:]
+    sysroot = subprocess.run(["rustc", "--print", "sysroot"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    listed, holders = [], {}
+    for package in packages(target, options):
+        title = f"{package['name']} {package['version']}"
+        listed.append(f"  {title}: {package['license'] or package['license_file']}")
+        found = list(texts(pathlib.Path(package["manifest_path"]).parent))
+        if not found:
+            sys.exit(f"{title} has no file with its licence: look where it is, and add the name to NAMES of {__file__}")
+        for name, text in found:
+            holders.setdefault(text, []).append(f"{title}: {name}")
+    print(HEAD)
+    print("\n".join(listed))
+    for text, names in sorted(holders.items(), key=lambda item: item[1]):
+        print("\n" + "-" * 80 + "\n" + "\n".join(names) + "\n" + "-" * 80 + "\n" + text)
+    library = pathlib.Path(sysroot, "share/doc/rust/COPYRIGHT-library.html")
+    print("\n" + "-" * 80 + "\nRust's own library\n" + "-" * 80 + "\n" + library.read_text())
+
+
+main()

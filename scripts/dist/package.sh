@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Makes the archive and the packages of what build.sh has built for the architecture that is the argument.
+. "$(dirname "$0")/settings.sh"
+for_architecture "$1"
+
+# Completions are printed by a program that runs here: they are the same on every architecture.
+runnable=target/$(uname -m)-unknown-linux-gnu/release/spawnscope
+[ -x "$runnable" ] || fail "build for $(uname -m) first: completions are printed by a program that runs here"
+rm -rf "$PARTS"
+mkdir -p "$TREE" "$PARTS/deb" "$PARTS/rpm"
+ln -s "$(basename "$TREE")" "$PARTS/tree"
+
+# Where it is unpacked is its prefix, so vspawn.pc looks from where it lies.
+make --silent install PREFIX= DESTDIR="$TREE" BINARY="$BUILT/spawnscope" RUNNABLE="$runnable" LIBRARY_FROM="$BUILT" \
+    PC_PREFIX='$${pcfiledir}/../..'
+scripts/dist/licences.py "$TARGET" --features spawnscope/vendored >"$PARTS/copyright"
+install -D -m 644 -t "$TREE/share/doc/spawnscope" README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$PARTS/copyright"
+tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --directory "$PARTS" \
+    "$(basename "$TREE")" | gzip --no-name --best >"$DIST/$(basename "$TREE").tar.gz"
+
+pkg_config() { # LIB_DIR
+    sed -e 's|@PREFIX@|/usr|' -e "s|@LIB_DIR@|$1|" -e "s|@VERSION@|$VERSION|" crates/vspawn-capi/vspawn.pc.in
+}
+gzip --no-name --best >"$PARTS/deb/changelog.Debian.gz" <<END
+spawnscope ($VERSION-1) unstable; urgency=medium
+
+  * A release of the project; CHANGELOG.md has what is new in it.
+
+ -- The Spawnscope contributors <spawnscope@users.noreply.github.com>  $(date --utc --rfc-email --date="@$SOURCE_DATE_EPOCH")
+END
+pkg_config "lib/$ARCH-linux-gnu" >"$PARTS/deb/vspawn.pc"
+deb() { cargo deb --quiet --no-build --no-strip --target "$TARGET" --output "$DIST/" "$@"; }
+deb --package spawnscope
+deb --package vspawn-capi --multiarch=same
+deb --package vspawn-capi --multiarch=same --variant dev
+
+pkg_config lib64 >"$PARTS/rpm/vspawn.pc"
+echo '/* A script of ld. */ INPUT(libvspawn.so.0)' >"$PARTS/rpm/libvspawn.so"
+# gzip, which every rpm can read.
+rpm() { cargo generate-rpm --target "$TARGET" --auto-req "$PWD/scripts/dist/needs.sh" --payload-compress gzip --output "$DIST/" "$@"; }
+rpm --package crates/spawnscope
+rpm --package crates/vspawn-capi
+rpm --package crates/vspawn-capi --variant devel

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Makes target/dist-roots/ARCH/SUITE, in which test.sh installs what was built: Debian's smallest system, and what uses packages of
+# other systems, wheels and the C library. Arguments: the architecture, then suites. Keeps those that are there.
+. "$(dirname "$0")/settings.sh"
+for_architecture "$1"
+shift
+
+# The mirror of Debian that the machine's own sources name.
+mirror() {
+    if [ -n "${SPAWNSCOPE_DEBIAN_MIRROR:-}" ]; then
+        echo "$SPAWNSCOPE_DEBIAN_MIRROR"
+    else
+        # shellcheck disable=SC2016
+        apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | sort -u | head -1
+    fi
+}
+
+[ "$(id -u)" -eq 0 ] || fail "debootstrap needs root: scripts/dist/test.sh asks for it"
+from=$(mirror)
+[ -n "$from" ] || fail "the sources of apt name no mirror of Debian: name one in SPAWNSCOPE_DEBIAN_MIRROR"
+for suite in "$@"; do
+    root=$ROOTS/$suite
+    if [ -e "$root.complete" ]; then continue; fi
+    rm -rf "$root"
+    mkdir -p "$root"
+    # Its mounts, if it makes any, are of this namespace and gone with it.
+    unshare --mount debootstrap --arch "$DEBIAN" --variant minbase \
+        --include gcc,libc6-dev,pkg-config,python3,python3-pip,rpm "$suite" "$root" "$from" >"$root.log" 2>&1 || {
+        tail -20 "$root.log" >&2
+        fail "debootstrap of $suite failed: $root.log has all it said"
+    }
+    rm -rf "$root"/var/cache/apt/archives/*.deb
+    touch "$root.complete"
+done

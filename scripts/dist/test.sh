@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Installs each thing in target/dist for the architectures that are arguments into a fresh root of each suite, and uses it there:
+# scripts/dist/in-root.sh says how. Needs root. A root is an overlay on one of roots.sh, in a mount namespace of its own: nothing is left
+# of it afterwards.
+. "$(dirname "$0")/settings.sh"
+SUITES=(bullseye trixie)
+KINDS=(archive deb rpm wheel)
+
+[ "$(id -u)" -eq 0 ] || fail "root is needed, for roots and for eBPF: run it through sudo"
+[ -e "$DIST/SHA256SUMS" ] || fail "there is nothing in $DIST: run make dist first"
+(cd "$DIST" && sha256sum --quiet --check SHA256SUMS)
+
+# fresh_root SUITE COMMAND...: runs it there, as root, with target/dist at /dist.
+fresh_root() {
+    local suite=$1
+    shift
+    # shellcheck disable=SC2016
+    unshare --mount --propagation private sh -euc '
+        base=$1 dist=$2 script=$3
+        shift 3
+        mount -t tmpfs none /mnt
+        mkdir /mnt/changes /mnt/work /mnt/root
+        mount -t overlay overlay -o "lowerdir=$base,upperdir=/mnt/changes,workdir=/mnt/work" /mnt/root
+        cd /mnt/root
+        mkdir -p dist
+        mount --bind "$dist" dist
+        cp "$script" tmp/in-root.sh
+        mount -t proc none proc
+        mount --rbind /sys sys
+        mount --rbind /dev dev
+        exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=dumb \
+            chroot . bash /tmp/in-root.sh "$@"' sh "$PWD/$ROOTS/$suite" "$PWD/$DIST" "$PWD/scripts/dist/in-root.sh" "$@"
+}
+
+# try SUITE KIND
+try() {
+    local log=$ROOTS/$1-$2.log
+    if fresh_root "$1" "$2" "$VERSION" "$ARCH" "$DEBIAN" >"$log" 2>&1; then
+        echo "$ARCH $1 $2: $(tail -1 "$log")"
+    else
+        tail -30 "$log" >&2
+        echo "$ARCH $1 $2: FAILED; $log has all of it" >&2
+        return 1
+    fi
+}
+
+failed=0
+for arch in "$@"; do
+    for_architecture "$arch"
+    scripts/dist/roots.sh "$ARCH" "${SUITES[@]}"
+    for suite in "${SUITES[@]}"; do
+        for kind in "${KINDS[@]}"; do
+            try "$suite" "$kind" || failed=1
+        done
+    done
+done
+exit $failed
