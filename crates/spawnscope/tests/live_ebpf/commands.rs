@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::support::LiveTest;
 use serde_json::Value;
 
-use crate::support::attempts::{at_best, at_length, good};
+use crate::support::attempts::{at_best, at_length, good, rounds};
 use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, Running, SPAWNSCOPE, as_nobody, run, spawnscope};
@@ -174,7 +174,7 @@ fn spent(report: &Value, on: &str) -> u64 {
 /// Again and again, since a command's last slice may have been told by chance. How long launching takes depends on the machine; but
 /// the path cannot hold more of it than there was, and of a thread's end nothing is unknown.
 fn open_wait(command: &[&str]) {
-    for _ in 0..8 {
+    for _ in 0..rounds(8) {
         at_best(ATTEMPTS, || {
             let record = Record::new().flags(&["--duration", "0.3"]);
             record.run(command).expect_code(0);

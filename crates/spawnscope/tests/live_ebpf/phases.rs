@@ -69,7 +69,8 @@ pub fn tests() -> Vec<LiveTest> {
 }
 
 fn create() {
-    let with = |amount: &str| words(&["long_create"], &[amount, "2048"]);
+    let megabytes = at_most_megabytes(2048);
+    let with = |amount: &str| words(&["long_create"], &[amount, &megabytes]);
     only_this_phase_grows("create", &with("base"), &with("long"));
 }
 
@@ -109,7 +110,8 @@ fn run() {
 }
 
 fn teardown() {
-    let with = |amount: &str| words(&["long_teardown"], &[amount, "1024"]);
+    let megabytes = at_most_megabytes(1024);
+    let with = |amount: &str| words(&["long_teardown"], &[amount, &megabytes]);
     only_this_phase_grows("teardown", &with("base"), &with("long"));
 }
 
@@ -121,6 +123,15 @@ fn reap() {
 fn reap_after_a_look() {
     let with = |amount: &str| words(&["long_reap"], &[amount, "look"]);
     only_this_phase_grows("reap", &with("base"), &with("long"));
+}
+
+/// So much memory, or an eighth of what is free where that is less: small machines have long phases with less, too.
+fn at_most_megabytes(most: u64) -> String {
+    let memory = std::fs::read_to_string("/proc/meminfo").expect("/proc is mounted");
+    let free = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kibibytes = free.and_then(|free| free.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let eighth = kibibytes.expect("free memory in KiB") / 8 / 1024;
+    most.min(eighth).to_string()
 }
 
 /// A command line: workloads, then plain words.

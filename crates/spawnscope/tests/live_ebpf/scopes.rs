@@ -41,6 +41,11 @@ pub fn tests() -> Vec<LiveTest> {
             needs: &[Need::Ebpf, Need::PidNs],
             run: pid_namespace,
         },
+        LiveTest {
+            name: "a_container_is_recorded_from_outside_of_its_pid_namespace",
+            needs: &[Need::Ebpf, Need::Cc, Need::PidNs],
+            run: container,
+        },
     ]
 }
 
@@ -139,4 +144,34 @@ fn pid_namespace() {
     let launches = launches(&record.file());
     assert_eq!(launches.root().pid(), Some(truth.one("root")));
     assert_eq!(launches.with_pid(truth.one("child")).exit_code(), Some(3));
+}
+
+/// The pids that its processes and their wait calls see are not the recorder's.
+fn container() {
+    let record = Record::new();
+    let script = "echo first=$$; for i in 1 2 3; do \"$0\"; done; sh -c 'echo last=$$; exit 3'; exit 0";
+    let words = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script].map(std::ffi::OsString::from);
+    let command = words.into_iter().chain([path("tiny").into_os_string()]);
+    let truth = Truth::new(&record.run(command).expect_code(0).stdout);
+    assert_eq!((truth.one("first"), truth.one("last")), (1, 5), "pids inside");
+
+    let launches = launches(&record.file());
+    let first = launches.only(|launch| launch.parent() == Some(launches.root().id()));
+    let children = launches.children_of(first);
+    let programs: Vec<_> = children.iter().map(|child| child.programs().concat()).collect();
+    assert_eq!(programs, ["tiny", "tiny", "tiny", "sh"]);
+    assert_eq!(children[3].exit_code(), Some(3));
+    let pids: std::collections::HashSet<_> = launches.0.iter().map(|launch| launch.pid()).collect();
+    assert_eq!(
+        pids.len(),
+        launches.0.len(),
+        "pids of the recorder's namespace differ: {pids:?}"
+    );
+    assert!(!pids.contains(&Some(truth.one("first"))), "{pids:?}");
+    let cut = children.iter().find(|child| child.phase_ns("reap").is_none());
+    assert!(
+        cut.is_none(),
+        "the end of a wait is known: {:?}",
+        cut.map(|child| child.json())
+    );
 }

@@ -35,6 +35,15 @@ pub fn at_length<T>(mut attempt: impl FnMut(u32) -> Result<T, String>) -> T {
     at_best(LENGTHS.len(), || attempt(lengths.next().expect("one for each attempt")))
 }
 
+/// How often a race is tried: so many times, or once where `SPAWNSCOPE_TEST_ONCE` is set, as in guests whose clock counts instructions.
+pub fn rounds(usual: usize) -> usize {
+    if std::env::var_os("SPAWNSCOPE_TEST_ONCE").is_some() {
+        1
+    } else {
+        usual
+    }
+}
+
 /// An attempt's outcome: good if that holds, and else what was seen.
 pub fn good(holds: bool, seen: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(seen()) }

@@ -38,6 +38,7 @@ pub fn main(tests: Vec<LiveTest>) -> ExitCode {
         workloads::remove();
         return code;
     }
+    workloads::keep();
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let conclusion = libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect());

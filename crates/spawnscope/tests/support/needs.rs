@@ -23,7 +23,7 @@ const CAP_BPF: u32 = 39;
 pub enum Need {
     /// Kernel type information and the privilege to attach eBPF programs.
     Ebpf,
-    /// A C compiler, for the workloads.
+    /// A C compiler for the workloads, or these already compiled.
     Cc,
     /// Mount namespaces with mounts of one's own.
     MountNs,
@@ -128,6 +128,7 @@ impl Need {
     fn find_out(self) -> Result<(), String> {
         match self {
             Need::Ebpf => ebpf(),
+            Need::Cc if workloads::are_compiled() => Ok(()),
             Need::Cc => succeeds(Command::new("cc").arg("--version")),
             Need::MountNs => {
                 succeeds(Command::new("unshare").args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]))

@@ -1,5 +1,7 @@
 //! The programs of `tests/workloads`, compiled once into a temporary directory, and the `key=value` truth they print.
+//! A machine without a compiler, such as a guest of `scripts/kernel-matrix.sh`, is given them compiled.
 
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,6 +9,12 @@ use std::sync::OnceLock;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/workloads");
 const FLAGS: [&str; 5] = ["-std=gnu11", "-O1", "-Wall", "-Werror", "-pthread"];
+
+/// In this variable, the directory of the compiled workloads: they are compiled into it unless they are there, and stay there.
+const KEPT: &str = "SPAWNSCOPE_TEST_WORKLOADS";
+
+/// The last to be made: says that the others are there.
+const COMPLETE: &str = "complete";
 
 /// Program, source, and what it is compiled with beyond `FLAGS`.
 const PROGRAMS: &[(&str, &str, &[&str])] = &[
@@ -105,12 +113,37 @@ static COMPILED: OnceLock<PathBuf> = OnceLock::new();
 
 /// The directory of the compiled workloads, readable by everybody.
 pub fn directory() -> &'static Path {
-    COMPILED.get_or_init(compile)
+    COMPILED.get_or_init(|| match kept() {
+        Some(directory) if are_compiled() => directory,
+        Some(directory) => {
+            std::fs::create_dir_all(&directory).expect("the directory of the workloads");
+            compile_into(&directory);
+            std::fs::write(directory.join(COMPLETE), "").expect("a mark in the directory of the workloads");
+            directory
+        }
+        None => compile_for_this_run(),
+    })
 }
 
-/// Removes what was compiled: nothing of a `static` is dropped at the end of a process.
+fn kept() -> Option<PathBuf> {
+    std::env::var_os(KEPT).map(PathBuf::from)
+}
+
+/// Whether they were compiled before this run, and no compiler is needed.
+pub fn are_compiled() -> bool {
+    kept().is_some_and(|directory| directory.join(COMPLETE).exists())
+}
+
+/// Compiles the workloads now if they are to be kept, whichever tests are run: so that they can be made for another machine.
+pub fn keep() {
+    if kept().is_some() {
+        directory();
+    }
+}
+
+/// Removes what was compiled for this run: nothing of a `static` is dropped at the end of a process.
 pub fn remove() {
-    if let Some(directory) = COMPILED.get() {
+    if let Some(directory) = COMPILED.get().filter(|_| kept().is_none()) {
         std::fs::remove_dir_all(directory).expect("the temporary directory can be removed");
     }
 }
@@ -127,22 +160,27 @@ pub fn script(name: &str) -> PathBuf {
     Path::new(SOURCES).join(name)
 }
 
-fn compile() -> PathBuf {
+fn compile_for_this_run() -> PathBuf {
     let directory = tempfile::tempdir().expect("a temporary directory").keep();
     std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o755)).expect("chmod");
+    compile_into(&directory);
+    directory
+}
+
+fn compile_into(directory: &Path) {
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| OsString::from("cc"));
     for (program, source, flags) in PROGRAMS {
-        let status = Command::new("cc")
-            .current_dir(&directory)
+        let status = Command::new(&compiler)
+            .current_dir(directory)
             .args(FLAGS)
             .args(*flags)
             .arg(Path::new(SOURCES).join(source))
             .arg("-o")
             .arg(directory.join(program))
             .status()
-            .expect("cc runs");
-        assert!(status.success(), "cc failed on {source}");
+            .unwrap_or_else(|error| panic!("{}: {error}", compiler.display()));
+        assert!(status.success(), "{} failed on {source}", compiler.display());
     }
-    directory
 }
 
 /// What a workload said about itself.
