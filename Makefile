@@ -26,7 +26,7 @@ HEADERS = vspawn.h popen_noshell.h
 # What vspawn.pc says the prefix is.
 PC_PREFIX ?= $(PREFIX)
 
-.PHONY: build run test lint bench fixes man install install-profiler install-library
+.PHONY: build run test lint bench fixes kernels man install install-profiler install-library
 .PHONY: uninstall uninstall-profiler uninstall-library dist test-dist
 
 build:
@@ -51,6 +51,10 @@ bench: build
 # Minutes on a quiet machine; arguments as in `make fixes ARGUMENTS=--write`.
 fixes: build
 	$(AS_ROOT) python3 benchmarks/fixes.py --binary $(BINARY) $(ARGUMENTS)
+
+# Minutes for each kernel; arguments as in `make kernels ARGUMENTS="--short 6.1"`.
+kernels:
+	scripts/kernel-matrix.sh $(ARGUMENTS)
 
 man: build
 	$(BINARY) man docs/man

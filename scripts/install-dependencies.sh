@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what building (and, with `tests`, testing; with `aarch64`, building for aarch64 on another machine, see scripts/aarch64.sh)
-# needs and the machine lacks, through apt-get.
+# Installs what building needs and the machine lacks, through apt-get; with a purpose as argument, also what that needs: `tests`,
+# `aarch64` (building for it on another machine, see scripts/aarch64.sh), `kernels [ARCH]` (guests of scripts/kernel-matrix.sh).
 # Installs nothing that is already there, so that it is silent and needs no privilege on a prepared machine.
 # It does not install Rust: which toolchain to trust is the user's choice.
 set -euo pipefail
@@ -51,6 +51,14 @@ if [ "$purpose" = aarch64 ]; then
     need_command aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
     need_file /usr/aarch64-linux-gnu/include/stdio.h libc6-dev-arm64-cross
     need_command qemu-aarch64-static qemu-user-static
+fi
+if [ "$purpose" = kernels ]; then
+    case ${2:-$(uname -m)} in
+        aarch64) need_command qemu-system-aarch64 qemu-system-arm ;;
+        *) need_command qemu-system-x86_64 qemu-system-x86 ;;
+    esac
+    need_command cpio cpio
+    need_command python3 python3
 fi
 
 if ! command -v cargo >/dev/null 2>&1; then

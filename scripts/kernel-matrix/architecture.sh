@@ -1,0 +1,29 @@
+# What differs between the architectures of guests, all of it. Sourced; knows nothing of packages or batteries.
+# shellcheck shell=bash disable=SC2034
+
+# choose_architecture NAME: as `uname -m` says it.
+choose_architecture() {
+    architecture=$1
+    case $architecture in
+        x86_64)
+            debian=amd64 triple=x86_64-unknown-linux-gnu console=ttyS0 runner=()
+            qemu=(qemu-system-x86_64 -M q35 -cpu max)
+            ;;
+        aarch64)
+            debian=arm64 triple=aarch64-unknown-linux-gnu console=ttyAMA0
+            # The architected algorithm of pointer authentication takes most of the time of an emulated program.
+            qemu=(qemu-system-aarch64 -M virt -cpu "max,pauth-impdef=on")
+            runner=(qemu-aarch64-static -L /usr/aarch64-linux-gnu)
+            ;;
+        *)
+            echo "--arch $architecture: the matrix knows x86_64 and aarch64" >&2
+            exit 2
+            ;;
+    esac
+    cargo=(cargo) target=() built=target tools=''
+    if [ "$architecture" = "$(uname -m)" ]; then
+        runner=()
+    else
+        cargo=(scripts/$architecture.sh cargo) target=(--target "$triple") built=target/$triple tools=$architecture-linux-gnu-
+    fi
+}

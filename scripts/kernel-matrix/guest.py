@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Boots one guest, reads on its console what the battery says (`init` writes it), and stores that as JSON beside the whole console.
+A guest that is silent for too long is ended, and what it said last is kept. Exit status 0 whatever came of it: the table judges."""
+
+import argparse
+import datetime
+import json
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+# In seconds of the host: the longest test takes a few on a quiet one, and a busy one stretches that tenfold.
+SILENCE = 300
+LONGEST = 2400
+
+
+def main():
+    options = parse()
+    # The guest must not outlive us.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    result = {"series": options.series, "package": options.package, "battery": options.battery, "date": datetime.date.today().isoformat()}
+    result |= {"tests": {}, "refused": None, "missing": [], "kernel": None, "ended": False, "stopped": None}
+    options.into.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    with (options.into / "console.log").open("wb") as console:
+        guest = subprocess.Popen(
+            ["nice", *options.command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        try:
+            said = []
+            for line in lines(guest, console, result):
+                understand(line, said, result, options.series)
+        finally:
+            guest.kill()
+            guest.wait()
+    result["seconds"] = round(time.monotonic() - began)
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result["cpu_seconds"] = round(usage.ru_utime + usage.ru_stime)
+    say(options.series, f"{result['seconds']} s, of which {result['cpu_seconds']} s on a CPU")
+    (options.into / "result.json").write_text(json.dumps(result, indent=1) + "\n")
+    if not result["ended"]:
+        say(options.series, f"did not come to its end: {result['stopped'] or 'the guest ended'}; the console's last lines:")
+        print((options.into / "console.log").read_text(errors="replace")[-2000:], file=sys.stderr)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--series", required=True, help="how the kernel was asked for, such as 6.1")
+    parser.add_argument("--package", required=True, help="the version of its package")
+    parser.add_argument("--battery", choices=["short", "full"], required=True)
+    parser.add_argument("--into", type=Path, required=True, help="directory of the results")
+    parser.add_argument("command", nargs="+", help="the emulator's")
+    return parser.parse_args()
+
+
+def lines(guest, console, result):
+    """The lines of the console, as they come."""
+    began = heard = time.monotonic()
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(guest.stdout, selectors.EVENT_READ)
+        while True:
+            ready = selector.select(timeout=1)
+            now = time.monotonic()
+            if ready:
+                some = os.read(guest.stdout.fileno(), 65536)
+                if not some:
+                    return
+                console.write(some)
+                console.flush()
+                heard = now
+                *whole, rest = (rest + some).split(b"\n")
+                yield from (line.decode(errors="replace").strip("\r") for line in whole)
+            if now - heard > SILENCE or now - began > LONGEST:
+                result["stopped"] = f"silent for {SILENCE} s" if now - heard > SILENCE else f"not done after {LONGEST} s"
+                return
+
+
+def understand(line, said, result, series):
+    if not line.startswith("@"):
+        return
+    kind, _, rest = line[1:].partition(" ")
+    if kind == "kernel":
+        result["kernel"] = rest
+        say(series, f"booted {rest}")
+    elif kind == "report":
+        report = json.loads(rest)
+        result["missing"] = report["missing"]
+        result["version"] = report.get("version")
+    elif kind == "refused":
+        result["refused"] = rest
+        say(series, rest)
+    elif kind == "said":
+        said.append(rest)
+    elif kind == "test":
+        name, began, ended, outcome, *reason = rest.split(" ", 4)
+        seconds = round(float(ended) - float(began), 2)
+        result["tests"][name] = {"outcome": outcome, "reason": " ".join(reason), "seconds": seconds, "said": said.copy()}
+        said.clear()
+        say(series, f"{outcome:7} {seconds:6.2f} s {name} {' '.join(reason)}")
+    elif kind == "end":
+        result["ended"] = True
+
+
+def say(series, text):
+    print(f"{series:5} {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
