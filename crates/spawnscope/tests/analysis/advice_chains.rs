@@ -1,10 +1,12 @@
 //! Advice about what comes before a program: directories of PATH that lack it, and chains of programs that lead to it.
 
 use spawnscope::analyze::advice::{Advice, Advices};
-use spawnscope::event::Nanos;
+use spawnscope::event::{Nanos, TaskId};
+use spawnscope::record::reader::WakerRow;
 
 use crate::builder::{ROOT, Spans};
-use crate::serial::{READ, Serial, advices, is_silent, only};
+use crate::serial::{READ, SHELL, Serial, WAIT4, advices, is_silent, only};
+use crate::slices::{created, ended, slice};
 
 const COUNT: u64 = 40;
 const MISS: u64 = 25_000;
@@ -283,4 +285,81 @@ fn chains_whose_titles_read_alike_are_told_apart() {
     let title = "bash reaches node through 2 other programs once";
     let expected = ["lint", "test"].map(|tool| format!("{title}: node /opt/{tool}.js"));
     assert_eq!(titles, expected);
+}
+
+/// Scripts that each launch the next one, and nothing else, and wait for it: `scripts` in turns, so often.
+fn nested(scripts: &[(&str, &[&str])], depth: u64) -> Advices {
+    /// What a script does before the next one, and again behind it.
+    const OWN: u64 = 20_000;
+    const LAUNCHING: u64 = Spans::USUAL.total() - Spans::USUAL.run;
+    const BEFORE: u64 = LAUNCHING - Spans::USUAL.teardown - Spans::USUAL.reap;
+    let mut serial = Serial::of("/bin/sh", &["sh", "start.sh"]);
+    let spans = |level: u64| Spans {
+        run: Spans::USUAL.run + (depth - 1 - level) * (LAUNCHING + 2 * OWN),
+        ..Spans::USUAL
+    };
+    let begins = |level: u64| SHELL + level * (BEFORE + OWN);
+    let mut parent = ROOT;
+    for level in 0..depth {
+        let script = scripts[level as usize % scripts.len()];
+        let child = serial
+            .builder
+            .launch(parent, begins(level), &spans(level), Some(script));
+        serial.builder.row(child).parent_task = Some(TaskId(parent.0));
+        serial.builder.recording.execs.last_mut().unwrap().interpreter = Some(serial.builder.text(b"/bin/sh"));
+        let row = serial.builder.row(child);
+        let (created_at, zombie, reaped) = (row.created.unwrap().0, row.zombie.unwrap().0, row.reaped.unwrap().0);
+        let on = if level == 0 {
+            0
+        } else {
+            begins(level - 1) + Spans::USUAL.create + Spans::USUAL.queue
+        };
+        let waker = Some(WakerRow::Task(TaskId(child.0)));
+        let waits = [zombie - created_at, Spans::USUAL.reap];
+        serial.slices.push(slice(parent.0, on, created_at, waits, WAIT4, waker));
+        serial.slices.push(created(child.0, created_at, Spans::USUAL.queue));
+        if level > 0 {
+            let parent_ends = serial.builder.row(parent).zombie.unwrap().0;
+            serial.slices.push(ended(parent.0, reaped, parent_ends));
+        } else {
+            serial.now_is(reaped);
+        }
+        parent = child;
+    }
+    let last = serial.builder.row(parent);
+    let (created_at, zombie) = (last.created.unwrap().0, last.zombie.unwrap().0);
+    serial
+        .slices
+        .push(ended(parent.0, created_at + Spans::USUAL.queue, zombie));
+    advices(&serial.finish())
+}
+
+#[test]
+fn a_script_that_calls_itself_is_no_way_to_itself() {
+    for spelled in ["./deep.sh", "/home/user/deep.sh", "/home/user/./deep.sh"] {
+        let told = nested(
+            &[("./deep.sh", &["sh", "./deep.sh"]), (spelled, &["sh", spelled])],
+            COUNT,
+        );
+        assert!(is_silent(&told, "shims"), "{spelled}: {told:?}");
+    }
+    let of_shell: (&str, &[&str]) = ("/bin/sh", &["sh", "deep.sh"]);
+    let told = nested(&[of_shell], COUNT);
+    assert!(is_silent(&told, "shims"), "{told:?}");
+}
+
+#[test]
+fn scripts_that_call_each_other_are_no_way_to_themselves() {
+    let scripts: [(&str, &[&str]); 2] = [("./a.sh", &["sh", "./a.sh"]), ("./b.sh", &["sh", "./b.sh"])];
+    let told = nested(&scripts, COUNT);
+    assert!(is_silent(&told, "shims"), "{told:?}");
+}
+
+#[test]
+fn a_script_that_execs_itself_is_no_way_to_itself() {
+    let again: (&str, Option<&str>, &[&str]) = ("./x.sh", Some("/bin/sh"), &["sh", "./x.sh"]);
+    let told = chained(&[again, ("/home/user/x.sh", Some("/bin/sh"), &["sh", "x.sh"])]);
+    assert!(is_silent(&told, "shims"), "{told:?}");
+    let wrapper: (&str, Option<&str>, &[&str]) = ("./w.sh", Some("/bin/sh"), &["sh", "./w.sh"]);
+    only(&chained(&[wrapper, again]), "shims");
 }

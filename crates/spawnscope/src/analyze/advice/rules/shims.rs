@@ -9,7 +9,9 @@ use super::super::{Basis, Finding, Ground};
 use crate::analyze::launch::{Exec, Launch, base_name};
 use crate::analyze::phases::Phase;
 use crate::analyze::whatif::Fix;
-use crate::analyze::whatif::changes::chains::{Link, begin, is_inside, is_shell_script, own_call};
+use crate::analyze::whatif::changes::chains::{
+    Link, begin, is_inside, is_recursion, is_same_script, is_shell_script, own_call,
+};
 use crate::analyze::whatif::changes::{Change, is_captured, wrapped_child};
 use crate::event::Nanos;
 use crate::units;
@@ -75,6 +77,11 @@ fn executed_chain<'a>(ground: &Ground<'_, 'a>, index: u32) -> Option<Chain<'a>> 
         return None;
     }
     let kinds: Option<Vec<Link>> = before.iter().map(|exec| Link::of(exec, real)).collect();
+    // A script that execs itself is no way to itself; that `#!/usr/bin/env` finds a shell, which reads the same script, is.
+    let is_again = |exec: &&Exec<'_>| Link::of(exec, real) != Some(Link::EnvLine) && is_same_script(exec, real);
+    if before.iter().any(|exec| is_again(&exec)) {
+        return None;
+    }
     let became = begin.checked_sub(1).map(|before| base_name(launch.execs[before].path));
     Some(Chain {
         caller: became.or(parent_of(launch)),
@@ -126,7 +133,7 @@ fn launched_chain<'a>(ground: &Ground<'_, 'a>, index: u32) -> Option<Chain<'a>> 
     let child = wrapped_child(forest, index).filter(|_| is_shell_script(exec))?;
     let real = forest.launches[child as usize].execs.last()?;
     let is_read = is_captured(forest, ground.whatif.timelines, child);
-    (!is_read).then(|| Chain {
+    (!is_read && !is_recursion(forest, index, real)).then(|| Chain {
         caller: parent_of(launch),
         parent: parent_of(launch),
         links: vec![base_name(exec.path), base_name(real.path)],

@@ -1,8 +1,12 @@
 //! Programs that lead to others in their own process, exec by exec: with which exec such a way begins, and what it is for. A shell
 //! becomes its last command, so that a process may have done other work before.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
 use super::removal::is_captured;
-use super::shells::{command_of, is_plain, is_shell};
+use super::shells::{command_of, is_plain, is_shell, wrapped_child};
 use crate::analyze::launch::{Exec, Launch, base_name};
 use crate::analyze::phases::Phase;
 use crate::analyze::timeline::Timelines;
@@ -199,4 +203,37 @@ pub fn is_shell_script(exec: &Exec<'_>) -> bool {
 #[must_use]
 pub fn runs<'a>(exec: &Exec<'a>) -> &'a [u8] {
     base_name(exec.interpreter.unwrap_or(exec.path))
+}
+
+/// Whether a script that only launches one program belongs to a recursion: that program is the script itself, or one of those that led
+/// to it. Each of them is meant to run, and none is a mere way to the next.
+#[must_use]
+pub fn is_recursion(forest: &Forest<'_>, wrapper: u32, real: &Exec<'_>) -> bool {
+    const MOST_SCRIPTS: usize = 64;
+    let scripts = std::iter::successors(Some(wrapper), |script| {
+        let parent = u32::try_from(forest.parent(*script as usize)?).ok()?;
+        (wrapped_child(forest, parent) == Some(*script)).then_some(parent)
+    });
+    let execs = scripts.map(|script| &forest.launches[script as usize].execs[..]);
+    let mut execs = execs.map_while(|execs| execs.last().filter(|exec| is_shell_script(exec)));
+    execs.by_ref().take(MOST_SCRIPTS).any(|exec| is_same_script(exec, real))
+}
+
+/// Whether two execs are of one script, however its path was written.
+#[must_use]
+pub fn is_same_script(one: &Exec<'_>, other: &Exec<'_>) -> bool {
+    is_shell_script(one) && is_shell_script(other) && place_of_script(one) == place_of_script(other)
+}
+
+/// The file that a shell runs, from the root on where the working directory is known.
+fn place_of_script(exec: &Exec<'_>) -> PathBuf {
+    let of_shell = || exec.arguments().nth(1).filter(|_| exec.interpreter.is_none());
+    let path = Path::new(OsStr::from_bytes(of_shell().unwrap_or(exec.path)));
+    let directory = Path::new(OsStr::from_bytes(exec.cwd.unwrap_or_default()));
+    // Components leave out `.` and doubled slashes.
+    directory
+        .join(path)
+        .components()
+        .filter(|part| *part != Component::CurDir)
+        .collect()
 }
