@@ -55,7 +55,8 @@ impl Redaction {
             return Cow::Borrowed(path);
         }
         let mut spots = Spots::default();
-        find_by_form(path, false, &mut spots);
+        shapes::find(path, false, &mut spots);
+        urls::find_in_path(path, &mut spots);
         // Somebody executed a whole command line as if it were a file.
         if path.iter().any(u8::is_ascii_whitespace) {
             assignments::find(path, &mut spots);
@@ -96,16 +97,11 @@ fn find_in_argv(argv: &[u8]) -> Spots {
     spots
 }
 
-fn find_by_form(text: &[u8], is_cut: bool, spots: &mut Spots) {
-    shapes::find(text, is_cut, spots);
-    urls::find(text, spots);
-}
-
 /// Found in every argv that holds something to mask, and in few others: telling words, beginnings of tokens, programs of the table.
 static SUSPICIOUS: LazyLock<Regex> = LazyLock::new(|| {
     const WORDS: &str = r"(?i:pass|pwd|pswd|[_\-.]pw|\bpw|[a-z]pw\b|secret|token|key|cred|auth|cookie|psk|bearer|jwt|mnemonic|otp|sig=|signature=|identified
         |session|sid=|ticket=|hmac=|code=|\bpin|-pin|puk|x-api|x-csrf|x-xsrf|sonar\.login|expect)";
-    const LOGINS: &str = r"://[^/\s\x00]*@|:[^/\s\x00]*@|://[^\s\x00]*@";
+    const LOGINS: &str = r":/?[^/\s\x00]*@|:/[^\s\x00]*@";
     const USERS: &str = r"[\x00\s](?:-u|-U|--user|--username|-user|-username|--login)[\x00\s]";
     let programs: Vec<String> = table::suspicious().into_iter().map(regex::escape).collect();
     let programs = programs.join("|");

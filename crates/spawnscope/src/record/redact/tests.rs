@@ -144,6 +144,9 @@ fn paths_and_messages_are_masked_by_form() {
         ("/srv/password/key", "/srv/password/key"),
         ("/tmp/https://me:hunter2@host/x", "/tmp/https://me:***@host/x"),
         ("/tmp/ghp_0123456789abcdefghijABCDEFGHIJ012345", "/tmp/***"),
+        ("/srv/https:/me:hunter2@host/x", "/srv/https:/me:***@host/x"),
+        ("/srv/https:/hunter2@host", "/srv/https:/***@host"),
+        ("/srv/npm:/scope@1.2.3", "/srv/npm:/scope@1.2.3"),
         ("mysql -uroot -phunter2", "mysql -uroot -p***"),
         (
             "failed to run 'tool --password=hunter2'",

@@ -55,6 +55,20 @@ const HARDLY_USERS: [&str; 9] = [
     "deleted",
 ];
 
+/// Finds them in a path, whose doubled slashes the system has made one: `/srv/https:/user:X@host`.
+pub(super) fn find_in_path(path: &[u8], spots: &mut Spots) {
+    find(path, spots);
+    for (at, _) in path.windows(2).enumerate().filter(|(_, window)| window == b":/") {
+        let scheme = scheme_before(path, at);
+        let is_of_web = OF_TOKENS
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known.as_bytes()));
+        if is_of_web && path.get(at + 2) != Some(&b'/') {
+            find_login(path, at, at + 2, spots);
+        }
+    }
+}
+
 /// Finds them in a text.
 pub(super) fn find(text: &[u8], spots: &mut Spots) {
     if !text.contains(&b'@') {
@@ -63,15 +77,14 @@ pub(super) fn find(text: &[u8], spots: &mut Spots) {
     let mut done = 0;
     for (at, _) in text.windows(3).enumerate().filter(|(_, window)| window == b"://") {
         if at >= done {
-            done = find_in_url(text, at, spots);
+            done = find_login(text, at, at + 3, spots);
         }
     }
     find_bare(text, spots);
 }
 
-/// The credentials before the host of the address with `://` at `colon`; gives where the address ends.
-fn find_in_url(text: &[u8], colon: usize, spots: &mut Spots) -> usize {
-    let start = colon + 3;
+/// The credentials before the host of an address whose scheme ends at `colon`; gives where the address ends.
+fn find_login(text: &[u8], colon: usize, start: usize, spots: &mut Spots) -> usize {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>\\".contains(byte);
     let end = text[start..]
         .iter()
