@@ -114,7 +114,7 @@ mod tests {
     fn names_are_hashed_as_bash_does() {
         assert_eq!(hash(FNV_OFFSET, b""), 0x811c_9dc5);
         assert_eq!(hash(FNV_OFFSET, b"a"), 0x050c_5d7e);
-        assert_eq!(hash(0, b"ab"), 0x61 * 16_777_619 ^ 0x62);
+        assert_eq!(hash(0, b"ab"), (0x61 * 16_777_619) ^ 0x62);
     }
 
     #[test]

@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_table_that_fills_its_room_may_have_been_cut() {
-        let mut table = vec![2, 1].repeat(PYTHON_TABLE_BYTES as usize / 2);
+        let mut table = [2, 1].repeat(PYTHON_TABLE_BYTES as usize / 2);
         assert_eq!(line_by_steps(&table, 1, 11), Some(6));
         assert_eq!(line_by_steps(&table, 1, u32::MAX), None);
         table.truncate(table.len() - 2);
