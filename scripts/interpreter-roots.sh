@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes target/roots with one folder for each suite of Debian's, in which its bash, dash and Python are unpacked with all that
+# Makes target/roots with one folder for each suite of Debian's, in which its bash, dash, busybox and Python are unpacked with all that
 # they need, never installed. Tests record scripts within them. Optional: whoever needs them says so through SPAWNSCOPE_TEST_REQUIRE.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,5 +31,6 @@ for suite in bullseye bookworm trixie sid; do
     rm "$folder"/base-files_*.deb
     unpack "$root" "$folder"/*.deb
     rm -r "$folder"
+    ln -s busybox "$root/bin/ash"
 done
 touch "$roots/complete"

@@ -91,15 +91,15 @@ exit 0
         ("words", "main.sh:11"),
         ("negated", "main.sh:13"),
         ("either", "main.sh:14"),
-        ("(dash)", "main.sh:15"),
         ("behind_built_in", "main.sh:15"),
         ("branch", "main.sh:16"),
     ];
-    shell.expect(
-        &script.replace("$(@t subject; :)", "x").replace("$(@t in_here; :)", ""),
-        &[],
-        &truth,
-    );
+    let script = script.replace("$(@t subject; :)", "x").replace("$(@t in_here; :)", "");
+    shell.expect(&script, &[], &truth);
+    // Busybox forks to fill a here-document as well.
+    if shell.label() == "(dash)" {
+        shell.expect(&script, &[], &[("(dash)", "main.sh:15")]);
+    }
 }
 
 fn subshells(shell: &Shell) {
@@ -170,6 +170,9 @@ h
 . /dev/null
 f 5
 ";
+    // Dash says nothing.
+    let said = shell.run(&["-c", "\n\neval 'echo $LINENO'"]).output();
+    let goes_on = said.trim().parse::<u32>().is_ok_and(|line| line > 1);
     let truth = [
         ("in_f1", "main.sh:3 f < ..."),
         ("in_f2", "main.sh:3 f < ..."),
@@ -180,8 +183,8 @@ f 5
         // Its name went with its parameters.
         ("in_set", "main.sh:14 < ..."),
         ("after", "main.sh:16"),
-        // It came from a string.
-        ("in_h", "?:1 h < ..."),
+        // It came from a string. Busybox goes on counting in such, and then it is the right line.
+        ("in_h", if goes_on { "main.sh:17 h < ..." } else { "?:1 h < ..." }),
         // It might have come from what was read since.
         ("in_f5", "?:3 f < ..."),
     ];
@@ -232,9 +235,14 @@ fn without_file(shell: &Shell) {
             .expect_code(0);
         chain_of(&asked(&record.file()), label).to_owned()
     };
-    assert_eq!(chain("@t one; :", "one"), "?:1");
-    assert_eq!(chain("\n\n@t three\n:", "three"), "?:3");
-    assert_eq!(chain("f() {\n@t two\n}\n f", "two"), "?:2 f < ...");
+    // Busybox may count these lines from 0.
+    let [one, three, two] = match shell.label().as_str() {
+        "(ash)" => ["", "", "?:? f < ..."],
+        _ => ["?:1", "?:3", "?:3 f < ..."],
+    };
+    assert_eq!(chain("@t one; :", "one"), one);
+    assert_eq!(chain("\n\n@t three\n:", "three"), three);
+    assert_eq!(chain("\nf() {\n@t two\n}\n f", "two"), two);
     assert_eq!(chain("echo '\n@t piped' | dash", "piped"), "?:2");
 }
 

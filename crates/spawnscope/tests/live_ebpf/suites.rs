@@ -31,6 +31,11 @@ pub fn tests() -> Vec<LiveTest> {
             needs: NEEDS,
             run: dashes,
         },
+        LiveTest {
+            name: "every_suites_busybox_has_the_lines_of_its_shell",
+            needs: NEEDS,
+            run: ashes,
+        },
     ]
 }
 
@@ -70,6 +75,14 @@ fn dashes() {
         if is_known {
             dash_lines::SHAPES.iter().for_each(|shape| shape(&dash));
         }
+    }
+}
+
+fn ashes() {
+    for root in Root::all() {
+        println!("{}", root.suite);
+        let ash = Shell::within(root, "/bin/ash");
+        dash_lines::SHAPES.iter().for_each(|shape| shape(&ash));
     }
 }
 

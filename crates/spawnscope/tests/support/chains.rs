@@ -75,6 +75,11 @@ impl Shell {
         }
     }
 
+    /// What a launch by it is called that executes nothing.
+    pub fn label(&self) -> String {
+        format!("({})", self.program.file_name().unwrap_or_default().display())
+    }
+
     /// Records the shell.
     pub fn record(&self, record: &Record, arguments: &[impl AsRef<OsStr>]) -> Finished {
         let words = [self.program.as_os_str()].into_iter();

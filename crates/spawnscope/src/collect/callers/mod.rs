@@ -44,7 +44,7 @@ pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
 
 /// Directories of the system's interpreters, whatever PATH says.
 const DIRECTORIES: [&str; 2] = ["/bin", "/usr/bin"];
-const INTERPRETERS: [&str; 5] = ["bash", "sh", "dash", "python3", "python"];
+const INTERPRETERS: [&str; 6] = ["bash", "sh", "dash", "ash", "python3", "python"];
 
 /// The executables that a command is likely to be run by; they may not exist. `command` is the file of the command.
 pub(super) fn usual(command: Option<&Path>) -> Vec<PathBuf> {

@@ -36,13 +36,19 @@ enum { DASH_READS_NOTHING, DASH_READS_SCRIPT, DASH_READS_FILE };
 
 #define DASH_INPUT_DEPTH 8
 
+/* The address of a variable in the process. */
+static __always_inline __u64 dash_place(struct script *script, __u64 block, __u64 variable)
+{
+	return (variable < DASH_BLOCK_BYTES ? block : script->bias) + variable;
+}
+
 /* Adds the name of the function; it stands in front of its parameters, unless `set` replaced these. */
 static __always_inline bool dash_function(struct script *script)
 {
 	struct dash_parameters parameters;
 	__u64 name = 0;
 	if (script->dash.function_line &&
-	    read_user(&parameters, sizeof(parameters), script->bias + script->dash.layout.parameters - sizeof(__u32)) &&
+	    read_user(&parameters, sizeof(parameters), dash_place(script, script->dash.words, script->dash.layout.parameters) - sizeof(__u32)) &&
 	    !(parameters.allocated & 0xff))
 		read_user(&name, sizeof(name), parameters.words - sizeof(name));
 	return add_text(script, name, SCRIPT_FUNCTION_BYTES) || add_nothing(script);
@@ -66,9 +72,9 @@ static __always_inline bool dash_file(struct script *script, struct WireTask *ta
 	bool certain = !dash->function_line || (dash->function_line > 1 && task->script_files < 2);
 	__u64 name = 0;
 	if (certain && dash->reads == DASH_READS_SCRIPT)
-		read_pointer(script, &name, dash->layout.own_name);
+		read_user(&name, sizeof(name), dash_place(script, dash->own, dash->layout.own_name));
 	else if (!dash->function_line && dash->reads == DASH_READS_FILE && !dash->counted)
-		read_pointer(script, &name, dash->layout.command_name);
+		read_user(&name, sizeof(name), dash_place(script, dash->own, dash->layout.command_name));
 	return add_text(script, name, SCRIPT_FILE_BYTES) || add_nothing(script);
 }
 
@@ -80,7 +86,8 @@ static __always_inline bool dash_reads(struct script *script, struct WireTask *t
 	bool subshell = task->flags & TASK_SUBSHELL;
 	__u64 address;
 	dash->counted = 0;
-	if (!read_pointer(script, &address, dash->layout.input) || !read_user(&input, sizeof(input), address))
+	if (!read_user(&address, sizeof(address), dash_place(script, dash->own, dash->layout.input)) ||
+	    !read_user(&input, sizeof(input), address))
 		return false;
 	for (int depth = 0; depth < DASH_INPUT_DEPTH && input.fd < 0 && input.outer; depth++) {
 		__u32 lines = input.line;
@@ -109,6 +116,9 @@ static __always_inline __u32 dash_line(struct script *script, struct WireTask *t
 {
 	struct dash_state *dash = &script->dash;
 	__u32 line = dash->line, function_line = dash->function_line;
+	/* Busybox counts the lines of what -c was given from 0. */
+	if (dash->layout.own_block && dash->reads == DASH_READS_NOTHING)
+		return 0;
 	if (function_line ? dash->reads == DASH_READS_FILE || line <= dash->counted : dash->counted)
 		return 0;
 	if (dash->inherits && function_line == task->script_function &&
@@ -143,7 +153,7 @@ __noinline int dash_frame(void)
 	if (!script || !task)
 		return 0;
 	struct dash_state *dash = &script->dash;
-	if (!read_number(script, &dash->line, dash->layout.line) ||
+	if (!read_user(&dash->line, sizeof(dash->line), dash_place(script, dash->own, dash->layout.line)) ||
 	    !read_number(script, &dash->function_line, dash->layout.function_line) ||
 	    !read_pointer(script, &address, dash->layout.job) || !dash_reads(script, task))
 		return 0;
@@ -168,6 +178,11 @@ static __always_inline struct script *begin_dash(struct task_struct *p, __u32 nu
 		return NULL;
 	begin_script(script, INTERPRETER_DASH, layout->code_start, p);
 	script->dash.layout = *layout;
+	script->dash.own = script->dash.words = 0;
+	/* A busybox that runs no shell has no blocks. */
+	if (layout->own_block && (!read_pointer(script, &script->dash.own, layout->own_block) || !script->dash.own ||
+				  !read_pointer(script, &script->dash.words, layout->parameters_block)))
+		return NULL;
 	return script;
 }
 

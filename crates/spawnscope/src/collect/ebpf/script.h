@@ -30,6 +30,8 @@ struct script {
 		} bash;
 		struct dash_state {
 			struct WireDash layout;
+			/* Where its blocks are. */
+			__u64 own, words;
 			__u32 line, function_line;
 			/* What is being read, and how many lines of strings at most that are being evaluated; 0: none is. */
 			__u32 reads, counted;

@@ -27,6 +27,8 @@ fn parse(line: &str) -> Option<(Vec<u8>, WireDash)> {
         input: field()?,
         job: field()?,
         parameters: field()?,
+        own_block: 0,
+        parameters_block: 0,
     };
     Some((id?, layout))
 }

@@ -56,7 +56,7 @@ pub(super) fn keep(build: &[u8], found: Option<WireDash>) {
 
 /// Where a build is kept; another layout of the format gets another name.
 fn file(build: &[u8]) -> Option<PathBuf> {
-    let mut name = "dash-1-".to_owned();
+    let mut name = "dash-2-".to_owned();
     for byte in build {
         write!(name, "{byte:02x}").ok()?;
     }

@@ -1,5 +1,4 @@
-//! Finds dash's variables: runs it on a script that stops at known places, and looks which of its variables hold what they
-//! must at all of them. Nothing is taken that is not the only one.
+//! Finds dash's variables: runs it on a script that stops at known places, and has them searched at each.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -12,25 +11,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::memory::Memory;
+use super::search::{ARGUMENT, NAME, Reads, Search, Stop};
 use crate::collect::callers::elf::Elf;
 use crate::collect::ebpf::wire::WireDash;
-
-/// A place at which the script stops.
-#[derive(Clone, Copy)]
-struct Stop {
-    /// `None`: in a string, which has lines of its own.
-    line: Option<u32>,
-    function_line: u32,
-    reads: Reads,
-}
-
-/// What the script's commands come from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reads {
-    Script,
-    File,
-    String,
-}
 
 /// Lines are far from those that other counts may have by chance.
 const FUNCTION: usize = 331;
@@ -69,8 +52,6 @@ const STOPS: [Stop; 5] = [
 
 /// Stops until a line comes; the shell itself waits for it, with all its variables as for this command.
 const STOP: &str = "(echo; read -r x)";
-const NAME: &str = "calibrated";
-const ARGUMENT: &str = "argument";
 
 /// Longer than any stop takes on a busy machine; what does not come to it is no dash.
 const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
@@ -187,113 +168,4 @@ impl Drop for Shell {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// A variable that is searched for: what may still be it.
-#[derive(Default)]
-struct Candidates(Option<Vec<u64>>);
-
-impl Candidates {
-    fn keep(&mut self, fitting: impl Iterator<Item = u64>) {
-        let fitting: Vec<u64> = fitting.collect();
-        self.0 = Some(match self.0.take() {
-            Some(before) => before.into_iter().filter(|address| fitting.contains(address)).collect(),
-            None => fitting,
-        });
-    }
-
-    fn only(self) -> Option<u64> {
-        <[u64; 1]>::try_from(self.0?).ok().map(|[address]| address)
-    }
-}
-
-/// All that is searched for.
-struct Search<'a> {
-    script: &'a str,
-    sourced: &'a str,
-    line: Candidates,
-    function_line: Candidates,
-    own_name: Candidates,
-    command_name: Candidates,
-    input: Candidates,
-    job: Candidates,
-    parameters: Candidates,
-}
-
-impl<'a> Search<'a> {
-    fn new(script: &'a str, sourced: &'a str) -> Search<'a> {
-        Search {
-            script,
-            sourced,
-            line: Candidates::default(),
-            function_line: Candidates::default(),
-            own_name: Candidates::default(),
-            command_name: Candidates::default(),
-            input: Candidates::default(),
-            job: Candidates::default(),
-            parameters: Candidates::default(),
-        }
-    }
-
-    fn narrow(&mut self, memory: &Memory, stop: Stop) {
-        let is = |wanted: u32| move |(address, value): (u64, u32)| (value == wanted).then_some(address);
-        if let Some(line) = stop.line {
-            self.line.keep(memory.numbers().filter_map(is(line)));
-        }
-        self.function_line
-            .keep(memory.numbers().filter_map(is(stop.function_line)));
-        let points = |to: &dyn Fn(u64) -> bool| -> Vec<u64> {
-            memory
-                .pointers()
-                .filter(|(_, value)| to(*value))
-                .map(|(address, _)| address)
-                .collect()
-        };
-        self.own_name
-            .keep(points(&|name| memory.holds(name, self.script)).into_iter());
-        let command: &dyn Fn(u64) -> bool = match stop.reads {
-            Reads::Script => &|name| name == 0,
-            Reads::File => &|name| memory.holds(name, self.sourced),
-            Reads::String => &|name| memory.holds(name, "eval"),
-        };
-        self.command_name.keep(points(command).into_iter());
-        self.input
-            .keep(points(&|input| is_input(memory, input, stop.reads)).into_iter());
-        self.job.keep(
-            points(&|job| memory.number(job) == Some(memory.job) && memory.pointer(job + 16) == Some(job)).into_iter(),
-        );
-        if stop.function_line != 0 {
-            self.parameters
-                .keep(points(&|words| are_parameters(memory, words)).into_iter());
-        }
-    }
-
-    fn found(self, code_start: u64) -> Option<WireDash> {
-        Some(WireDash {
-            code_start,
-            line: self.line.only()?,
-            function_line: self.function_line.only()?,
-            own_name: self.own_name.only()?,
-            command_name: self.command_name.only()?,
-            input: self.input.only()?,
-            job: self.job.only()?,
-            parameters: self.parameters.only()?,
-        })
-    }
-}
-
-/// Whether this is what commands are read from: an outer input, the line there, and a descriptor.
-fn is_input(memory: &Memory, input: u64, reads: Reads) -> bool {
-    let read = || Some((memory.pointer(input)?, memory.number(input + 12)? as i32));
-    match (read(), reads) {
-        (Some((outer, fd)), Reads::Script) => outer == 0 && (10..64).contains(&fd),
-        (Some((outer, fd)), Reads::File) => is_input(memory, outer, Reads::Script) && (10..64).contains(&fd),
-        (Some((outer, fd)), Reads::String) => is_input(memory, outer, Reads::Script) && fd == -1,
-        (None, _) => false,
-    }
-}
-
-fn are_parameters(memory: &Memory, words: u64) -> bool {
-    let word = |address: u64, text: &str| memory.pointer(address).is_some_and(|word| memory.holds(word, text));
-    word(words, ARGUMENT) && words.checked_sub(8).is_some_and(|name| word(name, NAME))
 }

@@ -7,6 +7,16 @@ use std::process::Child;
 
 use crate::collect::callers::elf::Elf;
 
+/// A place in a block that a variable points to: that variable, and the offset.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct InBlock {
+    pub(super) holder: u64,
+    pub(super) offset: u64,
+}
+
+/// Nothing is mapped below.
+const FIRST_ADDRESS: u64 = 1 << 16;
+
 /// The variables of a process that stands still.
 pub(super) struct Memory {
     file: File,
@@ -64,6 +74,41 @@ impl Memory {
                 .enumerate()
                 .map(move |(at, value)| (first + (at * BYTES) as u64, *value))
         })
+    }
+
+    /// The variables that may point to blocks.
+    pub(super) fn holders(&self) -> impl Iterator<Item = u64> {
+        let is_block = |(_, value): &(u64, u64)| *value >= FIRST_ADDRESS && value.is_multiple_of(8);
+        self.pointers().filter(is_block).map(|(holder, _)| holder)
+    }
+
+    /// The words of `BYTES` bytes at the beginning of the block that a variable points to.
+    fn block<const BYTES: usize>(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (InBlock, [u8; BYTES])> {
+        let block = self.value(holder).and_then(|block| self.read(block, bytes as usize));
+        let words: Vec<[u8; BYTES]> = block.unwrap_or_default().as_chunks::<BYTES>().0.to_vec();
+        words.into_iter().zip((0..).step_by(BYTES)).map(move |(word, offset)| {
+            let place = InBlock { holder, offset };
+            (place, word)
+        })
+    }
+
+    pub(super) fn numbers_in_block(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (InBlock, u32)> {
+        self.block(holder, bytes)
+            .map(|(place, word)| (place, u32::from_le_bytes(word)))
+    }
+
+    pub(super) fn pointers_in_block(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (InBlock, u64)> {
+        self.block(holder, bytes)
+            .map(|(place, word)| (place, u64::from_le_bytes(word)))
+    }
+
+    /// What a variable of eight bytes holds.
+    fn value(&self, variable: u64) -> Option<u64> {
+        let of = |(start, bytes): &(u64, Vec<u8>)| {
+            let at = usize::try_from(variable.checked_sub(*start)?).ok()?;
+            Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+        };
+        self.variables.iter().find_map(of)
     }
 
     pub(super) fn numbers(&self) -> impl Iterator<Item = (u64, u32)> {

@@ -1,22 +1,23 @@
-//! The Debian Almquist shell: where it keeps the command that it executes. It exports nothing, so a copy of it is run once
-//! (`calibrate`, `memory`), and what was found is kept for all of the same build (`cache`); some are known without (`builds`). Read by
+//! The Debian Almquist shell, and its like in busybox: where it keeps the command that it executes. It exports nothing, so a copy of it
+//! is run once (`calibrate`, `search`, `memory`), and what was found is kept for all of the same build (`cache`); some are known without (`builds`). Read by
 //! `ebpf/dash.h`, which says what is read.
 
 mod builds;
 mod cache;
 mod calibrate;
 mod memory;
+mod search;
 
 use std::fs::File;
 
 use super::elf::Elf;
-use crate::collect::ebpf::wire::WireDash;
+use crate::collect::ebpf::wire::{DASH_BLOCK_BYTES, WireDash};
 
 /// What only dash and its kin say; these are the texts of errors.
 const MARKS: [&[u8]; 2] = [b"Illegal number: %s", b"parameter not set"];
 
-/// Dash has much less, and a static one half of this; larger programs are not searched.
-const MOST_CONSTANTS: u64 = 1 << 18;
+/// Busybox has half of this, and dash much less; larger programs are not searched.
+const MOST_CONSTANTS: u64 = 1 << 19;
 
 /// The layout of a dash. `trusted` is its file, if it may be run for that: one which somebody else brought may not, and is known
 /// only if a dash of the same build was seen before, or is one of a distribution's. `None`: it is another program, or not known.
@@ -41,14 +42,13 @@ pub(super) fn layout(program: &Elf<'_>, trusted: Option<&File>) -> Option<WireDa
 fn fits(layout: &WireDash, program: &Elf<'_>) -> bool {
     let variables = program.variables();
     let is_variable = |address: &u64| variables.iter().any(|range| range.contains(address));
-    let addresses = [
-        layout.line,
-        layout.function_line,
-        layout.own_name,
-        layout.command_name,
-        layout.input,
-        layout.job,
-        layout.parameters,
-    ];
-    addresses.iter().all(is_variable) && program.code_start() == Some(layout.code_start)
+    let is_place = |block: u64, place: u64| match place {
+        ..DASH_BLOCK_BYTES => is_variable(&block),
+        address => is_variable(&address),
+    };
+    let own = [layout.line, layout.own_name, layout.command_name, layout.input];
+    own.iter().all(|place| is_place(layout.own_block, *place))
+        && is_place(layout.parameters_block, layout.parameters)
+        && [layout.function_line, layout.job].iter().all(is_variable)
+        && program.code_start() == Some(layout.code_start)
 }

@@ -23,7 +23,7 @@ pub const INTERPRETER_PENDING: u32 = 0;
 pub const INTERPRETER_NONE: u32 = 1;
 /// `kind` of an executable: bash, see `WireBash`.
 pub const INTERPRETER_BASH: u32 = 2;
-/// `kind` of an executable: dash, see `WireDash`.
+/// `kind` of an executable: dash, or busybox's ash, see `WireDash`.
 pub const INTERPRETER_DASH: u32 = 3;
 /// `kind` of an executable: CPython, see `WirePython`.
 pub const INTERPRETER_PYTHON: u32 = 4;
@@ -74,7 +74,10 @@ pub struct WireBash {
     pub counts_from_zero: u32,
 }
 
-/// Where a dash keeps what it executes: addresses of its variables, as in its file.
+/// Below are no addresses of variables but offsets in a block that one of them points to: busybox keeps what its ash executes in such.
+pub const DASH_BLOCK_BYTES: u64 = 1024;
+
+/// Where a dash keeps what it executes: addresses of its variables, as in its file, or offsets in its own block.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireDash {
@@ -89,8 +92,11 @@ pub struct WireDash {
     /// What it reads commands from, and its latest job.
     pub input: u64,
     pub job: u64,
-    /// $1 and so on, behind the name of the function.
+    /// $1 and so on, behind the name of the function; an offset is one in a block of their own.
     pub parameters: u64,
+    /// The variables that point to these blocks; 0: there are none.
+    pub own_block: u64,
+    pub parameters_block: u64,
 }
 
 /// Where in a script a launch was asked for. `data_bytes` bytes follow: file and function of each of the frames, the
