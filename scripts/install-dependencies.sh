@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building needs and the machine lacks, through apt-get; with a purpose as argument, also what that needs: `tests`,
-# `aarch64` (building for it on another machine, see scripts/aarch64.sh), `kernels [ARCH]` (guests of scripts/kernel-matrix.sh).
+# `static` (building with musl, see scripts/static-build.sh), `aarch64` (building for it on another machine, see scripts/aarch64.sh), `kernels [ARCH]` (guests of scripts/kernel-matrix.sh).
 # Installs nothing that is already there, so that it is silent and needs no privilege on a prepared machine.
 # It does not install Rust: which toolchain to trust is the user's choice.
 set -euo pipefail
@@ -59,6 +59,18 @@ if [ "$purpose" = kernels ]; then
     esac
     need_command cpio cpio
     need_command python3 python3
+fi
+
+if [ "$purpose" = static ]; then
+    need_command musl-gcc musl-tools
+    # elfutils, of which libelf is a part, is configured from its sources.
+    need_command autoreconf autoconf
+    need_command automake automake
+    need_command autopoint autopoint
+    need_command msgfmt gettext
+    need_command gawk gawk
+    need_command flex flex
+    need_command bison bison
 fi
 
 if ! command -v cargo >/dev/null 2>&1; then

@@ -141,8 +141,14 @@ fn created(tid: i32) -> Option<i32> {
     (result == 0).then(|| i32::try_from(message).ok())?
 }
 
+/// The C libraries disagree on it.
+#[cfg(target_env = "musl")]
+type Request = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+
 /// One of the requests whose data is a number.
-fn request(request: libc::c_uint, tid: i32, data: i32) -> io::Result<()> {
+fn request(request: Request, tid: i32, data: i32) -> io::Result<()> {
     // SAFETY: with these requests, the kernel touches no memory of ours.
     let result = unsafe { libc::ptrace(request, tid, 0usize, data as usize) };
     if result == 0 {

@@ -12,7 +12,7 @@ use crate::doctor::child::die_with_parent;
 use crate::event::Nanos;
 
 /// Between looks at a launch that has had its time.
-const TICK_MICROSECONDS: libc::suseconds_t = 10_000;
+const TICK_MICROSECONDS: i64 = 10_000;
 /// Looks at one that was killed, before it is left behind.
 const LAST_LOOKS: usize = 5;
 
@@ -145,7 +145,7 @@ impl Alarm {
         let timer = libc::itimerval {
             it_value: libc::timeval {
                 tv_sec: limit.as_secs().cast_signed(),
-                tv_usec: libc::suseconds_t::from(limit.subsec_micros()),
+                tv_usec: i64::from(limit.subsec_micros()),
             },
             it_interval: libc::timeval {
                 tv_sec: 0,

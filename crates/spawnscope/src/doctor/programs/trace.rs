@@ -74,7 +74,13 @@ fn follow(root: i32) -> bool {
     status_of_root == Some(0) && is_told
 }
 
-fn request(what: libc::c_uint, pid: i32, data: i32) {
+/// The C libraries disagree on it.
+#[cfg(target_env = "musl")]
+type Request = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+
+fn request(what: Request, pid: i32, data: i32) {
     // SAFETY: the requests used here touch no memory of ours. One to a process that has died is refused, which is fine.
     unsafe { libc::ptrace(what, pid, 0usize, data as usize) };
 }
