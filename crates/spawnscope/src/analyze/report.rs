@@ -17,7 +17,7 @@ use super::summary::Summary;
 use super::tree::Forest;
 use super::waits::tied::TiedWaits;
 use crate::event::{Loss, Missing, Nanos, Pid};
-use crate::record::reader::{Origin, Recording, Scope};
+use crate::record::reader::{Contradictions, Origin, Recording, Scope};
 
 /// What one row of the table stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,6 +78,8 @@ pub struct Report {
     pub lost: Vec<Loss>,
     /// What this machine did not let the collector see.
     pub missing: Vec<Missing>,
+    /// What of the recording cannot be true.
+    pub contradictions: Contradictions,
 }
 
 impl Report {
@@ -149,6 +151,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         drifts: drifts(forest),
         lost: info.lost.iter().filter(|loss| loss.events > 0).cloned().collect(),
         missing: info.missing.clone(),
+        contradictions: info.contradictions.clone(),
     }
 }
 

@@ -14,7 +14,9 @@ use crate::present::advice;
 /// # Errors
 /// When the recording cannot be read or the advice not be written.
 pub fn run(arguments: &AdviseArguments) -> Result<()> {
-    let report = report::read(&arguments.recording.file, GroupBy::Command)?;
+    let file = &arguments.recording.file;
+    let report = report::read(file, GroupBy::Command)?;
+    output::tell_contradictions(file, &report.contradictions);
     let text = if arguments.json {
         advice::json(&report)
     } else {

@@ -7,31 +7,35 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::analyze::timeline::Timelines;
 use crate::analyze::{Forest, SliceCollection};
-use crate::record::reader::{Recording, RecordingFile, SliceRow};
+use crate::record::reader::{Contradictions, Recording, RecordingFile, SliceRow};
 
-/// Slices are most of a recording: they are read, through a connection of their own, while the launches are joined.
+/// Slices are most of a recording: they are read, through a connection of their own, while the launches are joined. What of
+/// the recording cannot be true comes with it.
 ///
 /// # Errors
 /// When the recording cannot be read, or what `use_it` says.
 pub fn with_timelines<T>(
     path: &Path,
-    use_it: impl FnOnce(&Recording, &Forest<'_>, &Timelines) -> Result<T>,
+    use_it: impl FnOnce(&Recording, &Forest<'_>, &Timelines, Contradictions) -> Result<T>,
 ) -> Result<T> {
     let file = RecordingFile::open(path)?;
     thread::scope(|scope| {
-        let reader = thread::Builder::new().spawn_scoped(scope, || read_slices(path));
+        let other = file.again()?;
+        let reader = thread::Builder::new().spawn_scoped(scope, move || read_slices(&other));
         let slices = reader.context("failed to start a thread that reads slices")?;
         let recording = file.read()?;
         let forest = Forest::grow(&recording);
-        let slices = slices.join().map_err(|_| anyhow!("failed to read the slices"))??;
+        let (slices, found) = slices.join().map_err(|_| anyhow!("failed to read the slices"))??;
+        let mut contradictions = recording.info.contradictions.clone();
+        contradictions.extend(found);
         let mut collection = SliceCollection::new(&recording, &forest, &file.threads()?);
         slices.into_iter().for_each(|slice| collection.push(slice));
-        use_it(&recording, &forest, &collection.finish())
+        use_it(&recording, &forest, &collection.finish(), contradictions)
     })
 }
 
-fn read_slices(path: &Path) -> Result<Vec<SliceRow>> {
+fn read_slices(file: &RecordingFile) -> Result<(Vec<SliceRow>, Contradictions)> {
     let mut slices = Vec::new();
-    RecordingFile::open(path)?.slices(&mut |slice| slices.push(slice))?;
-    Ok(slices)
+    let contradictions = file.slices(&mut |slice| slices.push(slice))?;
+    Ok((slices, contradictions))
 }

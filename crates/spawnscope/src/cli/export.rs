@@ -15,14 +15,17 @@ use crate::record::reader::RecordingFile;
 /// # Errors
 /// When the recording cannot be read or the export not be written.
 pub fn run(arguments: &ExportArguments) -> Result<()> {
-    let file = RecordingFile::open(&arguments.recording.file)?;
+    let path = &arguments.recording.file;
+    let file = RecordingFile::open(path)?;
     let recording = file.read()?;
+    output::tell_contradictions(path, &recording.info.contradictions);
     let forest = Forest::grow(&recording);
     let mut out = BufWriter::new(destination(arguments)?);
     let written = match arguments.format {
         ExportFormat::Ndjson => {
             let mut waits = WaitCollection::new(&recording, &forest, &file.threads()?);
-            file.slices(&mut |slice| waits.push(slice))?;
+            let contradictions = file.slices(&mut |slice| waits.push(slice))?;
+            output::tell_contradictions(path, &contradictions);
             ndjson::write(&mut out, &forest, &waits.finish())
         }
         ExportFormat::Perfetto => perfetto::write(&mut out, &forest),

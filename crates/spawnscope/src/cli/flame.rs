@@ -27,7 +27,8 @@ pub fn run(arguments: &FlameArguments) -> Result<()> {
     let mut samples = Vec::new();
     let may_be_sampled = arguments.phase.is_some() && arguments.weight.is_none();
     if arguments.on_cpu || arguments.off_cpu || may_be_sampled {
-        RecordingFile::open(file)?.samples(&mut |row| samples.push(row))?;
+        let contradictions = RecordingFile::open(file)?.samples(&mut |row| samples.push(row))?;
+        output::tell_contradictions(file, &contradictions);
     }
     let wanted = Wanted {
         weight: match arguments.weight {
@@ -49,13 +50,15 @@ pub fn run(arguments: &FlameArguments) -> Result<()> {
     let drawn = match wanted.weight {
         Weight::OnCpu | Weight::OffCpu => draw_samples(arguments, &samples, wanted)?,
         // Slices are most of a recording, and only the critical path needs them.
-        Weight::Critical => with_timelines(file, |recording, forest, timelines| {
+        Weight::Critical => with_timelines(file, |recording, forest, timelines, contradictions| {
+            output::tell_contradictions(file, &contradictions);
             let wall = Setting::of(recording).map(|setting| setting.wall);
             let path = wall.and_then(|wall| critical_path(forest, timelines, wall));
             draw_launches(arguments, recording, forest, path.as_ref(), wanted)
         })?,
         Weight::Wall | Weight::Tax | Weight::Count => {
             let recording = RecordingFile::open(file)?.read()?;
+            output::tell_contradictions(file, &recording.info.contradictions);
             draw_launches(arguments, &recording, &Forest::grow(&recording), None, wanted)?
         }
     };
@@ -77,6 +80,7 @@ fn draw_samples(arguments: &FlameArguments, samples: &[SampleRow], wanted: Wante
     let file = RecordingFile::open(&arguments.recording.file)?;
     // It may have grown since, which leaves what the samples refer to where it was.
     let recording = file.read()?;
+    output::tell_contradictions(&arguments.recording.file, &recording.info.contradictions);
     let forest = Forest::grow(&recording);
     let placed = place(&forest, &file.threads()?, samples);
     draw(arguments, &recording, sampled(&forest, &placed, wanted))

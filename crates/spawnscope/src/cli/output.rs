@@ -14,8 +14,9 @@ use clap::Parser;
 
 use super::args::Arguments;
 use crate::present::text;
-use crate::record::Redaction;
-use crate::record::reader::RecordingFile;
+use crate::record::reader::Contradictions;
+use crate::record::{Redaction, is_recording};
+use crate::units;
 
 /// Columns where there is no terminal to ask, and nobody says.
 const DEFAULT_WIDTH: usize = 80;
@@ -59,7 +60,7 @@ pub fn file(named: Option<&Path>) -> Option<&Path> {
 /// # Errors
 /// When it is a recording, or cannot be created.
 pub fn create(path: &Path) -> Result<File> {
-    if RecordingFile::open(path).is_ok() {
+    if is_recording(path) {
         bail!(
             "{} is a recording, and writing to it would destroy it: name another file with -o",
             path.display()
@@ -101,6 +102,19 @@ fn lines(message: &str) -> String {
     let message = Redaction::Mask.apply_to_text(message);
     let shown: Vec<String> = message.split('\n').map(line).collect();
     shown.join("\n")
+}
+
+/// Tells what of a recording cannot be true, where the output itself has no place for it.
+pub fn tell_contradictions(recording: &Path, contradictions: &Contradictions) {
+    for kind in &contradictions.0 {
+        let rows = units::count(kind.rows);
+        tell(&format!(
+            "recording {} contradicts itself: {rows} {}, the first of them {}: what is said about these is wrong",
+            recording.display(),
+            kind.what,
+            kind.first
+        ));
+    }
 }
 
 /// Whether a failure is only that the reader of our output went away, as `head` does.

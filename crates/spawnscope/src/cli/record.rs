@@ -21,7 +21,7 @@ use crate::collect::held::{HeldCommand, Identity};
 use crate::collect::{self, CollectError, Collector, Follow, ROOT, Refusal, Settings};
 use crate::event::{Calibration, Event, EventKind, Nanos, Pid, TaskId};
 use crate::record::reader::Scope;
-use crate::record::{Ending, Header, RecordError, Recorder, Redaction};
+use crate::record::{Ending, Finished, Header, Owner, RecordError, Recorder, Redaction};
 use crate::signals::Signals;
 
 /// Runs the verb.
@@ -162,17 +162,11 @@ fn create(
         calibration,
         ..header(arguments, collector)?
     };
-    let recorder = Recorder::create(&arguments.output, &header, redaction).context("failed to begin the recording")?;
-    if let Some(identity) = identity {
-        give(&arguments.output, identity)?;
-    }
-    Ok(recorder)
-}
-
-/// Gives the recording to the user whom the command runs as.
-fn give(file: &Path, identity: &Identity) -> Result<()> {
-    std::os::unix::fs::chown(file, Some(identity.uid.as_raw()), Some(identity.gid.as_raw()))
-        .with_context(|| format!("failed to give {} to user {}", file.display(), identity.uid))
+    let owner = identity.map(|identity| Owner {
+        uid: identity.uid.as_raw(),
+        gid: identity.gid.as_raw(),
+    });
+    Recorder::create(&arguments.output, &header, redaction, owner).context("failed to begin the recording")
 }
 
 /// Which program the kernel refused, and the end of the verifier's log.
@@ -282,8 +276,14 @@ fn finish(arguments: &RecordArguments, recorder: Recorder, outcome: &Outcome, st
         lost: outcome.lost.clone(),
     });
     let mut failed = outcome.has_failed || written.is_err();
-    if let (Err(error), false) = (&written, outcome.has_failed) {
-        tell(&format!("the recording is incomplete: {}", line(error)));
+    match &written {
+        Err(error) if !outcome.has_failed => tell(&format!("the recording is incomplete: {}", line(error))),
+        Ok(Finished::WithLog(log)) => tell(&format!(
+            "another program is reading {}: until it ends, {} belongs to the recording",
+            arguments.output.display(),
+            log.display()
+        )),
+        _ => {}
     }
     // Moved away means that another recording may stand there.
     if !arguments.quiet && !matches!(written, Err(RecordError::Moved { .. })) {

@@ -48,10 +48,11 @@ pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) ->
 /// # Errors
 /// When the recording cannot be read.
 pub fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
-    with_timelines(path, |recording, forest, timelines| {
+    with_timelines(path, |recording, forest, timelines, contradictions| {
         let causes = Causes::find(recording, forest, timelines);
         let mut report = analyze::report_on(recording, forest, causes.as_ref(), group_by);
         report.waits = tied_waits(recording, forest, timelines);
+        report.contradictions = contradictions;
         Ok(report)
     })
 }

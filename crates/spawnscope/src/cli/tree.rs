@@ -15,7 +15,9 @@ use crate::record::reader::RecordingFile;
 /// # Errors
 /// When the recording cannot be read or the tree not be written.
 pub fn run(arguments: &TreeArguments) -> Result<()> {
-    let recording = RecordingFile::open(&arguments.recording.file)?.read()?;
+    let file = &arguments.recording.file;
+    let recording = RecordingFile::open(file)?.read()?;
+    output::tell_contradictions(file, &recording.info.contradictions);
     let mut out = BufWriter::new(anstream::stdout().lock());
     tree::write(
         &mut out,

@@ -23,7 +23,9 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
             "nothing to change: give at least one option such as --remove SEL (`spawnscope whatif --help` lists them)"
         );
     }
-    let outlook = with_timelines(&arguments.recording.file, |recording, forest, timelines| {
+    let file = &arguments.recording.file;
+    let outlook = with_timelines(file, |recording, forest, timelines, contradictions| {
+        output::tell_contradictions(file, &contradictions);
         Ok(outlook(recording, forest, timelines, &asked)?)
     })?;
     let text = if arguments.json {

@@ -231,6 +231,16 @@ fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
             format!("lost: {events} ({kinds}), so launches, phases or waits are missing here"),
         ));
     }
+    for kind in &report.contradictions.0 {
+        let rows = units::count(kind.rows);
+        sentences.push((
+            WARNING,
+            format!(
+                "the recording contradicts itself: {rows} {}, the first of them {}: what is said about these is wrong",
+                kind.what, kind.first
+            ),
+        ));
+    }
     match &report.ended {
         None if report.is_live => {
             sentences.push((PLAIN, "still being recorded: figures up to the last batch".to_owned()));

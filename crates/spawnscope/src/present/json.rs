@@ -51,6 +51,8 @@ fn value(report: &Report) -> Value {
         "lost": report.lost.iter().map(|loss| (loss.kind.clone(), json!(loss.events))).collect::<Map<_, _>>(),
         "missing": report.missing.iter()
             .map(|missing| json!({"what": missing.what, "effect": missing.effect})).collect::<Vec<_>>(),
+        "contradictions": report.contradictions.0.iter()
+            .map(|kind| json!({"what": kind.what, "rows": kind.rows, "first": kind.first})).collect::<Vec<_>>(),
         "launches": all.count,
         "unfinished": all.unfinished,
         "orphans": all.orphans,

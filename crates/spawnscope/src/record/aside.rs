@@ -1,14 +1,15 @@
 //! Makes room for a new recording: the recording that stands at its path is kept as `<path>.old`, the way perf keeps
 //! `perf.data.old`. What is not a recording is neither moved nor overwritten.
 
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::claim;
 use super::error::RecordError;
+use super::header::Header;
+use super::log::beside;
 use super::version::APPLICATION_ID;
 
 /// What stands at a path where a recording is to be.
@@ -26,19 +27,33 @@ pub(super) struct Place {
     path: PathBuf,
     /// The recording that stood there before is at `<path>.old`.
     earlier_is_kept: bool,
-    /// Holds the claim.
-    _file: File,
+    /// The recording, which holds the claim. Closed before SQLite's connection, it would take that one's locks with it.
+    file: File,
 }
 
+/// Whose a new recording is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+}
+
+/// What SQLite keeps beside a database: a rollback journal, a write-ahead log, and the memory that its readers share.
+const BESIDE: [&str; 3] = ["-journal", "-wal", "-shm"];
+
 /// Leaves an empty file at `path`, readable by its owner alone (argv can be private), and what was recorded there
-/// before at `<path>.old`.
-pub(super) fn make_room(path: &Path) -> Result<Place, RecordError> {
+/// before at `<path>.old`. SQLite makes the files that it keeps beside it as the file is: of the same owner and mode.
+pub(super) fn make_room(path: &Path, owner: Option<Owner>) -> Result<Place, RecordError> {
     let earlier_is_kept = occupant(path)? == Occupant::Recording;
     if earlier_is_kept {
         let old = old_of(path);
         occupant(&old)?;
         move_recording(path, &old)?;
     }
+    // Left by a recording that was removed without them, or put there by somebody: SQLite would take them for the new one's.
+    remove_beside(path)?;
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -50,18 +65,33 @@ pub(super) fn make_room(path: &Path) -> Result<Place, RecordError> {
     if !claim::claim(&file).map_err(|source| RecordError::io("claim", path, source))? {
         return Err(RecordError::BeingRecorded { path: path.to_owned() });
     }
+    if let Some(Owner { uid, gid }) = owner {
+        fchown(&file, Some(uid), Some(gid)).map_err(|source| RecordError::io("give away", path, source))?;
+    }
     Ok(Place {
         path: path.to_owned(),
         earlier_is_kept,
-        _file: file,
+        file,
     })
 }
 
 impl Place {
+    /// The recording.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Whether the recording is still what stands at its path.
+    pub(super) fn is_still_there(&self) -> bool {
+        let identity = |metadata: io::Result<fs::Metadata>| metadata.ok().map(|it| (it.dev(), it.ino()));
+        identity(fs::metadata(&self.path)) == identity(self.file.metadata())
+    }
+
     /// Removes the new recording and puts the one that stood there before back.
     pub(super) fn take_back(&self) -> Result<(), RecordError> {
         let path = &self.path;
         fs::remove_file(path).map_err(|source| RecordError::io("remove", path, source))?;
+        remove_beside(path)?;
         if self.earlier_is_kept {
             move_recording(&old_of(path), path)
         } else {
@@ -71,17 +101,26 @@ impl Place {
 }
 
 fn old_of(path: &Path) -> PathBuf {
-    with_suffix(path, ".old")
+    beside(path, ".old")
 }
 
-/// Renames a recording, and with it the journal that a killed recorder left behind: without it the last batch could not
-/// be taken back, and SQLite would play it into whatever comes to stand at the old name.
+/// Renames a recording, and with it the journal or log that a killed recorder left behind: without it the last batches were
+/// lost, and SQLite would play it into whatever comes to stand at the old name.
 fn move_recording(path: &Path, old: &Path) -> Result<(), RecordError> {
-    let (journal, old_journal) = (with_suffix(path, "-journal"), with_suffix(old, "-journal"));
-    // The journal of the file that is about to be replaced goes first, lest it be played into the wrong one.
-    if_there(fs::remove_file(&old_journal)).map_err(|source| RecordError::io("remove", &old_journal, source))?;
+    // Those of the file that is about to be replaced go first, lest they be played into the wrong one.
+    remove_beside(old)?;
     fs::rename(path, old).map_err(|source| RecordError::io("rename", path, source))?;
-    if_there(fs::rename(&journal, &old_journal)).map_err(|source| RecordError::io("rename", &journal, source))
+    for suffix in BESIDE {
+        let (from, to) = (beside(path, suffix), beside(old, suffix));
+        if_there(fs::rename(&from, &to)).map_err(|source| RecordError::io("rename", &from, source))?;
+    }
+    Ok(())
+}
+
+fn remove_beside(path: &Path) -> Result<(), RecordError> {
+    BESIDE.iter().map(|suffix| beside(path, suffix)).try_for_each(|stray| {
+        if_there(fs::remove_file(&stray)).map_err(|source| RecordError::io("remove", &stray, source))
+    })
 }
 
 /// Says what stands at `path`; an error when that must not be touched.
@@ -95,32 +134,17 @@ fn occupant(path: &Path) -> Result<Occupant, RecordError> {
         Ok(metadata) if !metadata.is_file() => return Err(in_the_way()),
         Ok(_) => {}
     }
-    let mut head = Vec::new();
     let file = File::open(path).map_err(failed)?;
     if claim::is_claimed(&file) {
         return Err(RecordError::BeingRecorded { path: path.to_owned() });
     }
-    file.take(HEADER_BYTES).read_to_end(&mut head).map_err(failed)?;
-    match head.as_slice() {
-        [] => Ok(Occupant::EmptyFile),
-        head if is_recording(head) => Ok(Occupant::Recording),
+    if file.metadata().map_err(failed)?.len() == 0 {
+        return Ok(Occupant::EmptyFile);
+    }
+    match Header::read(&file).map_err(failed)? {
+        Some(header) if header.application_id == APPLICATION_ID => Ok(Occupant::Recording),
         _ => Err(in_the_way()),
     }
-}
-
-/// The size of SQLite's file header (<https://sqlite.org/fileformat2.html#the_database_header>).
-const HEADER_BYTES: u64 = 100;
-
-/// Whether a file begins as recordings do: SQLite's magic, and at offset 68 the `application_id`, big-endian.
-fn is_recording(head: &[u8]) -> bool {
-    head.starts_with(b"SQLite format 3\0") && head.get(68..72) == Some(&APPLICATION_ID.to_be_bytes())
-}
-
-/// Appends to the whole path, as SQLite does for its journal.
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    name.into()
 }
 
 /// Nothing to do is fine.
@@ -141,6 +165,7 @@ mod tests {
         let mut bytes = b"SQLite format 3\0".to_vec();
         bytes.resize(68, 0);
         bytes.extend(APPLICATION_ID.to_be_bytes());
+        bytes.resize(100, 0);
         bytes.extend(content.as_bytes());
         bytes
     }
@@ -155,7 +180,7 @@ mod tests {
         fs::write(folder.path().join("x.db-journal"), "journal of b").unwrap();
         fs::write(folder.path().join("x.db.old-journal"), "journal of a").unwrap();
 
-        make_room(&path).unwrap();
+        make_room(&path, None).unwrap();
 
         assert_eq!(fs::read(&path).unwrap(), b"");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -172,7 +197,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("x.db"), recording("b")).unwrap();
         fs::write(folder.path().join("x.db.old-journal"), "journal of a").unwrap();
-        make_room(&folder.path().join("x.db")).unwrap();
+        make_room(&folder.path().join("x.db"), None).unwrap();
         assert!(!folder.path().join("x.db.old-journal").exists());
     }
 
@@ -181,10 +206,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let foreign = folder.path().join("thesis.txt");
         fs::write(&foreign, "years of work").unwrap();
-        assert!(matches!(make_room(&foreign), Err(RecordError::InTheWay { .. })));
+        assert!(matches!(make_room(&foreign, None), Err(RecordError::InTheWay { .. })));
         assert_eq!(fs::read(&foreign).unwrap(), b"years of work");
         assert!(
-            matches!(make_room(folder.path()), Err(RecordError::InTheWay { .. })),
+            matches!(make_room(folder.path(), None), Err(RecordError::InTheWay { .. })),
             "a folder"
         );
     }
@@ -195,7 +220,7 @@ mod tests {
         let path = folder.path().join("x.db");
         fs::write(&path, recording("b")).unwrap();
         fs::write(folder.path().join("x.db.old"), "years of work").unwrap();
-        assert!(matches!(make_room(&path), Err(RecordError::InTheWay { path }) if path.ends_with("x.db.old")));
+        assert!(matches!(make_room(&path, None), Err(RecordError::InTheWay { path }) if path.ends_with("x.db.old")));
         assert_eq!(fs::read(&path).unwrap(), recording("b"));
     }
 
@@ -204,14 +229,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
         fs::write(&path, "").unwrap();
-        make_room(&path).unwrap();
+        make_room(&path, None).unwrap();
         assert!(!folder.path().join("x.db.old").exists());
     }
 
     #[test]
     fn a_missing_folder_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let error = make_room(&folder.path().join("nowhere/x.db")).unwrap_err();
+        let error = make_room(&folder.path().join("nowhere/x.db"), None).unwrap_err();
         assert!(matches!(&error, RecordError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound));
         assert!(error.to_string().contains("nowhere/x.db"), "{error}");
     }

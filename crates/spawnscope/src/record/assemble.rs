@@ -38,6 +38,8 @@ pub(super) struct Batch {
     pub(super) slices: Vec<SliceRow>,
     /// New samples.
     pub(super) samples: Vec<SampleRow>,
+    /// The command itself, in the batch in which that was said.
+    pub(super) root: Option<LaunchId>,
     /// The latest event of the recording so far.
     pub(super) last: Nanos,
 }
@@ -76,6 +78,16 @@ impl Assembler {
             forget_orphans_above: Self::MANY_UNFINISHED,
             batch: Batch::default(),
         }
+    }
+
+    /// Notes which launch is the command itself.
+    pub(super) fn note_root(&mut self, root: LaunchId) {
+        self.batch.root = Some(root);
+    }
+
+    /// Whether there is something to write that came with no event.
+    pub(super) fn has_news(&self) -> bool {
+        self.batch.root.is_some()
     }
 
     /// Takes one event.

@@ -67,10 +67,11 @@ pub enum RecordError {
         /// The file.
         path: PathBuf,
     },
-    /// The recorder was killed while it wrote, and its last batch cannot be taken back without writing.
+    /// Another program, such as a recorder before version 8 of the format, was killed while it wrote: taking its changes back
+    /// means to write, which reading never does.
     #[error(
-        "recording {} was cut off while it was written, and repairing it needs permission to write to it and to its \
-         folder: copy it together with its -journal file to a folder of your own",
+        "recording {} was cut off inside a change of another program, which its -journal file can take back: copy both to a \
+         folder of your own, and run `sqlite3 COPY 'PRAGMA user_version'`",
         path.display()
     )]
     NeedsRepair {
@@ -178,8 +179,25 @@ impl RecordError {
     }
 }
 
+impl RecordError {
+    /// An error of SQLite while a recording is read that was opened.
+    pub(super) fn unreadable(path: &Path, source: rusqlite::Error) -> Self {
+        // SQLite does not understand a statement (a table or a column is not there), or a value is beyond its limits.
+        let is_mutilated = matches!(source.sqlite_error_code(), Some(ErrorCode::Unknown | ErrorCode::TooBig))
+            || !matches!(source, rusqlite::Error::SqliteFailure(..));
+        if is_mutilated {
+            RecordError::Corrupt {
+                path: path.to_owned(),
+                detail: source.to_string(),
+            }
+        } else {
+            RecordError::sqlite("read", path, source)
+        }
+    }
+}
+
 /// Whether a connection that may only read found a batch that a killed recorder left half written.
-pub(super) fn needs_rollback(error: &rusqlite::Error) -> bool {
+fn needs_rollback(error: &rusqlite::Error) -> bool {
     error
         .sqlite_error()
         .is_some_and(|error| error.extended_code == ffi::SQLITE_READONLY_ROLLBACK)

@@ -1,11 +1,11 @@
 //! Takes one row of SQLite apart, column after column, and names the table and column that hold what no recorder
 //! writes. It knows types, not tables.
 
-use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
 use crate::event::{LaunchId, Nanos, Pid, TaskId};
 
+use super::limits::LONGEST_RECORDING;
 use super::rows::{FrameId, ObjectRef, StackId, TextId};
 use super::tables::Table;
 
@@ -31,7 +31,7 @@ impl Ids {
     }
 
     /// The place of an id among all of them.
-    fn place(&self, id: i64) -> Option<usize> {
+    pub(super) fn place(&self, id: i64) -> Option<usize> {
         // Our own recorder numbers from 1 without gaps: the search ends before it begins.
         let guess = usize::try_from(id).ok()?.checked_sub(1)?;
         if self.ids.get(guess) == Some(&id) {
@@ -60,35 +60,44 @@ pub(super) struct Index {
 
 /// A row that is taken apart from the left to the right.
 pub(super) struct Fields<'row> {
-    row: &'row Row<'row>,
+    values: &'row [ValueRef<'row>],
     table: &'static Table,
     index: &'row Index,
     next: usize,
 }
 
 impl<'row> Fields<'row> {
-    /// Begins with the first column of `table`, which the row was selected from.
-    pub(super) fn new(row: &'row Row<'row>, table: &'static Table, index: &'row Index) -> Self {
+    /// Begins with the first column of `table`, whose values these are.
+    pub(super) fn new(values: &'row [ValueRef<'row>], table: &'static Table, index: &'row Index) -> Self {
         Fields {
-            row,
+            values,
             table,
             index,
             next: 0,
         }
     }
 
-    /// The next column, an integer or NULL, as a `T`.
-    pub(super) fn optional<T: FromColumn>(&mut self) -> Result<Option<T>, BadValue> {
+    /// The value of the next column, and its place.
+    fn take(&mut self) -> (usize, ValueRef<'row>) {
         let column = self.next;
         self.next += 1;
-        match self.row.get_ref(column) {
-            Ok(ValueRef::Null) => Ok(None),
-            Ok(ValueRef::Integer(value)) => match T::from_column(value, self.index) {
+        (column, self.values.get(column).copied().unwrap_or(ValueRef::Null))
+    }
+
+    /// Passes over the next column, which is for other programs.
+    pub(super) fn skip(&mut self) {
+        self.next += 1;
+    }
+
+    /// The next column, an integer or NULL, as a `T`.
+    pub(super) fn optional<T: FromColumn>(&mut self) -> Result<Option<T>, BadValue> {
+        match self.take() {
+            (_, ValueRef::Null) => Ok(None),
+            (column, ValueRef::Integer(value)) => match T::from_column(value, self.index) {
                 Some(value) => Ok(Some(value)),
                 None => Err(self.bad(column, value.to_string())),
             },
-            Ok(other) => Err(self.bad(column, format!("a value of type {}", other.data_type()))),
-            Err(error) => Err(self.bad(column, error.to_string())),
+            (column, other) => Err(self.bad(column, format!("a value of type {}", other.data_type()))),
         }
     }
 
@@ -133,26 +142,31 @@ impl<'row> Fields<'row> {
 
     /// The next column, a number that is finite, or NULL.
     pub(super) fn optional_real(&mut self) -> Result<Option<f64>, BadValue> {
+        match self.take() {
+            (_, ValueRef::Null) => Ok(None),
+            (_, ValueRef::Real(value)) if value.is_finite() => Ok(Some(value)),
+            (column, ValueRef::Real(value)) => Err(self.bad(column, value.to_string())),
+            (column, other) => Err(self.bad(column, format!("a value of type {}", other.data_type()))),
+        }
+    }
+
+    /// The next column, an integer from 1 to `most`.
+    pub(super) fn count_up_to(&mut self, most: u32) -> Result<u32, BadValue> {
         let column = self.next;
-        self.next += 1;
-        match self.row.get_ref(column) {
-            Ok(ValueRef::Null) => Ok(None),
-            Ok(ValueRef::Real(value)) if value.is_finite() => Ok(Some(value)),
-            Ok(ValueRef::Real(value)) => Err(self.bad(column, value.to_string())),
-            Ok(other) => Err(self.bad(column, format!("a value of type {}", other.data_type()))),
-            Err(error) => Err(self.bad(column, error.to_string())),
+        let count: u32 = self.required()?;
+        if (1..=most).contains(&count) {
+            Ok(count)
+        } else {
+            Err(self.bad(column, format!("{count}, which is not between 1 and {most}")))
         }
     }
 
     /// The next column, a byte string.
     pub(super) fn bytes(&mut self) -> Result<&'row [u8], BadValue> {
-        let column = self.next;
-        self.next += 1;
-        match self.row.get_ref(column) {
+        match self.take() {
             // Recordings written by hand, such as those of the tests, hold TEXT here.
-            Ok(ValueRef::Blob(bytes) | ValueRef::Text(bytes)) => Ok(bytes),
-            Ok(other) => Err(self.bad(column, format!("a value of type {}", other.data_type()))),
-            Err(error) => Err(self.bad(column, error.to_string())),
+            (_, ValueRef::Blob(bytes) | ValueRef::Text(bytes)) => Ok(bytes),
+            (column, other) => Err(self.bad(column, format!("a value of type {}", other.data_type()))),
         }
     }
 
@@ -165,8 +179,8 @@ impl<'row> Fields<'row> {
 
     /// The next column, words or NULL.
     pub(super) fn optional_word(&mut self) -> Result<Option<String>, BadValue> {
-        if let Ok(ValueRef::Null) = self.row.get_ref(self.next) {
-            self.next += 1;
+        if matches!(self.values.get(self.next), Some(ValueRef::Null)) {
+            self.skip();
             return Ok(None);
         }
         self.word().map(Some)
@@ -178,6 +192,11 @@ impl<'row> Fields<'row> {
         let word = self.word()?;
         let value = all.iter().copied().find(|value| name(*value) == word);
         value.ok_or_else(|| self.bad(column, format!("'{}'", word.escape_default())))
+    }
+
+    /// What is wrong with the column that was taken last.
+    pub(super) fn bad_last(&self, found: String) -> BadValue {
+        self.bad(self.next.saturating_sub(1), found)
     }
 
     fn bad(&self, column: usize, found: String) -> BadValue {
@@ -237,7 +256,8 @@ impl FromColumn for bool {
 
 impl FromColumn for Nanos {
     fn from_column(value: i64, _: &Index) -> Option<Self> {
-        value.try_into().ok().map(Nanos)
+        let nanos: u64 = value.try_into().ok()?;
+        (u128::from(nanos) <= LONGEST_RECORDING.as_nanos()).then_some(Nanos(nanos))
     }
 }
 

@@ -3,24 +3,36 @@
 
 mod aside;
 mod assemble;
+mod checksum;
 mod claim;
+mod contradictions;
 mod error;
 mod fields;
+mod header;
 mod intern;
+mod limits;
+mod log;
+mod open;
 pub mod reader;
 mod redact;
 mod rows;
 #[cfg(test)]
 mod sample;
+mod schema;
 mod stacks;
 mod store;
+mod sums;
 mod tables;
+mod trailer;
 mod unfinished;
+mod values;
 mod version;
 pub mod writer;
 
+pub use aside::Owner;
 pub use error::RecordError;
+pub use open::is_recording;
 pub use reader::RecordingFile;
 pub use redact::Redaction;
-pub use rows::{Ending, Header};
+pub use rows::{Ending, Finished, Header};
 pub use writer::Recorder;

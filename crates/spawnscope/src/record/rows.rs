@@ -1,11 +1,15 @@
 //! The rows of a recording as plain data: what the writer puts in and the reader takes out, one type a table.
 //! Their columns and units are those of `schema.sql`; no SQL here.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use crate::event::{
     Calibration, Language, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId,
 };
+
+use super::contradictions::Contradictions;
 
 /// A whole recording without its slices and samples, which are read on their own because they are many.
 #[derive(Clone, Debug)]
@@ -61,6 +65,8 @@ pub struct Info {
     pub missing: Vec<Missing>,
     /// Events that were dropped.
     pub lost: Vec<Loss>,
+    /// Rows that cannot all be true; those of slices are found when these are read.
+    pub contradictions: Contradictions,
 }
 
 /// What is known when a recording begins.
@@ -101,6 +107,27 @@ pub struct Ending {
     pub ended: String,
     /// Events that the collector dropped.
     pub lost: Vec<Loss>,
+}
+
+impl Ending {
+    /// The same losses by kind: a collector may report one kind in several parts.
+    pub(super) fn losses(&self) -> BTreeMap<&str, u64> {
+        let mut losses = BTreeMap::new();
+        for loss in &self.lost {
+            let events: &mut u64 = losses.entry(loss.kind.as_str()).or_default();
+            *events = events.saturating_add(loss.events);
+        }
+        losses
+    }
+}
+
+/// What a recording consists of when it is finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// One file.
+    Whole,
+    /// Two, since another program still reads it: this log belongs to it until that program ends.
+    WithLog(PathBuf),
 }
 
 /// What was followed.

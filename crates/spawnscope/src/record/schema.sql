@@ -1,4 +1,6 @@
--- The recording: one SQLite file. This file is the documentation of the format.
+-- The recording: one SQLite file. This file is the documentation of the format. While it is written, or when its recorder was
+-- killed, its last batches are in the write-ahead log beside it (FILE-wal), as SQLite has it. A finished one ends with
+-- 24 bytes behind the database, which SQLite ignores: a checksum of the whole file (src/record/trailer.rs).
 --
 -- Times `*_ns` are nanoseconds since recording.origin_ns unless the comment says "span" or "CPU".
 -- NULL is "unknown": not seen by the collector, or not yet happened. It never means zero.
@@ -6,7 +8,7 @@
 -- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
-PRAGMA user_version = 7;
+PRAGMA user_version = 8;
 
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
@@ -194,4 +196,15 @@ CREATE TABLE sample (
                                  -- shorter waits since the thread's last sample of one, which have none of their own
     is_waiting INTEGER NOT NULL, -- 1: it waited; 0: it had a CPU
     stack      INTEGER NOT NULL  -- stack.id: where, frames of the kernel first
+);
+
+-- Checksums of the tables above, a row each, renewed with every batch; none at all: whoever wrote the recording keeps none.
+-- The checksum of a table is the sum, modulo 2^64, of those of its rows. That of a row is XXH3-64 (seed 0) of its rowid and
+-- then its columns in order. The rowid is 8 bytes, little-endian; a column is a byte for its type and its value: 0 NULL; 1 INTEGER,
+-- 8 bytes, little-endian; 2 REAL, the 8 bytes of IEEE 754, little-endian; 3 TEXT and 4 BLOB, their length in 8 bytes,
+-- little-endian, and their bytes. A program that changes rows deletes the rows here.
+CREATE TABLE checksum (
+    name TEXT NOT NULL,
+    rows INTEGER NOT NULL,
+    sum  INTEGER NOT NULL  -- as a signed 64-bit number
 );

@@ -1,49 +1,63 @@
 //! The SQL that writes a recording: the new file, a batch of rows in one transaction, the end. When to write and what to
-//! do on failure is `writer`'s.
+//! do on failure is `writer`'s, what rows consist of `values`'s, their checksums `sums`'s.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 
-use crate::event::{Language, LaunchId, LeftCpu, Mechanism, Nanos, ObjectKind};
-
-use super::aside::{self, Place};
+use super::aside::{self, Owner, Place};
 use super::assemble::Batch;
 use super::error::RecordError;
-use super::intern::{NewObject, NewText};
 use super::redact::Redaction;
-use super::rows::{
-    Ending, FailedExecRow, FrameId, Header, LaunchRow, ObjectRef, Origin, SampleRow, SliceRow, StackId, TextId,
-    ThreadRow, WakerRow,
+use super::rows::{Ending, Finished, Header};
+use super::sums::{self, SummingWriter, Sums};
+use super::tables::{
+    CALIBRATION, EXEC, FAILED_EXEC, FRAME, LAUNCH, LOST, MISSING, OBJECT, SAMPLE, SLICE, STACK, TEXT, THREAD,
 };
-use super::stacks::NewStacks;
-use super::tables::{CALIBRATION, EXEC, FAILED_EXEC, FRAME, LAUNCH, OBJECT, SAMPLE, SLICE, STACK, TEXT, THREAD};
-use super::unfinished::OrderedExec;
+use super::unfinished::Unfinished;
+use super::values::{self, signed};
+use super::{log, trailer};
 
-/// How long to wait for another program that holds a lock, such as a report on the recording while it grows.
+/// How long to wait for another program that holds a lock.
 pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a batch waits for one: then it is kept, and tried again with the next.
+const BATCH_PATIENCE: Duration = Duration::from_millis(100);
+
+/// How long the end of a recording waits for those who read it, to make one file of it again.
+const READERS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A recording that is open for writing.
 pub(super) struct Store {
     connection: Connection,
     path: PathBuf,
     place: Arc<Place>,
+    sums: Sums,
 }
 
 impl Store {
     /// Makes a new recording, keeping the one that stands there as `<path>.old`.
-    pub(super) fn create(path: &Path, header: &Header, redaction: Redaction) -> Result<Store, RecordError> {
-        let place = Arc::new(aside::make_room(path)?);
+    pub(super) fn create(
+        path: &Path,
+        header: &Header,
+        redaction: Redaction,
+        owner: Option<Owner>,
+    ) -> Result<Store, RecordError> {
+        let place = Arc::new(aside::make_room(path, owner)?);
         let failed = |source| RecordError::sqlite("create", path, source);
-        let mut connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, LOCK_PATIENCE).map_err(failed)?;
-        connection.execute_batch(SETTINGS).map_err(failed)?;
-        create_schema(&mut connection, header, redaction).map_err(failed)?;
+        let mut connection = open(path, "NORMAL").map_err(failed)?;
+        let sums = create_schema(&mut connection, header, redaction).map_err(failed)?;
+        let connection = begin_log(connection, path).map_err(failed)?;
+        connection.busy_timeout(BATCH_PATIENCE).map_err(failed)?;
         Ok(Store {
             connection,
             path: path.to_owned(),
             place,
+            sums,
         })
     }
 
@@ -54,33 +68,70 @@ impl Store {
 
     /// Writes a batch, all of it or nothing.
     pub(super) fn write(&mut self, batch: &Batch) -> Result<(), RecordError> {
-        write_batch(&mut self.connection, batch).map_err(|source| RecordError::sqlite("write", &self.path, source))
-    }
-
-    /// Notes which process is the command itself.
-    pub(super) fn note_root(&self, root: LaunchId) -> Result<(), RecordError> {
-        self.connection
-            .execute("UPDATE recording SET root_launch = ?", [integer(root.0)])
-            .map(drop)
-            .map_err(|source| RecordError::sqlite("write", &self.path, source))
+        self.change("write", |rows| write_rows(rows, batch))
     }
 
     /// Notes how it ended.
-    pub(super) fn finish(&mut self, ending: &Ending) -> Result<(), RecordError> {
-        write_ending(&mut self.connection, ending).map_err(|source| RecordError::sqlite("finish", &self.path, source))
+    pub(super) fn note_ending(&mut self, ending: &Ending) -> Result<(), RecordError> {
+        self.change("finish", |rows| write_ending(rows, ending))
     }
 
     /// Tries to note why writing failed. On a disk that is full this mostly fails as well; then the recording ends as
     /// if it was cut off, and nothing is left to be done about it.
-    pub(super) fn note_failure(&self, failure: &RecordError) {
+    pub(super) fn note_failure(&mut self, failure: &RecordError) {
         let ended = format!("failed: {failure}");
-        let _ = self.connection.execute("UPDATE recording SET ended = ?", [ended]);
+        let sql = "UPDATE recording SET ended = ?";
+        let _ = self.change("finish", |rows| rows.transaction().execute(sql, [&ended]).map(drop));
     }
 
-    /// Gives up on locks sooner than a user would want.
-    #[cfg(test)]
-    pub(super) fn wait_no_longer_than(&self, patience: Duration) {
-        self.connection.busy_timeout(patience).unwrap();
+    /// Changes the file in one transaction, the checksums with the rows.
+    fn change(
+        &mut self,
+        action: &'static str,
+        change: impl FnOnce(&mut SummingWriter<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), RecordError> {
+        let path = &self.path;
+        if !self.place.is_still_there() {
+            return Err(RecordError::Moved { path: path.clone() });
+        }
+        let changed = in_transaction(&mut self.connection, self.sums, change);
+        self.sums = changed.map_err(|source| RecordError::sqlite(action, path, source))?;
+        Ok(())
+    }
+
+    /// What there is to say when the lock for writing is not had in the end.
+    pub(super) fn is_locked(&self) -> RecordError {
+        RecordError::Locked {
+            path: self.path.clone(),
+        }
+    }
+
+    /// Makes one file of it, unless somebody goes on reading it, and closes it.
+    pub(super) fn close(self) -> Result<Finished, RecordError> {
+        let Store {
+            connection,
+            path,
+            place,
+            ..
+        } = self;
+        let failed = |source| RecordError::sqlite("finish", &path, source);
+        if !place.is_still_there() {
+            leave_names_alone(&connection).map_err(failed)?;
+            return Err(RecordError::Moved { path });
+        }
+        let deadline = Instant::now() + READERS_PATIENCE;
+        while let Err(error) = end_log(&connection) {
+            if error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) {
+                return Err(failed(error));
+            }
+            if Instant::now() > deadline {
+                return Ok(Finished::WithLog(log::path_of(&path)));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        drop(connection);
+        trailer::append(place.file()).map_err(|source| RecordError::io("finish", &path, source))?;
+        Ok(Finished::Whole)
     }
 
     /// Leaves room for no more than this, as on a full disk.
@@ -90,34 +141,98 @@ impl Store {
     }
 }
 
-/// The rollback journal is what makes a batch all or nothing: a recorder killed inside a batch leaves the journal, and
-/// the next reader takes the half-written batch back with it. The journal needs no fsync for that (only a crash of the
-/// whole machine does), so synchronous is off: an fsync would disturb the disk of the command that is measured.
-/// WAL would leave side files next to the recording and keep it from being read where one may not write.
+/// The log needs no fsync to be there after a recorder was killed (only a crash of the whole machine needs that), so
+/// synchronous is off: an fsync would disturb the disk of the command that is measured.
 const SETTINGS: &str = "
-    PRAGMA journal_mode = DELETE;
     PRAGMA synchronous = OFF;
-    PRAGMA cache_size = -16384; -- KiB: a batch never spills to the file before it is complete
+    PRAGMA cache_size = -16384; -- KiB: a batch never spills before it is complete
     PRAGMA temp_store = MEMORY;
 ";
 
-/// Opens the file at `path`. URIs are off, and a relative path is marked as one, since SQLite takes `:memory:` for
-/// something else than a file.
-pub(super) fn open(path: &Path, mode: OpenFlags, patience: Duration) -> rusqlite::Result<Connection> {
-    let file = if path.is_absolute() {
-        path.to_owned()
-    } else {
-        Path::new(".").join(path)
-    };
-    let connection = Connection::open_with_flags(file, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(patience)?;
+/// Opens a recording for writing: the file that `aside` made. `locking` is SQLite's mode: `NORMAL` or `EXCLUSIVE`.
+fn open(path: &Path, locking: &str) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(as_file(path), flags)?;
+    connection.busy_timeout(LOCK_PATIENCE)?;
+    // Before the file is looked at for the first time.
+    connection.pragma_update_and_check(None, "locking_mode", locking, |_| Ok(()))?;
+    connection.execute_batch(SETTINGS)?;
     Ok(connection)
 }
 
-/// In one transaction, so that a recorder killed here leaves an empty file or a whole one.
-fn create_schema(connection: &mut Connection, header: &Header, redaction: Redaction) -> rusqlite::Result<()> {
+/// The path under which SQLite opens a file. A relative one is marked as such, since SQLite takes `:memory:` and `file:x` for
+/// something else than a file.
+pub(super) fn as_file(path: &Path) -> PathBuf {
+    if path.is_absolute() {
+        path.to_owned()
+    } else {
+        Path::new(".").join(path)
+    }
+}
+
+/// From here on, batches go to a log beside the file, so that nobody who reads the recording can hold the recorder up. Where
+/// the file system cannot share memory, which readers need to find their way in the log, the recorder keeps the file to
+/// itself until the end.
+fn begin_log(connection: Connection, path: &Path) -> rusqlite::Result<Connection> {
+    match use_log(&connection) {
+        Ok(()) => return Ok(connection),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => return Err(error),
+        Err(_) => drop(connection),
+    }
+    let connection = open(path, "EXCLUSIVE")?;
+    use_log(&connection)?;
+    Ok(connection)
+}
+
+/// Switches to a log, and reads once, with which SQLite maps what it shares with readers.
+fn use_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.query_row(TOUCH, [], |_| Ok(()))
+}
+
+const TOUCH: &str = "SELECT count(*) FROM recording";
+
+/// Moves the log into the file, and removes it. Fails while somebody else has the recording open.
+fn end_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))
+}
+
+/// Moves the log into the file, wherever that is now, and keeps SQLite from removing the log by its name: another recorder
+/// may stand there.
+fn leave_names_alone(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.query_row("PRAGMA wal_checkpoint", [], |_| Ok(()))
+}
+
+fn in_transaction(
+    connection: &mut Connection,
+    sums: Sums,
+    change: impl FnOnce(&mut SummingWriter<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<Sums> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute_batch(include_str!("schema.sql"))?;
+    let mut rows = SummingWriter::new(&transaction, sums);
+    change(&mut rows)?;
+    let sums = rows.finish()?;
+    transaction.commit()?;
+    Ok(sums)
+}
+
+/// In one transaction, so that a recorder killed here leaves an empty file or a whole one.
+pub(super) fn create_schema(
+    connection: &mut Connection,
+    header: &Header,
+    redaction: Redaction,
+) -> rusqlite::Result<Sums> {
+    in_transaction(connection, Sums::default(), |rows| {
+        rows.transaction().execute_batch(include_str!("schema.sql"))?;
+        sums::begin(rows.transaction())?;
+        write_header(rows.transaction(), header, redaction)?;
+        rows.insert(&MISSING, header.missing.iter().map(values::of_missing))?;
+        rows.insert(&CALIBRATION, header.calibration.iter().map(values::of_calibration))
+    })
+}
+
+fn write_header(transaction: &Transaction<'_>, header: &Header, redaction: Redaction) -> rusqlite::Result<()> {
     let command: Vec<u8> = header
         .command
         .iter()
@@ -137,313 +252,80 @@ fn create_schema(connection: &mut Connection, header: &Header, redaction: Redact
             header.hostname,
             header.cpus,
             header.started_unix_ns,
-            integer(header.origin.0),
+            signed(header.origin.0),
         ],
     )?;
-    for missing in &header.missing {
-        transaction.execute(
-            "INSERT INTO missing (what, effect) VALUES (?, ?)",
-            [&missing.what, &missing.effect],
-        )?;
-    }
-    let mut insert = transaction.prepare(&CALIBRATION.insert())?;
-    for constant in &header.calibration {
-        insert.execute(params![
-            constant.what.name(),
-            constant.ns,
-            constant.low_ns,
-            constant.high_ns
-        ])?;
-    }
-    drop(insert);
-    transaction.commit()
-}
-
-/// Writes the rows of a batch in one transaction.
-pub(super) fn write_batch(connection: &mut Connection, batch: &Batch) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    write_texts(&transaction, &batch.texts)?;
-    write_stacks(&transaction, &batch.stacks)?;
-    write_launches(&transaction, &batch.launches)?;
-    let mut mention = transaction.prepare_cached("INSERT OR IGNORE INTO launch (id, origin) VALUES (?, ?)")?;
-    for launch in &batch.mentioned {
-        mention.execute(params![integer(launch.0), number(&Origin::ALL, Origin::Orphan)])?;
-    }
-    drop(mention);
-    write_execs(&transaction, &batch.execs)?;
-    write_failed_execs(&transaction, &batch.failed_execs)?;
-    write_threads(&transaction, &batch.threads)?;
-    write_objects(&transaction, &batch.objects)?;
-    write_slices(&transaction, &batch.slices)?;
-    write_samples(&transaction, &batch.samples)?;
-    transaction
-        .prepare_cached("UPDATE recording SET last_ns = ?")?
-        .execute([integer(batch.last.0)])?;
-    transaction.commit()
-}
-
-fn write_texts(transaction: &Transaction, texts: &[NewText]) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare_cached(&TEXT.insert())?;
-    for new in texts {
-        insert.execute(params![text(new.id), &*new.bytes])?;
-    }
     Ok(())
 }
 
-fn write_launches(transaction: &Transaction, launches: &[LaunchRow]) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare_cached(&merge_launch())?;
-    for row in launches {
-        insert.execute(params![
-            integer(row.id.0),
-            row.parent.map(|parent| integer(parent.0)),
-            row.parent_task.map(|task| integer(task.0)),
-            row.pid.map(|pid| pid.0),
-            number(&Origin::ALL, row.origin),
-            row.mechanism.map(|mechanism| number(&Mechanism::ALL, mechanism)),
-            nanos(row.create),
-            nanos(row.created),
-            nanos(row.first_run),
-            nanos(row.exit),
-            nanos(row.zombie),
-            nanos(row.reaped),
-            row.wait_status,
-            row.parent_rss_bytes.map(integer),
-            row.parent_table_bytes.map(integer),
-            nanos(row.exit_cpu),
-            nanos(row.cpu),
-            row.name.map(text),
-            row.setup_closes,
-            nanos(row.setup_close_span),
-            nanos(row.prepare),
-            nanos(row.parent_tidied),
-            row.parent_faults,
-            row.script_stack.map(stack),
-            row.native_stack.map(stack),
-        ])?;
-    }
-    Ok(())
+/// Writes a batch in one transaction.
+#[cfg(test)]
+pub(super) fn write_batch(connection: &mut Connection, sums: Sums, batch: &Batch) -> rusqlite::Result<Sums> {
+    in_transaction(connection, sums, |rows| write_rows(rows, batch))
 }
 
-/// Adds a launch, or adds to its row what is known now. A late event about a launch that is no longer in memory makes a
-/// row that knows little: it must not wipe out what the file knows, and an orphan (the largest number) that turns out
-/// to have been created is none.
-fn merge_launch() -> String {
-    let merged: Vec<String> = LAUNCH.columns[1..]
-        .iter()
-        .map(|&column| match column {
-            "origin" => "origin = min(excluded.origin, origin)".to_owned(),
-            column => format!("{column} = coalesce(excluded.{column}, {column})"),
-        })
-        .collect();
-    format!(
-        "{} ON CONFLICT (id) DO UPDATE SET {}",
-        LAUNCH.insert(),
-        merged.join(", ")
-    )
+fn write_rows(rows: &mut SummingWriter<'_>, batch: &Batch) -> rusqlite::Result<()> {
+    rows.insert(&TEXT, batch.texts.iter().map(values::of_text))?;
+    let frames = batch.stacks.frames.iter();
+    rows.insert(&FRAME, frames.map(|(id, row)| values::of_frame(*id, row)))?;
+    let stacks = batch.stacks.stacks.iter();
+    rows.insert(&STACK, stacks.map(|(id, row)| values::of_stack(*id, row)))?;
+    rows.upsert(&LAUNCH, batch.launches.iter().map(values::of_launch))?;
+    let orphans = batch.mentioned.iter().map(|launch| Unfinished::orphan(*launch).row);
+    rows.insert_new(&LAUNCH, orphans.map(|row| values::of_launch(&row)))?;
+    let execs = batch.execs.iter();
+    rows.upsert_at(&EXEC, execs.map(|exec| (exec.ordinal, values::of_exec(&exec.row))))?;
+    rows.insert(&FAILED_EXEC, batch.failed_execs.iter().map(values::of_failed_exec))?;
+    rows.upsert(&THREAD, batch.threads.iter().map(values::of_thread))?;
+    rows.insert(&OBJECT, batch.objects.iter().map(values::of_object))?;
+    rows.insert(&SLICE, batch.slices.iter().map(values::of_slice))?;
+    rows.insert(&SAMPLE, batch.samples.iter().map(values::of_sample))?;
+    let sql = "UPDATE recording SET last_ns = ?, root_launch = coalesce(?, root_launch)";
+    let root = batch.root.map(|root| signed(root.0));
+    let mut update = rows.transaction().prepare_cached(sql)?;
+    update.execute(params![signed(batch.last.0), root]).map(drop)
 }
 
-fn write_execs(transaction: &Transaction, execs: &[OrderedExec]) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare_cached(&EXEC.replace_at_rowid())?;
-    for OrderedExec { ordinal, row } in execs {
-        insert.execute(params![
-            ordinal,
-            integer(row.launch.0),
-            nanos(row.enter),
-            nanos(row.returned),
-            nanos(row.load_end),
-            row.has_loader,
-            nanos(row.enter_cpu),
-            nanos(row.return_cpu),
-            nanos(row.load_cpu),
-            text(row.path),
-            row.interpreter.map(text),
-            text(row.argv),
-            integer(row.argv_bytes),
-            row.cwd.map(text),
-            row.load_opens,
-            row.load_failed_opens,
-            row.load_cache,
-        ])?;
-    }
-    Ok(())
-}
-
-fn write_failed_execs(transaction: &Transaction, failed: &[FailedExecRow]) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare_cached(&FAILED_EXEC.insert())?;
-    for row in failed {
-        let (enter, returned) = (integer(row.enter.0), integer(row.returned.0));
-        insert.execute(params![
-            integer(row.launch.0),
-            enter,
-            returned,
-            text(row.path),
-            row.errno
-        ])?;
-    }
-    Ok(())
-}
-
-fn write_threads(transaction: &Transaction, threads: &[ThreadRow]) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare_cached(&THREAD.replace())?;
-    for row in threads {
-        insert.execute(params![
-            integer(row.task.0),
-            integer(row.launch.0),
-            row.creator.map(|creator| integer(creator.0)),
-            row.tid.0,
-            integer(row.created.0),
-            nanos(row.ended),
-            nanos(row.cpu),
-        ])?;
-    }
-    Ok(())
-}
-
-fn write_objects(transaction: &Transaction, objects: &[NewObject]) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare_cached(&OBJECT.insert())?;
-    for NewObject { reference, row } in objects {
-        insert.execute(params![
-            object(*reference),
-            number(&ObjectKind::ALL, row.kind),
-            row.device,
-            row.inode.cast_signed(),
-            row.path.map(text),
-        ])?;
-    }
-    Ok(())
-}
-
-fn write_stacks(transaction: &Transaction, new: &NewStacks) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare_cached(&FRAME.insert())?;
-    for (id, row) in &new.frames {
-        insert.execute(params![
-            frame(*id),
-            number(&Language::ALL, row.language),
-            row.function.map(text),
-            row.file.map(text),
-            row.line,
-            row.module.map(text),
-            row.address.map(u64::cast_signed),
-            row.is_inlined,
-        ])?;
-    }
-    let mut insert = transaction.prepare_cached(&STACK.insert())?;
-    for (id, row) in &new.stacks {
-        insert.execute(params![
-            stack(*id),
-            frame(row.frame),
-            row.caller.map(stack),
-            row.is_truncated
-        ])?;
-    }
-    Ok(())
-}
-
-fn write_slices(transaction: &Transaction, slices: &[SliceRow]) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare_cached(&SLICE.insert())?;
-    for row in slices {
-        let (waker, waker_text) = match row.waker {
-            None => (None, None),
-            Some(WakerRow::Task(task)) => (Some(integer(task.0)), None),
-            Some(WakerRow::Interrupt) => (Some(0), None),
-            Some(WakerRow::Other(pid, name)) => ((pid.0 != 0).then_some(-i64::from(pid.0)), name.map(text)),
-        };
-        insert.execute(params![
-            integer(row.task.0),
-            integer(row.off.0),
-            nanos(row.on_span),
-            nanos(row.off_span),
-            nanos(row.wake_span),
-            number(&LeftCpu::ALL, row.reason),
-            row.syscall,
-            row.argument.map(u64::cast_signed),
-            waker,
-            waker_text,
-            row.object.map(object),
-            row.calls,
-            row.waker.map(|_| row.is_waker_certain),
-        ])?;
-    }
-    Ok(())
-}
-
-fn write_samples(transaction: &Transaction, samples: &[SampleRow]) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare_cached(&SAMPLE.insert())?;
-    for row in samples {
-        insert.execute(params![
-            integer(row.task.0),
-            integer(row.at.0),
-            integer(row.span.0),
-            row.is_waiting,
-            stack(row.stack),
-        ])?;
-    }
-    Ok(())
-}
-
-fn write_ending(connection: &mut Connection, ending: &Ending) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute(
+fn write_ending(rows: &mut SummingWriter<'_>, ending: &Ending) -> rusqlite::Result<()> {
+    rows.transaction().execute(
         "UPDATE recording SET wall_ns = ?, ended = ?",
-        params![nanos(ending.wall), ending.ended],
+        params![ending.wall.map(|wall| signed(wall.0)), ending.ended],
     )?;
-    for loss in &ending.lost {
-        // A collector may report one kind in several parts.
-        transaction.execute(
-            "INSERT INTO lost (kind, events) VALUES (?, ?) ON CONFLICT (kind) DO UPDATE SET events = events + excluded.events",
-            params![loss.kind, integer(loss.events)],
-        )?;
-    }
-    transaction.commit()
-}
-
-/// The number that stands for a value of an enum: its place among all of them.
-fn number<T: Copy + PartialEq>(all: &[T], value: T) -> Option<i64> {
-    all.iter()
-        .position(|other| *other == value)
-        .and_then(|place| i64::try_from(place).ok())
-}
-
-/// SQLite's integers are signed; nothing that is recorded comes near their end (292 years, 8 EiB).
-fn integer(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-fn nanos(instant: Option<Nanos>) -> Option<i64> {
-    instant.map(|instant| integer(instant.0))
-}
-
-/// `text.id` counts from 1.
-fn text(id: TextId) -> i64 {
-    i64::from(id.0) + 1
-}
-
-/// `frame.id` counts from 1.
-fn frame(id: FrameId) -> i64 {
-    i64::from(id.0) + 1
-}
-
-/// `stack.id` counts from 1.
-fn stack(id: StackId) -> i64 {
-    i64::from(id.0) + 1
-}
-
-/// `object.id` counts from 1.
-fn object(reference: ObjectRef) -> i64 {
-    reference.place() as i64 + 1
+    let losses = ending.losses();
+    rows.insert(
+        &LOST,
+        losses.iter().map(|(kind, events)| values::of_loss(kind, *events)),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::sample::header;
 
     #[test]
     fn a_path_is_always_that_of_a_file() {
         for path in [":memory:", "file::memory:", "file:x?mode=memory"] {
-            assert!(
-                open(Path::new(path), OpenFlags::SQLITE_OPEN_READ_WRITE, LOCK_PATIENCE).is_err(),
-                "{path}"
-            );
+            assert!(open(Path::new(path), "NORMAL").is_err(), "{path}");
         }
+    }
+
+    #[test]
+    fn where_memory_cannot_be_shared_the_recorder_keeps_the_file_to_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let mut connection = Connection::open(&path).unwrap();
+        create_schema(&mut connection, &header(), Redaction::Mask).unwrap();
+        let shared = log::beside(&path, "-shm");
+        std::os::unix::fs::symlink("nowhere", &shared).unwrap();
+        let connection = begin_log(connection, &path).unwrap();
+        connection.execute_batch("UPDATE recording SET wall_ns = 5").unwrap();
+        assert!(log::path_of(&path).metadata().unwrap().len() > 0);
+        let other = Connection::open(&path).unwrap();
+        other.busy_timeout(Duration::ZERO).unwrap();
+        let refused = other.query_row(TOUCH, [], |_| Ok(())).unwrap_err();
+        assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
+        end_log(&connection).unwrap();
+        assert!(!log::path_of(&path).exists());
     }
 }

@@ -13,17 +13,21 @@ pub(super) struct Table {
     pub(super) later: &'static [(&'static str, i32)],
 }
 
-/// Of its columns, those that are read back.
 pub(super) const RECORDING: Table = Table {
     name: "recording",
     columns: &[
+        "id",
         "version",
         "collector",
         "scope",
         "command",
-        "cpus",
+        "cwd",
+        "kernel",
         "arch",
+        "hostname",
+        "cpus",
         "started_unix_ns",
+        "origin_ns",
         "root_launch",
         "last_ns",
         "wall_ns",
@@ -198,20 +202,64 @@ pub(super) const SAMPLE: Table = Table {
     later: &[],
 };
 
+/// The checksums of all other tables.
+pub(super) const CHECKSUM: Table = Table {
+    name: "checksum",
+    columns: &["name", "rows", "sum"],
+    since: 8,
+    later: &[],
+};
+
+/// Every table.
+pub(super) const TABLES: [&Table; 15] = [
+    &RECORDING,
+    &MISSING,
+    &CALIBRATION,
+    &LOST,
+    &TEXT,
+    &LAUNCH,
+    &EXEC,
+    &FAILED_EXEC,
+    &THREAD,
+    &FRAME,
+    &STACK,
+    &OBJECT,
+    &SLICE,
+    &SAMPLE,
+    &CHECKSUM,
+];
+
 impl Table {
-    /// Reads every row of a recording of this version in the order of its key; what came later reads as NULL.
+    /// No table has more columns.
+    pub(super) const MOST_COLUMNS: usize = 32;
+
+    /// Whether a recording of this version lacks a column that the table has now.
+    pub(super) fn is_absent(&self, column: &str, version: i32) -> bool {
+        let mut later = self.later.iter();
+        later.any(|(name, since)| *name == column && *since > version)
+    }
+
+    /// Reads every row of a recording of this version in the order of its rowid, which comes first; what came later reads as
+    /// NULL.
     pub(super) fn select(&self, version: i32) -> String {
-        let is_absent = |column: &str| {
-            self.later
-                .iter()
-                .any(|(name, since)| *name == column && *since > version)
+        format!("{} ORDER BY rowid", self.select_some(version))
+    }
+
+    /// Reads one row by its rowid, and the rowid once more before it.
+    pub(super) fn select_one(&self) -> String {
+        format!("{} WHERE rowid = ?", self.select_some(i32::MAX))
+    }
+
+    fn select_some(&self, version: i32) -> String {
+        let known = |column: &&'static str| {
+            if self.is_absent(column, version) {
+                "NULL"
+            } else {
+                column
+            }
         };
-        let columns: Vec<&str> = self
-            .columns
-            .iter()
-            .map(|column| if is_absent(column) { "NULL" } else { column })
-            .collect();
-        format!("SELECT {} FROM {} ORDER BY rowid", columns.join(", "), self.name)
+        let columns: Vec<&str> = self.columns.iter().map(known).collect();
+        format!("SELECT rowid, {} FROM {}", columns.join(", "), self.name)
     }
 
     /// Adds a row.
@@ -219,15 +267,36 @@ impl Table {
         format!("INSERT INTO {} {}", self.name, values(self.columns))
     }
 
-    /// Adds a row, or writes it anew.
+    /// Adds a row unless there is one with its key.
+    pub(super) fn insert_new(&self) -> String {
+        format!("INSERT OR IGNORE INTO {} {}", self.name, values(self.columns))
+    }
+
+    /// Writes a row anew.
     pub(super) fn replace(&self) -> String {
         format!("INSERT OR REPLACE INTO {} {}", self.name, values(self.columns))
     }
 
-    /// Adds a row under a given rowid, or writes it anew; the rowid is bound first.
+    /// Adds a row unless there is one with its rowid, which is bound last.
+    pub(super) fn insert_new_at_rowid(&self) -> String {
+        format!(
+            "INSERT OR IGNORE INTO {} {}",
+            self.name,
+            values(&self.columns_and_rowid())
+        )
+    }
+
+    /// Writes a row anew under its rowid, which is bound last.
     pub(super) fn replace_at_rowid(&self) -> String {
-        let columns: Vec<&str> = ["rowid"].iter().chain(self.columns).copied().collect();
-        format!("INSERT OR REPLACE INTO {} {}", self.name, values(&columns))
+        format!(
+            "INSERT OR REPLACE INTO {} {}",
+            self.name,
+            values(&self.columns_and_rowid())
+        )
+    }
+
+    fn columns_and_rowid(&self) -> Vec<&'static str> {
+        self.columns.iter().copied().chain(["rowid"]).collect()
     }
 }
 
@@ -265,21 +334,7 @@ mod tests {
     fn the_columns_are_those_of_the_schema() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         connection.execute_batch(include_str!("schema.sql")).unwrap();
-        for table in [
-            MISSING,
-            CALIBRATION,
-            LOST,
-            TEXT,
-            LAUNCH,
-            EXEC,
-            FAILED_EXEC,
-            THREAD,
-            SLICE,
-            OBJECT,
-            FRAME,
-            STACK,
-            SAMPLE,
-        ] {
+        for table in TABLES {
             let statement = connection.prepare(&format!("SELECT * FROM {}", table.name)).unwrap();
             assert_eq!(
                 statement.column_names().collect::<Vec<_>>(),

@@ -4,7 +4,7 @@
 pub(super) const APPLICATION_ID: i32 = 0x5350_4e53;
 
 /// The version this program writes, as in `schema.sql`, and the newest that it reads.
-pub(super) const CURRENT: i32 = 7;
+pub(super) const CURRENT: i32 = 8;
 
 /// The oldest version this program reads: all of them, so far. Tables and columns that came later (`tables` says when)
 /// are empty and NULL there: unknown.

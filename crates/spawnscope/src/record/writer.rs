@@ -2,6 +2,8 @@
 //! decides when a batch is due and what happens when one cannot be written; the SQL is `store`'s, the joining
 //! `assemble`'s.
 
+use std::collections::VecDeque;
+use std::mem;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -9,19 +11,26 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::event::{Event, EventKind, LaunchId};
+use crate::event::{Event, EventKind, LaunchId, Loss};
 
-use super::aside::Place;
-use super::assemble::Assembler;
+use super::aside::{Owner, Place};
+use super::assemble::{Assembler, Batch};
 use super::error::RecordError;
 use super::redact::Redaction;
-use super::rows::{Ending, Header};
+use super::rows::{Ending, Finished, Header};
 use super::store::Store;
 
 /// A batch is written this long after its first event, at the latest: what a killed recorder loses at most.
 const BATCH_AGE: Duration = Duration::from_millis(300);
 /// A batch is written when it has this many events, at the latest: about 2 MB of rows, a transaction of some 20 ms.
 const BATCH_EVENTS: usize = 20_000;
+/// Events that are kept while another program holds the file's lock for writing, some 100 MB; what is beyond them is lost, and
+/// counted as such. Nobody who only reads holds that lock.
+const MOST_UNWRITTEN: usize = if cfg!(test) { 2 * BATCH_EVENTS } else { 500_000 };
+/// What those are called among the lost.
+const LOST_TO_A_LOCK: &str = "locked out";
+/// How long the end waits for such a program.
+const END_PATIENCE: Duration = Duration::from_secs(10);
 
 enum Message {
     Events(Vec<Event>),
@@ -35,6 +44,18 @@ struct Progress {
     launches: AtomicU64,
     dropped_events: AtomicU64,
     failure: OnceLock<Arc<RecordError>>,
+    finished: OnceLock<Finished>,
+}
+
+impl Progress {
+    fn drop_events(&self, events: usize) {
+        self.dropped_events.fetch_add(events as u64, Ordering::Relaxed);
+    }
+
+    /// The first failure is the one that is told.
+    fn fail(&self, failure: RecordError) {
+        let _ = self.failure.set(Arc::new(failure));
+    }
 }
 
 /// A recording in the making. Dropped without `finish`, it keeps every event but not why it ended, as if it was cut off.
@@ -47,12 +68,17 @@ pub struct Recorder {
 
 impl Recorder {
     /// Makes the file and starts to write. A recording that stands at `path` is kept as `<path>.old`; a file that is
-    /// not a recording is left alone, and an error.
+    /// not a recording is left alone, and an error. Without an owner, the file is the recorder's.
     ///
     /// # Errors
     /// `InTheWay`, `Full`, `Io` and others, when the file cannot be made.
-    pub fn create(path: &Path, header: &Header, redaction: Redaction) -> Result<Recorder, RecordError> {
-        let store = Store::create(path, header, redaction)?;
+    pub fn create(
+        path: &Path,
+        header: &Header,
+        redaction: Redaction,
+        owner: Option<Owner>,
+    ) -> Result<Recorder, RecordError> {
+        let store = Store::create(path, header, redaction, owner)?;
         Recorder::start(store, Assembler::new(header.origin, redaction))
             .map_err(|source| RecordError::io("start a thread to write", path, source))
     }
@@ -66,6 +92,9 @@ impl Recorder {
             assembler,
             progress: Arc::clone(&progress),
             pending_events: 0,
+            unwritten: VecDeque::new(),
+            unwritten_events: 0,
+            locked_out: 0,
             due: None,
         };
         let thread = thread::Builder::new()
@@ -107,17 +136,17 @@ impl Recorder {
         self.progress.dropped_events.load(Ordering::Relaxed)
     }
 
-    /// Writes what is left, and how it ended. The file is complete when this returns.
+    /// Writes what is left, and how it ended. The recording is complete when this returns, and says what it consists of.
     ///
     /// # Errors
     /// The failure that ended the recording early, if there was one: the file is readable up to the batch before it.
-    pub fn finish(mut self, ending: Ending) -> Result<(), RecordError> {
+    pub fn finish(mut self, ending: Ending) -> Result<Finished, RecordError> {
         self.tell(Message::Finish(ending));
         self.join();
-        self.progress
-            .failure
-            .get()
-            .map_or(Ok(()), |failure| Err(failure.as_ref().clone()))
+        match (self.progress.failure.get(), self.progress.finished.get()) {
+            (Some(failure), _) => Err(failure.as_ref().clone()),
+            (None, finished) => Ok(finished.cloned().unwrap_or(Finished::Whole)),
+        }
     }
 
     /// Takes everything back: the file goes, and the recording that stood there before returns.
@@ -159,25 +188,47 @@ struct Writer {
     store: Store,
     assembler: Assembler,
     progress: Arc<Progress>,
+    /// Events in the assembler.
     pending_events: usize,
+    /// Batches that a lock kept from being written, with the events in each, the oldest first.
+    unwritten: VecDeque<(Batch, usize)>,
+    /// Events in those.
+    unwritten_events: usize,
+    /// Events that were too many beside those.
+    locked_out: u64,
     /// When the batch is to be written; `None` while it is empty.
     due: Option<Instant>,
 }
 
 impl Writer {
     fn run(mut self, receiver: &Receiver<Message>) {
-        while let Some(message) = self.next_message(receiver) {
-            let outcome = match message {
-                Some(message) => self.take(message),
-                None => self.write_batch(),
-            };
-            if let Err(failure) = outcome {
-                return self.give_up(failure, receiver);
+        if let Err(failure) = self.record(receiver) {
+            self.progress.drop_events(self.pending_events + self.unwritten_events);
+            self.store.note_failure(&failure);
+            self.progress.fail(failure);
+        }
+        // It may be that the disk is full: then the recording stays in two files, as if it was cut off.
+        match self.store.close() {
+            Ok(finished) => drop(self.progress.finished.set(finished)),
+            Err(failure) => self.progress.fail(failure),
+        }
+        // What comes later is counted: stopping to listen would drop it uncounted.
+        for message in receiver {
+            if let Message::Events(events) = message {
+                self.progress.drop_events(events.len());
             }
         }
-        if let Err(failure) = self.write_batch() {
-            self.give_up(failure, receiver);
+    }
+
+    /// Takes messages to the end. After a failure, the file is as the batch before left it.
+    fn record(&mut self, receiver: &Receiver<Message>) -> Result<(), RecordError> {
+        while let Some(message) = self.next_message(receiver) {
+            match message {
+                Some(message) => self.take(message)?,
+                None => self.write_batch()?,
+            }
         }
+        self.write_all()
     }
 
     /// Waits for a message, but not beyond the time when a batch is due: then `Some(None)`. An idle recorder sleeps.
@@ -195,16 +246,20 @@ impl Writer {
 
     fn take(&mut self, message: Message) -> Result<(), RecordError> {
         match message {
-            Message::Root(root) => self.store.note_root(root),
-            Message::Events(events) => self.take_events(&events),
-            Message::Finish(ending) => {
-                self.write_batch()?;
-                self.store.finish(&ending)
+            Message::Root(root) => {
+                self.assembler.note_root(root);
+                Ok(())
             }
+            Message::Events(events) => self.take_events(&events),
+            Message::Finish(ending) => self.finish(ending),
         }
     }
 
     fn take_events(&mut self, events: &[Event]) -> Result<(), RecordError> {
+        if self.unwritten_events >= MOST_UNWRITTEN {
+            self.locked_out += events.len() as u64;
+            return self.write_batch_if_due();
+        }
         let mut launches = 0;
         for event in events {
             launches += u64::from(matches!(
@@ -218,6 +273,10 @@ impl Writer {
         if self.pending_events > 0 {
             self.due.get_or_insert_with(|| Instant::now() + BATCH_AGE);
         }
+        self.write_batch_if_due()
+    }
+
+    fn write_batch_if_due(&mut self) -> Result<(), RecordError> {
         let is_due = self.due.is_some_and(|due| due <= Instant::now());
         if is_due || self.pending_events >= BATCH_EVENTS {
             self.write_batch()
@@ -226,26 +285,56 @@ impl Writer {
         }
     }
 
+    /// Writes everything that is not in the file yet. While another program holds the lock for writing, it is kept, and
+    /// tried again in a while.
     fn write_batch(&mut self) -> Result<(), RecordError> {
-        if self.pending_events > 0 {
-            self.store.write(&self.assembler.take_batch())?;
-        }
-        self.pending_events = 0;
         self.due = None;
+        if self.pending_events > 0 || self.assembler.has_news() {
+            let events = mem::take(&mut self.pending_events);
+            self.unwritten.push_back((self.assembler.take_batch(), events));
+            self.unwritten_events += events;
+        }
+        while let Some((batch, events)) = self.unwritten.front() {
+            match self.store.write(batch) {
+                Err(RecordError::Locked { .. }) => {
+                    self.due = Some(Instant::now() + BATCH_AGE);
+                    return Ok(());
+                }
+                written => written?,
+            }
+            self.unwritten_events -= events;
+            self.unwritten.pop_front();
+        }
         Ok(())
     }
 
-    /// The batch was rolled back, so the file is as the batch before left it. What comes later is counted: stopping to
-    /// listen would drop it uncounted.
-    fn give_up(self, failure: RecordError, receiver: &Receiver<Message>) {
-        let count = |events: usize| self.progress.dropped_events.fetch_add(events as u64, Ordering::Relaxed);
-        count(self.pending_events);
-        self.store.note_failure(&failure);
-        // Only this thread sets it, and only once.
-        let _ = self.progress.failure.set(Arc::new(failure));
-        for message in receiver {
-            if let Message::Events(events) = message {
-                count(events.len());
+    /// The same at the end, when there is no later.
+    fn write_all(&mut self) -> Result<(), RecordError> {
+        let deadline = Instant::now() + END_PATIENCE;
+        loop {
+            self.write_batch()?;
+            if self.unwritten.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(self.store.is_locked());
+            }
+        }
+    }
+
+    fn finish(&mut self, mut ending: Ending) -> Result<(), RecordError> {
+        self.write_all()?;
+        if self.locked_out > 0 {
+            ending.lost.push(Loss {
+                kind: LOST_TO_A_LOCK.to_owned(),
+                events: self.locked_out,
+            });
+        }
+        let deadline = Instant::now() + END_PATIENCE;
+        loop {
+            match self.store.note_ending(&ending) {
+                Err(RecordError::Locked { .. }) if Instant::now() < deadline => {}
+                noted => return noted,
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use spawnscope::event::{Language, LaunchId, Mechanism, Nanos, Pid};
 use spawnscope::record::reader::{
-    ExecRow, FailedExecRow, FrameId, FrameRow, Info, LaunchRow, Origin, Recording, Scope, StackId, StackRow, TextId,
-    Texts,
+    Contradictions, ExecRow, FailedExecRow, FrameId, FrameRow, Info, LaunchRow, Origin, Recording, Scope, StackId,
+    StackRow, TextId, Texts,
 };
 
 /// The spans of a launch's phases in nanoseconds.
@@ -62,6 +62,7 @@ impl Builder {
             ended: Some("exited".to_owned()),
             missing: Vec::new(),
             lost: Vec::new(),
+            contradictions: Contradictions::default(),
         };
         let recording = Recording {
             info,

@@ -1,17 +1,24 @@
 //! Reading what is sound, and naming every way in which a file can be unsound.
 
-use std::fs::OpenOptions;
+mod beside;
+mod flipped;
+mod hostile;
+
+use std::fs::{self, OpenOptions};
+
+use rusqlite::Connection;
 
 use super::*;
-use crate::event::Nanos;
+use crate::event::{Nanos, ObjectKind, Pid, TaskId};
 use crate::record::sample::*;
-use crate::record::{Recorder, Redaction};
+use crate::record::tables::TABLES;
+use crate::record::{Recorder, Redaction, version};
 
 /// A recording of some launches in a folder of its own.
 fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("spawnscope.db");
-    let recorder = Recorder::create(&path, &header(), Redaction::Mask).unwrap();
+    let recorder = Recorder::create(&path, &header(), Redaction::Mask, None).unwrap();
     recorder.send(vec![released()]);
     for number in 0..launches {
         recorder.send(whole_life(
@@ -24,15 +31,46 @@ fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
+/// Changes a recording as a program does that means to: without checksums.
+fn change(path: &Path, sql: &str) {
+    let connection = Connection::open(path).unwrap();
+    connection
+        .execute_batch(&format!("DELETE FROM checksum; {sql}"))
+        .unwrap();
+}
+
+/// Reads everything.
+fn read_all(path: &Path) -> Result<Recording, RecordError> {
+    let file = RecordingFile::open(path)?;
+    let mut found = file.slices(&mut |_| {})?;
+    found.extend(file.samples(&mut |_| {})?);
+    file.threads()?;
+    let mut recording = file.read()?;
+    recording.info.contradictions.extend(found);
+    Ok(recording)
+}
+
 /// What reading a recording gives after `sql` changed it.
 fn read_after(sql: &str) -> Result<Recording, RecordError> {
     let (_folder, path) = recording(3);
-    Connection::open(&path).unwrap().execute_batch(sql).unwrap();
-    let file = RecordingFile::open(&path)?;
-    file.slices(&mut |_| {})?;
-    file.samples(&mut |_| {})?;
-    file.threads()?;
-    file.read()
+    change(&path, sql);
+    read_all(&path)
+}
+
+/// Makes a recording one of an earlier version: without the tables and columns that came later.
+fn downgrade(path: &Path, to: i32) {
+    let connection = Connection::open(path).unwrap();
+    for table in TABLES {
+        if table.since > to {
+            connection.execute_batch(&format!("DROP TABLE {}", table.name)).unwrap();
+            continue;
+        }
+        for (column, _) in table.later.iter().filter(|(_, since)| *since > to) {
+            let sql = format!("ALTER TABLE {} DROP COLUMN {column}", table.name);
+            connection.execute_batch(&sql).unwrap();
+        }
+    }
+    connection.pragma_update(None, "user_version", to).unwrap();
 }
 
 #[test]
@@ -253,8 +291,7 @@ fn a_value_that_cannot_be_is_named_with_its_table_and_column() {
 #[test]
 fn version_2_is_read_without_objects() {
     let (_folder, path) = recording(2);
-    let version_2 = "ALTER TABLE slice DROP COLUMN object; DROP TABLE object; PRAGMA user_version = 2";
-    Connection::open(&path).unwrap().execute_batch(version_2).unwrap();
+    downgrade(&path, 2);
     let file = RecordingFile::open(&path).unwrap();
     let mut slices = Vec::new();
     file.slices(&mut |row| slices.push(row)).unwrap();
@@ -263,6 +300,17 @@ fn version_2_is_read_without_objects() {
     assert_eq!(slices[1].waker, Some(WakerRow::Task(TaskId(ROOT.0))));
     let recording = file.read().unwrap();
     assert_eq!((recording.launches.len(), recording.objects.len()), (3, 0));
+}
+
+#[test]
+fn every_earlier_version_is_read() {
+    for version in 1..version::CURRENT {
+        let (_folder, path) = recording(3);
+        downgrade(&path, version);
+        let recording = read_all(&path).unwrap();
+        assert_eq!(recording.launches.len(), 4, "{version}");
+        assert_eq!(recording.info.contradictions, Contradictions::default(), "{version}");
+    }
 }
 
 #[test]
@@ -292,16 +340,14 @@ fn texts_with_gaps_are_found() {
 #[test]
 fn wakers_threads_and_losses_are_read() {
     let (_folder, path) = recording(1);
-    Connection::open(&path)
-        .unwrap()
-        .execute_batch(
+    change(
+        &path,
             "DELETE FROM slice; INSERT INTO text VALUES (99, x'6b30');
              INSERT INTO slice VALUES (1, 10, 5, 20, 7, 2, 61, -1, -7, 99, 40, 3, 0), (1, 50, NULL, NULL, NULL, 5, NULL, NULL, 0, NULL, NULL, NULL, 1);
              INSERT INTO slice VALUES (1, 60, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
              INSERT INTO object VALUES (7, 0, 15, 4242, NULL), (40, 1, 8, -1, 99);
              INSERT INTO thread VALUES (8, 1, NULL, 300, 10, NULL, NULL)",
-        )
-        .unwrap();
+    );
     let file = RecordingFile::open(&path).unwrap();
     let mut slices = Vec::new();
     file.slices(&mut |row| slices.push(row)).unwrap();
@@ -360,13 +406,11 @@ fn system_calls_of_another_machine_have_the_numbers_of_x86_64() {
 #[test]
 fn a_hundred_thousand_launches_are_read_in_order() {
     let (_folder, path) = recording(1);
-    Connection::open(&path)
-        .unwrap()
-        .execute_batch(
-            "WITH RECURSIVE n (i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
-             INSERT INTO launch (id, parent, origin) SELECT i, 1, 0 FROM n",
-        )
-        .unwrap();
+    change(
+        &path,
+        "WITH RECURSIVE n (i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+         INSERT INTO launch (id, parent, origin) SELECT i, 1, 0 FROM n",
+    );
     let launches = RecordingFile::open(&path).unwrap().read().unwrap().launches;
     assert_eq!(launches.len(), 100_000);
     assert!(launches.is_sorted_by_key(|row| row.id));

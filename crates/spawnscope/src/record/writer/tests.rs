@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use rusqlite::Connection;
 
+use super::super::log;
 use super::super::rows::Scope;
 use super::*;
 use crate::event::{Loss, Nanos, ObjectKind};
@@ -50,7 +51,7 @@ fn life(number: u64) -> Vec<Event> {
 #[test]
 fn what_is_recorded_is_read_back() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
     recorder.send(vec![released()]);
     recorder.note_root(ROOT);
     recorder.send(life(0));
@@ -152,7 +153,7 @@ fn what_is_recorded_is_read_back() {
 #[test]
 fn three_thousand_launches_take_less_than_a_kibibyte_each() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
     recorder.send(vec![released()]);
     for number in 0..3_000 {
         recorder.send(life(number).into_iter().map(at_real_pace).collect());
@@ -167,7 +168,7 @@ fn three_thousand_launches_take_less_than_a_kibibyte_each() {
 #[test]
 fn a_recording_can_be_read_while_it_grows() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
     recorder.send(vec![released()]);
     recorder.send(life(0));
     wait_until("the batch is written", || read(&folder.path()).launches.len() == 2);
@@ -185,7 +186,7 @@ fn a_recording_can_be_read_while_it_grows() {
 #[test]
 fn a_recorder_that_is_dropped_keeps_what_it_was_given() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
     recorder.send(life(0));
     drop(recorder);
     let recording = read(&folder.path());
@@ -196,7 +197,7 @@ fn a_recorder_that_is_dropped_keeps_what_it_was_given() {
 fn an_older_recording_is_kept() {
     let folder = Folder::new();
     for number in 0..3 {
-        let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+        let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
         recorder.send(vec![event(
             number,
             ROOT,
@@ -216,7 +217,7 @@ fn an_older_recording_is_kept() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     names.sort();
-    assert_eq!(names, ["spawnscope.db", "spawnscope.db.old"], "and no journal");
+    assert_eq!(names, ["spawnscope.db", "spawnscope.db.old"], "and no log");
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn a_foreign_file_is_not_replaced() {
         .unwrap();
     drop(foreign);
     let before = fs::read(folder.path()).unwrap();
-    let error = Recorder::create(&folder.path(), &header(), Redaction::Mask)
+    let error = Recorder::create(&folder.path(), &header(), Redaction::Mask, None)
         .err()
         .unwrap();
     assert!(matches!(error, RecordError::InTheWay { .. }), "{error}");
@@ -236,11 +237,11 @@ fn a_foreign_file_is_not_replaced() {
 }
 
 #[test]
-fn a_stray_journal_is_not_played_into_a_new_recording() {
+fn a_stray_log_is_not_played_into_a_new_recording() {
     let folder = Folder::new();
     kill_helper_inside_a_batch(&folder.path());
     fs::remove_file(folder.path()).unwrap();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
     recorder.send(life(0));
     recorder.finish(ending()).unwrap();
     assert_eq!(read(&folder.path()).launches.len(), 2);
@@ -249,7 +250,7 @@ fn a_stray_journal_is_not_played_into_a_new_recording() {
 #[test]
 fn a_full_disk_ends_the_recording_at_the_batch_before() {
     let folder = Folder::new();
-    let mut store = Store::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    let mut store = Store::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
     store.limit_pages(200);
     let mut assembler = Assembler::new(ORIGIN, Redaction::Mask);
     life(0).iter().for_each(|event| assembler.apply(event));
@@ -272,7 +273,7 @@ fn a_full_disk_ends_the_recording_at_the_batch_before() {
 #[test]
 fn events_after_a_failure_are_counted() {
     let folder = Folder::new();
-    let store = Store::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    let store = Store::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
     store.limit_pages(10);
     let recorder = Recorder::start(store, Assembler::new(ORIGIN, Redaction::Mask)).unwrap();
     let flood: Vec<Event> = (0..3_000).flat_map(life).collect();
@@ -287,9 +288,9 @@ fn events_after_a_failure_are_counted() {
 #[test]
 fn a_recording_that_is_moved_away_ends_instead_of_harming_its_successor() {
     let folder = Folder::new();
-    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
     std::fs::rename(folder.path(), folder.path().with_extension("moved")).unwrap();
-    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
     first.send(life(0));
     let error = first.finish(ending()).unwrap_err();
     assert!(matches!(error, RecordError::Moved { .. }), "{error}");
@@ -301,8 +302,8 @@ fn a_recording_that_is_moved_away_ends_instead_of_harming_its_successor() {
 #[test]
 fn a_recording_in_the_making_is_neither_moved_nor_taken_over() {
     let folder = Folder::new();
-    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
-    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask);
+    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask, None);
     assert!(matches!(second, Err(RecordError::BeingRecorded { .. })));
     assert!(read(&folder.path()).info.is_live);
     first.send(life(0));
@@ -313,11 +314,11 @@ fn a_recording_in_the_making_is_neither_moved_nor_taken_over() {
 #[test]
 fn a_discarded_recording_gives_its_place_back() {
     let folder = Folder::new();
-    let earlier = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    let earlier = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
     earlier.send(life(0));
     earlier.finish(ending()).unwrap();
     let launches = read(&folder.path()).launches.len();
-    Recorder::create(&folder.path(), &header(), Redaction::Mask)
+    Recorder::create(&folder.path(), &header(), Redaction::Mask, None)
         .unwrap()
         .discard()
         .unwrap();
@@ -325,17 +326,56 @@ fn a_discarded_recording_gives_its_place_back() {
     assert!(!folder.path().with_extension("db.old").exists());
 }
 
+/// Keeps others from writing to a recording.
+fn lock(path: &Path) -> Connection {
+    let other = Connection::open(path).unwrap();
+    other.busy_timeout(Duration::from_secs(5)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    other
+}
+
 #[test]
-fn a_lock_that_another_program_holds_ends_the_recording() {
+fn a_lock_that_another_program_holds_is_waited_out() {
     let folder = Folder::new();
-    let mut store = Store::create(&folder.path(), &header(), Redaction::Mask).unwrap();
-    store.wait_no_longer_than(Duration::from_millis(50));
-    let other = Connection::open(folder.path()).unwrap();
-    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let mut assembler = Assembler::new(ORIGIN, Redaction::Mask);
-    assembler.apply(&released());
-    let error = store.write(&assembler.take_batch()).unwrap_err();
-    assert!(matches!(error, RecordError::Locked { .. }), "{error}");
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let other = lock(&folder.path());
+    recorder.send(vec![released()]);
+    for number in 0..20 {
+        recorder.send(life(number));
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(read(&folder.path()).launches.len(), 0, "nothing is written yet");
+    assert!(recorder.failure().is_none());
+    drop(other);
+    wait_until("all is written", || read(&folder.path()).launches.len() == 21);
+    assert_eq!(recorder.finish(ending()).unwrap(), Finished::Whole);
+    assert_eq!(read(&folder.path()).info.lost, []);
+}
+
+#[test]
+fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
+    let folder = Folder::new();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let other = lock(&folder.path());
+    recorder.send(vec![released()]);
+    let lives = MOST_UNWRITTEN as u64 / 10;
+    (0..lives).for_each(|number| recorder.send(life(number)));
+    let unlocked = thread::spawn(move || {
+        thread::sleep(Duration::from_secs(1));
+        drop(other);
+    });
+    assert_eq!(recorder.finish(ending()).unwrap(), Finished::Whole);
+    unlocked.join().unwrap();
+    let recording = read(&folder.path());
+    let lost = &recording.info.lost[0];
+    assert_eq!(
+        (lost.kind.as_str(), recording.info.ended.as_deref()),
+        (LOST_TO_A_LOCK, Some("exited"))
+    );
+    let events_of_a_life = life(0).len() as u64;
+    assert!(lost.events > 0 && lost.events % events_of_a_life == 0, "{lost:?}");
+    let kept = recording.launches.len() as u64 - 1;
+    assert_eq!(kept + lost.events / events_of_a_life, lives);
 }
 
 const HELPER_FILE: &str = "SPAWNSCOPE_TEST_RECORD_TO";
@@ -363,10 +403,10 @@ fn helper_process_that_records_until_it_is_killed() {
     let Some(path) = std::env::var_os(HELPER_FILE).map(PathBuf::from) else {
         return;
     };
-    let recorder = Recorder::create(&path, &header(), Redaction::Mask).unwrap();
+    let recorder = Recorder::create(&path, &header(), Redaction::Mask, None).unwrap();
     recorder.send(vec![released()]);
     if std::env::var_os(HELPER_WAY).is_some_and(|way| way == "inside a batch") {
-        recorder.finish(ending()).unwrap();
+        wait_until("the batch is written", || read(&path).launches.len() == 1);
         die_inside_a_batch(&path);
     }
     // Bounded, should the test that is to kill it die first.
@@ -379,13 +419,13 @@ fn helper_process_that_records_until_it_is_killed() {
 }
 
 fn die_inside_a_batch(path: &Path) -> ! {
-    // A tiny cache makes SQLite write pages of the open transaction to the file.
+    // A tiny cache makes SQLite write pages of the open transaction to the log.
     let connection = Connection::open(path).unwrap();
     connection
         .execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = 1; BEGIN IMMEDIATE")
         .unwrap();
     connection.execute("UPDATE recording SET ended = 'never'", []).unwrap();
-    for id in 1_000..3_000 {
+    for id in 1_000..20_000 {
         connection
             .execute("INSERT INTO launch (id, origin) VALUES (?, 3)", [id])
             .unwrap();
@@ -397,9 +437,8 @@ fn die_inside_a_batch(path: &Path) -> ! {
 fn kill_helper_inside_a_batch(path: &Path) {
     let status = helper(path, "inside a batch").status().unwrap();
     assert_eq!(status.signal(), Some(libc::SIGKILL));
-    let mut journal = path.as_os_str().to_owned();
-    journal.push("-journal");
-    assert!(fs::metadata(journal).unwrap().len() > 0, "it was killed inside a batch");
+    let log = fs::metadata(log::path_of(path)).unwrap().len();
+    assert!(log > 100_000, "it was killed inside a batch");
 }
 
 #[test]
@@ -407,17 +446,14 @@ fn a_recorder_killed_inside_a_batch_leaves_the_batch_before() {
     let folder = Folder::new();
     kill_helper_inside_a_batch(&folder.path());
     let recording = read(&folder.path());
-    assert_eq!(
-        (recording.launches.len(), recording.info.ended.as_deref()),
-        (1, Some("exited"))
-    );
+    assert_eq!((recording.launches.len(), recording.info.ended), (1, None));
 }
 
 #[test]
 fn a_recorder_killed_inside_a_batch_is_kept_as_old_and_still_readable() {
     let folder = Folder::new();
     kill_helper_inside_a_batch(&folder.path());
-    Recorder::create(&folder.path(), &header(), Redaction::Mask)
+    Recorder::create(&folder.path(), &header(), Redaction::Mask, None)
         .unwrap()
         .finish(ending())
         .unwrap();
@@ -450,7 +486,7 @@ fn a_recorder_killed_at_any_time_leaves_a_readable_recording() {
 #[test]
 fn samples_are_kept_with_their_stacks() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
     // A wait is told when it is over.
     let events = vec![
         released(),

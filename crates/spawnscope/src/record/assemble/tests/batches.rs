@@ -5,7 +5,8 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::event::{Syscall, Wake};
-use crate::record::store::write_batch;
+use crate::record::store::{create_schema, write_batch};
+use crate::record::sums::Sums;
 
 #[test]
 fn launches_whose_end_was_lost_are_bounded_by_the_pids_and_orphans_by_number() {
@@ -133,15 +134,17 @@ fn a_thread_that_is_not_back_when_the_recording_ends_has_an_open_slice() {
     assert!(batch.launches.is_empty(), "it never ran");
 }
 
-/// Writes events in batches of some size, and gives the file back.
+/// Writes events in batches of some size, and gives the file back. Its checksums are those of its rows.
 fn written(events: &[Event], batch_events: usize) -> Connection {
     let mut connection = Connection::open_in_memory().unwrap();
-    connection.execute_batch(include_str!("../../schema.sql")).unwrap();
+    let mut sums = create_schema(&mut connection, &header(), Redaction::Mask).unwrap();
     let mut assembler = assembler();
     for batch in events.chunks(batch_events) {
         batch.iter().for_each(|event| assembler.apply(event));
-        write_batch(&mut connection, &assembler.take_batch()).unwrap();
+        sums = write_batch(&mut connection, sums, &assembler.take_batch()).unwrap();
     }
+    assert_eq!(sums, Sums::of_rows(&connection));
+    assert_eq!(sums, Sums::stored(&connection));
     connection
 }
 

@@ -1,0 +1,296 @@
+//! Rows that cannot all be true: a child older than its parent, an exit before the start, more CPU time than there was. No
+//! recorder writes them, but a file may hold them; who reads it is told how many there are. Two CPUs stamp neighbouring
+//! events a little apart, which is no contradiction.
+
+use crate::event::{LaunchId, Nanos, TaskId};
+
+use super::fields::Ids;
+use super::limits::LONGEST_LIVES;
+use super::rows::{ExecRow, FailedExecRow, LaunchRow, Origin, Recording, SampleRow, SliceRow, ThreadRow};
+
+/// How far an instant may lie before the one that it follows. None was seen to, in recordings of 180,000 slices.
+const CLOCKS_APART: Nanos = Nanos(1_000_000);
+
+/// One way in which rows contradict each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contradiction {
+    /// Which rows, and how: `launches that end before they begin`.
+    pub what: &'static str,
+    /// How many do.
+    pub rows: u64,
+    /// The number of the first of them: a launch's, or a task's.
+    pub first: u64,
+}
+
+/// The contradictions found so far, one entry a kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contradictions(pub Vec<Contradiction>);
+
+impl Contradictions {
+    /// Adds those of another part of the recording.
+    pub fn extend(&mut self, others: Contradictions) {
+        self.0.extend(others.0);
+    }
+
+    fn note(&mut self, what: &'static str, first: u64) {
+        match self.0.iter_mut().find(|kind| kind.what == what) {
+            Some(kind) => kind.rows += 1,
+            None => self.0.push(Contradiction { what, rows: 1, first }),
+        }
+    }
+
+    fn note_if(&mut self, is_so: bool, what: &'static str, first: u64) {
+        if is_so {
+            self.note(what, first);
+        }
+    }
+}
+
+/// The launches and threads of a recording, by their numbers.
+pub(super) struct Tasks {
+    launches: Ids,
+    threads: Ids,
+}
+
+impl Tasks {
+    /// Indexes numbers that ascend.
+    pub(super) fn new(launches: Vec<i64>, threads: Vec<i64>) -> Tasks {
+        Tasks {
+            launches: Ids::new(launches),
+            threads: Ids::new(threads),
+        }
+    }
+
+    fn holds(&self, task: TaskId) -> bool {
+        let id = task.0.cast_signed();
+        self.launches.place(id).is_some() || self.threads.place(id).is_some()
+    }
+}
+
+/// Holds the rows of a recording against each other; slices and samples are held against these (`Stretches`).
+pub(super) fn between(recording: &Recording, threads: &[ThreadRow]) -> Contradictions {
+    let ids = recording.launches.iter().map(|row| row.id.0.cast_signed()).collect();
+    let rows = Rows {
+        recording,
+        launches: Ids::new(ids),
+        found: Contradictions::default(),
+    };
+    rows.check(threads)
+}
+
+struct Rows<'a> {
+    recording: &'a Recording,
+    launches: Ids,
+    found: Contradictions,
+}
+
+impl Rows<'_> {
+    fn check(mut self, threads: &[ThreadRow]) -> Contradictions {
+        let Recording {
+            info,
+            launches,
+            execs,
+            failed_execs,
+            ..
+        } = self.recording;
+        if let Some(root) = info.root.filter(|root| self.launch(*root).is_none()) {
+            self.found.note("commands that are no launch of the recording", root.0);
+        }
+        launches.iter().for_each(|row| self.check_launch(row));
+        execs.iter().for_each(|row| self.check_exec(row));
+        failed_execs.iter().for_each(|row| self.check_failed_exec(row));
+        threads.iter().for_each(|row| self.check_thread(row));
+        self.found
+    }
+
+    fn launch(&self, id: LaunchId) -> Option<&LaunchRow> {
+        self.recording.launches.get(self.launches.place(id.0.cast_signed())?)
+    }
+
+    fn check_launch(&mut self, row: &LaunchRow) {
+        let id = row.id.0;
+        let parent = row
+            .parent
+            .map(|parent| (parent, self.launch(parent).map(|parent| parent.created)));
+        let has_too_much_time = !in_order(&[row.exit_cpu, row.cpu]) || self.has_too_much_time(row);
+        let found = &mut self.found;
+        let life = [row.create, row.created, row.first_run, row.exit, row.zombie, row.reaped];
+        found.note_if(!in_order(&life), "launches that end before they begin", id);
+        found.note_if(
+            ends_after(&life, self.recording.info.last),
+            "launches that end after the recording",
+            id,
+        );
+        match parent {
+            None => {}
+            Some((_, None)) => found.note("launches by a process that is not recorded", id),
+            Some((parent, Some(_))) if parent >= row.id => found.note("launches that came before their parent", id),
+            Some((_, Some(created))) => {
+                let is_older = row.origin == Origin::Launched && !in_order(&[created, row.created]);
+                found.note_if(is_older, "launches that came before their parent", id);
+            }
+        }
+        found.note_if(has_too_much_time, "launches with more time than they lived", id);
+    }
+
+    /// Whether a process had more CPU time than it can have had in its life, or set itself up for longer.
+    fn has_too_much_time(&self, row: &LaunchRow) -> bool {
+        let Some(life) = row
+            .zombie
+            .or(row.exit)
+            .zip(row.created)
+            .map(|(end, start)| end.since(start))
+        else {
+            return false;
+        };
+        // The kernel's clock of CPU time is another one.
+        let most = (life.0 + life.0 / 8).saturating_add(CLOCKS_APART.0);
+        let cpus = u64::from(self.recording.info.cpus);
+        row.cpu.is_some_and(|cpu| cpu.0 > most.saturating_mul(cpus))
+            || row.setup_close_span.is_some_and(|span| span.0 > most)
+    }
+
+    fn check_exec(&mut self, row: &ExecRow) {
+        let id = row.launch.0;
+        let Some(launch) = self.launch(row.launch) else {
+            return self.found.note("execs by a process that is not recorded", id);
+        };
+        let end = launch.zombie.or(launch.exit);
+        let is_in_order = in_order(&[launch.created, row.enter, row.returned, row.load_end, end])
+            && in_order(&[row.enter_cpu, row.return_cpu, row.load_cpu]);
+        self.found.note_if(
+            !is_in_order,
+            "execs that end before they begin, or outside of their process's life",
+            id,
+        );
+    }
+
+    fn check_failed_exec(&mut self, row: &FailedExecRow) {
+        let id = row.launch.0;
+        let Some(launch) = self.launch(row.launch) else {
+            return self.found.note("failed execs by a process that is not recorded", id);
+        };
+        let end = launch.zombie.or(launch.exit);
+        let is_in_order = in_order(&[launch.created, Some(row.enter), Some(row.returned), end]);
+        let what = "failed execs that end before they begin, or outside of their process's life";
+        self.found.note_if(!is_in_order, what, id);
+    }
+
+    fn check_thread(&mut self, row: &ThreadRow) {
+        let id = row.task.0;
+        let Some(launch) = self.launch(row.launch) else {
+            return self.found.note("threads of a process that is not recorded", id);
+        };
+        let is_in_order = in_order(&[launch.created, Some(row.created), row.ended, launch.zombie]);
+        let what = "threads that end before they begin, or outside of their process's life";
+        self.found.note_if(!is_in_order, what, id);
+    }
+}
+
+/// Holds slices or samples, one after the other, against the threads they are of.
+pub(super) struct Stretches {
+    tasks: Tasks,
+    /// The end of the recording.
+    end: Nanos,
+    /// What they add up to.
+    sum: u128,
+    found: Contradictions,
+}
+
+impl Stretches {
+    pub(super) fn new(tasks: Tasks, end: Nanos) -> Stretches {
+        Stretches {
+            tasks,
+            end,
+            sum: 0,
+            found: Contradictions::default(),
+        }
+    }
+
+    pub(super) fn check_slice(&mut self, row: &SliceRow) {
+        let (task, off) = (row.task.0, row.off.0);
+        let [on, away] = [row.on_span, row.off_span].map(|span| span.unwrap_or_default().0);
+        self.sum += u128::from(on) + u128::from(away);
+        self.found.note_if(
+            !self.tasks.holds(row.task),
+            "slices of a thread that is not recorded",
+            task,
+        );
+        let end = Nanos(off.saturating_add(away));
+        self.found.note_if(
+            ends_after(&[Some(end)], self.end),
+            "slices that end after the recording",
+            task,
+        );
+        let is_woken_late = row.off_span.is_some() && !in_order(&[row.wake_span, row.off_span]);
+        self.found
+            .note_if(is_woken_late, "slices of a thread that was woken after it ran", task);
+    }
+
+    pub(super) fn check_sample(&mut self, row: &SampleRow) {
+        let task = row.task.0;
+        self.sum += u128::from(row.span.0);
+        self.found.note_if(
+            !self.tasks.holds(row.task),
+            "samples of a thread that is not recorded",
+            task,
+        );
+        self.found.note_if(
+            ends_after(&[Some(row.at)], self.end),
+            "samples from after the recording",
+            task,
+        );
+    }
+
+    /// What was found; `None` when the stretches add up to more than can be summed up.
+    pub(super) fn finish(self) -> Option<Contradictions> {
+        (self.sum <= LONGEST_LIVES).then_some(self.found)
+    }
+}
+
+/// Whether what all launches live through can be summed up.
+pub(super) fn can_be_summed(recording: &Recording) -> bool {
+    let end = recording.info.last.max(recording.info.wall.unwrap_or_default());
+    let life = |row: &LaunchRow| {
+        let start = row.create.or(row.created).unwrap_or_default();
+        let ended = row.reaped.or(row.zombie).unwrap_or_default().max(end);
+        u128::from(ended.since(start).0.max(row.cpu.unwrap_or_default().0))
+    };
+    recording.launches.iter().map(life).sum::<u128>() <= LONGEST_LIVES
+}
+
+/// Whether the instants that are known follow one another.
+fn in_order(instants: &[Option<Nanos>]) -> bool {
+    let mut latest = Nanos(0);
+    instants.iter().flatten().all(|instant| {
+        let follows = latest.since(*instant) <= CLOCKS_APART;
+        latest = latest.max(*instant);
+        follows
+    })
+}
+
+fn ends_after(instants: &[Option<Nanos>], end: Nanos) -> bool {
+    instants
+        .iter()
+        .flatten()
+        .any(|instant| instant.since(end) > CLOCKS_APART)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unknown_contradicts_nothing() {
+        let at = |ns: u64| Some(Nanos(ns));
+        assert!(in_order(&[None, at(5), None, at(5), at(7)]));
+        assert!(!in_order(&[at(5_000_000), None, at(3_000_000)]));
+        assert!(
+            !in_order(&[at(5_000_000), at(6_000_000), at(4_500_000)]),
+            "against the latest, not the last"
+        );
+        assert!(in_order(&[at(5_000_000), at(4_500_000)]), "two clocks");
+        assert!(!ends_after(&[None, at(9)], Nanos(8)));
+        assert!(ends_after(&[at(3_000_000)], Nanos(8)));
+    }
+}

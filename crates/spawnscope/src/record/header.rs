@@ -1,0 +1,65 @@
+//! The first bytes of an SQLite file: what can be known of it without asking SQLite, which would take locks and play journals.
+//! <https://sqlite.org/fileformat2.html#the_database_header>
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// Its size.
+pub(super) const LENGTH: usize = 100;
+
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// As it stands there: 1 means 65,536.
+    page_size: u16,
+    /// How it is written and how it is read: 1 with a rollback journal, 2 with a write-ahead log.
+    pub(super) journals: [u8; 2],
+    /// Raised by each program that changes the file.
+    pub(super) counter: u32,
+    /// The same, as of the last change by a program that knows this field.
+    pub(super) valid_for: u32,
+    pub(super) application_id: i32,
+    pub(super) user_version: i32,
+}
+
+impl Header {
+    /// Where the file change counter is.
+    pub(super) const COUNTER_AT: u64 = 24;
+
+    /// Reads the header of a file; `None` when it is not one of SQLite's.
+    pub(super) fn read(file: &File) -> io::Result<Option<Header>> {
+        let mut bytes = [0; LENGTH];
+        match file.read_exact_at(&mut bytes, 0) {
+            Ok(()) => Ok(Header::parse(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn parse(bytes: &[u8; LENGTH]) -> Option<Header> {
+        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        bytes.starts_with(MAGIC).then(|| Header {
+            page_size: u16::from_be_bytes([bytes[16], bytes[17]]),
+            journals: [bytes[18], bytes[19]],
+            counter: word(24),
+            valid_for: word(92),
+            application_id: word(68).cast_signed(),
+            user_version: word(60).cast_signed(),
+        })
+    }
+
+    /// Whether the file is to be read together with a write-ahead log.
+    pub(super) fn has_log(&self) -> bool {
+        self.journals[1] == 2
+    }
+
+    /// The size of a page; never zero, also where a damaged header says so.
+    pub(super) fn page_bytes(&self) -> u64 {
+        match self.page_size {
+            0 | 1 => 65_536,
+            size => u64::from(size),
+        }
+    }
+}

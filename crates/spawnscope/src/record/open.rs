@@ -1,0 +1,254 @@
+//! Opens a recording for reading. Anybody may have written it, and root may be reading it: nothing in it is run, nothing
+//! beside it is created, changed or removed, and it is known to be a recording before a row is read.
+//! <https://sqlite.org/security.html> has the advice that this follows.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::error::RecordError;
+use super::header::Header;
+use super::limits::{LONGEST_STATEMENT, LONGEST_VALUE, MOST_COLUMNS, MOST_TABLES};
+use super::trailer::{self, Seal};
+use super::version::{self, APPLICATION_ID, Identity};
+use super::{claim, log, schema, store};
+
+/// A recording that is open for reading.
+pub(super) struct Opened {
+    /// First to go, before the file: closing any descriptor of a file lifts SQLite's locks on it.
+    pub(super) connection: Connection,
+    /// Of the format.
+    pub(super) version: i32,
+    /// Whether a recorder writes to it.
+    pub(super) is_live: bool,
+    /// Bytes of it, and of the log beside it.
+    pub(super) bytes: u64,
+    way: Way,
+    _file: Option<File>,
+}
+
+/// How SQLite is to read a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// As any other: with locks, and while it is being recorded with the log and the memory that is shared about it.
+    Shared,
+    /// The log that a killed recorder left is read where it is. Nobody else writes to the two files, so no locks are needed
+    /// and no memory to share: SQLite's own way would create that, and move the log into the file in the end.
+    WithLog,
+    /// It says that it has a log, and there is none, or the other way round: SQLite would create what is not there.
+    Alone,
+}
+
+/// Opens the recording at `path`.
+pub(super) fn open(path: &Path, patience: Duration) -> Result<Opened, RecordError> {
+    let file = regular_file(path)?;
+    let failed = |source| RecordError::io("read", path, source);
+    let foreign = || RecordError::NotARecording { path: path.to_owned() };
+    let header = Header::read(&file).map_err(failed)?.ok_or_else(foreign)?;
+    if header.application_id != APPLICATION_ID {
+        return Err(foreign());
+    }
+    let is_live = claim::is_claimed(&file);
+    let log = log_of(path)?;
+    if !is_live {
+        check_bytes(path, &file, &header, log.as_ref())?;
+    }
+    let length = |file: &File| file.metadata().map_or(0, |metadata| metadata.len());
+    let logged = log.as_ref().map(length);
+    let way = match logged {
+        _ if is_live => Way::Shared,
+        None if !header.has_log() => Way::Shared,
+        None | Some(0) => Way::Alone,
+        Some(_) => Way::WithLog,
+    };
+    let bytes = length(&file) + logged.unwrap_or_default();
+    let (connection, version) = connect(path, way, patience)?;
+    Ok(Opened {
+        connection,
+        version,
+        is_live,
+        bytes,
+        way,
+        _file: Some(file),
+    })
+}
+
+impl Opened {
+    /// One more connection to the same recording, for another thread. No other descriptor is opened, and so none is closed.
+    pub(super) fn again(&self, path: &Path, patience: Duration) -> Result<Opened, RecordError> {
+        let (connection, version) = connect(path, self.way, patience)?;
+        Ok(Opened {
+            connection,
+            version,
+            is_live: self.is_live,
+            bytes: self.bytes,
+            way: self.way,
+            _file: None,
+        })
+    }
+}
+
+/// Whether a file claims to be a recording, be it damaged or of any version.
+#[must_use]
+pub fn is_recording(path: &Path) -> bool {
+    let header = regular_file(path)
+        .ok()
+        .and_then(|file| Header::read(&file).ok().flatten());
+    header.is_some_and(|header| header.application_id == APPLICATION_ID)
+}
+
+fn regular_file(path: &Path) -> Result<File, RecordError> {
+    // Without O_NONBLOCK, opening a pipe that somebody put there would wait for ever.
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path);
+    let file = opened.map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => RecordError::Missing { path: path.to_owned() },
+        _ => RecordError::io("open", path, source),
+    })?;
+    let metadata = file
+        .metadata()
+        .map_err(|source| RecordError::io("read", path, source))?;
+    if metadata.is_file() {
+        Ok(file)
+    } else {
+        Err(RecordError::NotARecording { path: path.to_owned() })
+    }
+}
+
+/// The log beside a recording. SQLite reads one also where the recording does not say that it has one.
+fn log_of(path: &Path) -> Result<Option<File>, RecordError> {
+    let log = log::path_of(path);
+    match regular_file(&log) {
+        Ok(file) => Ok(Some(file)),
+        Err(RecordError::Missing { .. }) => Ok(None),
+        Err(_) => Err(RecordError::Corrupt {
+            path: path.to_owned(),
+            detail: format!("{} belongs to it and cannot be read", log.display()),
+        }),
+    }
+}
+
+/// Finds flipped bits where they can be found without SQLite.
+fn check_bytes(path: &Path, file: &File, header: &Header, log: Option<&File>) -> Result<(), RecordError> {
+    let failed = |source| RecordError::io("read", path, source);
+    let corrupt = |detail: String| RecordError::Corrupt {
+        path: path.to_owned(),
+        detail,
+    };
+    if let Some(damage) = log.map(log::damage).transpose().map_err(failed)?.flatten() {
+        return Err(corrupt(damage));
+    }
+    let is_newer = header.user_version > version::CURRENT;
+    if trailer::check(file, header).map_err(failed)? == Seal::Broken && !is_newer {
+        return Err(corrupt("the file does not match its checksum".to_owned()));
+    }
+    Ok(())
+}
+
+/// A connection to what was found to be a recording, and the version of its format.
+fn connect(path: &Path, way: Way, patience: Duration) -> Result<(Connection, i32), RecordError> {
+    let failed = |source| not_opened(path, source);
+    let connection = connection(path, way, patience).map_err(failed)?;
+    let (application_id, user_version) = identity(&connection).map_err(failed)?;
+    let path = path.to_owned();
+    match version::identify(application_id, user_version) {
+        Identity::Readable => {}
+        Identity::Newer(found) => {
+            return Err(RecordError::NewerVersion {
+                path,
+                found,
+                known: version::CURRENT,
+            });
+        }
+        Identity::Foreign => return Err(RecordError::NotARecording { path }),
+    }
+    match schema::difference(&connection, user_version).map_err(|source| RecordError::unreadable(&path, source))? {
+        Some(detail) => Err(RecordError::Corrupt { path, detail }),
+        None => Ok((connection, user_version)),
+    }
+}
+
+fn connection(path: &Path, way: Way, patience: Duration) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = match way {
+        Way::Shared => Connection::open_with_flags(store::as_file(path), flags)?,
+        Way::WithLog => Connection::open_with_flags_and_vfs(store::as_file(path), flags, c"unix-none")?,
+        Way::Alone => Connection::open_with_flags(immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)?,
+    };
+    connection.busy_timeout(patience)?;
+    restrict(&connection)?;
+    if way == Way::WithLog {
+        // Keeps what readers of a log share in memory of our own.
+        connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
+    }
+    Ok(connection)
+}
+
+/// Takes from a connection whatever a file could abuse.
+fn restrict(connection: &Connection) -> rusqlite::Result<()> {
+    for (setting, value) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
+        (DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false),
+        // The log stays where it is, and so does the file.
+        (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
+    ] {
+        connection.set_db_config(setting, value)?;
+    }
+    for (limit, most) in [
+        (Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, LONGEST_STATEMENT),
+        (Limit::SQLITE_LIMIT_SCHEMA, MOST_TABLES),
+        (Limit::SQLITE_LIMIT_COLUMN, MOST_COLUMNS),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 10),
+        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 2),
+        (Limit::SQLITE_LIMIT_VDBE_OP, 10_000),
+        (Limit::SQLITE_LIMIT_FUNCTION_ARG, 8),
+        (Limit::SQLITE_LIMIT_ATTACHED, 0),
+        (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 1),
+        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 1),
+        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+    ] {
+        connection.set_limit(limit, most)?;
+    }
+    connection.execute_batch("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
+}
+
+/// The name by which SQLite takes a file for one that nobody changes.
+fn immutable(path: &Path) -> PathBuf {
+    let file = store::as_file(path);
+    let escaped: String = file
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .map(|byte| format!("%{byte:02x}"))
+        .collect();
+    PathBuf::from(format!("file:{escaped}?immutable=1"))
+}
+
+/// The two numbers that say what a file is. The first access to the file: here locks and damage show.
+fn identity(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
+    Ok((pragma("application_id")?, pragma("user_version")?))
+}
+
+/// Why a file that is there was not opened. SQLite keeps the system's reason, such as a lack of permission, to itself.
+fn not_opened(path: &Path, source: rusqlite::Error) -> RecordError {
+    if source.sqlite_error_code() == Some(ErrorCode::CannotOpen)
+        && let Err(refusal) = fs::File::open(path)
+    {
+        return RecordError::io("open", path, refusal);
+    }
+    RecordError::sqlite("open", path, source)
+}

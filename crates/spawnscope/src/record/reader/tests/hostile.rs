@@ -1,0 +1,259 @@
+//! Files made to run somebody's code, to fill the memory, to go on for ever, or to lie. Each came from an attack that worked.
+
+use super::*;
+
+/// Fails to read within seconds, and says what was found.
+fn refused(sql: &str) -> String {
+    match read_after(sql) {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("read after {sql}"),
+    }
+}
+
+#[test]
+fn a_view_in_the_place_of_a_table_is_not_run() {
+    let endless =
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT 'x' AS what, i AS effect FROM n";
+    let found = refused(&format!("DROP TABLE missing; CREATE VIEW missing AS {endless}"));
+    assert!(found.contains("its view missing is none that recordings"), "{found}");
+    let found = refused("ALTER TABLE text ADD COLUMN made AS (zeroblob(1 << 29))");
+    assert!(found.contains("its table text"), "{found}");
+}
+
+#[test]
+fn a_huge_value_is_not_read() {
+    for sql in [
+        "UPDATE text SET bytes = zeroblob(900000000) WHERE id = 1",
+        "UPDATE recording SET command = zeroblob(20000000)",
+        "INSERT INTO missing VALUES (CAST(zeroblob(17000000) AS TEXT), '')",
+    ] {
+        let found = refused(sql);
+        assert!(found.contains("damaged") && found.contains("too big"), "{found}");
+    }
+}
+
+#[test]
+fn numbers_that_would_size_a_loop_or_an_allocation_are_limited() {
+    for (sql, place) in [
+        (
+            "UPDATE recording SET cpus = 2147483647",
+            "column cpus of table recording",
+        ),
+        ("UPDATE recording SET cpus = 0", "column cpus of table recording"),
+        (
+            "UPDATE recording SET last_ns = 1 << 57",
+            "column last_ns of table recording",
+        ),
+        ("UPDATE recording SET wall_ns = -5", "column wall_ns of table recording"),
+        (
+            "UPDATE launch SET exit_ns = 9223372036854775807 WHERE id = 2",
+            "column exit_ns of table launch",
+        ),
+        (
+            "UPDATE slice SET on_span = 1 << 60 WHERE rowid = 1",
+            "column on_span of table slice",
+        ),
+        ("UPDATE exec SET argv_bytes = -1", "column argv_bytes of table exec"),
+        (
+            "UPDATE launch SET setup_closes = 1 << 40",
+            "column setup_closes of table launch",
+        ),
+    ] {
+        let found = refused(sql);
+        assert!(found.contains(place), "{sql}: {found}");
+    }
+    let found = refused(
+        "UPDATE launch SET cpu_ns = 1 << 55; UPDATE recording SET last_ns = 1 << 55; \
+        WITH RECURSIVE n (i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) \
+        INSERT INTO launch (id, origin, created_ns) SELECT i, 0, 0 FROM n",
+    );
+    assert!(found.contains("more than 292 years"), "{found}");
+}
+
+/// The rows that say so, and the number of the first.
+fn contradictions_after(sql: &str) -> Vec<(&'static str, u64, u64)> {
+    let found = read_after(sql).unwrap().info.contradictions.0;
+    found.iter().map(|kind| (kind.what, kind.rows, kind.first)).collect()
+}
+
+#[test]
+fn rows_that_contradict_each_other_are_counted() {
+    assert_eq!(contradictions_after(""), [], "a recorder's own");
+    let minute = "60000000000";
+    for (sql, what, first) in [
+        (
+            format!("UPDATE recording SET last_ns = {minute}; UPDATE launch SET created_ns = {minute} WHERE id = 3"),
+            "launches that end before they begin",
+            3,
+        ),
+        (
+            format!("UPDATE launch SET reaped_ns = {minute} WHERE id = 3"),
+            "launches that end after the recording",
+            3,
+        ),
+        (
+            format!(
+                "UPDATE recording SET last_ns = 2 * {minute}; UPDATE launch SET created_ns = {minute} WHERE id = 1; UPDATE launch SET parent = 1 WHERE id = 4; DELETE FROM launch WHERE id IN (2, 3); DELETE FROM exec; DELETE FROM failed_exec; DELETE FROM slice"
+            ),
+            "launches that came before their parent",
+            4,
+        ),
+        (
+            "UPDATE launch SET parent = 4 WHERE id = 2".to_owned(),
+            "launches that came before their parent",
+            2,
+        ),
+        (
+            "UPDATE launch SET parent = 2 WHERE id = 2".to_owned(),
+            "launches that came before their parent",
+            2,
+        ),
+        (
+            "UPDATE launch SET parent = 77 WHERE id = 2".to_owned(),
+            "launches by a process that is not recorded",
+            2,
+        ),
+        (
+            format!("UPDATE launch SET cpu_ns = {minute} WHERE id = 4"),
+            "launches with more time than they lived",
+            4,
+        ),
+        (
+            format!("UPDATE launch SET setup_close_span = {minute} WHERE id = 4"),
+            "launches with more time than they lived",
+            4,
+        ),
+        (
+            format!("UPDATE exec SET load_ns = {minute} WHERE launch = 2"),
+            "execs that end before they begin, or outside of their process's life",
+            2,
+        ),
+        (
+            "UPDATE exec SET launch = 77 WHERE launch = 2".to_owned(),
+            "execs by a process that is not recorded",
+            77,
+        ),
+        (
+            format!("UPDATE failed_exec SET enter_ns = {minute} WHERE launch = 3"),
+            "failed execs that end before they begin, or outside of their process's life",
+            3,
+        ),
+        (
+            "INSERT INTO thread VALUES (50, 77, NULL, 5, 1, 2, 1)".to_owned(),
+            "threads of a process that is not recorded",
+            50,
+        ),
+        (
+            format!("INSERT INTO thread VALUES (50, 2, NULL, 5, {minute}, 2, 1)"),
+            "threads that end before they begin, or outside of their process's life",
+            50,
+        ),
+        (
+            "UPDATE slice SET task = 77 WHERE rowid = 2".to_owned(),
+            "slices of a thread that is not recorded",
+            77,
+        ),
+        (
+            format!("UPDATE slice SET off_span = {minute} WHERE rowid = 2"),
+            "slices that end after the recording",
+            2,
+        ),
+        (
+            format!(
+                "UPDATE recording SET last_ns = {minute}; UPDATE slice SET off_span = 1, wake_span = 5000000 WHERE rowid = 2"
+            ),
+            "slices of a thread that was woken after it ran",
+            2,
+        ),
+        (
+            "INSERT INTO sample VALUES (77, 1, 1, 0, 1)".to_owned(),
+            "samples of a thread that is not recorded",
+            77,
+        ),
+        (
+            format!("INSERT INTO sample VALUES (1, {minute}, 1, 0, 1)"),
+            "samples from after the recording",
+            1,
+        ),
+        (
+            "UPDATE recording SET root_launch = 77".to_owned(),
+            "commands that are no launch of the recording",
+            77,
+        ),
+    ] {
+        let found = contradictions_after(&sql);
+        assert!(
+            found
+                .iter()
+                .any(|(kind, rows, number)| (*kind, *rows > 0, *number) == (what, true, first)),
+            "{sql}: {found:?}"
+        );
+    }
+}
+
+const PAGE: usize = 4_096;
+/// Of this length, 489 bytes stand in the row itself, and the others fill pages of their own.
+const LONG: usize = 489 + 48 * (PAGE - 4);
+
+#[test]
+fn texts_that_share_their_pages_do_not_fill_the_memory() {
+    let (_folder, path) = recording(1);
+    let row =
+        |letter: char| format!("INSERT INTO text (bytes) VALUES (CAST(printf('%.*c', {LONG}, '{letter}') AS BLOB));");
+    change(&path, &"ABCDE".chars().map(row).collect::<String>());
+    let mut bytes = fs::read(&path).unwrap();
+    // Behind its part in the row stands the first of a text's pages: for all texts it becomes that of the first one, and the
+    // file ends behind those.
+    let own_part = |bytes: &[u8], letter: u8| {
+        let starts = (0..bytes.len() - 489).filter(|at| at % PAGE != 4 && bytes[at - 1.min(*at)] != letter);
+        starts
+            .into_iter()
+            .find(|at| bytes[*at..at + 489].iter().all(|byte| *byte == letter))
+            .unwrap()
+            + 489
+    };
+    let at = own_part(&bytes, b'A');
+    let first: [u8; 4] = bytes[at..at + 4].try_into().unwrap();
+    for letter in *b"BCDE" {
+        let at = own_part(&bytes, letter);
+        bytes[at..at + 4].copy_from_slice(&first);
+    }
+    let pages = u32::from_be_bytes(first) + 47;
+    bytes.truncate(pages as usize * PAGE);
+    bytes[28..32].copy_from_slice(&pages.to_be_bytes());
+    fs::write(&path, bytes).unwrap();
+    let error = read_all(&path).unwrap_err().to_string();
+    assert!(
+        error.contains("column bytes of table text holds more bytes than the file has"),
+        "{error}"
+    );
+}
+
+#[test]
+fn pages_that_go_round_in_circles_end() {
+    let (_folder, path) = recording(2_000);
+    change(&path, "SELECT 1");
+    let connection = Connection::open(&path).unwrap();
+    let root: u32 = connection
+        .query_row("SELECT rootpage FROM sqlite_schema WHERE name = 'slice'", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    drop(connection);
+    let mut bytes = fs::read(&path).unwrap();
+    let start = (root as usize - 1) * PAGE;
+    assert_eq!(bytes[start], 5, "an inner page of a table");
+    // Each child becomes the first one.
+    let cells = u16::from_be_bytes([bytes[start + 3], bytes[start + 4]]) as usize;
+    let place = |bytes: &[u8], cell: usize| {
+        start + u16::from_be_bytes([bytes[start + 12 + 2 * cell], bytes[start + 13 + 2 * cell]]) as usize
+    };
+    let first: [u8; 4] = bytes[place(&bytes, 0)..][..4].try_into().unwrap();
+    for cell in 1..cells {
+        let at = place(&bytes, cell);
+        bytes[at..at + 4].copy_from_slice(&first);
+    }
+    fs::write(&path, bytes).unwrap();
+    let error = read_all(&path).unwrap_err().to_string();
+    assert!(error.contains("rows of table slice are not in order"), "{error}");
+}

@@ -1,0 +1,225 @@
+//! Writes rows together with their checksums: every row that a recording gets goes through here, so that the sums that a
+//! batch leaves in the table `checksum` are those of all rows there are.
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, Row, Transaction, params, params_from_iter};
+
+use super::checksum::{RowHasher, TableSum};
+use super::tables::{CHECKSUM, LAUNCH, RECORDING, TABLES, Table};
+
+/// The sums of all tables, in the order of `TABLES`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums([TableSum; TABLES.len()]);
+
+impl Sums {
+    fn of(&mut self, table: &Table) -> &mut TableSum {
+        let place = TABLES.iter().position(|other| other.name == table.name);
+        &mut self.0[place.unwrap_or_default()]
+    }
+
+    /// Those of the rows that there are.
+    #[cfg(test)]
+    pub(super) fn of_rows(connection: &rusqlite::Connection) -> Sums {
+        let mut sums = Sums::default();
+        let mut hasher = RowHasher::default();
+        for table in TABLES.iter().filter(|table| table.name != CHECKSUM.name) {
+            let mut select = connection.prepare(&table.select(i32::MAX)).unwrap();
+            let mut rows = select.raw_query();
+            while let Some(row) = rows.next().unwrap() {
+                let row = hasher.hash(row.get(0).unwrap(), &values_of(row, table).unwrap());
+                sums.of(table).add(row);
+            }
+        }
+        sums
+    }
+
+    /// Those that the file holds.
+    #[cfg(test)]
+    pub(super) fn stored(connection: &rusqlite::Connection) -> Sums {
+        let mut sums = Sums::default();
+        for table in TABLES.iter().filter(|table| table.name != CHECKSUM.name) {
+            let sql = "SELECT rows, sum FROM checksum WHERE name = ?";
+            let stored = connection.query_row(sql, [table.name], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+            });
+            let (rows, sum) = stored.unwrap();
+            *sums.of(table) = TableSum {
+                rows: rows.cast_unsigned(),
+                sum: sum.cast_unsigned(),
+            };
+        }
+        sums
+    }
+}
+
+/// Writes rows within one transaction.
+pub(super) struct SummingWriter<'t> {
+    transaction: &'t Transaction<'t>,
+    /// As the last transaction left them.
+    before: Sums,
+    sums: Sums,
+    hasher: RowHasher,
+}
+
+impl<'t> SummingWriter<'t> {
+    /// Goes on from the sums that the last transaction left.
+    pub(super) fn new(transaction: &'t Transaction<'t>, sums: Sums) -> Self {
+        SummingWriter {
+            transaction,
+            before: sums,
+            sums,
+            hasher: RowHasher::default(),
+        }
+    }
+
+    /// For what changes no row of a table but `recording`.
+    pub(super) fn transaction(&self) -> &'t Transaction<'t> {
+        self.transaction
+    }
+
+    /// Adds rows to a table.
+    pub(super) fn insert<'v, const N: usize>(
+        &mut self,
+        table: &Table,
+        rows: impl IntoIterator<Item = [ValueRef<'v>; N]>,
+    ) -> rusqlite::Result<()> {
+        let mut insert = self.transaction.prepare_cached(&table.insert())?;
+        for values in rows {
+            execute(&mut insert, &values)?;
+            self.add(table, &values);
+        }
+        Ok(())
+    }
+
+    /// Adds rows to a table, or writes them anew where it has rows with their key, their first value.
+    pub(super) fn upsert<const N: usize>(
+        &mut self,
+        table: &'static Table,
+        rows: impl IntoIterator<Item = [ValueRef<'static>; N]>,
+    ) -> rusqlite::Result<()> {
+        let mut insert = self.transaction.prepare_cached(&table.insert_new())?;
+        let mut renew = self.transaction.prepare_cached(&renewal(table))?;
+        for values in rows {
+            if execute(&mut insert, &values)? == 1 {
+                self.add(table, &values);
+            } else {
+                let old = self.stored(table, values[0])?;
+                execute(&mut renew, &values)?;
+                let new = self.stored(table, values[0])?;
+                self.sums.of(table).replace(old, new);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for a table whose rows are known by a rowid that is none of its columns.
+    pub(super) fn upsert_at<const N: usize>(
+        &mut self,
+        table: &'static Table,
+        rows: impl IntoIterator<Item = (i64, [ValueRef<'static>; N])>,
+    ) -> rusqlite::Result<()> {
+        let mut insert = self.transaction.prepare_cached(&table.insert_new_at_rowid())?;
+        let mut renew = self.transaction.prepare_cached(&table.replace_at_rowid())?;
+        for (rowid, values) in rows {
+            let rowid = ValueRef::Integer(rowid);
+            let bound = || values.into_iter().chain([rowid]).map(ToSqlOutput::Borrowed);
+            if insert.execute(params_from_iter(bound()))? == 1 {
+                self.add(table, &values);
+            } else {
+                let old = self.stored(table, rowid)?;
+                renew.execute(params_from_iter(bound()))?;
+                let new = self.stored(table, rowid)?;
+                self.sums.of(table).replace(old, new);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds rows unless the table has rows with their key.
+    pub(super) fn insert_new<const N: usize>(
+        &mut self,
+        table: &Table,
+        rows: impl IntoIterator<Item = [ValueRef<'static>; N]>,
+    ) -> rusqlite::Result<()> {
+        let mut insert = self.transaction.prepare_cached(&table.insert_new())?;
+        for values in rows {
+            if execute(&mut insert, &values)? == 1 {
+                self.add(table, &values);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the sum of the one row of `recording` anew, and stores the sums that changed.
+    pub(super) fn finish(mut self) -> rusqlite::Result<Sums> {
+        let sum = self.stored(&RECORDING, ValueRef::Integer(1))?;
+        *self.sums.of(&RECORDING) = TableSum { rows: 1, sum };
+        let sql = format!("UPDATE {} SET rows = ?, sum = ? WHERE rowid = ?", CHECKSUM.name);
+        let mut update = self.transaction.prepare_cached(&sql)?;
+        for (rowid, (before, sum)) in (1i64..).zip(self.before.0.iter().zip(&self.sums.0)) {
+            if before != sum {
+                update.execute(params![sum.rows.cast_signed(), sum.sum.cast_signed(), rowid])?;
+            }
+        }
+        Ok(self.sums)
+    }
+
+    fn add(&mut self, table: &Table, values: &[ValueRef<'_>]) {
+        let row = self.hasher.hash(self.transaction.last_insert_rowid(), values);
+        self.sums.of(table).add(row);
+    }
+
+    /// The checksum of a row that the table has.
+    fn stored(&mut self, table: &Table, rowid: ValueRef<'_>) -> rusqlite::Result<u64> {
+        let mut select = self.transaction.prepare_cached(&table.select_one())?;
+        let hasher = &mut self.hasher;
+        select.query_row([ToSqlOutput::Borrowed(rowid)], |row| {
+            let values = values_of(row, table)?;
+            Ok(hasher.hash(row.get(0)?, &values))
+        })
+    }
+}
+
+/// Makes the table of the sums: a row for each table, all of them empty.
+pub(super) fn begin(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare(&CHECKSUM.insert())?;
+    let covered = TABLES.iter().filter(|table| table.name != CHECKSUM.name);
+    covered
+        .into_iter()
+        .try_for_each(|table| insert.execute(params![table.name, 0, 0]).map(drop))
+}
+
+fn execute(statement: &mut CachedStatement<'_>, values: &[ValueRef<'_>]) -> rusqlite::Result<usize> {
+    statement.execute(params_from_iter(values.iter().copied().map(ToSqlOutput::Borrowed)))
+}
+
+fn values_of<'row>(row: &'row Row<'_>, table: &Table) -> rusqlite::Result<Vec<ValueRef<'row>>> {
+    (1..=table.columns.len()).map(|column| row.get_ref(column)).collect()
+}
+
+/// The statement that writes a row anew.
+fn renewal(table: &Table) -> String {
+    if table.name == LAUNCH.name {
+        merge_launch()
+    } else {
+        table.replace()
+    }
+}
+
+/// Adds to a launch's row what is known now. A late event about a launch that is no longer in memory makes a row that knows
+/// little: it must not wipe out what the file knows, and an orphan (the largest number) that turns out to have been created
+/// is none.
+fn merge_launch() -> String {
+    let merged: Vec<String> = LAUNCH.columns[1..]
+        .iter()
+        .map(|&column| match column {
+            "origin" => "origin = min(excluded.origin, origin)".to_owned(),
+            column => format!("{column} = coalesce(excluded.{column}, {column})"),
+        })
+        .collect();
+    format!(
+        "{} ON CONFLICT (id) DO UPDATE SET {}",
+        LAUNCH.insert(),
+        merged.join(", ")
+    )
+}

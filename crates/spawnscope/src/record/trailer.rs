@@ -1,0 +1,161 @@
+//! The last bytes of a finished recording: a checksum over every byte before them, so that a flipped bit is found wherever it
+//! is, also where no row is. SQLite ignores what follows the last page of a database.
+//!
+//! ```text
+//! 8 bytes  "SPNSDONE"
+//! 4 bytes  the file change counter of SQLite's header (offset 24) when the recording was finished, big-endian as there
+//! 4 bytes  the same with every bit turned round
+//! 8 bytes  XXH3-64 of the file up to here, little-endian
+//! ```
+//!
+//! A program that changes the database raises the counter, at both places where SQLite keeps it: the checksum is then
+//! void, and those of the rows (`checksum`) remain. A recording that was cut off has none.
+
+use std::fs::File;
+use std::hash::Hasher;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use twox_hash::XxHash3_64;
+
+use super::header::Header;
+
+const MAGIC: &[u8; 8] = b"SPNSDONE";
+/// Bytes of a trailer.
+pub(super) const LENGTH: u64 = 24;
+/// Bytes of it that come before the checksum, and are in it.
+const HASHED: usize = 16;
+/// Bytes read at a time.
+const PIECE: usize = 1 << 20;
+
+/// What the end of a file says of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Seal {
+    /// There is no checksum: cut off, of an older version, or changed by another program since.
+    None,
+    /// The file is as it was when it was finished.
+    Intact,
+    /// It is not.
+    Broken,
+}
+
+/// Ends a finished recording with its trailer. Nothing may be writing to it.
+pub(super) fn append(file: &File) -> io::Result<()> {
+    let length = file.metadata()?.len();
+    let mut counter = [0; 4];
+    file.read_exact_at(&mut counter, Header::COUNTER_AT)?;
+    let mut trailer = [0; LENGTH as usize];
+    trailer[..8].copy_from_slice(MAGIC);
+    trailer[8..12].copy_from_slice(&counter);
+    trailer[12..16].copy_from_slice(&counter.map(|byte| !byte));
+    let hash = hash_of(file, length, &trailer[..HASHED])?;
+    trailer[HASHED..].copy_from_slice(&hash.to_le_bytes());
+    file.write_all_at(&trailer, length)
+        // Half a trailer would be damage.
+        .inspect_err(|_| drop(file.set_len(length)))
+}
+
+/// Compares a file with its trailer. `page_bytes` is the size of the database's pages.
+pub(super) fn check(file: &File, header: &Header) -> io::Result<Seal> {
+    let length = file.metadata()?.len();
+    let mut trailer = [0; LENGTH as usize];
+    let Some(end) = length.checked_sub(LENGTH) else {
+        return Ok(Seal::None);
+    };
+    file.read_exact_at(&mut trailer, end)?;
+    let (hashed, hash) = trailer.split_at(HASHED);
+    if !hashed.starts_with(MAGIC) {
+        // The trailer is all that a recorder lets follow the last page.
+        let is_whole = length.is_multiple_of(header.page_bytes());
+        return Ok(if is_whole { Seal::None } else { Seal::Broken });
+    }
+    let (counter, turned) = (
+        header.counter.to_be_bytes(),
+        header.counter.to_be_bytes().map(|byte| !byte),
+    );
+    let is_of_another = hashed[8..12] != counter && hashed[12..16] != turned;
+    if header.counter == header.valid_for && is_of_another {
+        return Ok(Seal::None);
+    }
+    let is_intact = hash_of(file, end, hashed)?.to_le_bytes() == hash;
+    Ok(if is_intact { Seal::Intact } else { Seal::Broken })
+}
+
+/// The checksum of the first bytes of a file and of those that follow.
+fn hash_of(file: &File, length: u64, rest: &[u8]) -> io::Result<u64> {
+    let mut hasher = XxHash3_64::new();
+    let mut piece = vec![0; PIECE];
+    let mut at = 0;
+    while at < length {
+        let wanted = usize::try_from(length - at).map_or(PIECE, |left| left.min(PIECE));
+        file.read_exact_at(&mut piece[..wanted], at)?;
+        hasher.write(&piece[..wanted]);
+        at += wanted as u64;
+    }
+    hasher.write(rest);
+    Ok(hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn sealed() -> (tempfile::NamedTempFile, Vec<u8>) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        rusqlite::Connection::open(file.path())
+            .unwrap()
+            .execute_batch("CREATE TABLE x (y); INSERT INTO x VALUES (zeroblob(10000))")
+            .unwrap();
+        append(file.as_file()).unwrap();
+        file.flush().unwrap();
+        let bytes = std::fs::read(file.path()).unwrap();
+        (file, bytes)
+    }
+
+    fn seal_of(bytes: &[u8]) -> Seal {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        Header::read(&file)
+            .unwrap()
+            .map_or(Seal::Broken, |header| check(&file, &header).unwrap())
+    }
+
+    #[test]
+    fn every_bit_is_covered() {
+        let (_file, bytes) = sealed();
+        assert_eq!(seal_of(&bytes), Seal::Intact);
+        for at in (0..bytes.len())
+            .step_by(37)
+            .chain(0..100)
+            .chain(bytes.len() - 24..bytes.len())
+        {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 8);
+            assert_eq!(seal_of(&flipped), Seal::Broken, "bit in byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_lost_its_end_has_no_seal_or_a_broken_one() {
+        let (_file, bytes) = sealed();
+        assert_eq!(seal_of(&bytes[..bytes.len() - 24]), Seal::None);
+        assert_eq!(seal_of(&bytes[..bytes.len() - 1]), Seal::Broken);
+        assert_eq!(seal_of(&bytes[..bytes.len() - 30]), Seal::Broken);
+    }
+
+    #[test]
+    fn sqlite_reads_past_it_and_voids_it_by_writing() {
+        let (file, bytes) = sealed();
+        let connection = rusqlite::Connection::open(file.path()).unwrap();
+        let check: String = connection
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(check, "ok");
+        assert_eq!(std::fs::read(file.path()).unwrap(), bytes);
+        connection.execute_batch("UPDATE x SET y = 1").unwrap();
+        drop(connection);
+        assert_eq!(seal_of(&std::fs::read(file.path()).unwrap()), Seal::None);
+    }
+}

@@ -1,0 +1,184 @@
+//! Recordings made to harm whoever reads them: each verb ends soon, within bounded memory, and says what is wrong. Needs no
+//! privilege. What the reader refuses, one by one, is in `record/reader/tests`.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+const SCHEMA: &str = include_str!("../src/record/schema.sql");
+const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
+/// Every verb that reads a recording.
+const READERS: [&[&str]; 8] = [
+    &["report"],
+    &["report", "--json"],
+    &["advise"],
+    &["whatif", "--cpus", "4"],
+    &["tree"],
+    &["flame", "--folded"],
+    &["export", "--format", "ndjson"],
+    &["export", "--format", "perfetto", "-o", "-"],
+];
+/// Address space of a reader: several times what a small recording takes.
+const MOST_KIB: u32 = 1 << 20;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Sample {
+    folder: tempfile::TempDir,
+}
+
+impl Sample {
+    fn new(changes: &str) -> Sample {
+        let sample = Sample {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        sample.execute(&format!("{SCHEMA}{TWO_LAUNCHES}{changes}"));
+        sample
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("sample.db")
+    }
+
+    fn execute(&self, sql: &str) {
+        Connection::open(self.path()).unwrap().execute_batch(sql).unwrap();
+    }
+
+    /// What each verb says of it.
+    fn read(&self) -> impl Iterator<Item = (&'static [&'static str], Output)> {
+        let path = self.path();
+        READERS.iter().map(move |verb| (*verb, read(verb, &path)))
+    }
+
+    /// Checks that no verb reads it, and that each says why.
+    fn is_refused(&self, why: &str) {
+        for (verb, output) in self.read() {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(125), "{verb:?}: {errors}");
+            assert!(errors.contains(why), "{verb:?}: {errors}");
+        }
+    }
+}
+
+/// Runs a verb within bounds of memory and time.
+fn read(verb: &[&str], recording: &Path) -> Output {
+    let mut child = Command::new("sh")
+        .args(["-c", &format!("ulimit -v {MOST_KIB}; exec \"$0\" \"$@\"")])
+        .arg(env!("CARGO_BIN_EXE_spawnscope"))
+        .args(verb)
+        .arg(recording)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            panic!("{verb:?} does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn nothing_in_the_schema_is_run() {
+    let endless =
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT 'x' AS what, i AS effect FROM n";
+    Sample::new(&format!("DROP TABLE missing; CREATE VIEW missing AS {endless}")).is_refused("its view missing");
+    Sample::new("CREATE TRIGGER t AFTER INSERT ON lost BEGIN SELECT 1; END").is_refused("its trigger t");
+}
+
+#[test]
+fn nothing_that_it_says_fills_the_memory() {
+    Sample::new("UPDATE text SET bytes = zeroblob(900000000) WHERE id = 1").is_refused("too big");
+    Sample::new("UPDATE recording SET cpus = 2147483647").is_refused("column cpus of table recording");
+    Sample::new("UPDATE recording SET last_ns = 9223372036854775807").is_refused("column last_ns of table recording");
+}
+
+#[test]
+fn every_verb_says_what_contradicts_itself() {
+    let sample = Sample::new(
+        "UPDATE launch SET created_ns = 29000000 WHERE id = 1; UPDATE exec SET load_ns = 29000000 WHERE launch = 2",
+    );
+    for (verb, output) in sample.read() {
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert_eq!(output.status.code(), Some(0), "{verb:?}: {said}");
+        let is_json = verb.contains(&"--json");
+        for what in [
+            "launches that end before they begin",
+            "launches that came before their parent",
+            "execs that end before they begin",
+        ] {
+            assert!(said.contains(what), "{verb:?}: {said}");
+            assert!(is_json || said.contains("contradicts itself"), "{verb:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_changed_recording_is_told_from_one_that_is_meant_to_be() {
+    let sample = Sample::new(
+        "INSERT INTO checksum SELECT name, 0, 0 FROM sqlite_schema WHERE type = 'table' AND name <> 'checksum'",
+    );
+    sample.is_refused("do not match their checksum");
+    sample.execute("DELETE FROM checksum");
+    assert_eq!(read(&["report"], &sample.path()).status.code(), Some(0));
+}
+
+#[test]
+fn what_lies_beside_a_recording_is_neither_made_nor_changed_nor_removed() {
+    let sample = Sample::new("");
+    let precious = sample.folder.path().join("precious");
+    fs::write(&precious, "of somebody").unwrap();
+    // To take this change back means to write, and made SQLite before 3.51 remove the file that it names.
+    let journal = sample.folder.path().join("sample.db-journal");
+    let mut hot = vec![0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    hot.extend([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 16, 0]);
+    hot.resize(512, 0);
+    let name = precious.to_str().unwrap().as_bytes();
+    hot.extend(1_073_741_825u32.to_be_bytes().iter().chain(name));
+    hot.extend((name.len() as u32).to_be_bytes());
+    let sum: u32 = name.iter().map(|byte| u32::from(*byte)).sum();
+    hot.extend(sum.to_be_bytes());
+    hot.extend([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
+    fs::write(&journal, hot).unwrap();
+    let before = fs::read(sample.path()).unwrap();
+    sample.is_refused("run `sqlite3 COPY");
+    assert_eq!(fs::read(&precious).unwrap(), b"of somebody");
+    assert_eq!(fs::read(sample.path()).unwrap(), before);
+    fs::remove_file(&journal).unwrap();
+    for suffix in ["-wal", "-shm", "-journal"] {
+        symlink(&precious, sample.folder.path().join(format!("sample.db{suffix}"))).unwrap();
+    }
+    for (verb, output) in sample.read() {
+        assert_eq!(fs::read(&precious).unwrap(), b"of somebody", "{verb:?}: {output:?}");
+    }
+    assert_eq!(
+        fs::read_dir(sample.folder.path()).unwrap().count(),
+        5,
+        "nothing is made"
+    );
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_recording_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for verb in READERS {
+        let output = read(verb, &pipe);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains("is not a spawnscope recording"), "{verb:?}: {errors}");
+    }
+}
