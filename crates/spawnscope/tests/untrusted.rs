@@ -141,7 +141,7 @@ fn what_lies_beside_a_recording_is_neither_made_nor_changed_nor_removed() {
     let sample = Sample::new("");
     let precious = sample.folder.path().join("precious");
     fs::write(&precious, "of somebody").unwrap();
-    // To take this change back means to write, and made SQLite before 3.51 remove the file that it names.
+    // To take this change back means to write, and made earlier versions of SQLite remove the file that it names.
     let journal = sample.folder.path().join("sample.db-journal");
     let mut hot = vec![0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     hot.extend([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 16, 0]);

@@ -99,7 +99,7 @@ impl Store {
         Ok(())
     }
 
-    /// What there is to say when the lock for writing is not had in the end.
+    /// What is told when another program keeps the lock for writing to the end.
     pub(super) fn is_locked(&self) -> RecordError {
         RecordError::Locked {
             path: self.path.clone(),
