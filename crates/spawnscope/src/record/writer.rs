@@ -43,6 +43,8 @@ enum Message {
 struct Progress {
     launches: AtomicU64,
     dropped_events: AtomicU64,
+    /// Events that were too many to keep while another program held the lock for writing.
+    locked_out: AtomicU64,
     failure: OnceLock<Arc<RecordError>>,
     finished: OnceLock<Finished>,
 }
@@ -94,7 +96,6 @@ impl Recorder {
             pending_events: 0,
             unwritten: VecDeque::new(),
             unwritten_events: 0,
-            locked_out: 0,
             due: None,
         };
         let thread = thread::Builder::new()
@@ -194,8 +195,6 @@ struct Writer {
     unwritten: VecDeque<(Batch, usize)>,
     /// Events in those.
     unwritten_events: usize,
-    /// Events that were too many beside those.
-    locked_out: u64,
     /// When the batch is to be written; `None` while it is empty.
     due: Option<Instant>,
 }
@@ -257,7 +256,9 @@ impl Writer {
 
     fn take_events(&mut self, events: &[Event]) -> Result<(), RecordError> {
         if self.unwritten_events >= MOST_UNWRITTEN {
-            self.locked_out += events.len() as u64;
+            self.progress
+                .locked_out
+                .fetch_add(events.len() as u64, Ordering::Relaxed);
             return self.write_batch_if_due();
         }
         let mut launches = 0;
@@ -324,11 +325,10 @@ impl Writer {
 
     fn finish(&mut self, mut ending: Ending) -> Result<(), RecordError> {
         self.write_all()?;
-        if self.locked_out > 0 {
-            ending.lost.push(Loss {
-                kind: LOST_TO_A_LOCK.to_owned(),
-                events: self.locked_out,
-            });
+        let events = self.progress.locked_out.load(Ordering::Relaxed);
+        if events > 0 {
+            let kind = LOST_TO_A_LOCK.to_owned();
+            ending.lost.push(Loss { kind, events });
         }
         let deadline = Instant::now() + END_PATIENCE;
         loop {

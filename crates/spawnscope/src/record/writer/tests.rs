@@ -348,12 +348,10 @@ fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
     recorder.send(vec![released()]);
     let lives = MOST_UNWRITTEN as u64 / 10;
     (0..lives).for_each(|number| recorder.send(life(number)));
-    let unlocked = thread::spawn(move || {
-        thread::sleep(Duration::from_secs(1));
-        drop(other);
-    });
+    let progress = Arc::clone(&recorder.progress);
+    wait_until("some are too many", || progress.locked_out.load(Ordering::Relaxed) > 0);
+    drop(other);
     assert_eq!(recorder.finish(ending()).unwrap(), Finished::Whole);
-    unlocked.join().unwrap();
     let recording = read(&folder.path());
     let lost = &recording.info.lost[0];
     assert_eq!(
@@ -361,7 +359,10 @@ fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
         (LOST_TO_A_LOCK, Some("exited"))
     );
     let events_of_a_life = life(0).len() as u64;
-    assert!(lost.events > 0 && lost.events.is_multiple_of(events_of_a_life), "{lost:?}");
+    assert!(
+        lost.events > 0 && lost.events.is_multiple_of(events_of_a_life),
+        "{lost:?}"
+    );
     let kept = recording.launches.len() as u64 - 1;
     assert_eq!(kept + lost.events / events_of_a_life, lives);
 }
