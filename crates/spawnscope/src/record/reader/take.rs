@@ -1,6 +1,8 @@
 //! Rows out of columns, in the order in which `tables` lists these: one function a table.
 
-use crate::event::{Calibration, Constant, Language, LeftCpu, Loss, Mechanism, Missing, ObjectKind, Pid, TaskId, syscalls};
+use crate::event::{
+    Calibration, Constant, Language, LeftCpu, Loss, Mechanism, Missing, ObjectKind, Pid, TaskId, syscalls,
+};
 
 use super::super::checksum::TableSum;
 use super::super::contradictions::Contradictions;
