@@ -2,7 +2,8 @@
 //! consistent, and the command never suffers.
 
 use std::collections::HashSet;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::support::LiveTest;
 use crate::support::launches::Launch;
 use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
-use crate::support::run::{Record, Running, SPAWNSCOPE, run, spawnscope};
+use crate::support::run::{Record, Running, SPAWNSCOPE, await_some, run, spawnscope};
 use crate::support::workloads::path;
 
 pub fn tests() -> Vec<LiveTest> {
@@ -32,7 +33,51 @@ pub fn tests() -> Vec<LiveTest> {
             needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
             run: full_disk_without_a_command,
         },
+        LiveTest {
+            name: "who_reads_a_recording_for_long_does_not_end_it",
+            needs: &[Need::Ebpf],
+            run: held_by_a_reader,
+        },
     ]
+}
+
+/// Longer than a lock is waited for, and longer than the command takes.
+const READS_FOR: Duration = Duration::from_secs(7);
+
+fn held_by_a_reader() {
+    let record = Record::new();
+    let script = "for n in $(seq 100); do /bin/true; sleep 0.04; done; read -r end; exit 0";
+    let mut running = Running::start(record.command(["bash", "-c", script]).stdin(Stdio::piped()));
+    let recorded = || report_of_running(&record.file());
+    await_some("the first launches are stored", || {
+        recorded().filter(|launches| *launches > 10)
+    });
+    let reader = rusqlite::Connection::open(record.file()).expect("a recording");
+    let seen = |sql| reader.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a number");
+    reader.execute_batch("BEGIN").expect("a transaction");
+    let before = seen("SELECT count(*) FROM launch");
+    sleep(READS_FOR);
+    assert_eq!(seen("SELECT count(*) FROM launch"), before, "as of when it began");
+    drop(running.child.stdin.take());
+    let finished = running.finish().expect_code(0);
+    assert!(!finished.errors().contains("incomplete"), "{}", finished.errors());
+    assert!(
+        finished.errors().contains("-wal belongs to the recording"),
+        "{}",
+        finished.errors()
+    );
+    assert_eq!(report(&record.file())["launches"], 202, "and it is read with its log");
+    drop(reader);
+    assert_eq!(report(&record.file())["launches"], 202);
+    let files = std::fs::read_dir(record.directory()).expect("its folder").count();
+    assert_eq!(files, 1, "one file is left");
+}
+
+/// Launches in a recording that goes on, as soon as there is one.
+fn report_of_running(file: &Path) -> Option<i64> {
+    let finished = spawnscope(["report".as_ref(), "--json".as_ref(), file.as_os_str()]);
+    let report: serde_json::Value = serde_json::from_slice(&finished.stdout).ok()?;
+    report["launches"].as_i64()
 }
 
 fn full_disk_without_a_command() {
