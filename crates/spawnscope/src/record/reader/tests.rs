@@ -387,15 +387,13 @@ fn wakers_threads_and_losses_are_read() {
 #[test]
 fn system_calls_of_another_machine_have_the_numbers_of_x86_64() {
     let (_folder, path) = recording(1);
-    Connection::open(&path)
-        .unwrap()
-        .execute_batch(
-            "UPDATE recording SET arch = 'aarch64';
-             DELETE FROM slice;
-             INSERT INTO slice VALUES (1, 40, NULL, 5, NULL, 2, 260, -1, NULL, NULL, NULL, NULL, NULL),
-                 (1, 60, NULL, 5, NULL, 2, 300, -1, NULL, NULL, NULL, NULL, NULL)",
-        )
-        .unwrap();
+    change(
+        &path,
+        "UPDATE recording SET arch = 'aarch64';
+         DELETE FROM slice;
+         INSERT INTO slice VALUES (1, 40, NULL, 5, NULL, 2, 260, -1, NULL, NULL, NULL, NULL, NULL),
+             (1, 60, NULL, 5, NULL, 2, 300, -1, NULL, NULL, NULL, NULL, NULL)",
+    );
     let mut calls = Vec::new();
     let file = RecordingFile::open(&path).unwrap();
     file.slices(&mut |row| calls.push(row.syscall)).unwrap();
