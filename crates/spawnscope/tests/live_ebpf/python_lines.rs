@@ -16,14 +16,12 @@ use spawnscope::record::RecordingFile;
 use crate::support::LiveTest;
 use crate::support::attempts::{at_length, good};
 use crate::support::needs::Need;
-use crate::support::roots::Root;
+use crate::support::pythons::{Python, interpreters, of_suites};
 use crate::support::run::{Record, Running, run};
 use crate::support::workloads::{self, path, script};
 
 const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc, Need::Python];
 const SCRIPT: &str = "python_lines.py";
-/// The first version that is understood.
-const FIRST_MINOR: u32 = 9;
 /// More frames are not told.
 const MOST_FRAMES: usize = 48;
 
@@ -163,143 +161,6 @@ impl Chains {
         assert!(!called.is_truncated, "{name}");
         assert_eq!(called.own(), expected, "{name}");
     }
-}
-
-/// An interpreter of 3.9 or later.
-#[derive(Clone)]
-struct Python {
-    program: PathBuf,
-    /// Where it lies and runs, if not on this machine.
-    root: Option<Root>,
-    minor: u32,
-}
-
-impl Python {
-    fn new(program: &Path, root: Option<Root>) -> Option<Python> {
-        let words = [
-            program.as_os_str(),
-            "-c".as_ref(),
-            "import sys; print(sys.version_info[1])".as_ref(),
-        ];
-        let said = match root {
-            Some(root) => root.run(words),
-            None => run(Command::new(words[0]).args(&words[1..])),
-        };
-        let minor = said
-            .output()
-            .trim()
-            .parse()
-            .ok()
-            .filter(|&minor| minor >= FIRST_MINOR)?;
-        let program = program.to_owned();
-        Some(Python { program, root, minor })
-    }
-
-    /// The recorder of this interpreter with these arguments.
-    fn recorder(&self, record: &Record, arguments: &[impl AsRef<OsStr>]) -> Command {
-        let words = [self.program.as_os_str()].into_iter();
-        let words = words.chain(arguments.iter().map(AsRef::as_ref));
-        match self.root {
-            Some(root) => root.recorder(record, words),
-            None => record.command(words),
-        }
-    }
-
-    /// A function as this version calls it: up to 3.10 without what it is defined in.
-    fn name<'a>(&self, qualified: &'a str) -> &'a str {
-        let plain = qualified.rsplit('.').next().filter(|_| self.minor < 11);
-        plain.unwrap_or(qualified)
-    }
-
-    /// A file of its own.
-    fn source(&self, file: &str) -> String {
-        let folder = self.root.map_or(PathBuf::from("/"), Root::path);
-        fs::read_to_string(folder.join(file.trim_start_matches('/'))).expect("the standard library")
-    }
-}
-
-impl std::fmt::Display for Python {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let suite = self.root.map_or("this machine", |root| root.suite);
-        write!(f, "{} (3.{}) of {suite}", self.program.display(), self.minor)
-    }
-}
-
-/// A program whose interpreter is the library of a suite's, as some distributions build theirs.
-fn linked_with_library_of(root: Root) -> PathBuf {
-    const MAIN: &str =
-        "int Py_BytesMain(int, char **);\nint main(int n, char **words) { return Py_BytesMain(n, words); }";
-    let folder = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
-    let libraries = root.listed(&folder, |name| {
-        name.starts_with("libpython3.") && name.ends_with(".so.1.0")
-    });
-    let library = root
-        .path()
-        .join(libraries[0].strip_prefix("/").expect("a path in the root"));
-    let program = workloads::directory().join(format!("python-of-{}", root.suite));
-    let source = program.with_extension("c");
-    fs::write(&source, MAIN).expect("a source");
-    let mut compiler = Command::new("cc");
-    // The library wants a C library that may be newer than this machine's.
-    compiler
-        .arg("-Wl,--unresolved-symbols=ignore-in-shared-libs")
-        .args([&source, &library]);
-    run(compiler.arg("-o").arg(&program)).expect_code(0);
-    program
-}
-
-/// Those of Debian's suites.
-fn of_suites() -> Vec<Python> {
-    let is_python = |name: &str| {
-        name.strip_prefix("python3.")
-            .is_some_and(|minor| minor.parse::<u32>().is_ok())
-    };
-    let found = Root::all().into_iter().flat_map(|root| {
-        let programs = root.listed("usr/bin", is_python);
-        programs
-            .into_iter()
-            .map(move |program| Python::new(&program, Some(root)))
-    });
-    // What is compiled here wants a newer C library than bullseye has.
-    let with_newer_libc = Root::all().into_iter().filter(|root| root.suite != "bullseye");
-    let linked = with_newer_libc.map(|root| Python::new(&linked_with_library_of(root), Some(root)));
-    let found = found.chain(linked);
-    found
-        .map(|python| python.expect("an interpreter of 3.9 or later"))
-        .collect()
-}
-
-/// Every interpreter of this machine.
-fn interpreters() -> Vec<Python> {
-    let listed = |folder: PathBuf| {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).collect::<Vec<_>>()
-    };
-    let is_python = |path: &PathBuf| {
-        let minor = path
-            .file_name()
-            .and_then(|name| name.to_str()?.strip_prefix("python3."));
-        minor.is_some_and(|minor| minor.parse::<u32>().is_ok())
-    };
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let named = std::env::var_os("SPAWNSCOPE_TEST_PYTHONS").unwrap_or_default();
-    let of_pyenv = std::env::var_os("HOME").map(|home| listed(PathBuf::from(home).join(".pyenv/versions")));
-    let folders = of_pyenv.into_iter().flatten().map(|version| version.join("bin"));
-    let in_folders = folders
-        .chain(std::env::split_paths(&path))
-        .flat_map(listed)
-        .filter(is_python);
-    let mut seen = HashSet::new();
-    in_folders
-        .chain(std::env::split_paths(&named))
-        .filter_map(|path| path.canonicalize().ok())
-        .filter(|path| is_elf(path) && seen.insert(path.clone()))
-        .filter_map(|path| Python::new(&path, None))
-        .collect()
-}
-
-fn is_elf(path: &Path) -> bool {
-    fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF"))
 }
 
 /// The workload, where all that tests make is: a root shows that as well.

@@ -7,6 +7,7 @@ pub mod chains;
 pub mod launches;
 pub mod needs;
 pub mod pty;
+pub mod pythons;
 pub mod recording;
 pub mod roots;
 pub mod run;

@@ -1,0 +1,151 @@
+//! The Pythons whose lines are tested: those of this machine, and those of Debian's suites in their roots.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::roots::Root;
+use super::run::{Record, run};
+use super::workloads;
+
+/// The first version that is understood.
+const FIRST_MINOR: u32 = 9;
+
+/// An interpreter of 3.9 or later.
+#[derive(Clone)]
+pub struct Python {
+    program: PathBuf,
+    /// Where it lies and runs, if not on this machine.
+    root: Option<Root>,
+    pub minor: u32,
+}
+
+impl Python {
+    pub fn new(program: &Path, root: Option<Root>) -> Option<Python> {
+        let words = [
+            program.as_os_str(),
+            "-c".as_ref(),
+            "import sys; print(sys.version_info[1])".as_ref(),
+        ];
+        let said = match root {
+            Some(root) => root.run(words),
+            None => run(Command::new(words[0]).args(&words[1..])),
+        };
+        let minor = said
+            .output()
+            .trim()
+            .parse()
+            .ok()
+            .filter(|&minor| minor >= FIRST_MINOR)?;
+        let program = program.to_owned();
+        Some(Python { program, root, minor })
+    }
+
+    /// The recorder of this interpreter with these arguments.
+    pub fn recorder(&self, record: &Record, arguments: &[impl AsRef<OsStr>]) -> Command {
+        let words = [self.program.as_os_str()].into_iter();
+        let words = words.chain(arguments.iter().map(AsRef::as_ref));
+        match self.root {
+            Some(root) => root.recorder(record, words),
+            None => record.command(words),
+        }
+    }
+
+    /// A function as this version calls it: up to 3.10 without what it is defined in.
+    pub fn name<'a>(&self, qualified: &'a str) -> &'a str {
+        let plain = qualified.rsplit('.').next().filter(|_| self.minor < 11);
+        plain.unwrap_or(qualified)
+    }
+
+    /// A file of its own.
+    pub fn source(&self, file: &str) -> String {
+        let folder = self.root.map_or(PathBuf::from("/"), Root::path);
+        fs::read_to_string(folder.join(file.trim_start_matches('/'))).expect("the standard library")
+    }
+}
+
+impl std::fmt::Display for Python {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let suite = self.root.map_or("this machine", |root| root.suite);
+        write!(f, "{} (3.{}) of {suite}", self.program.display(), self.minor)
+    }
+}
+
+/// A program whose interpreter is the library of a suite's, as some distributions build theirs.
+fn linked_with_library_of(root: Root) -> PathBuf {
+    const MAIN: &str =
+        "int Py_BytesMain(int, char **);\nint main(int n, char **words) { return Py_BytesMain(n, words); }";
+    let folder = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    let libraries = root.listed(&folder, |name| {
+        name.starts_with("libpython3.") && name.ends_with(".so.1.0")
+    });
+    let library = root
+        .path()
+        .join(libraries[0].strip_prefix("/").expect("a path in the root"));
+    let program = workloads::directory().join(format!("python-of-{}", root.suite));
+    let source = program.with_extension("c");
+    fs::write(&source, MAIN).expect("a source");
+    let mut compiler = Command::new("cc");
+    // The library wants a C library that may be newer than this machine's.
+    compiler
+        .arg("-Wl,--unresolved-symbols=ignore-in-shared-libs")
+        .args([&source, &library]);
+    run(compiler.arg("-o").arg(&program)).expect_code(0);
+    program
+}
+
+/// Those of Debian's suites.
+pub fn of_suites() -> Vec<Python> {
+    let is_python = |name: &str| {
+        name.strip_prefix("python3.")
+            .is_some_and(|minor| minor.parse::<u32>().is_ok())
+    };
+    let found = Root::all().into_iter().flat_map(|root| {
+        let programs = root.listed("usr/bin", is_python);
+        programs
+            .into_iter()
+            .map(move |program| Python::new(&program, Some(root)))
+    });
+    // What is compiled here wants a newer C library than bullseye has.
+    let with_newer_libc = Root::all().into_iter().filter(|root| root.suite != "bullseye");
+    let linked = with_newer_libc.map(|root| Python::new(&linked_with_library_of(root), Some(root)));
+    let found = found.chain(linked);
+    found
+        .map(|python| python.expect("an interpreter of 3.9 or later"))
+        .collect()
+}
+
+/// Every interpreter of this machine.
+pub fn interpreters() -> Vec<Python> {
+    let listed = |folder: PathBuf| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let is_python = |path: &PathBuf| {
+        let minor = path
+            .file_name()
+            .and_then(|name| name.to_str()?.strip_prefix("python3."));
+        minor.is_some_and(|minor| minor.parse::<u32>().is_ok())
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let named = std::env::var_os("SPAWNSCOPE_TEST_PYTHONS").unwrap_or_default();
+    let of_pyenv = std::env::var_os("HOME").map(|home| listed(PathBuf::from(home).join(".pyenv/versions")));
+    let folders = of_pyenv.into_iter().flatten().map(|version| version.join("bin"));
+    let in_folders = folders
+        .chain(std::env::split_paths(&path))
+        .flat_map(listed)
+        .filter(is_python);
+    let mut seen = HashSet::new();
+    in_folders
+        .chain(std::env::split_paths(&named))
+        .filter_map(|path| path.canonicalize().ok())
+        .filter(|path| is_elf(path) && seen.insert(path.clone()))
+        .filter_map(|path| Python::new(&path, None))
+        .collect()
+}
+
+fn is_elf(path: &Path) -> bool {
+    fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF"))
+}
