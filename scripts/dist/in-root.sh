@@ -34,7 +34,7 @@ documents() { # PREFIX
 
 # After the packages have been removed; what users have of spawnscope in their homes stays.
 gone() { # further conditions of find
-    ! find / -xdev "$@" \( -name '*spawnscope*' -o -name '*vspawn*' \) -not -path '/dist*' -not -path '/tmp/*' -not -path '/root/*' | grep . ||
+    ! find / -xdev "$@" \( -name '*spawnscope*' -o -name '*vspawn*' \) -not -path '/dist*' -not -path '/tmp/*' -not -path '/root*' | grep . ||
         fail "that is left after the packages were removed"
 }
 
