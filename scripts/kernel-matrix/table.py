@@ -88,15 +88,13 @@ def table(guests, cells):
 
 
 def notes(guests, cells):
-    """What stands behind each cell that is no `yes`, and what spawnscope says is missing though all of it works: each once."""
+    """What stands behind each cell that is no `yes`, and what spawnscope says is missing: each once for a kernel."""
     lines = {}
     for feature, verdicts in cells.items():
         for guest, (verdict, why) in zip(guests, verdicts):
             if why:
-                lines.setdefault((verdict, why), ([], []))
-                for words, word in zip(lines[verdict, why], (feature, guest["series"])):
-                    words.append(word) if word not in words else None
-    text = [f"- {', '.join(names)} on {', '.join(series)}: {verdict}: {why}" for (verdict, why), (names, series) in lines.items()]
+                lines.setdefault((guest["series"], verdict, why), []).append(feature)
+    text = [f"- {series}: {', '.join(names)}: {verdict}: {why}" for (series, verdict, why), names in sorted(lines.items())]
     for guest in guests:
         if guest["missing"]:
             text.append(f"- {guest['series']}, in spawnscope's own words: {says(guest['missing'])}")
