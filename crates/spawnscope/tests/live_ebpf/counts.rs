@@ -43,6 +43,11 @@ pub fn tests() -> Vec<LiveTest> {
             run: exec_chain,
         },
         LiveTest {
+            name: "launches_by_32_bit_calls_are_whole",
+            needs: &[Need::Ebpf, Need::Cc, Need::Bits32],
+            run: bits_32,
+        },
+        LiveTest {
             name: "a_script_keeps_its_own_name",
             needs: NEEDS,
             run: script_name,
@@ -96,6 +101,37 @@ fn mechanisms() {
         );
     }
     assert!(counted.is_empty(), "unexpected mechanisms: {counted:?}");
+}
+
+/// The numbers and registers of these calls are others. Each child has a failed exec, and its parent knows whom it waited for.
+fn bits_32() {
+    let record = Record::new();
+    record
+        .run([path("calls_32_bit").as_path(), "/bin/true".as_ref()])
+        .expect_code(7);
+    let launches = launches(&record.file());
+    let children = launches.children_of(launches.root());
+    let mechanisms: Vec<&str> = children.iter().map(|child| child.mechanism()).collect();
+    assert_eq!(mechanisms, ["fork", "fork", "fork"], "clone with fork's flags is fork");
+    for child in children {
+        assert_eq!(child.programs(), ["true"]);
+        assert_eq!(child.failed_execs(), [("/nowhere/32".to_owned(), ENOENT)]);
+        for phase in PHASES {
+            assert!(child.phase_ns(phase).is_some(), "{phase} of {:?}", child.json());
+        }
+        assert_eq!(child.json()["setup_closes"], serde_json::Value::Null, "not counted");
+    }
+    // waitpid, wait4 and waitid, by the numbers that 64-bit programs have for them; wait4 is for any child.
+    let waits = launches.root().json()["waits"].as_array().expect("waits");
+    let any = waits
+        .iter()
+        .filter(|wait| wait["syscall"] == 61 && wait["argument"] == -1)
+        .count();
+    let reaping = waits
+        .iter()
+        .filter(|wait| [61, 247].map(Into::into).contains(&wait["syscall"]))
+        .count();
+    assert!(any == 1 && reaping >= 3, "{waits:#?}");
 }
 
 fn forks_without_exec() {

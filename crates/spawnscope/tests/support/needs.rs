@@ -12,7 +12,7 @@ use super::{roots, workloads};
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 
 /// Needs of the other crates' tests, and of those in Python, which the variable may name too.
-const OF_OTHERS: [&str; 1] = ["root"];
+const OF_OTHERS: [&str; 3] = ["root", "sharedmemory", "pidfdgroup"];
 
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
@@ -55,6 +55,8 @@ pub enum Need {
     Strace,
     /// `perf`, which can record.
     Perf,
+    /// Programs of 32 bits, which the kernel executes beside those of 64.
+    Bits32,
     /// The daemons of ClamAV and fapolicyd, as `scripts/scanner-daemons.sh` unpacks them.
     Scanners,
     /// The interpreters of Debian's suites, as `scripts/interpreter-roots.sh` unpacks them.
@@ -64,7 +66,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 20] = [
+    const ALL: [Need; 21] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
@@ -85,6 +87,7 @@ impl Need {
         Need::Scanners,
         Need::Roots,
         Need::Musl,
+        Need::Bits32,
     ];
 
     /// The name in `SPAWNSCOPE_TEST_REQUIRE`.
@@ -110,6 +113,7 @@ impl Need {
             Need::Scanners => "scanners",
             Need::Roots => "roots",
             Need::Musl => "musl",
+            Need::Bits32 => "bits32",
         }
     }
 
@@ -150,6 +154,7 @@ impl Need {
             Need::Perfetto => succeeds(
                 Command::new(python()).args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"]),
             ),
+            Need::Bits32 => bits_32(),
             Need::Musl => succeeds(Command::new("musl-gcc").arg("--version")),
             Need::Python => succeeds(Command::new("/usr/bin/python3").arg("--version")),
             Need::Ptrace => ptrace(),
@@ -299,6 +304,18 @@ fn is_complete(folder: &Path, script: &str) -> Result<(), String> {
     is_there
         .then_some(())
         .ok_or_else(|| format!("{} is not complete: run {script}", folder.display()))
+}
+
+/// Only x86-64 has a compiler for them without another package.
+fn bits_32() -> Result<(), String> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err("the workload makes calls of x86 only".to_owned());
+    }
+    let status = Command::new(workloads::path("calls_32_bit")).arg("/bin/true").status();
+    match status {
+        Ok(status) if status.code() == Some(7) => Ok(()),
+        other => Err(format!("the kernel does not execute 32-bit programs: {other:?}")),
+    }
 }
 
 fn succeeds(command: &mut Command) -> Result<(), String> {

@@ -70,6 +70,19 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("filtered", "filtered.c", &[]),
     ("without_close_range", "filtered.c", &["-DREFUSED=SYS_close_range"]),
     ("large_parent", "large_parent.c", &[]),
+    #[cfg(target_arch = "x86_64")]
+    (
+        "calls_32_bit",
+        "calls_32_bit.c",
+        &[
+            "-m32",
+            "-nostdlib",
+            "-static",
+            "-fno-pic",
+            "-fno-stack-protector",
+            "-O1",
+        ],
+    ),
     ("wait_on_pipe", "wait_on_pipe.c", &[]),
     // Older C libraries have message queues in a library of their own.
     ("timed_waits", "timed_waits.c", &["-lrt"]),

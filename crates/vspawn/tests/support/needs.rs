@@ -8,9 +8,9 @@ use super::{helper, kernel};
 /// Names the needs that must be met, separated by commas: a test that lacks one of them fails.
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 /// Needs of the other crates' tests, which the variable may name too.
-const OF_OTHERS: [&str; 13] = [
+const OF_OTHERS: [&str; 16] = [
     "ebpf", "mountns", "binfmt", "pty", "realtime", "fanotify", "fuse", "perfetto", "python", "ptrace", "gdb", "perf",
-    "scanners",
+    "scanners", "roots", "musl", "bits32",
 ];
 
 /// Something that not every machine has.

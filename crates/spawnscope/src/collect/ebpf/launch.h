@@ -119,7 +119,7 @@ static __always_inline __u32 add_names(struct scratch *scratch, struct linux_bin
 	return used + bytes;
 }
 
-/* Where the execve was not seen to be entered, it was a 32-bit call, and so were those before it. */
+/* Of a process that has made 32-bit calls they are not counted. */
 static __always_inline void add_closes(struct WireExecuted *executed, struct WireTask *task)
 {
 	bool counted = task->flags & TASK_IN_SETUP && task->exec_entered;
@@ -156,7 +156,11 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *b
 	task->flags = (task->flags | TASK_EXECUTED) & ~(TASK_IN_SETUP | TASK_LINE_DOUBT | TASK_SUBSHELL | TASK_ASKS |
 						      TASK_OWN_LINE);
 	task->script_files = 0;
-	task->interpreter_base = interpreter_base(scratch, p->mm);
+	/* The kernel counts the thread as a 32-bit one as soon as its new program is. */
+	if (MAKES_32_BIT_CALLS(p))
+		task->interpreter_base = interpreter_base_of_32_bits(scratch, p->mm);
+	else
+		task->interpreter_base = interpreter_base(scratch, p->mm);
 	if (settings.script_lines)
 		interpreter_of(p, task);
 	task->told_image = 0;

@@ -20,6 +20,21 @@ static __always_inline __u64 interpreter_base(struct scratch *scratch, struct mm
 	return 0;
 }
 
+/* The same of a 32-bit program, whose vector has numbers of that size. */
+static __always_inline __u64 interpreter_base_of_32_bits(struct scratch *scratch, struct mm_struct *mm)
+{
+	const __u32 *auxv = (const __u32 *)scratch->auxv;
+	if (bpf_core_read(scratch->auxv, sizeof(scratch->auxv), &mm->saved_auxv))
+		return 0;
+	for (int i = 0; i < 48; i += 2) {
+		if (auxv[i] == AT_BASE)
+			return auxv[i + 1];
+		if (auxv[i] == AT_NULL)
+			break;
+	}
+	return 0;
+}
+
 static __always_inline void emit_loaded(struct WireTask *task, __u32 loader, __u64 end, __u64 end_cpu, __u64 now)
 {
 	struct WireLoaded *loaded;

@@ -5,13 +5,19 @@
 
 #include "errands.h"
 
-static __always_inline void enter_clone(struct WireTask *task, struct pt_regs *regs, long number)
+/* Of a call of either kind. */
+static __always_inline __u64 argument_of_call(struct pt_regs *regs, const int place)
 {
-	__u64 first = argument(regs, 0);
+	return MAKES_32_BIT_CALLS(current_task()) ? argument_of_32_bit_call(regs, place) : argument(regs, place);
+}
+
+/* glibc's vfork gives its own stack pointer where there is no call of that name. */
+static __always_inline void enter_clone(struct WireTask *task, long number, __u64 first, __u64 stack, __u64 own_stack)
+{
 	task->entered = bpf_ktime_get_ns();
 	task->clone_flags = 0;
 	if (number == NR_clone)
-		task->clone_flags = first | (argument(regs, 1) ? 0 : CLONE_ON_OWN_STACK);
+		task->clone_flags = first | (stack && stack != own_stack ? 0 : CLONE_ON_OWN_STACK);
 	else if (number == NR_clone3) /* struct clone_args begins with its flags */
 		bpf_probe_read_user(&task->clone_flags, sizeof(task->clone_flags), (void *)first);
 }
@@ -22,6 +28,35 @@ static __always_inline void enter_exec(struct WireTask *task)
 	finish_loading_unseen(task);
 	task->exec_entered = now;
 	task->exec_entry_cpu = cpu_time(task, now);
+}
+
+static __always_inline void enter_exit(struct WireTask *task)
+{
+	task->exit_group_entered = bpf_ktime_get_ns();
+	task->exit_group_cpu = cpu_time(task, task->exit_group_entered);
+}
+
+/* Of the calls of 32-bit programs, which have other numbers, those that a launch consists of are understood. What their loader
+ * does, and what else goes with a launch, is not: it is unknown. */
+static __noinline void enter_32_bit_call(struct WireTask *task, struct pt_regs *regs, long number)
+{
+	number = number_of_32_bit_call(number);
+	task->syscall = number;
+	task->argument = argument_of_32_bit_call(regs, 0);
+	if (number == NR_wait4) /* of any child: -1 */
+		task->argument = (__s32)task->argument;
+	task->flags &= ~(TASK_IN_SETUP | TASK_ASKS);
+	end_errands(task);
+	switch (number) {
+	case NR_clone: case NR_clone3: case NR_fork: case NR_vfork:
+		enter_clone(task, number, task->argument, argument_of_32_bit_call(regs, 1), (__u32)regs->sp);
+		break;
+	case NR_execve: case NR_execveat:
+		enter_exec(task);
+		break;
+	case NR_exit_group:
+		enter_exit(task);
+	}
 }
 
 static __always_inline bool is_terminal(__u64 fd)
@@ -36,9 +71,10 @@ static __always_inline int entered(struct pt_regs *regs, long number, bool tells
 	if (!task)
 		return 0;
 	task->calls++;
-	/* 32-bit system calls have other numbers; a process that makes them is followed without them. */
-	if (MAKES_32_BIT_CALLS(current_task()))
+	if (MAKES_32_BIT_CALLS(current_task())) {
+		enter_32_bit_call(task, regs, number);
 		return 0;
+	}
 	task->syscall = number;
 	task->argument = argument(regs, 0);
 	if (is_errand(task, number))
@@ -49,14 +85,13 @@ static __always_inline int entered(struct pt_regs *regs, long number, bool tells
 		dash_sets_up(task, regs, number);
 	switch (number) {
 	case NR_clone: case NR_clone3: case NR_fork: case NR_vfork:
-		enter_clone(task, regs, number);
+		enter_clone(task, number, task->argument, argument(regs, 1), regs->sp);
 		break;
 	case NR_execve: case NR_execveat:
 		enter_exec(task);
 		break;
 	case NR_exit_group:
-		task->exit_group_entered = bpf_ktime_get_ns();
-		task->exit_group_cpu = cpu_time(task, task->exit_group_entered);
+		enter_exit(task);
 		break;
 	case NR_mmap: case NR_mprotect: case NR_pkey_mprotect:
 		if ((settings.stacks || settings.sample_period) && argument(regs, 2) & PROT_EXEC)
@@ -97,7 +132,7 @@ static __noinline void exec_failed(struct WireTask *task, struct pt_regs *regs, 
 		return;
 	struct WireExecFailed *failed = &scratch->failed;
 	/* The string is still there: the caller's memory was not replaced. */
-	const char *path = (const char *)(number == NR_execve ? argument(regs, 0) : argument(regs, 1));
+	const char *path = (const char *)(number == NR_execve ? argument_of_call(regs, 0) : argument_of_call(regs, 1));
 	char *data = (char *)(failed + 1);
 	fill_header(&failed->header, KIND_EXEC_FAILED, bpf_ktime_get_ns(), task);
 	failed->entered = task->exec_entered;
@@ -122,14 +157,15 @@ static __always_inline void emit_reaped(struct WireTask *task, __u32 pid)
 /* For P_PID the pid is the argument; else waitid tells it only in its siginfo, if the caller wants one. */
 static __always_inline void waitid_returned(struct WireTask *task, struct pt_regs *regs)
 {
-	__u64 info = argument(regs, 2);
+	__u64 info = argument_of_call(regs, 2);
+	__u64 offset = MAKES_32_BIT_CALLS(current_task()) ? SI_PID_OFFSET_OF_32_BITS : SI_PID_OFFSET;
 	__u32 pid = 0;
-	if (argument(regs, 3) & WNOWAIT)
+	if (argument_of_call(regs, 3) & WNOWAIT)
 		return;
-	if (argument(regs, 0) == P_PID)
-		pid = argument(regs, 1);
+	if (argument_of_call(regs, 0) == P_PID)
+		pid = argument_of_call(regs, 1);
 	else if (info)
-		bpf_probe_read_user(&pid, sizeof(pid), (void *)(info + SI_PID_OFFSET));
+		bpf_probe_read_user(&pid, sizeof(pid), (void *)(info + offset));
 	if (pid)
 		emit_reaped(task, pid);
 }

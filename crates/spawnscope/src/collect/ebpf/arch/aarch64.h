@@ -13,6 +13,9 @@ static __always_inline __u64 argument(struct pt_regs *regs, const int place)
 	return place ? regs->regs[place] : regs->orig_x0;
 }
 
+/* The same of a call of a 32-bit program. */
+#define argument_of_32_bit_call(regs, place) ((__u32)argument(regs, place))
+
 /* arch/arm64/include/uapi/asm/ptrace.h: the mode of 64-bit code in user space is 0 */
 #define PSTATE_MODE 0x1f
 /* Whether copied registers are those of 64-bit code in user space. */
@@ -63,3 +66,21 @@ enum {
 	NR_dup2 = -1007, NR_select = -1008, NR_fork = -1009, NR_vfork = -1010, NR_creat = -1011, NR_readlink = -1012,
 	NR_arch_prctl = -1013, NR_epoll_wait = -1014,
 };
+
+/* arch/arm/tools/syscall.tbl: the 64-bit number of a 32-bit call that creates, executes, exits, reaps, reads or writes; -1 for
+ * others. fork and vfork have none, and libraries use clone. */
+static __always_inline long number_of_32_bit_call(long number)
+{
+	switch (number) {
+	case 3: return NR_read;
+	case 4: return NR_write;
+	case 11: return NR_execve;
+	case 114: return NR_wait4;
+	case 120: return NR_clone;
+	case 248: return NR_exit_group;
+	case 280: return NR_waitid;
+	case 387: return NR_execveat;
+	case NR_clone3: return NR_clone3;
+	}
+	return -1;
+}

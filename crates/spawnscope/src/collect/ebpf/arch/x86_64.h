@@ -13,6 +13,12 @@ static __always_inline __u64 argument(struct pt_regs *regs, const int place)
 	return place == 0 ? regs->di : place == 1 ? regs->si : place == 2 ? regs->dx : place == 3 ? regs->r10 : regs->r8;
 }
 
+/* The same of a call that came through the 32-bit entry. */
+static __always_inline __u64 argument_of_32_bit_call(struct pt_regs *regs, const int place)
+{
+	return (__u32)(place == 0 ? regs->bx : place == 1 ? regs->cx : place == 2 ? regs->dx : place == 3 ? regs->si : regs->di);
+}
+
 /* arch/x86/include/asm/segment.h: the code segment of 64-bit user space */
 #define USER_CS 0x33
 /* Whether copied registers are those of 64-bit code in user space. */
@@ -70,3 +76,23 @@ enum {
 	NR_execveat = 322, NR_preadv2 = 327, NR_pwritev2 = 328, NR_pkey_mprotect = 329, NR_statx = 332, NR_rseq = 334, NR_clone3 = 435,
 	NR_close_range = 436, NR_openat2 = 437, NR_faccessat2 = 439, NR_epoll_pwait2 = 441,
 };
+
+/* arch/x86/entry/syscalls/syscall_32.tbl: the 64-bit number of a 32-bit call that creates, executes, exits, reaps, reads or
+ * writes; -1 for others. */
+static __always_inline long number_of_32_bit_call(long number)
+{
+	switch (number) {
+	case 2: return NR_fork;
+	case 3: return NR_read;
+	case 4: return NR_write;
+	case 7: case 114: return NR_wait4; /* waitpid is wait4 without its last argument */
+	case 11: return NR_execve;
+	case 120: return NR_clone;
+	case 190: return NR_vfork;
+	case 252: return NR_exit_group;
+	case 284: return NR_waitid;
+	case 358: return NR_execveat;
+	case NR_clone3: return NR_clone3;
+	}
+	return -1;
+}
