@@ -208,7 +208,8 @@ mod tests {
         tables.eh_frame_header = None;
         let again = tables.rule(address, &mut context).unwrap();
         assert_eq!((rule.frame, rule.registers), (again.frame, again.registers));
-        assert!(tables.rule(0, &mut context).is_none());
+        // Not 0: a linker leaves entries there of functions that it threw away.
+        assert!(tables.rule(u64::MAX / 2, &mut context).is_none());
     }
 
     #[test]
