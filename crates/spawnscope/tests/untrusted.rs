@@ -89,8 +89,7 @@ fn read(verb: &[&str], recording: &Path) -> Output {
 
 #[test]
 fn nothing_in_the_schema_is_run() {
-    let endless =
-        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS rowid, 'x' AS what, 'y' AS effect FROM n";
+    let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS rowid, 'x' AS what, 'y' AS effect FROM n";
     Sample::new(&format!("DROP TABLE missing; CREATE VIEW missing AS {endless}")).is_refused("its view missing");
     Sample::new("CREATE TRIGGER t AFTER INSERT ON lost BEGIN SELECT 1; END").is_refused("its trigger t");
 }

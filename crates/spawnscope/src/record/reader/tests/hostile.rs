@@ -12,8 +12,7 @@ fn refused(sql: &str) -> String {
 
 #[test]
 fn a_view_in_the_place_of_a_table_is_not_run() {
-    let endless =
-        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS rowid, 'x' AS what, 'y' AS effect FROM n";
+    let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS rowid, 'x' AS what, 'y' AS effect FROM n";
     let found = refused(&format!("DROP TABLE missing; CREATE VIEW missing AS {endless}"));
     assert!(found.contains("its view missing is none that recordings"), "{found}");
     let found = refused("ALTER TABLE text ADD COLUMN made AS (zeroblob(1 << 29))");
