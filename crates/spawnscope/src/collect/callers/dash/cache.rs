@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -63,15 +64,15 @@ fn file(build: &[u8]) -> Option<PathBuf> {
     Some(folder()?.join("spawnscope").join(name))
 }
 
-/// The cache folder of the user that this process runs as; under sudo, the environment may be somebody else's.
+/// The cache folder of the user that this process runs as. The environment may be somebody else's, under sudo for instance: only a folder
+/// that is this user's own is written to, and believed.
 fn folder() -> Option<PathBuf> {
-    let is_own = std::env::var_os("SUDO_UID").is_none();
-    let named = std::env::var_os("XDG_CACHE_HOME").filter(|_| is_own).map(PathBuf::from);
-    if let Some(folder) = named.filter(|folder| folder.is_absolute()) {
-        return Some(folder);
-    }
-    let home = std::env::var_os("HOME").filter(|_| is_own).map(PathBuf::from);
-    let of_user = || Some(nix::unistd::User::from_uid(nix::unistd::geteuid()).ok()??.dir);
-    let home = home.filter(|home| home.is_absolute()).or_else(of_user)?;
-    Some(home.join(".cache"))
+    let user = nix::unistd::geteuid();
+    let named = |name| {
+        let folder = std::env::var_os(name).map(PathBuf::from)?;
+        let is_own = fs::metadata(&folder).is_ok_and(|found| found.uid() == user.as_raw());
+        (folder.is_absolute() && is_own).then_some(folder)
+    };
+    let of_user = || Some(nix::unistd::User::from_uid(user).ok()??.dir);
+    named("XDG_CACHE_HOME").or_else(|| Some(named("HOME").or_else(of_user)?.join(".cache")))
 }
