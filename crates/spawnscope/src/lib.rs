@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod event;
 pub mod hold;
 pub mod lab;
+pub mod owner;
 pub mod present;
 pub mod record;
 pub mod signals;

@@ -8,17 +8,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A stage, and the parts of the crate that it may name. `record` shows the later stages its reader only.
-const MAY_IMPORT: [(&str, &[&str]); 13] = [
+const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("event.rs", &[]),
     ("units.rs", &["event"]),
     ("signals.rs", &[]),
     ("statistics.rs", &[]),
     ("arch", &[]),
+    ("owner.rs", &[]),
     ("tiny.rs", &["arch"]),
     ("lab", &["arch", "event", "units", "statistics", "tiny", "lab"]),
     ("hold", &["event", "signals", "collect::held", "collect::pidfd"]),
     ("collect", &["arch", "event", "collect"]),
-    ("record", &["event", "record"]),
+    ("record", &["event", "owner", "record"]),
     (
         "analyze",
         &["event", "units", "statistics", "analyze", "record::reader"],

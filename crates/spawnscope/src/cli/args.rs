@@ -152,9 +152,9 @@ pub struct RecordArguments {
     /// Also look HZ times a second what each CPU does, and what processes wait for: for `flame --phase`, --on-cpu, --off-cpu
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub sample: Option<u32>,
-    /// Kernel buffer in KiB; raise it when events are lost
-    #[arg(long, value_name = "KIB", default_value_t = 16 * 1024, value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
-    pub buffer: u32,
+    /// Kernel buffer in KiB; raise it when events are lost [default: 16384; less where a control group limits memory]
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
+    pub buffer: Option<u32>,
     /// Do not look up the lines of scripts that ask for launches
     #[arg(long)]
     pub no_lines: bool,

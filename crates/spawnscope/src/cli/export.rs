@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use super::args::{ExportArguments, ExportFormat};
 use super::output;
+use super::output_file::OutputFile;
 use crate::analyze::{Forest, WaitCollection};
 use crate::present::{ndjson, perfetto};
 use crate::record::reader::RecordingFile;
@@ -35,7 +36,7 @@ pub fn run(arguments: &ExportArguments) -> Result<()> {
 
 fn destination(arguments: &ExportArguments) -> Result<Box<dyn Write>> {
     match output::file(arguments.output.as_deref()) {
-        Some(path) => Ok(Box::new(output::create(path)?)),
+        Some(path) => Ok(Box::new(OutputFile::create(path)?)),
         None if arguments.format == ExportFormat::Perfetto && io::stdout().is_terminal() => {
             bail!("a Perfetto trace is binary: name a file with -o, or redirect standard output")
         }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use super::analysis::with_timelines;
 use super::args::{FlameArguments, StackingChoice, WeightChoice};
 use super::output;
+use super::output_file::OutputFile;
 use crate::analyze::flame::{Flame, FlameError, Stacking, Wanted, Weight, flame, sampled};
 use crate::analyze::replay::Setting;
 use crate::analyze::samples::place;
@@ -124,7 +125,7 @@ fn write(arguments: &FlameArguments, drawn: &[u8]) -> Result<()> {
     };
     match path {
         Some(path) => {
-            let written = output::create(path)?.write_all(drawn);
+            let written = OutputFile::create(path)?.write_all(drawn);
             written.with_context(|| format!("failed to write {}", path.display()))?;
             if arguments.output.is_none() {
                 output::tell(&format!("wrote {}: open it in a browser", output::line(path.display())));

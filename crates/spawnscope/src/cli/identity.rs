@@ -1,6 +1,6 @@
 //! Whom the command runs as. Started by sudo itself, spawnscope runs the command as the user who typed it. A root shell that sudo left
 //! behind, or a script that root runs, has SUDO_UID in its environment as well: there the command runs as root, as any
-//! other would. `--user` and `--as-root` say it outright.
+//! other would. `--user` and `--as-root` say it outright. Files are made as the same user.
 
 use std::ffi::{CString, OsString};
 use std::os::unix::fs::MetadataExt;
@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 
 use crate::collect::held::Identity;
+use crate::owner::Owner;
 
 /// What the user asked for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,28 +52,61 @@ pub fn decide(choice: Choice<'_>) -> Result<Decision> {
         }
         return Ok(Decision::default());
     }
-    let Some((uid, gid)) = sudo_user().filter(|_| is_root) else {
-        return Ok(Decision::default());
-    };
-    if !is_child_of_sudo() {
+    if let Some(Caller { identity, name }) = caller()? {
+        let notice = format!("the command runs as {name}, who called sudo (--as-root runs it as root)");
         return Ok(Decision {
-            identity: None,
-            notice: Some(format!(
-                "the command runs as root: sudo did not start spawnscope itself, so SUDO_UID={uid} is not followed (--user runs it \
-                 as another user, --as-root leaves this line out)"
-            )),
+            identity: Some(identity),
+            notice: Some(notice),
         });
     }
+    let notice = sudo_user().filter(|_| is_root).map(|(uid, _)| {
+        format!(
+            "the command runs as root: sudo did not start spawnscope itself, so SUDO_UID={uid} is not followed (--user runs it as \
+             another user, --as-root leaves this line out)"
+        )
+    });
+    Ok(Decision { identity: None, notice })
+}
+
+/// Who called spawnscope through sudo.
+#[derive(Debug)]
+pub struct Caller {
+    /// As whom the command runs.
+    pub identity: Identity,
+    /// The name, or `user` and the number where it has none.
+    pub name: String,
+}
+
+impl Caller {
+    /// Whose the files are that verbs make.
+    pub fn owner(&self) -> Owner {
+        owner(&self.identity)
+    }
+}
+
+/// The caller; `None`: spawnscope was started in another way.
+///
+/// # Errors
+/// When the user cannot be looked up.
+pub fn caller() -> Result<Option<Caller>> {
+    let Some((uid, gid)) = sudo_user().filter(|_| Uid::effective().is_root() && is_child_of_sudo()) else {
+        return Ok(None);
+    };
     let user = User::from_uid(uid).with_context(|| format!("failed to look up user {uid}, named by SUDO_UID"))?;
     let name = user
         .as_ref()
         .map_or_else(|| format!("user {uid}"), |user| user.name.clone());
-    Ok(Decision {
-        identity: Some(identity(uid, gid, user)?),
-        notice: Some(format!(
-            "the command runs as {name}, who called sudo (--as-root runs it as root)"
-        )),
-    })
+    let identity = identity(uid, gid, user)?;
+    Ok(Some(Caller { identity, name }))
+}
+
+/// Whose the files are that are made for a command of this identity.
+pub fn owner(identity: &Identity) -> Owner {
+    Owner {
+        uid: identity.uid,
+        gid: identity.gid,
+        groups: identity.groups.clone(),
+    }
 }
 
 /// The user whom sudo names; `None`: nobody, or root itself.

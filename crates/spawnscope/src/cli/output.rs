@@ -1,21 +1,19 @@
-//! Where output goes: how wide a terminal is, which files are not written over, and a reader that has seen enough.
+//! Where output goes: how wide a terminal is, what leaves the program as a message, a reader that has seen enough.
 
 use std::env;
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
 use clap::Parser;
 
 use super::args::Arguments;
 use crate::present::text;
+use crate::record::Redaction;
 use crate::record::reader::Contradictions;
-use crate::record::{Redaction, is_recording};
 use crate::units;
 
 /// Columns where there is no terminal to ask, and nobody says.
@@ -53,20 +51,6 @@ pub fn terminal_width(stream: &impl AsFd) -> Option<usize> {
 #[must_use]
 pub fn file(named: Option<&Path>) -> Option<&Path> {
     named.filter(|path| *path != Path::new(STANDARD_OUTPUT))
-}
-
-/// A file to write to, unless it is a recording: read while it is written, nothing would be left of it.
-///
-/// # Errors
-/// When it is a recording, or cannot be created.
-pub fn create(path: &Path) -> Result<File> {
-    if is_recording(path) {
-        bail!(
-            "{} is a recording, and writing to it would destroy it: name another file with -o",
-            path.display()
-        );
-    }
-    File::create(path).with_context(|| format!("failed to create {}", path.display()))
 }
 
 /// Tells the user something of our own, in one line or more. This is the one place where messages leave the program: whatever they quote, a

@@ -1,5 +1,6 @@
 //! `spawnscope record`: prepares collector, recorder and command, runs the session, prints the report.
 
+use std::fs;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use super::args::{CollectorChoice, RecordArguments};
 use super::output::{line, tell};
 use super::progress::{self, Progress};
+use super::room::{self, Room};
 use super::session::{Command, Outcome, Session};
 use super::{exit, identity, report};
 use crate::collect::calibrate::{Calibrator, Unrecorded};
@@ -20,8 +22,9 @@ use crate::collect::ebpf::EbpfCollector;
 use crate::collect::held::{HeldCommand, Identity};
 use crate::collect::{self, CollectError, Collector, Follow, ROOT, Refusal, Settings};
 use crate::event::{Calibration, Event, EventKind, Nanos, Pid, TaskId};
+use crate::owner::{Owner, act_as};
 use crate::record::reader::Scope;
-use crate::record::{Ending, Finished, Header, Owner, RecordError, Recorder, Redaction};
+use crate::record::{Ending, Finished, Header, Manner, RecordError, Recorder, Redaction};
 use crate::signals::Signals;
 
 /// Runs the verb.
@@ -36,8 +39,17 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     let identity = identity_of_command(arguments)?;
     let held = hold(arguments, identity.clone(), &signals)?;
     let terminal = progress::terminal(arguments.quiet, !arguments.command.is_empty());
-    let (mut collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), terminal)?;
-    let recorder = create(arguments, collector.as_ref(), calibration, identity.as_ref())?;
+    let room = room::find(arguments, |notice| {
+        if !arguments.quiet {
+            tell(notice);
+        }
+    })?;
+    let (mut collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), terminal, room)?;
+    let manner = Manner {
+        owner: identity.as_ref().map(identity::owner),
+        memory: room.memory,
+    };
+    let recorder = create(arguments, collector.as_ref(), calibration, &manner)?;
     say_missing(collector.as_ref(), arguments.quiet);
     let (recorder, process, command, started) = release(held, arguments, recorder)?;
     let mut session = Session {
@@ -50,7 +62,9 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
         deadline: arguments.duration.map(|duration| Instant::now() + duration),
     };
     let outcome = session.run()?;
-    finish(arguments, recorder, &outcome, started)
+    // Its buffers are not needed any more, and the report takes memory.
+    drop(collector);
+    finish(arguments, recorder, &outcome, started, manner.owner.as_ref())
 }
 
 fn identity_of_command(arguments: &RecordArguments) -> Result<Option<Identity>> {
@@ -81,12 +95,13 @@ fn attach_and_calibrate(
     arguments: &RecordArguments,
     held: Option<&HeldCommand>,
     terminal: Option<u64>,
+    room: Room,
 ) -> Result<(Box<dyn Collector>, Vec<Calibration>)> {
     // Without a process to measure in, the constants are unknown, and the recording no worse for the rest.
     let mut calibrator = Calibrator::start().ok();
     let before = calibrator.take_if(|_| arguments.all).map(Calibrator::finish);
     let unrecorded = Unrecorded::measure();
-    let collector = attach(arguments, held, terminal)?;
+    let collector = attach(arguments, held, terminal, room)?;
     let meanwhile = calibrator.map(Calibrator::finish);
     let mut calibration = before.or(meanwhile).unwrap_or_default();
     let mut cost = None;
@@ -100,6 +115,7 @@ fn attach(
     arguments: &RecordArguments,
     held: Option<&HeldCommand>,
     terminal: Option<u64>,
+    room: Room,
 ) -> Result<Box<dyn Collector>> {
     let follow = match (arguments.all, arguments.pid, held.map(HeldCommand::pid)) {
         (true, _, command) => Follow::System(command),
@@ -107,7 +123,7 @@ fn attach(
         (false, None, command) => Follow::Command(command.unwrap_or(Pid(0))),
     };
     let settings = Settings {
-        buffer_bytes: arguments.buffer * 1024,
+        buffer_bytes: room.buffer_kib * 1024,
         terminal,
         script_lines: !arguments.no_lines,
         command: held.map(|held| held.path().to_owned()),
@@ -151,7 +167,7 @@ fn create(
     arguments: &RecordArguments,
     collector: &dyn Collector,
     calibration: Vec<Calibration>,
-    identity: Option<&Identity>,
+    manner: &Manner,
 ) -> Result<Recorder> {
     let redaction = if arguments.no_redact {
         Redaction::Keep
@@ -162,11 +178,14 @@ fn create(
         calibration,
         ..header(arguments, collector)?
     };
-    let owner = identity.map(|identity| Owner {
-        uid: identity.uid.as_raw(),
-        gid: identity.gid.as_raw(),
-    });
-    Recorder::create(&arguments.output, &header, redaction, owner).context("failed to begin the recording")
+    let user = manner.owner.as_ref().map(|owner| owner.uid);
+    let created = Recorder::create(&arguments.output, &header, redaction, manner);
+    created.with_context(|| match user {
+        Some(user) => {
+            format!("failed to begin the recording as user {user}, as whom the command runs (-o names another place)")
+        }
+        None => "failed to begin the recording".to_owned(),
+    })
 }
 
 /// Which program the kernel refused, and the end of the verifier's log.
@@ -264,7 +283,13 @@ fn release(
 
 /// Closes the recording, prints the report, and gives the command's exit status. Our own failures are told, but do
 /// not replace a command's status.
-fn finish(arguments: &RecordArguments, recorder: Recorder, outcome: &Outcome, started: Nanos) -> Result<ExitCode> {
+fn finish(
+    arguments: &RecordArguments,
+    recorder: Recorder,
+    outcome: &Outcome,
+    started: Nanos,
+    owner: Option<&Owner>,
+) -> Result<ExitCode> {
     let end = outcome.recorded_until.unwrap_or_else(collect::now);
     let ended = outcome
         .collector_failure
@@ -287,7 +312,7 @@ fn finish(arguments: &RecordArguments, recorder: Recorder, outcome: &Outcome, st
     }
     // Moved away means that another recording may stand there.
     if !arguments.quiet && !matches!(written, Err(RecordError::Moved { .. })) {
-        failed |= print_report(&arguments.output, arguments.json).is_err();
+        failed |= print_report(&arguments.output, arguments.json, owner).is_err();
     }
     Ok(match (outcome.wait_status, failed) {
         (Some(status), _) => exit::of_command(status),
@@ -299,9 +324,14 @@ fn finish(arguments: &RecordArguments, recorder: Recorder, outcome: &Outcome, st
     })
 }
 
-fn print_report(file: &Path, as_json: bool) -> Result<()> {
+/// Reads the recording as its owner, who may have put another file into its place.
+fn print_report(file: &Path, as_json: bool, owner: Option<&Owner>) -> Result<()> {
     let mut out = anstream::stderr().lock();
-    let printed = report::print_after_recording(file, as_json, &mut out)
+    let bytes = fs::metadata(file).map_or(0, |metadata| metadata.len());
+    let printed = room::lacks_room_to_report(bytes)
+        .map_or(Ok(()), |why| Err(anyhow::anyhow!(why)))
+        .and_then(|()| act_as(owner).context("failed to read it as its owner"))
+        .and_then(|_acting| report::print_after_recording(file, as_json, &mut out))
         .and_then(|()| out.flush().context("failed to write the report"));
     drop(out);
     printed.inspect_err(|error| tell(&format!("no report: {}", line(format!("{error:#}")))))

@@ -27,14 +27,37 @@ impl Room {
 
     fn of(root: &Path, address_space: u64) -> Room {
         let free = meminfo(root, "MemAvailable:");
-        let groups = group_folders(root).into_iter().filter_map(|folder| left_in(&folder));
-        let in_all = groups.chain(free).min().map_or(u64::MAX, share);
+        let groups = least_left(root).map(|limit| limit.left);
+        let in_all = groups.into_iter().chain(free).min().map_or(u64::MAX, share);
         let each = match address_space {
             u64::MAX => u64::MAX,
             limit => share(limit.saturating_sub(mapped(root))),
         };
         Room { in_all, each }
     }
+}
+
+/// A control group that limits memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupLimit {
+    /// Where the kernel shows it.
+    pub folder: PathBuf,
+    /// Bytes that its limit leaves.
+    pub left: u64,
+}
+
+/// The group of this process, or one above, whose limit leaves least; `None`: none has one.
+#[must_use]
+pub fn group_limit() -> Option<GroupLimit> {
+    least_left(Path::new("/"))
+}
+
+fn least_left(root: &Path) -> Option<GroupLimit> {
+    let limits = group_folders(root).into_iter().filter_map(|folder| {
+        let left = left_in(&folder)?;
+        Some(GroupLimit { folder, left })
+    });
+    limits.min_by_key(|limit| limit.left)
 }
 
 fn share(bytes: u64) -> u64 {

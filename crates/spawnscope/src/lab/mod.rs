@@ -17,7 +17,7 @@ mod copies;
 mod disk;
 mod effect;
 mod fit;
-mod memory;
+pub mod memory;
 mod shell;
 pub mod straight;
 pub mod surroundings;

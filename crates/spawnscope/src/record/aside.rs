@@ -1,29 +1,36 @@
 //! Makes room for a new recording: the recording that stands at its path is kept as `<path>.old`, the way perf keeps
-//! `perf.data.old`. What is not a recording is neither moved nor overwritten.
+//! `perf.data.old`. What is not a recording is neither moved nor overwritten, and nothing is written through a link: whoever may
+//! write to the folder may have put it there.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use super::claim;
 use super::error::RecordError;
+use super::folder::{Folder, Found};
 use super::header::Header;
 use super::log::beside;
 use super::version::APPLICATION_ID;
+use crate::owner;
 
 /// What stands at a path where a recording is to be.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Occupant {
     Nothing,
     /// A file without content, such as `mktemp` makes: nothing is lost when it is written to.
-    EmptyFile,
+    EmptyFile(File),
     Recording,
 }
 
 /// The place of a new recording, which nobody else records to while this lives.
 #[derive(Debug)]
 pub(super) struct Place {
+    folder: Folder,
     path: PathBuf,
     /// The recording that stood there before is at `<path>.old`.
     earlier_is_kept: bool,
@@ -31,45 +38,35 @@ pub(super) struct Place {
     file: File,
 }
 
-/// Whose a new recording is to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owner {
-    /// The user.
-    pub uid: u32,
-    /// The group.
-    pub gid: u32,
-}
-
 /// What SQLite keeps beside a database: a rollback journal, a write-ahead log, and the memory that its readers share.
 const BESIDE: [&str; 3] = ["-journal", "-wal", "-shm"];
 
 /// Leaves an empty file at `path`, readable by its owner alone (argv can be private), and what was recorded there
 /// before at `<path>.old`. SQLite makes the files that it keeps beside it as the file is: of the same owner and mode.
-pub(super) fn make_room(path: &Path, owner: Option<Owner>) -> Result<Place, RecordError> {
-    let earlier_is_kept = occupant(path)? == Occupant::Recording;
+pub(super) fn make_room(path: &Path) -> Result<Place, RecordError> {
+    let named = path.file_name().map(|name| path.with_file_name(name));
+    let path = named.ok_or_else(|| RecordError::InTheWay { path: path.to_owned() })?;
+    let failed = |source| RecordError::io("create", &path, source);
+    let folder = Folder::of(&path).map_err(failed)?;
+    let occupant = occupant(&folder, &path)?;
+    let earlier_is_kept = matches!(occupant, Occupant::Recording);
     if earlier_is_kept {
-        let old = old_of(path);
-        occupant(&old)?;
-        move_recording(path, &old)?;
+        let old = old_of(&path);
+        self::occupant(&folder, &old)?;
+        move_recording(&folder, &path, &old)?;
     }
     // Left by a recording that was removed without them, or put there by somebody: SQLite would take them for the new one's.
-    remove_beside(path)?;
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
-        .map_err(|source| RecordError::io("create", path, source))?;
-    if !claim::claim(&file).map_err(|source| RecordError::io("claim", path, source))? {
-        return Err(RecordError::BeingRecorded { path: path.to_owned() });
-    }
-    if let Some(Owner { uid, gid }) = owner {
-        fchown(&file, Some(uid), Some(gid)).map_err(|source| RecordError::io("give away", path, source))?;
+    remove_beside(&folder, &path)?;
+    let file = match occupant {
+        Occupant::EmptyFile(file) => file,
+        Occupant::Nothing | Occupant::Recording => folder.create(name(&path)).map_err(failed)?,
+    };
+    if !claim::claim(&file).map_err(|source| RecordError::io("claim", &path, source))? {
+        return Err(RecordError::BeingRecorded { path });
     }
     Ok(Place {
-        path: path.to_owned(),
+        folder,
+        path,
         earlier_is_kept,
         file,
     })
@@ -81,19 +78,35 @@ impl Place {
         &self.file
     }
 
+    /// Its path, as it was named.
+    pub(super) fn named(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its path, without a link on the way.
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.path_of(name(&self.path))
+    }
+
     /// Whether the recording is still what stands at its path.
     pub(super) fn is_still_there(&self) -> bool {
-        let identity = |metadata: io::Result<fs::Metadata>| metadata.ok().map(|it| (it.dev(), it.ino()));
-        identity(fs::metadata(&self.path)) == identity(self.file.metadata())
+        self.folder.still_has(name(&self.path), &self.file)
+    }
+
+    /// Whether what was written under its path came into the file: between making that and opening it again, somebody could have put
+    /// another one there.
+    pub(super) fn has_begun(&self) -> io::Result<bool> {
+        Ok(Header::read(&self.file)?.is_some_and(|header| header.application_id == APPLICATION_ID))
     }
 
     /// Removes the new recording and puts the one that stood there before back.
     pub(super) fn take_back(&self) -> Result<(), RecordError> {
-        let path = &self.path;
-        fs::remove_file(path).map_err(|source| RecordError::io("remove", path, source))?;
-        remove_beside(path)?;
+        let Place { folder, path, .. } = self;
+        let removed = folder.remove(name(path));
+        removed.map_err(|source| RecordError::io("remove", path, source))?;
+        remove_beside(folder, path)?;
         if self.earlier_is_kept {
-            move_recording(&old_of(path), path)
+            move_recording(folder, &old_of(path), path)
         } else {
             Ok(())
         }
@@ -104,46 +117,70 @@ fn old_of(path: &Path) -> PathBuf {
     beside(path, ".old")
 }
 
+/// The last component, which each path here has.
+fn name(path: &Path) -> &OsStr {
+    path.file_name().unwrap_or_default()
+}
+
 /// Renames a recording, and with it the journal or log that a killed recorder left behind: without it the last batches were
 /// lost, and SQLite would play it into whatever comes to stand at the old name.
-fn move_recording(path: &Path, old: &Path) -> Result<(), RecordError> {
+fn move_recording(folder: &Folder, path: &Path, old: &Path) -> Result<(), RecordError> {
     // Those of the file that is about to be replaced go first, lest they be played into the wrong one.
-    remove_beside(old)?;
-    fs::rename(path, old).map_err(|source| RecordError::io("rename", path, source))?;
+    remove_beside(folder, old)?;
+    let rename = |from: &Path, to: &Path| folder.rename(name(from), name(to));
+    rename(path, old).map_err(|source| RecordError::io("rename", path, source))?;
     for suffix in BESIDE {
         let (from, to) = (beside(path, suffix), beside(old, suffix));
-        if_there(fs::rename(&from, &to)).map_err(|source| RecordError::io("rename", &from, source))?;
+        if_there(rename(&from, &to)).map_err(|source| RecordError::io("rename", &from, source))?;
     }
     Ok(())
 }
 
-fn remove_beside(path: &Path) -> Result<(), RecordError> {
+fn remove_beside(folder: &Folder, path: &Path) -> Result<(), RecordError> {
     BESIDE.iter().map(|suffix| beside(path, suffix)).try_for_each(|stray| {
-        if_there(fs::remove_file(&stray)).map_err(|source| RecordError::io("remove", &stray, source))
+        if_there(folder.remove(name(&stray))).map_err(|source| RecordError::io("remove", &stray, source))
     })
 }
 
 /// Says what stands at `path`; an error when that must not be touched.
-fn occupant(path: &Path) -> Result<Occupant, RecordError> {
+fn occupant(folder: &Folder, path: &Path) -> Result<Occupant, RecordError> {
     let failed = |source| RecordError::io("look at", path, source);
     let in_the_way = || RecordError::InTheWay { path: path.to_owned() };
-    match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Occupant::Nothing),
-        Err(error) => return Err(failed(error)),
-        // Opening a pipe or a device to look inside could block, or do something.
-        Ok(metadata) if !metadata.is_file() => return Err(in_the_way()),
-        Ok(_) => {}
+    match folder.look(name(path)).map_err(failed)? {
+        Found::Nothing => return Ok(Occupant::Nothing),
+        Found::Link => return Err(RecordError::Link { path: path.to_owned() }),
+        // Opening a pipe or a device to look inside could do something.
+        Found::Other => return Err(in_the_way()),
+        Found::File => {}
     }
-    let file = File::open(path).map_err(failed)?;
+    let file = folder.open(name(path), OFlags::RDONLY).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(in_the_way());
+    }
     if claim::is_claimed(&file) {
         return Err(RecordError::BeingRecorded { path: path.to_owned() });
     }
-    if file.metadata().map_err(failed)?.len() == 0 {
-        return Ok(Occupant::EmptyFile);
+    if metadata.len() == 0 {
+        return empty_file(folder, path).map(Occupant::EmptyFile);
     }
     match Header::read(&file).map_err(failed)? {
         Some(header) if header.application_id == APPLICATION_ID => Ok(Occupant::Recording),
         _ => Err(in_the_way()),
+    }
+}
+
+/// Opens a file without content for writing. Another user's could be read by that user when it has some, and one
+/// with more names than this is somewhere else too.
+fn empty_file(folder: &Folder, path: &Path) -> Result<File, RecordError> {
+    let failed = |source| RecordError::io("open", path, source);
+    let file = folder.open(name(path), OFlags::RDWR).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    let is_own = metadata.uid() == owner::file_uid().as_raw() && metadata.nlink() == 1;
+    if is_own && metadata.is_file() && metadata.len() == 0 {
+        Ok(file)
+    } else {
+        Err(RecordError::OfAnother { path: path.to_owned() })
     }
 }
 
@@ -157,7 +194,8 @@ fn if_there(outcome: io::Result<()>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
 
@@ -180,7 +218,7 @@ mod tests {
         fs::write(folder.path().join("x.db-journal"), "journal of b").unwrap();
         fs::write(folder.path().join("x.db.old-journal"), "journal of a").unwrap();
 
-        make_room(&path, None).unwrap();
+        make_room(&path).unwrap();
 
         assert_eq!(fs::read(&path).unwrap(), b"");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -197,7 +235,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("x.db"), recording("b")).unwrap();
         fs::write(folder.path().join("x.db.old-journal"), "journal of a").unwrap();
-        make_room(&folder.path().join("x.db"), None).unwrap();
+        make_room(&folder.path().join("x.db")).unwrap();
         assert!(!folder.path().join("x.db.old-journal").exists());
     }
 
@@ -206,10 +244,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let foreign = folder.path().join("thesis.txt");
         fs::write(&foreign, "years of work").unwrap();
-        assert!(matches!(make_room(&foreign, None), Err(RecordError::InTheWay { .. })));
+        assert!(matches!(make_room(&foreign), Err(RecordError::InTheWay { .. })));
         assert_eq!(fs::read(&foreign).unwrap(), b"years of work");
         assert!(
-            matches!(make_room(folder.path(), None), Err(RecordError::InTheWay { .. })),
+            matches!(make_room(folder.path()), Err(RecordError::InTheWay { .. })),
             "a folder"
         );
     }
@@ -220,7 +258,7 @@ mod tests {
         let path = folder.path().join("x.db");
         fs::write(&path, recording("b")).unwrap();
         fs::write(folder.path().join("x.db.old"), "years of work").unwrap();
-        assert!(matches!(make_room(&path, None), Err(RecordError::InTheWay { path }) if path.ends_with("x.db.old")));
+        assert!(matches!(make_room(&path), Err(RecordError::InTheWay { path }) if path.ends_with("x.db.old")));
         assert_eq!(fs::read(&path).unwrap(), recording("b"));
     }
 
@@ -229,15 +267,59 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
         fs::write(&path, "").unwrap();
-        make_room(&path, None).unwrap();
+        make_room(&path).unwrap();
         assert!(!folder.path().join("x.db.old").exists());
     }
 
     #[test]
     fn a_missing_folder_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let error = make_room(&folder.path().join("nowhere/x.db"), None).unwrap_err();
+        let error = make_room(&folder.path().join("nowhere/x.db")).unwrap_err();
         assert!(matches!(&error, RecordError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound));
         assert!(error.to_string().contains("nowhere/x.db"), "{error}");
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, old, other] = ["x.db", "x.db.old", "other"].map(|name| folder.path().join(name));
+        for content in [None, Some(Vec::new()), Some(recording("a"))] {
+            let _ = content.as_ref().map(|bytes| fs::write(&other, bytes).unwrap());
+            let _ = fs::remove_file(&path);
+            symlink(&other, &path).unwrap();
+            assert!(matches!(make_room(&path), Err(RecordError::Link { path }) if path.ends_with("x.db")));
+            assert_eq!(fs::read(&other).ok(), content);
+        }
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, recording("b")).unwrap();
+        symlink(&other, &old).unwrap();
+        assert!(matches!(make_room(&path), Err(RecordError::Link { path }) if path.ends_with("x.db.old")));
+        assert_eq!(
+            (fs::read(&path).unwrap(), fs::read(&other).unwrap()),
+            (recording("b"), recording("a"))
+        );
+    }
+
+    #[test]
+    fn an_empty_file_that_is_somewhere_else_too_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["x.db", "other"].map(|name| folder.path().join(name));
+        fs::write(&other, "").unwrap();
+        fs::hard_link(&other, &path).unwrap();
+        assert!(matches!(make_room(&path), Err(RecordError::OfAnother { .. })));
+    }
+
+    #[test]
+    fn a_folder_that_is_moved_takes_its_recording_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+        fs::create_dir(&first).unwrap();
+        let place = make_room(&first.join("x.db")).unwrap();
+        assert!(place.is_still_there());
+        fs::rename(&first, &second).unwrap();
+        symlink(&second, &first).unwrap();
+        assert!(!place.is_still_there());
+        place.take_back().unwrap();
+        assert!(!second.join("x.db").exists());
     }
 }

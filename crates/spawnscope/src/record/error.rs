@@ -107,6 +107,21 @@ pub enum RecordError {
         /// That file.
         path: PathBuf,
     },
+    /// A new recording would have been written through a symbolic link.
+    #[error(
+        "{} is a symbolic link, and spawnscope writes through none: remove it, or name the file that it leads to with -o",
+        path.display()
+    )]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
+    /// A new recording would have come into a file that others can read.
+    #[error("{} is an empty file of another user's, or has another name too: remove it, or name another file with -o", path.display())]
+    OfAnother {
+        /// That file.
+        path: PathBuf,
+    },
     /// Another recorder writes the file.
     #[error("{} is being recorded by another spawnscope: name another file with -o", path.display())]
     BeingRecorded {

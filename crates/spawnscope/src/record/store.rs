@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 
-use super::aside::{self, Owner, Place};
+use super::aside::{self, Place};
 use super::assemble::Batch;
 use super::error::RecordError;
+use super::manner::Memory;
 use super::redact::Redaction;
 use super::rows::{Ending, Finished, Header};
 use super::sums::{self, SummingWriter, Sums};
@@ -45,14 +46,22 @@ impl Store {
         path: &Path,
         header: &Header,
         redaction: Redaction,
-        owner: Option<Owner>,
+        memory: Memory,
     ) -> Result<Store, RecordError> {
-        let place = Arc::new(aside::make_room(path, owner)?);
+        let place = Arc::new(aside::make_room(path)?);
         let failed = |source| RecordError::sqlite("create", path, source);
-        let mut connection = open(path, "NORMAL").map_err(failed)?;
+        let mut connection = open(&place.path(), "NORMAL").map_err(failed)?;
         let sums = create_schema(&mut connection, header, redaction).map_err(failed)?;
-        let connection = begin_log(connection, path).map_err(failed)?;
+        let has_begun = place
+            .has_begun()
+            .map_err(|source| RecordError::io("read", path, source));
+        if !has_begun? {
+            return Err(RecordError::Moved { path: path.to_owned() });
+        }
+        let connection = begin_log(connection, &place.path()).map_err(failed)?;
         connection.busy_timeout(BATCH_PATIENCE).map_err(failed)?;
+        let cache = -memory.cache_kib();
+        connection.pragma_update(None, "cache_size", cache).map_err(failed)?;
         Ok(Store {
             connection,
             path: path.to_owned(),
@@ -145,13 +154,13 @@ impl Store {
 /// synchronous is off: an fsync would disturb the disk of the command that is measured.
 const SETTINGS: &str = "
     PRAGMA synchronous = OFF;
-    PRAGMA cache_size = -16384; -- KiB: a batch never spills before it is complete
     PRAGMA temp_store = MEMORY;
 ";
 
-/// Opens a recording for writing: the file that `aside` made. `locking` is SQLite's mode: `NORMAL` or `EXCLUSIVE`.
+/// Opens a recording for writing: the file that `aside` made, by a path without links. `locking` is SQLite's mode: `NORMAL` or
+/// `EXCLUSIVE`.
 fn open(path: &Path, locking: &str) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(as_file(path), flags)?;
     connection.busy_timeout(LOCK_PATIENCE)?;
     // Before the file is looked at for the first time.

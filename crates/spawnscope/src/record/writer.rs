@@ -12,10 +12,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::event::{Event, EventKind, LaunchId, Loss};
+use crate::owner::{self, Acting, Owner};
 
-use super::aside::{Owner, Place};
+use super::aside::Place;
 use super::assemble::{Assembler, Batch};
 use super::error::RecordError;
+use super::manner::Manner;
 use super::redact::Redaction;
 use super::rows::{Ending, Finished, Header};
 use super::store::Store;
@@ -24,10 +26,7 @@ use super::store::Store;
 const BATCH_AGE: Duration = Duration::from_millis(300);
 /// A batch is written when it has this many events, at the latest: about 2 MB of rows, a transaction of some 20 ms.
 const BATCH_EVENTS: usize = 20_000;
-/// Events that are kept while another program holds the file's lock for writing, some 100 MB; what is beyond them is lost, and
-/// counted as such. Nobody who only reads holds that lock.
-const MOST_UNWRITTEN: usize = if cfg!(test) { 2 * BATCH_EVENTS } else { 500_000 };
-/// What those are called among the lost.
+/// What events are called that were too many to keep while another program held the file's lock for writing.
 const LOST_TO_A_LOCK: &str = "locked out";
 /// How long the end waits for such a program.
 const END_PATIENCE: Duration = Duration::from_secs(10);
@@ -66,11 +65,13 @@ pub struct Recorder {
     thread: Option<JoinHandle<()>>,
     progress: Arc<Progress>,
     place: Arc<Place>,
+    owner: Option<Owner>,
 }
 
 impl Recorder {
     /// Makes the file and starts to write. A recording that stands at `path` is kept as `<path>.old`; a file that is
-    /// not a recording is left alone, and an error. Without an owner, the file is the recorder's.
+    /// not a recording is left alone, and an error. With an owner, all of that is done as this user; without, as the
+    /// recorder's own.
     ///
     /// # Errors
     /// `InTheWay`, `Full`, `Io` and others, when the file cannot be made.
@@ -78,14 +79,16 @@ impl Recorder {
         path: &Path,
         header: &Header,
         redaction: Redaction,
-        owner: Option<Owner>,
+        manner: &Manner,
     ) -> Result<Recorder, RecordError> {
-        let store = Store::create(path, header, redaction, owner)?;
-        Recorder::start(store, Assembler::new(header.origin, redaction))
+        let _acting = act_as(manner.owner.as_ref(), path)?;
+        let store = Store::create(path, header, redaction, manner.memory)?;
+        // The thread begins as the one that starts it is now: what SQLite opens and removes there, it does as the owner too.
+        Recorder::start(store, Assembler::new(header.origin, redaction), manner)
             .map_err(|source| RecordError::io("start a thread to write", path, source))
     }
 
-    fn start(store: Store, assembler: Assembler) -> std::io::Result<Recorder> {
+    fn start(store: Store, assembler: Assembler, manner: &Manner) -> std::io::Result<Recorder> {
         let place = store.place();
         let (sender, receiver) = mpsc::channel();
         let progress = Arc::new(Progress::default());
@@ -96,6 +99,7 @@ impl Recorder {
             pending_events: 0,
             unwritten: VecDeque::new(),
             unwritten_events: 0,
+            most_unwritten: manner.memory.most_unwritten(BATCH_EVENTS),
             due: None,
         };
         let thread = thread::Builder::new()
@@ -106,6 +110,7 @@ impl Recorder {
             thread: Some(thread),
             progress,
             place,
+            owner: manner.owner.clone(),
         })
     }
 
@@ -156,6 +161,7 @@ impl Recorder {
     /// When the files cannot be renamed.
     pub fn discard(mut self) -> Result<(), RecordError> {
         self.join();
+        let _acting = act_as(self.owner.as_ref(), self.place.named())?;
         self.place.take_back()
     }
 
@@ -172,6 +178,10 @@ impl Recorder {
             std::panic::resume_unwind(panic);
         }
     }
+}
+
+fn act_as(owner: Option<&Owner>, path: &Path) -> Result<Option<Acting>, RecordError> {
+    owner::act_as(owner).map_err(|source| RecordError::io("take on the ids of its user for", path, source))
 }
 
 impl Drop for Recorder {
@@ -195,6 +205,8 @@ struct Writer {
     unwritten: VecDeque<(Batch, usize)>,
     /// Events in those.
     unwritten_events: usize,
+    /// Most of them; what is beyond is lost, and counted as such. Nobody who only reads holds that lock.
+    most_unwritten: usize,
     /// When the batch is to be written; `None` while it is empty.
     due: Option<Instant>,
 }
@@ -255,7 +267,7 @@ impl Writer {
     }
 
     fn take_events(&mut self, events: &[Event]) -> Result<(), RecordError> {
-        if self.unwritten_events >= MOST_UNWRITTEN {
+        if self.unwritten_events >= self.most_unwritten {
             self.progress
                 .locked_out
                 .fetch_add(events.len() as u64, Ordering::Relaxed);

@@ -2,6 +2,7 @@
 //! bash that is called sudo stands for sudo.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::LiveTest;
@@ -35,16 +36,22 @@ pub fn tests() -> Vec<LiveTest> {
     ]
 }
 
-/// Has `parent`, a shell in a folder of its own, run spawnscope with these arguments, with what sudo sets for the user nobody.
+/// Has `parent`, a shell, run spawnscope with these arguments in a folder that anybody may write to.
 fn below(parent: &str, arguments: &str) -> Finished {
     let directory = tempfile::tempdir().expect("a temporary directory");
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).expect("chmod");
-    let shell = directory.path().join(parent);
+    below_in(directory.path(), parent, arguments)
+}
+
+/// Has `parent`, a shell, run spawnscope with these arguments in a folder, with what sudo sets for the user nobody.
+pub fn below_in(directory: &Path, parent: &str, arguments: &str) -> Finished {
+    let programs = tempfile::tempdir().expect("a temporary directory");
+    let shell = programs.path().join(parent);
     std::fs::copy("/bin/bash", &shell).expect("a copy of bash");
     // With a command behind it, bash does not execute spawnscope in its own place.
     let script = format!("\"$0\" {arguments}; exit $?");
     let mut command = Command::new(shell);
-    command.args(["-c", &script, SPAWNSCOPE]).current_dir(directory.path());
+    command.args(["-c", &script, SPAWNSCOPE]).current_dir(directory);
     run(command.env("SUDO_UID", "65534").env("SUDO_GID", "65534"))
 }
 

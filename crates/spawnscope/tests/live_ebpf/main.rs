@@ -15,8 +15,10 @@ mod dash_lines;
 mod histories;
 mod identities;
 mod interrupts;
+mod limits;
 mod losses;
 mod musl;
+mod ownership;
 mod phases;
 mod python_lines;
 mod reaping;
@@ -52,6 +54,8 @@ fn main() -> std::process::ExitCode {
         histories::tests(),
         reaping::tests(),
         identities::tests(),
+        ownership::tests(),
+        limits::tests(),
         interrupts::tests(),
         losses::tests(),
         refusals::tests(),

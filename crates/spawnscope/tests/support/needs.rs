@@ -33,6 +33,8 @@ pub enum Need {
     Binfmt,
     /// Control groups of one's own, with a limit of processes.
     Cgroup,
+    /// Control groups of one's own, with a limit of memory.
+    MemoryGroup,
     /// Pseudo-terminals, and `setsid` to make one the controlling terminal.
     Pty,
     /// `setpriv`, and the privilege to become somebody without any.
@@ -66,13 +68,14 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 21] = [
+    const ALL: [Need; 22] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
         Need::PidNs,
         Need::Binfmt,
         Need::Cgroup,
+        Need::MemoryGroup,
         Need::Pty,
         Need::Setpriv,
         Need::Realtime,
@@ -99,6 +102,7 @@ impl Need {
             Need::PidNs => "pidns",
             Need::Binfmt => "binfmt",
             Need::Cgroup => "cgroup",
+            Need::MemoryGroup => "memorygroup",
             Need::Pty => "pty",
             Need::Setpriv => "setpriv",
             Need::Realtime => "realtime",
@@ -142,7 +146,8 @@ impl Need {
                 let words = "--user --map-root-user --mount mount -t binfmt_misc none /proc/sys/fs/binfmt_misc";
                 succeeds(Command::new("unshare").args(words.split(' ')))
             }
-            Need::Cgroup => cgroup(),
+            Need::Cgroup => groups_with(&groups_of_processes(), &["pids.max"]),
+            Need::MemoryGroup => groups_with(&groups_of_memory(), &["memory.max", "memory.limit_in_bytes"]),
             Need::Pty => {
                 nix::pty::openpty(None, None).map_err(|error| format!("openpty: {error}"))?;
                 succeeds(Command::new("setsid").arg("--version"))
@@ -215,12 +220,21 @@ pub fn groups_of_processes() -> PathBuf {
     if first.exists() { first } else { "/sys/fs/cgroup".into() }
 }
 
-fn cgroup() -> Result<(), String> {
-    let group = groups_of_processes().join(format!("spawnscope-need-{}", std::process::id()));
+/// The control groups that limit memory.
+pub fn groups_of_memory() -> PathBuf {
+    let first = PathBuf::from("/sys/fs/cgroup/memory");
+    if first.exists() { first } else { "/sys/fs/cgroup".into() }
+}
+
+/// Whether a group can be made here that has one of these files.
+fn groups_with(parent: &Path, files: &[&str]) -> Result<(), String> {
+    let group = parent.join(format!("spawnscope-need-{}", std::process::id()));
     std::fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
-    let limits = group.join("pids.max").exists();
+    let limits = files.iter().any(|file| group.join(file).exists());
     std::fs::remove_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
-    limits.then_some(()).ok_or_else(|| "groups have no pids.max".to_owned())
+    limits
+        .then_some(())
+        .ok_or_else(|| format!("groups have no {}", files.join(" or ")))
 }
 
 fn ebpf() -> Result<(), String> {

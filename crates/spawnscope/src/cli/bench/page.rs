@@ -1,14 +1,13 @@
 //! The file of `-o`: known to be writable before minutes are spent, and as it was until there is something to write.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File};
 use std::io::{BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::cli::output;
-use crate::record::reader::RecordingFile;
+use crate::cli::output_file::{self, OutputFile};
 
 /// A place for a page.
 pub struct Destination<'p> {
@@ -21,26 +20,18 @@ impl<'p> Destination<'p> {
     /// Finds out that a page can be written there. Whatever ends us before, nothing empty is left, nor an older page lost.
     ///
     /// # Errors
-    /// When it cannot be written to, is one of the files that are read, a report or a recording, or is called as another form.
+    /// When it cannot be written to, is a link, one of the files that are read, a report or a recording, or is called as another form.
     pub fn claim(path: &'p Path, read: &[&Path]) -> Result<Destination<'p>> {
         refuse(path, read)?;
-        let failed = || format!("failed to create {}", path.display());
-        let found = fs::metadata(path);
-        let is_file = found.as_ref().is_ok_and(Metadata::is_file);
-        // A recording is left to `create`, which refuses it.
-        if is_file && RecordingFile::open(path).is_err() {
-            OpenOptions::new().write(true).open(path).with_context(failed)?;
-            return Ok(Destination { path, open: None });
-        }
-        let created = output::create(path)?;
-        if found.is_ok() {
-            let open = Some(created);
-            return Ok(Destination { path, open });
-        }
-        // A link to nothing stays one.
-        let made = path.canonicalize().with_context(failed)?;
-        fs::remove_file(made).with_context(failed)?;
-        Ok(Destination { path, open: None })
+        let open = match OutputFile::open(path)? {
+            OutputFile::Stream(file) => Some(file),
+            OutputFile::Named { is_new: false, .. } => None,
+            OutputFile::Named { is_new: true, .. } => {
+                output_file::remove(path)?;
+                None
+            }
+        };
+        Ok(Destination { path, open })
     }
 
     /// Writes the page.
@@ -50,7 +41,7 @@ impl<'p> Destination<'p> {
     pub fn write(self, page: &str) -> Result<()> {
         let mut file = match self.open {
             Some(file) => file,
-            None => output::create(self.path)?,
+            None => OutputFile::create(self.path)?,
         };
         file.write_all(page.as_bytes())
             .with_context(|| format!("failed to write {}", self.path.display()))
@@ -147,14 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn links_and_what_is_no_file_stay_what_they_are() {
+    fn links_are_refused_and_what_is_no_file_stays_what_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let (link, file) = (folder.path().join("link"), folder.path().join("file"));
         symlink(&file, &link).unwrap();
-        let destination = claim(&link).unwrap();
+        assert!(claim(&link).is_err());
         assert!(link.is_symlink() && !file.exists());
-        destination.write("a page").unwrap();
-        assert_eq!(fs::read_to_string(file).unwrap(), "a page");
         claim(Path::new("/dev/null")).unwrap().write("").unwrap();
         assert!(claim(folder.path()).is_err());
     }

@@ -12,13 +12,13 @@ use super::*;
 use crate::event::{Nanos, ObjectKind, Pid, TaskId};
 use crate::record::sample::*;
 use crate::record::tables::TABLES;
-use crate::record::{Recorder, Redaction, version};
+use crate::record::{Manner, Recorder, Redaction, version};
 
 /// A recording of some launches in a folder of its own.
 fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("spawnscope.db");
-    let recorder = Recorder::create(&path, &header(), Redaction::Mask, None).unwrap();
+    let recorder = Recorder::create(&path, &header(), Redaction::Mask, &Manner::default()).unwrap();
     recorder.send(vec![released()]);
     for number in 0..launches {
         recorder.send(whole_life(

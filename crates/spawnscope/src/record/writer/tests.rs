@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use super::super::rows::Scope;
 use super::*;
 use crate::event::{Loss, Nanos, ObjectKind};
+use crate::record::Memory;
 use crate::record::reader::{FrameRow, ObjectRow, Origin, Recording, RecordingFile, StackId};
 use crate::record::sample::*;
 
@@ -50,7 +51,7 @@ fn life(number: u64) -> Vec<Event> {
 #[test]
 fn what_is_recorded_is_read_back() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
     recorder.send(vec![released()]);
     recorder.note_root(ROOT);
     recorder.send(life(0));
@@ -152,7 +153,7 @@ fn what_is_recorded_is_read_back() {
 #[test]
 fn three_thousand_launches_take_less_than_a_kibibyte_each() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
     recorder.send(vec![released()]);
     for number in 0..3_000 {
         recorder.send(life(number).into_iter().map(at_real_pace).collect());
@@ -167,7 +168,7 @@ fn three_thousand_launches_take_less_than_a_kibibyte_each() {
 #[test]
 fn a_recording_can_be_read_while_it_grows() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
     recorder.send(vec![released()]);
     recorder.send(life(0));
     wait_until("the batch is written", || read(&folder.path()).launches.len() == 2);
@@ -185,7 +186,7 @@ fn a_recording_can_be_read_while_it_grows() {
 #[test]
 fn a_recorder_that_is_dropped_keeps_what_it_was_given() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
     recorder.send(life(0));
     drop(recorder);
     let recording = read(&folder.path());
@@ -196,7 +197,7 @@ fn a_recorder_that_is_dropped_keeps_what_it_was_given() {
 fn an_older_recording_is_kept() {
     let folder = Folder::new();
     for number in 0..3 {
-        let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+        let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
         recorder.send(vec![event(
             number,
             ROOT,
@@ -228,7 +229,7 @@ fn a_foreign_file_is_not_replaced() {
         .unwrap();
     drop(foreign);
     let before = fs::read(folder.path()).unwrap();
-    let error = Recorder::create(&folder.path(), &header(), Redaction::Mask, None)
+    let error = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default())
         .err()
         .unwrap();
     assert!(matches!(error, RecordError::InTheWay { .. }), "{error}");
@@ -238,12 +239,12 @@ fn a_foreign_file_is_not_replaced() {
 #[test]
 fn a_full_disk_ends_the_recording_at_the_batch_before() {
     let folder = Folder::new();
-    let mut store = Store::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let mut store = Store::create(&folder.path(), &header(), Redaction::Mask, Memory::Plenty).unwrap();
     store.limit_pages(200);
     let mut assembler = Assembler::new(ORIGIN, Redaction::Mask);
     life(0).iter().for_each(|event| assembler.apply(event));
     store.write(&assembler.take_batch()).unwrap();
-    let recorder = Recorder::start(store, assembler).unwrap();
+    let recorder = Recorder::start(store, assembler, &Manner::default()).unwrap();
 
     recorder.send((1..3_000).flat_map(life).collect());
     wait_until("it fails", || recorder.failure().is_some());
@@ -261,9 +262,9 @@ fn a_full_disk_ends_the_recording_at_the_batch_before() {
 #[test]
 fn events_after_a_failure_are_counted() {
     let folder = Folder::new();
-    let store = Store::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let store = Store::create(&folder.path(), &header(), Redaction::Mask, Memory::Plenty).unwrap();
     store.limit_pages(10);
-    let recorder = Recorder::start(store, Assembler::new(ORIGIN, Redaction::Mask)).unwrap();
+    let recorder = Recorder::start(store, Assembler::new(ORIGIN, Redaction::Mask), &Manner::default()).unwrap();
     let flood: Vec<Event> = (0..3_000).flat_map(life).collect();
     let events = flood.len() as u64;
     recorder.send(flood);
@@ -276,9 +277,9 @@ fn events_after_a_failure_are_counted() {
 #[test]
 fn a_recording_that_is_moved_away_ends_instead_of_harming_its_successor() {
     let folder = Folder::new();
-    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
     std::fs::rename(folder.path(), folder.path().with_extension("moved")).unwrap();
-    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
     first.send(life(0));
     let error = first.finish(ending()).unwrap_err();
     assert!(matches!(error, RecordError::Moved { .. }), "{error}");
@@ -290,8 +291,8 @@ fn a_recording_that_is_moved_away_ends_instead_of_harming_its_successor() {
 #[test]
 fn a_recording_in_the_making_is_neither_moved_nor_taken_over() {
     let folder = Folder::new();
-    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
-    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask, None);
+    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default());
     assert!(matches!(second, Err(RecordError::BeingRecorded { .. })));
     assert!(read(&folder.path()).info.is_live);
     first.send(life(0));
@@ -302,11 +303,11 @@ fn a_recording_in_the_making_is_neither_moved_nor_taken_over() {
 #[test]
 fn a_discarded_recording_gives_its_place_back() {
     let folder = Folder::new();
-    let earlier = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let earlier = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
     earlier.send(life(0));
     earlier.finish(ending()).unwrap();
     let launches = read(&folder.path()).launches.len();
-    Recorder::create(&folder.path(), &header(), Redaction::Mask, None)
+    Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default())
         .unwrap()
         .discard()
         .unwrap();
@@ -325,7 +326,7 @@ fn lock(path: &Path) -> Connection {
 #[test]
 fn a_lock_that_another_program_holds_is_waited_out() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
     let other = lock(&folder.path());
     recorder.send(vec![released()]);
     for number in 0..20 {
@@ -343,10 +344,10 @@ fn a_lock_that_another_program_holds_is_waited_out() {
 #[test]
 fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
     let other = lock(&folder.path());
     recorder.send(vec![released()]);
-    let lives = MOST_UNWRITTEN as u64 / 10;
+    let lives = 2 * BATCH_EVENTS as u64 / 10;
     (0..lives).for_each(|number| recorder.send(life(number)));
     let progress = Arc::clone(&recorder.progress);
     wait_until("some are too many", || progress.locked_out.load(Ordering::Relaxed) > 0);
@@ -370,7 +371,7 @@ fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
 #[test]
 fn samples_are_kept_with_their_stacks() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, None).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
     // A wait is told when it is over.
     let events = vec![
         released(),

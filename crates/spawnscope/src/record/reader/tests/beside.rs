@@ -9,7 +9,7 @@ use crate::record::{Finished, log};
 pub(super) fn cut_off(launches: u64) -> (tempfile::TempDir, PathBuf) {
     let (growing, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let path = growing.path().join("spawnscope.db");
-    let recorder = Recorder::create(&path, &header(), Redaction::Mask, None).unwrap();
+    let recorder = Recorder::create(&path, &header(), Redaction::Mask, &Manner::default()).unwrap();
     recorder.send(vec![released()]);
     for number in 0..launches {
         recorder.send(whole_life(
@@ -117,7 +117,7 @@ fn a_change_that_another_program_did_not_finish_is_not_taken_back_by_reading() {
 fn a_reader_that_stays_costs_no_launch_and_leaves_two_files_that_are_read_together() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("spawnscope.db");
-    let recorder = Recorder::create(&path, &header(), Redaction::Mask, None).unwrap();
+    let recorder = Recorder::create(&path, &header(), Redaction::Mask, &Manner::default()).unwrap();
     recorder.send(vec![released()]);
     recorder.send(whole_life(1_000, crate::event::LaunchId(2), 200));
     wait_for_launches(&path, 2);

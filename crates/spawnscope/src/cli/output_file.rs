@@ -1,0 +1,208 @@
+//! The file that was named with -o: made as the user whose it is to be, readable by that user alone, and never through a link.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{FromRawFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use anyhow::{Context, Error, Result, anyhow, bail};
+
+use super::identity::{self, Caller};
+use crate::owner::{Acting, act_as};
+use crate::record::is_recording;
+
+/// What can be written to.
+pub enum OutputFile {
+    /// A file on a disk, with the content that it had.
+    Named {
+        /// It.
+        file: File,
+        /// Whether nothing had its name before.
+        is_new: bool,
+    },
+    /// A pipe or a device, or what somebody else opened for us: it is written to where it stands.
+    Stream(File),
+}
+
+impl OutputFile {
+    /// Opens or makes it.
+    ///
+    /// # Errors
+    /// When it is a recording, since nothing would be left of that; when it is a link; and when it cannot be written to.
+    pub fn open(path: &Path) -> Result<OutputFile> {
+        let caller = identity::caller()?;
+        let _acting = act(path, caller.as_ref())?;
+        if is_recording(path) {
+            bail!(
+                "{} is a recording, and writing to it would destroy it: name another file with -o",
+                path.display()
+            );
+        }
+        let opened = match inherited(path) {
+            Some(fd) => duplicate(fd).map(OutputFile::Stream),
+            None => open(path),
+        };
+        opened.map_err(|error| refused(path, error, caller.as_ref()))
+    }
+
+    /// Opens or makes it, for writing from its beginning.
+    ///
+    /// # Errors
+    /// As for `open`.
+    pub fn create(path: &Path) -> Result<File> {
+        match OutputFile::open(path)? {
+            OutputFile::Stream(file) => Ok(file),
+            OutputFile::Named { file, .. } => {
+                let emptied = file.set_len(0);
+                emptied.with_context(|| format!("failed to empty {}", path.display()))?;
+                Ok(file)
+            }
+        }
+    }
+}
+
+/// Removes a file that was made.
+///
+/// # Errors
+/// When the system refuses.
+pub fn remove(path: &Path) -> Result<()> {
+    let caller = identity::caller()?;
+    let _acting = act(path, caller.as_ref())?;
+    fs::remove_file(path).with_context(|| format!("failed to remove {}", path.display()))
+}
+
+fn act(path: &Path, caller: Option<&Caller>) -> Result<Option<Acting>> {
+    let acting = act_as(caller.map(Caller::owner).as_ref());
+    acting.with_context(|| {
+        format!(
+            "failed to take on the ids of the user who called sudo, for {}",
+            path.display()
+        )
+    })
+}
+
+fn open(path: &Path) -> io::Result<OutputFile> {
+    let flags = libc::O_NOFOLLOW | libc::O_NOCTTY;
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(flags).mode(0o600);
+    match options.clone().create_new(true).open(path) {
+        Ok(file) => return Ok(OutputFile::Named { file, is_new: true }),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(OutputFile::Named { file, is_new: false })
+    } else {
+        Ok(OutputFile::Stream(file))
+    }
+}
+
+/// The descriptor that a path stands for, which is a link in a file system that knows no other way to say so.
+fn inherited(path: &Path) -> Option<RawFd> {
+    let named = path.to_str()?;
+    let number = match named {
+        "/dev/stdout" => "1",
+        "/dev/stderr" => "2",
+        _ => ["/dev/fd/", "/proc/self/fd/"]
+            .iter()
+            .find_map(|folder| named.strip_prefix(folder))?,
+    };
+    number.parse().ok().filter(|fd| *fd >= 0)
+}
+
+/// One more descriptor for what our caller opened. Our own files are none of its.
+fn duplicate(fd: RawFd) -> io::Result<File> {
+    // SAFETY: asks for flags and touches no memory; a number that is no descriptor is an error.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+    if flags == -1 || flags & libc::FD_CLOEXEC != 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: as above.
+    let copy = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
+    if copy == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, and nobody else's.
+    Ok(unsafe { File::from_raw_fd(copy) })
+}
+
+/// Says why not, and what to do.
+fn refused(path: &Path, error: io::Error, caller: Option<&Caller>) -> Error {
+    let path = path.display();
+    if error.raw_os_error() == Some(libc::ELOOP) {
+        return anyhow!(
+            "{path} is a symbolic link, and spawnscope writes through none: name the file that it leads to with -o"
+        );
+    }
+    let failed = match caller {
+        Some(Caller { name, .. }) if error.kind() == io::ErrorKind::PermissionDenied => format!(
+            "failed to create {path} as {name}, who called sudo: name a file that {name} may write with -o, or redirect standard output"
+        ),
+        _ => format!("failed to create {path}"),
+    };
+    Error::new(error).context(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_its_owners_alone_unless_it_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let [new, old] = ["new", "old"].map(|name| folder.path().join(name));
+        fs::write(&old, "something long").unwrap();
+        fs::set_permissions(&old, fs::Permissions::from_mode(0o664)).unwrap();
+        for (path, mode) in [(&new, 0o600), (&old, 0o664)] {
+            OutputFile::create(path).unwrap().write_all(b"short").unwrap();
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, mode);
+            assert_eq!(fs::read(path).unwrap(), b"short");
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let [link, other] = ["link", "other"].map(|name| folder.path().join(name));
+        symlink(&other, &link).unwrap();
+        for is_there in [false, true] {
+            let error = OutputFile::create(&link).unwrap_err().to_string();
+            assert!(error.contains("is a symbolic link"), "{error}");
+            assert_eq!(other.exists(), is_there);
+            fs::write(&other, "its own").unwrap();
+        }
+        assert_eq!(fs::read(&other).unwrap(), b"its own");
+    }
+
+    #[test]
+    fn what_the_caller_opened_is_written_to_where_it_stands_and_nothing_else() {
+        let (mut end, other) = io::pipe().unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&other);
+        for folder in ["/dev/fd", "/proc/self/fd"] {
+            let path = format!("{folder}/{fd}");
+            let error = OutputFile::create(Path::new(&path)).unwrap_err();
+            assert!(format!("{error:#}").contains("Bad file descriptor"), "{error:#}");
+            // SAFETY: only a flag of a descriptor of this test's is changed.
+            assert_eq!(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) }, 0);
+            OutputFile::create(Path::new(&path))
+                .unwrap()
+                .write_all(b"text")
+                .unwrap();
+            // SAFETY: as above.
+            assert_eq!(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }, 0);
+            let mut text = [0; 4];
+            end.read_exact(&mut text).unwrap();
+            assert_eq!(&text, b"text");
+        }
+        OutputFile::create(Path::new("/dev/null"))
+            .unwrap()
+            .write_all(b"text")
+            .unwrap();
+        assert!(OutputFile::create(Path::new("/dev/fd/999999")).is_err());
+    }
+}

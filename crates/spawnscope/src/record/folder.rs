@@ -1,0 +1,90 @@
+//! The folder of a recording, by its descriptor. Files in it are looked at, made, renamed and removed by their names in it, never through a
+//! link; who moves the folder meanwhile moves them with it.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, fstat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+/// An open folder.
+#[derive(Debug)]
+pub(super) struct Folder {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+/// What has a name in a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Nothing,
+    Link,
+    File,
+    /// A folder, a pipe, a device.
+    Other,
+}
+
+impl Folder {
+    /// Opens the folder that a file is in, or is to be in.
+    pub(super) fn of(path: &Path) -> io::Result<Folder> {
+        let named = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let named = named.unwrap_or(Path::new("."));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = openat(CWD, named, flags, Mode::empty())?;
+        let path = fs::canonicalize(named)?;
+        Ok(Folder { fd, path })
+    }
+
+    /// The path of a file in it, without a link on the way: as it was when the folder was opened.
+    pub(super) fn path_of(&self, name: &OsStr) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// What is called so.
+    pub(super) fn look(&self, name: &OsStr) -> io::Result<Found> {
+        match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(Found::Nothing),
+            Err(error) => Err(error.into()),
+            Ok(found) => Ok(match FileType::from_raw_mode(found.st_mode as RawMode) {
+                FileType::Symlink => Found::Link,
+                FileType::RegularFile => Found::File,
+                _ => Found::Other,
+            }),
+        }
+    }
+
+    /// Opens a file, which must not be a link. Should it be a pipe by now, nothing waits for its other end.
+    pub(super) fn open(&self, name: &OsStr, access: OFlags) -> io::Result<File> {
+        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        Ok(openat(&self.fd, name, flags, Mode::empty())?.into())
+    }
+
+    /// Makes a file, which nothing may be called as yet; its owner alone can read it.
+    pub(super) fn create(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)?.into())
+    }
+
+    pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(renameat(&self.fd, from, &self.fd, to)?)
+    }
+
+    pub(super) fn remove(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.fd, name, AtFlags::empty())?)
+    }
+
+    /// Whether its path still leads to it, and there to this file.
+    pub(super) fn still_has(&self, name: &OsStr, file: &File) -> bool {
+        let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        let is_at = |path: &Path, other: io::Result<(u64, u64)>| {
+            let there = fs::symlink_metadata(path).map(identity).ok();
+            there.is_some() && there == other.ok()
+        };
+        let own = fstat(&self.fd).map(|own| (own.st_dev, own.st_ino));
+        is_at(&self.path, own.map_err(io::Error::from)) && is_at(&self.path_of(name), file.metadata().map(identity))
+    }
+}

@@ -1,0 +1,118 @@
+//! Limits of the machine: what is short is named before the command starts, and where less does, the recorder takes less.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::support::LiveTest;
+use crate::support::needs::{Need, groups_of_memory};
+use crate::support::run::{Finished, Record};
+
+pub fn tests() -> Vec<LiveTest> {
+    vec![
+        LiveTest {
+            name: "too_few_open_files_are_named",
+            needs: &[Need::Ebpf],
+            run: open_files,
+        },
+        LiveTest {
+            name: "a_soft_limit_of_open_files_is_the_commands_only",
+            needs: &[Need::Ebpf],
+            run: soft_limit,
+        },
+        LiveTest {
+            name: "too_little_memory_is_named_before_the_command_starts",
+            needs: &[Need::Ebpf, Need::MemoryGroup],
+            run: too_little_memory,
+        },
+        LiveTest {
+            name: "a_recorder_in_a_small_group_takes_less_and_lives",
+            needs: &[Need::Ebpf, Need::MemoryGroup],
+            run: little_memory,
+        },
+    ]
+}
+
+/// What was said, without the breaks of its lines.
+fn said(finished: &Finished) -> String {
+    finished.errors().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn open_files() {
+    let record = Record::new().through(&["sh", "-c", "ulimit -n 16; exec \"$@\"", "sh"]);
+    let finished = record.run(["echo", "ran"]).expect_code(125);
+    assert!(
+        said(&finished).contains("the limit of open files is 16 (RLIMIT_NOFILE"),
+        "{}",
+        finished.errors()
+    );
+    assert!(!said(&finished).contains("Linux 5.10"), "{}", finished.errors());
+    assert_eq!(finished.output(), "");
+}
+
+fn soft_limit() {
+    let record = Record::new().through(&["sh", "-c", "ulimit -Sn 16; exec \"$@\"", "sh"]);
+    let finished = record.run(["sh", "-c", "ulimit -Sn"]).expect_code(0);
+    assert_eq!(finished.output(), "16\n");
+}
+
+/// A control group with a limit of memory, which goes with this.
+struct Group(PathBuf);
+
+impl Group {
+    fn of_mib(mib: u64) -> Group {
+        let folder = groups_of_memory().join(format!("spawnscope-test-{}-{mib}", std::process::id()));
+        fs::create_dir(&folder).expect("a control group");
+        let group = Group(folder);
+        let limit = ["memory.max", "memory.limit_in_bytes"].map(|name| group.0.join(name));
+        let limit = limit.into_iter().find(|file| file.exists()).expect("a limit of memory");
+        fs::write(limit, (mib << 20).to_string()).expect("the limit is set");
+        group
+    }
+
+    fn record(&self) -> Record {
+        let enter = format!("echo $$ >'{}/cgroup.procs'; exec \"$@\"", self.0.display());
+        Record::new().through(&["sh", "-c", &enter, "sh"])
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Processes that have just ended may still be counted.
+        for _ in 0..50 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+fn too_little_memory() {
+    let group = Group::of_mib(20);
+    let finished = group.record().run(["echo", "ran"]).expect_code(125);
+    let said = said(&finished);
+    assert!(
+        said.contains("recording needs") && said.contains("the control group"),
+        "{said}"
+    );
+    assert_eq!(finished.output(), "");
+    let finished = group
+        .record()
+        .flags(&["--stacks", "--buffer", "65536"])
+        .run(["echo", "ran"]);
+    assert!(finished.expect_code(125).errors().contains("recording needs"));
+}
+
+fn little_memory() {
+    let group = Group::of_mib(36);
+    let record = group.record();
+    let script = "i=0; while [ $i -lt 3000 ]; do /bin/true; i=$((i + 1)); done; exit 7";
+    let finished = record.run(["sh", "-c", script]).expect_code(7);
+    let said = said(&finished);
+    assert!(
+        said.contains("the recorder takes") && said.contains("with a kernel buffer of"),
+        "{said}"
+    );
+    let launches = crate::support::recording::launches(&record.file());
+    assert!(launches.all(|_| true).len() > 3000);
+}

@@ -1,0 +1,256 @@
+//! Whose the files are that spawnscope makes behind sudo, and that no link or renamed file of the user's leads it to root's.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use nix::unistd::{Gid, Uid};
+use spawnscope::owner::Owner;
+use tempfile::TempDir;
+
+use super::identities::below_in;
+use crate::support::LiveTest;
+use crate::support::needs::Need;
+use crate::support::run::Finished;
+
+const NOBODY: u32 = 65534;
+const NEEDS: &[Need] = &[Need::Ebpf, Need::Setpriv];
+
+pub fn tests() -> Vec<LiveTest> {
+    let test = |name, run| LiveTest {
+        name,
+        needs: NEEDS,
+        run,
+    };
+    vec![
+        test("a_link_in_the_place_of_a_recording_leads_nowhere", links),
+        test("links_beside_a_recording_lead_nowhere", links_beside),
+        test("a_renamed_file_gets_no_one_roots_files", renames),
+        test("all_that_is_made_for_sudos_caller_is_made_as_that_user", owners),
+        test("only_the_thread_that_writes_is_the_user", threads),
+        test("exports_and_pictures_are_the_users_and_private", outputs),
+        test("a_link_in_the_place_of_an_output_leads_nowhere", linked_outputs),
+    ]
+}
+
+/// A folder of nobody's, and one beside it that is root's alone, with a private file.
+struct Ground {
+    user: TempDir,
+    root: TempDir,
+}
+
+impl Ground {
+    fn new() -> Ground {
+        let [user, root] = [(); 2].map(|()| tempfile::tempdir().expect("a temporary directory"));
+        chown(user.path(), Some(NOBODY), Some(NOBODY)).expect("chown");
+        fs::write(root.path().join("secret"), "").expect("a file");
+        fs::set_permissions(root.path().join("secret"), fs::Permissions::from_mode(0o600)).expect("chmod");
+        Ground { user, root }
+    }
+
+    fn user(&self, name: &str) -> PathBuf {
+        self.user.path().join(name)
+    }
+
+    fn root(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    fn link(&self, name: &str, target: &str) {
+        symlink(self.root(target), self.user(name)).expect("a link");
+    }
+
+    /// Runs spawnscope in the user's folder, as sudo does.
+    fn sudo(&self, arguments: &str) -> Finished {
+        below_in(self.user.path(), "sudo", arguments)
+    }
+
+    /// Nothing of root's is another's, has other content, or is new.
+    #[track_caller]
+    fn assert_roots_is_untouched(&self) {
+        let names: Vec<_> = fs::read_dir(self.root.path())
+            .expect("a folder")
+            .flatten()
+            .map(|it| it.file_name())
+            .collect();
+        assert_eq!(names, ["secret"]);
+        let secret = fs::metadata(self.root("secret")).expect("root's file");
+        assert_eq!((secret.uid(), secret.mode() & 0o777, secret.len()), (0, 0o600, 0));
+    }
+}
+
+#[track_caller]
+fn assert_is_nobodys(path: &Path) {
+    let found = fs::symlink_metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let found = (found.uid(), found.gid(), found.mode() & 0o777);
+    assert_eq!(found, (NOBODY, NOBODY, 0o600), "{}", path.display());
+}
+
+fn links() {
+    for target in ["new", "secret"] {
+        let ground = Ground::new();
+        ground.link("spawnscope.db", target);
+        for parent in ["sudo", "shell"] {
+            let finished = below_in(ground.user.path(), parent, "record -q -- id").expect_code(125);
+            assert!(
+                finished.errors().contains("is a symbolic link"),
+                "{}",
+                finished.errors()
+            );
+            assert_eq!(finished.output(), "", "the command does not run");
+            ground.assert_roots_is_untouched();
+        }
+    }
+}
+
+fn links_beside() {
+    let ground = Ground::new();
+    ground.sudo("record -q -- true").expect_code(0);
+    ground.link("spawnscope.db.old", "new");
+    let finished = ground.sudo("record -q -- true").expect_code(125);
+    assert!(
+        finished.errors().contains("spawnscope.db.old is a symbolic link"),
+        "{}",
+        finished.errors()
+    );
+    fs::remove_file(ground.user("spawnscope.db.old")).expect("the link goes");
+    for suffix in ["-journal", "-wal", "-shm"] {
+        ground.link(&format!("spawnscope.db{suffix}"), "new");
+        ground.link(&format!("spawnscope.db.old{suffix}"), "secret");
+    }
+    ground.sudo("record -q -- true").expect_code(0);
+    ground.assert_roots_is_untouched();
+    assert_is_nobodys(&ground.user("spawnscope.db.old"));
+}
+
+/// Swaps the recording for a link to root's file, again and again, while recordings are made.
+fn renames() {
+    let ground = Ground::new();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let nobody = Owner {
+                uid: Uid::from_raw(NOBODY),
+                gid: Gid::from_raw(NOBODY),
+                groups: vec![Gid::from_raw(NOBODY)],
+            };
+            let _acting = nobody.act().expect("the ids of nobody");
+            let [link, file] = ["link", "spawnscope.db"].map(|name| ground.user(name));
+            while !is_over.load(Ordering::Relaxed) {
+                let _ = symlink(ground.root("secret"), &link);
+                let _ = fs::rename(&link, &file);
+                let _ = fs::remove_file(&file);
+            }
+        });
+        for _ in 0..10 {
+            // Whether it succeeds depends on when the file was swapped.
+            let code = ground.sudo("record -q -- true").code();
+            assert!(code == 0 || code == 125, "{code}");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    ground.assert_roots_is_untouched();
+}
+
+fn owners() {
+    let ground = Ground::new();
+    ground.sudo("record -q -- true").expect_code(0);
+    let listed = ground.sudo("record -q -- stat -c '%n %u %g %a' spawnscope.db spawnscope.db-wal spawnscope.db-shm");
+    let expected: Vec<_> = ["", "-wal", "-shm"]
+        .map(|suffix| format!("spawnscope.db{suffix} {NOBODY} {NOBODY} 600"))
+        .into();
+    assert_eq!(
+        listed.output().lines().collect::<Vec<_>>(),
+        expected,
+        "{}",
+        listed.errors()
+    );
+    for name in ["spawnscope.db", "spawnscope.db.old"] {
+        assert_is_nobodys(&ground.user(name));
+    }
+    let refused = ground.sudo(&format!("record -q -o {} -- id", ground.root("new").display()));
+    let refused = refused.expect_code(125);
+    assert!(refused.errors().contains("as user 65534"), "{}", refused.errors());
+    ground.assert_roots_is_untouched();
+}
+
+fn threads() {
+    let ground = Ground::new();
+    let script = "record -q -- sh -c 'cd /proc/$PPID/task && grep -h -E \"^(Name|Uid|CapEff)\" */status'";
+    let finished = ground.sudo(script).expect_code(0);
+    let output = finished.output();
+    let told: Vec<&str> = output.split("Name:").skip(1).collect();
+    assert!(told.len() > 1, "{output}");
+    for thread in told {
+        let words: Vec<&str> = thread.split_whitespace().collect();
+        let is_writer = words[0] == "recorder";
+        let file_uid = if is_writer { "65534" } else { "0" };
+        assert_eq!(words[1..6], ["Uid:", "0", "0", "0", file_uid], "{thread}");
+        let rights = u64::from_str_radix(words[7], 16).expect("rights");
+        // CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER
+        assert_eq!(rights & 0b1111 == 0, is_writer, "{thread}");
+    }
+}
+
+fn outputs() {
+    let ground = Ground::new();
+    ground.sudo("record -q -- true").expect_code(0);
+    for (verb, name) in [
+        ("export --format ndjson", "a.ndjson"),
+        ("export --format perfetto", "a.trace"),
+        ("flame", "a.svg"),
+        ("flame --folded", "a.folded"),
+        ("bench --quick --seconds 0.1 open-fds", "a.html"),
+    ] {
+        ground.sudo(&format!("{verb} -o {name}")).expect_code(0);
+        assert_is_nobodys(&ground.user(name));
+        let place = ground.root("new");
+        let refused = ground.sudo(&format!("{verb} -o {}", place.display())).expect_code(125);
+        assert!(
+            refused.errors().contains("as nobody, who called sudo"),
+            "{}",
+            refused.errors()
+        );
+        ground.assert_roots_is_untouched();
+    }
+    fs::set_permissions(ground.user("a.svg"), fs::Permissions::from_mode(0o644)).expect("chmod");
+    ground.sudo("flame -o a.svg").expect_code(0);
+    assert_eq!(
+        fs::metadata(ground.user("a.svg")).expect("a picture").mode() & 0o777,
+        0o644
+    );
+    for stream in ["/dev/stdout", "/dev/fd/1", "-"] {
+        let folded = ground.sudo(&format!("flame --folded -o {stream}")).expect_code(0);
+        assert!(folded.output().contains("true"), "{stream}: {}", folded.output());
+    }
+    ground.sudo("export --format ndjson -o /dev/null").expect_code(0);
+    // Root that sudo did not start makes files of its own.
+    below_in(ground.user.path(), "shell", "flame -o b.svg").expect_code(0);
+    let own = fs::metadata(ground.user("b.svg")).expect("a picture");
+    assert_eq!((own.uid(), own.mode() & 0o777), (0, 0o600));
+}
+
+fn linked_outputs() {
+    let ground = Ground::new();
+    ground.sudo("record -q -- true").expect_code(0);
+    for (name, target) in [("link", "secret"), ("dangling", "new")] {
+        ground.link(name, target);
+        for verb in [
+            "export --format ndjson",
+            "flame",
+            "bench --quick --seconds 0.1 open-fds",
+        ] {
+            for parent in ["sudo", "shell"] {
+                let finished = below_in(ground.user.path(), parent, &format!("{verb} -o {name}")).expect_code(125);
+                assert!(
+                    finished.errors().contains("is a symbolic link"),
+                    "{verb}: {}",
+                    finished.errors()
+                );
+                ground.assert_roots_is_untouched();
+            }
+        }
+    }
+}
