@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::Value;
 use spawnscope::analyze::callers::Frame;
 use spawnscope::analyze::tree::Forest;
 use spawnscope::record::reader::RecordingFile;
@@ -52,6 +53,10 @@ pub fn tests() -> Vec<LiveTest> {
             run: code_made_at_run_time,
         },
         test("a_storm_with_stacks_loses_nothing", storm),
+        test(
+            "a_storm_without_mappings_from_the_kernel_loses_nothing",
+            storm_from_proc,
+        ),
     ]
 }
 
@@ -390,11 +395,33 @@ fn code_made_at_run_time() {
     assert_eq!((made.module.as_deref(), made.file.as_deref()), (None, None), "{made:?}");
 }
 
-fn storm() {
-    let loop_of_500 = "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done";
-    let chains = record_with(&[], &["sh", "-c", loop_of_500]);
+const LOOP_OF_500: [&str; 3] = ["sh", "-c", "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done"];
+
+#[track_caller]
+fn expect_500(chains: &[Chain]) {
     assert_eq!(chains.len(), 500);
-    for chain in &chains {
+    for chain in chains {
         assert!(!chain.is_truncated && chain.names_part("libc_start"), "{chain:#?}");
     }
+}
+
+fn storm() {
+    expect_500(&record_with(&[], &LOOP_OF_500));
+}
+
+/// /proc is read once for all stacks of a process, and what that may miss is said.
+fn storm_from_proc() {
+    let record = Record::new().flags(&["--stacks"]);
+    let mut command = record.command(LOOP_OF_500);
+    run(command.env("SPAWNSCOPE_EBPF_REFUSE", "bpf_iter_task_vma_new")).expect_code(0);
+    let report = report(&record.file());
+    assert_eq!(report["lost_events"], 0, "nothing is lost");
+    let missing = report["missing"].as_array().expect("a list");
+    let is_named = |missing: &Value| {
+        missing["effect"]
+            .as_str()
+            .is_some_and(|effect| effect.contains("end before"))
+    };
+    assert_eq!(missing.iter().filter(|each| is_named(each)).count(), 1, "{missing:?}");
+    expect_500(&chains(&record.file()));
 }

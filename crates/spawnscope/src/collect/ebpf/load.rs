@@ -1,12 +1,15 @@
 //! Loads the BPF object. A program that this kernel refuses is replaced by its fallback or left out (`parts`), and what is
 //! therefore unknown is said; only without the essential ones is there no collector.
 
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Func;
 use libbpf_rs::{ErrorKind, Object, ObjectBuilder, OpenObject};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::parts;
 use super::refusal;
 use super::wire::{WireSettings, WireShared};
+use crate::collect::stacks::WhoTells;
 use crate::collect::{CollectError, Refusal};
 use crate::event::Missing;
 
@@ -38,6 +41,24 @@ fn pretended() -> Vec<String> {
 /// Whether programs may try to walk a process's mappings.
 pub(super) fn may_walk_mappings() -> bool {
     may_use(WALK)
+}
+
+/// Who finds out what processes have mapped: this kernel has the function, or it has not.
+pub(super) fn who_tells_mappings() -> WhoTells {
+    let has = |types: Btf<'_>| types.type_by_name::<Func<'_>>(WALK).is_some();
+    if may_walk_mappings() && Btf::from_vmlinux().is_ok_and(has) {
+        WhoTells::Kernel
+    } else {
+        WhoTells::Recorder
+    }
+}
+
+/// What is unknown where the recorder tells.
+pub(super) fn no_mappings() -> Missing {
+    Missing {
+        what: format!("{WALK} (Linux 6.7)"),
+        effect: "call chains in processes that end before their mappings are read".to_owned(),
+    }
 }
 
 /// Whether something of the kernel's is not to be treated as if it was absent.

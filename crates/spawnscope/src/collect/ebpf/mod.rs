@@ -29,7 +29,7 @@ use self::interpreters::Interpreters;
 use self::load::Loaded;
 use self::places::Places;
 use self::wire::*;
-use super::stacks::Unwinder;
+use super::stacks::{Unwinder, WhoTells};
 use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings, inode};
 use crate::event::{Event, Loss, Missing};
 
@@ -135,7 +135,11 @@ impl EbpfCollector {
         let interpreters = interpreters.transpose()?;
         let drained = Rc::new(RefCell::new(Drained::default()));
         let tells_stacks = settings.stacks || settings.sample.is_some();
-        let unwinder = tells_stacks.then(Unwinder::start).transpose();
+        let who_tells = load::who_tells_mappings();
+        if tells_stacks && who_tells == WhoTells::Recorder {
+            missing.push(load::no_mappings());
+        }
+        let unwinder = tells_stacks.then(|| Unwinder::start(who_tells)).transpose();
         let unwinder = unwinder.map_err(|error| no_thread(&error))?;
         let unwinder = unwinder.map(|unwinder| Rc::new(RefCell::new(unwinder)));
         let ring = ring_buffer(&object, &drained, unwinder.as_ref())?;

@@ -43,22 +43,28 @@ static __always_inline bool is_executing(long syscall)
 }
 
 /* The number of what is mapped; 0: it will not be told. Mappings can be walked only where interrupts are on: where the thread
- * next enters or leaves the kernel by a system call, before which it cannot change them, and then under this number. */
-static __always_inline __u64 image_of(struct task_struct *p, struct WireTask *task)
+ * next enters or leaves the kernel by a system call, before which it cannot change them, and then under this number. Where they
+ * cannot be walked at all, user space has to read them at once (`is_urgent`). */
+static __always_inline __u64 image_of(struct task_struct *p, struct WireTask *task, bool *is_urgent)
 {
 	if (is_image_told(p, task))
 		return task->told_image;
-	if (!task->wanted_image && can_walk_mappings())
+	if (!can_walk_mappings()) {
+		number_image(task, next_id(), BPF_CORE_READ(p, mm, exec_vm), code_changes(p));
+		*is_urgent = true;
+		return task->told_image;
+	}
+	if (!task->wanted_image)
 		task->wanted_image = next_id();
 	return task->wanted_image;
 }
 
 /* Copies the user's part of the running thread's stack, which registers are there of. */
-static __always_inline __u64 add_user_part(struct WireTask *task, struct sample_scratch *scratch)
+static __always_inline __u64 add_user_part(struct WireTask *task, struct sample_scratch *scratch, bool *is_urgent)
 {
 	struct task_struct *p = current_task();
 	struct WireStack *stack = &scratch->sample.stack;
-	stack->image = image_of(p, task);
+	stack->image = image_of(p, task, is_urgent);
 	stack->start_stack = BPF_CORE_READ(p, mm, start_stack);
 	return copy_stack(scratch->data, stack->registers.sp, stack_bytes(p, stack->registers.sp));
 }
@@ -69,18 +75,19 @@ static __always_inline void emit_sample(struct WireTask *task, struct sample_scr
 	struct task_struct *p = current_task();
 	struct WireStack *stack = &scratch->sample.stack;
 	__u64 bytes = 0;
+	bool is_urgent = false;
 	stack->image = stack->start_stack = 0;
 	fill_header(&stack->header, KIND_SAMPLE, at, task);
 	stack->pid = visible_tid(TASK_READ(p, group_leader));
 	if (has_user_part && TASK_READ(p, mm) &&
 	    !bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), user_registers(p)) &&
 	    ARE_USERS(&stack->registers))
-		bytes = add_user_part(task, scratch);
+		bytes = add_user_part(task, scratch, &is_urgent);
 	else
 		__builtin_memset(&stack->registers, 0, sizeof(stack->registers));
 	stack->user_bytes = bytes;
-	if (bpf_ringbuf_output(&stacks, &scratch->sample, sizeof(scratch->sample) + at_most(bytes, STACK_BYTES),
-				wakeup_flag_of(&stacks)))
+	__u64 flag = is_urgent ? BPF_RB_FORCE_WAKEUP : wakeup_flag_of(&stacks);
+	if (bpf_ringbuf_output(&stacks, &scratch->sample, sizeof(scratch->sample) + at_most(bytes, STACK_BYTES), flag))
 		count_lost(KIND_SAMPLE);
 }
 

@@ -24,7 +24,7 @@ struct {
 struct bpf_iter_task_vma {
 	__u64 opaque[1];
 } __attribute__((aligned(8)));
-/* Linux 6.7. Without them, user space reads /proc/PID/maps, when that is still there. */
+/* Linux 6.7. Without them, user space reads /proc/PID/maps when it first meets the number of an image. */
 extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task, __u64 address) __ksym __weak;
 extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
 extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
@@ -137,6 +137,14 @@ static __always_inline bool can_walk_mappings(void)
 	return settings.tell_mappings && bpf_ksym_exists(bpf_iter_task_vma_new);
 }
 
+/* Gives what is mapped now a number, which `is_image_told` finds until something else is mapped. */
+static __always_inline void number_image(struct WireTask *task, __u64 image, __u64 pages, __u32 changes)
+{
+	task->told_image = image;
+	task->told_pages = pages;
+	task->told_changes = changes;
+}
+
 /* Tells the mappings of the running process under a number; false: not all of them could be told. */
 static __always_inline bool tell_mappings(struct task_struct *p, struct WireTask *task, __u64 image)
 {
@@ -152,9 +160,7 @@ static __always_inline bool tell_mappings(struct task_struct *p, struct WireTask
 	begin_walk(scratch, TASK_READ(p, fs), 0);
 	if (!walk_mappings(scratch))
 		return false;
-	task->told_image = image;
-	task->told_pages = pages;
-	task->told_changes = changes;
+	number_image(task, image, pages, changes);
 	return true;
 }
 
@@ -164,9 +170,11 @@ static __always_inline bool tell_image(struct task_struct *p, struct WireTask *c
 {
 	if (is_image_told(p, creator))
 		return false;
-	if (can_walk_mappings() && !tell_mappings(p, creator, next_id()))
+	if (!can_walk_mappings()) {
+		number_image(creator, next_id(), BPF_CORE_READ(p, mm, exec_vm), code_changes(p));
 		return true;
-	return sees_other_files(p);
+	}
+	return !tell_mappings(p, creator, next_id()) || sees_other_files(p);
 }
 
 /* Where frames end for sure: the first thread's begin where exec put its stack, and libc keeps a thread's own data at the

@@ -71,20 +71,22 @@ impl Image {
         (address < mapping.end).then_some(mapping)
     }
 
-    /// What a process has mapped now, if it still runs the program whose stack exec put at `start_stack`.
-    pub(super) fn read(pid: Pid, start_stack: u64) -> Option<Image> {
-        let maps = fs::read(format!("/proc/{}/maps", pid.0)).ok()?;
-        let mut mappings: Vec<Mapping> = maps.split(|&byte| byte == b'\n').filter_map(mapping).collect();
-        mappings.iter_mut().for_each(|mapping| files::identify(pid, mapping));
-        // Afterwards: a program executed meanwhile would be seen.
-        if stack_of_program(pid)? != start_stack {
-            return None;
-        }
-        let image = Image {
+    /// Of what `read` found.
+    pub(super) fn of_all(mappings: Vec<Mapping>) -> Image {
+        Image {
             mappings: mappings.into_iter().map(Rc::new).collect(),
-        };
-        (!image.mappings.is_empty()).then_some(image)
+        }
     }
+}
+
+/// The executable mappings of a process, if it still runs the program whose stack exec put at `start_stack`. Never empty.
+pub(super) fn read(pid: Pid, start_stack: u64) -> Option<Vec<Mapping>> {
+    let maps = fs::read(format!("/proc/{}/maps", pid.0)).ok()?;
+    let mut mappings: Vec<Mapping> = maps.split(|&byte| byte == b'\n').filter_map(mapping).collect();
+    mappings.iter_mut().for_each(|mapping| files::identify(pid, mapping));
+    // Read last, so that an exec in between is noticed.
+    let is_same_program = stack_of_program(pid)? == start_stack;
+    (is_same_program && !mappings.is_empty()).then_some(mappings)
 }
 
 /// `startstack` of /proc/PID/stat: field 28, counted from 1; the name before may contain anything.
@@ -165,12 +167,12 @@ mod tests {
     fn the_mappings_of_a_process_are_read_only_of_the_program_that_is_meant() {
         let own = Pid(std::process::id().cast_signed());
         let start = stack_of_program(own).unwrap();
-        let image = Image::read(own, start).unwrap();
+        let image = Image::of_all(read(own, start).unwrap());
         let here = stack_of_program as *const () as u64;
         let file = image.find(here).unwrap().file.as_ref().unwrap();
         let found = fs::metadata("/proc/self/exe").unwrap();
         let modified = found.mtime() as u64 * 1_000_000_000 + found.mtime_nsec() as u64;
         assert_eq!(file.id.modified, Some(modified), "another file may get its number");
-        assert_eq!(Image::read(own, start + 16), None);
+        assert_eq!(read(own, start + 16), None);
     }
 }

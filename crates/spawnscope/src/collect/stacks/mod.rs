@@ -1,5 +1,5 @@
 //! Makes native call chains of the stacks that a collector copies: `mappings` says which file's code lies where, `files`
-//! opens those files as the process saw them, `bounded` reads no more of them than is sound, `modules` keeps them, `tables` has their unwind tables, `unwind` walks a stack
+//! opens those files as the process saw them, `opener` does so at once, `bounded` reads no more of them than is sound, `modules` keeps them, `tables` has their unwind tables, `unwind` walks a stack
 //! with these, and `symbols` (for code without a file, `perf_map`, for the kernel's, `kernel`) names what was found. This file owns the threads that do
 //! it, off the way of the kernel's events.
 
@@ -8,6 +8,7 @@ mod files;
 mod kernel;
 mod mappings;
 mod modules;
+mod opener;
 mod perf_map;
 mod processor;
 mod recent;
@@ -21,12 +22,12 @@ mod tests;
 
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 pub(super) use self::mappings::{FileId, ImageId, MappedFile, Mapping};
-use self::recent::Recent;
+use self::opener::Opener;
 pub(super) use self::unwind::Registers;
 use self::worker::Worker;
 use crate::event::{Event, LaunchId, Nanos, Pid, TaskId};
@@ -90,11 +91,22 @@ const MOST_WAITING_BYTES: usize = 256 << 20;
 /// Files that may be open before the worker knows them.
 const MOST_WAITING_FILES: usize = 200;
 
+/// Who finds out what processes have mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WhoTells {
+    /// The collector's programs in the kernel, when a stack is copied.
+    Kernel,
+    /// The recorder, from /proc, soon afterwards. The process may have ended by then.
+    Recorder,
+}
+
 /// What waits to be worked on.
 #[derive(Default)]
 struct Waiting {
     bytes: AtomicUsize,
     files: AtomicUsize,
+    /// Not waiting any more: stacks of launches whose process had ended before its mappings were read.
+    unreadable: AtomicU64,
 }
 
 /// Threads that turn stacks into `Called` and `Sampled` events: one opens files at once, since processes end soon; the other one takes its
@@ -113,14 +125,14 @@ impl Unwinder {
     ///
     /// # Errors
     /// When there can be no more threads.
-    pub(super) fn start() -> std::io::Result<Unwinder> {
+    pub(super) fn start(who_tells: WhoTells) -> std::io::Result<Unwinder> {
         let (sender, told) = mpsc::channel();
         let (opened_sender, opened) = mpsc::channel();
         let (events_sender, events) = mpsc::channel();
         let waiting = Arc::new(Waiting::default());
         let named = |name: &str| thread::Builder::new().name(name.into());
         let (of_opener, of_worker) = (Arc::clone(&waiting), Arc::clone(&waiting));
-        let opener = named("opener").spawn(move || open_files(told, &opened_sender, &of_opener))?;
+        let opener = named("opener").spawn(move || open(told, &opened_sender, Opener::new(who_tells), &of_opener))?;
         let worker = named("unwinder").spawn(move || unwind(opened, &events_sender, &of_worker))?;
         Ok(Unwinder {
             sender: Some(sender),
@@ -162,63 +174,18 @@ impl Unwinder {
         }
     }
 
-    /// Stacks of which no chain came, not even a truncated one. Right only after `finish` and `drain`.
+    /// Stacks of which no chain came, not even a truncated one, though their mappings were known. Right only after `finish`
+    /// and `drain`.
     pub(super) fn lost(&self) -> u64 {
-        self.stacks - self.chains
+        self.stacks - self.chains - self.waiting.unreadable.load(Ordering::Relaxed)
     }
 }
 
-/// Opens the files of mappings unless that was done, and hands all on.
-fn open_files(told: Receiver<Told>, opened: &Sender<Told>, waiting: &Waiting) {
-    let mut opener = Opener::default();
+fn open(told: Receiver<Told>, opened: &Sender<Told>, mut opener: Opener, waiting: &Waiting) {
     // Nobody listens any more when the recording is given up.
     let hand_on = |told| drop(opened.send(told));
     for told in told {
-        if waiting.files.load(Ordering::Relaxed) < MOST_WAITING_FILES
-            && let Some(file) = opener.open(&told)
-        {
-            waiting.files.fetch_add(1, Ordering::Relaxed);
-            hand_on(file);
-        }
-        hand_on(told);
-    }
-}
-
-/// Knows what was opened.
-struct Opener {
-    files: Recent<FileId, ()>,
-    perf_maps: Recent<ImageId, ()>,
-}
-
-impl Default for Opener {
-    fn default() -> Opener {
-        Opener {
-            files: Recent::new(MOST_WAITING_FILES),
-            perf_maps: Recent::new(MOST_WAITING_FILES),
-        }
-    }
-}
-
-impl Opener {
-    /// The file of a mapping, or, where code has none, the file with the names of such code.
-    fn open(&mut self, told: &Told) -> Option<Told> {
-        let Told::Mapping { image, pid, mapping } = told else {
-            return None;
-        };
-        let Some(id) = mapping.file.as_ref().map(|file| file.id) else {
-            if self.perf_maps.get(image).is_some() {
-                return None;
-            }
-            self.perf_maps.insert(*image, ());
-            let file = perf_map::open(*pid)?;
-            return Some(Told::PerfMap { image: *image, file });
-        };
-        if self.files.get(&id).is_some() {
-            return None;
-        }
-        let file = files::open(*pid, mapping)?;
-        self.files.insert(id, ());
-        Some(Told::File { id, file })
+        opener.take(told, waiting, &hand_on);
     }
 }
 

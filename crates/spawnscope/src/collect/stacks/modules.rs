@@ -165,7 +165,7 @@ impl Modules {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mappings::{Image, stack_of_program};
+    use super::super::mappings::{self, Image, stack_of_program};
     use super::*;
 
     /// An ELF file with one section of so many bytes, in which there is `data`, and behind that nothing.
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_file_that_only_its_number_names_may_be_another_one() {
         let own = Pid(std::process::id().cast_signed());
-        let image = Image::read(own, stack_of_program(own).unwrap()).unwrap();
+        let image = Image::of_all(mappings::read(own, stack_of_program(own).unwrap()).unwrap());
         let mut mapping = Mapping::clone(image.find(stack_of_program as *const () as u64).unwrap());
         let mut modules = Modules::default();
         assert!(modules.of(own, &mapping).is_some());

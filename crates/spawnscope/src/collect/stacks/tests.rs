@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::mappings::Image;
+use super::mappings;
 use super::processor::registers_here;
 use super::worker::Worker;
 use super::{CopiedStack, ImageId, Sample, Told};
@@ -24,7 +24,7 @@ fn stack_of_this_thread() -> CopiedStack {
         launch: LaunchId(2),
         task: TaskId(2),
         image: None,
-        start_stack: super::mappings::stack_of_program(own_pid()).unwrap(),
+        start_stack: mappings::stack_of_program(own_pid()).unwrap(),
         pid: own_pid(),
         registers,
         bytes,
@@ -120,11 +120,10 @@ fn languages(event: &Event) -> (Vec<Language>, bool) {
 fn a_sample_waits_for_its_image() {
     let mut worker = Worker::default();
     let stack = stack_of_this_thread();
-    let mappings = Image::read(stack.pid, stack.start_stack).unwrap().mappings;
+    let mappings = mappings::read(stack.pid, stack.start_stack).unwrap();
     let pid = stack.pid;
     assert_eq!(worker.take(early_sample(stack)), []);
-    for mapping in &mappings {
-        let mapping = mapping.as_ref().clone();
+    for mapping in mappings {
         let image = image();
         assert_eq!(worker.take(Told::Mapping { image, pid, mapping }), []);
     }
@@ -193,12 +192,11 @@ fn time_of_unwinding() {
     let stack = stack_of_this_thread();
     let mut worker = Worker::default();
     // As the kernel's side tells them: reading /proc for each stack is not what is measured.
-    let image = super::mappings::Image::read(stack.pid, stack.start_stack).unwrap();
-    for mapping in &image.mappings {
+    for mapping in mappings::read(stack.pid, stack.start_stack).unwrap() {
         worker.take(Told::Mapping {
             image: super::ImageId(1),
             pid: stack.pid,
-            mapping: mapping.as_ref().clone(),
+            mapping,
         });
     }
     let told = CopiedStack {

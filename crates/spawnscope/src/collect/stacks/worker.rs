@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::kernel::{self, KernelNames};
-use super::mappings::{Image, ImageId};
+use super::mappings::{self, Image, ImageId};
 use super::modules::Modules;
 use super::perf_map::PerfMaps;
 use super::recent::Recent;
@@ -93,8 +93,8 @@ impl Worker {
             return None;
         }
         let (image, oldest) = self.early.pop_front()?;
-        if let Some(read) = Image::read(oldest.pid, oldest.start_stack) {
-            self.images.insert(image, Rc::new(read));
+        if let Some(read) = mappings::read(oldest.pid, oldest.start_stack) {
+            self.images.insert(image, Rc::new(Image::of_all(read)));
         }
         self.event(&oldest)
     }
@@ -193,7 +193,7 @@ impl Worker {
     /// What was mapped when the stack was copied.
     fn image(&mut self, stack: &CopiedStack) -> Option<Rc<Image>> {
         let told = stack.image.and_then(|image| self.images.get(&image).cloned());
-        told.or_else(|| Image::read(stack.pid, stack.start_stack).map(Rc::new))
+        told.or_else(|| mappings::read(stack.pid, stack.start_stack).map(|read| Rc::new(Image::of_all(read))))
     }
 
     fn add_frames(&mut self, place: &Place, stack: &CopiedStack, frames: &mut Vec<Frame>) {

@@ -1,0 +1,108 @@
+//! What has to be read while the process still lives: its mappings, where the kernel's side cannot tell them, and the files
+//! that they are of. Does nothing else, so that it is never late by more than one process.
+
+use std::sync::atomic::Ordering;
+
+use super::mappings::{self, ImageId};
+use super::recent::Recent;
+use super::{CopiedStack, MOST_WAITING_FILES, Told, Waiting, WhoTells, files, perf_map};
+use crate::collect::stacks::FileId;
+
+/// Images that are known to be read; a process needs one each time that it maps code.
+const IMAGES: usize = 4096;
+
+/// Knows what was opened and read.
+pub(super) struct Opener {
+    who_tells: WhoTells,
+    files: Recent<FileId, ()>,
+    perf_maps: Recent<ImageId, ()>,
+    images: Recent<ImageId, ()>,
+}
+
+impl Opener {
+    pub(super) fn new(who_tells: WhoTells) -> Opener {
+        Opener {
+            who_tells,
+            files: Recent::new(MOST_WAITING_FILES),
+            perf_maps: Recent::new(MOST_WAITING_FILES),
+            images: Recent::new(IMAGES),
+        }
+    }
+
+    /// Hands on what was told, after what it needs.
+    pub(super) fn take(&mut self, told: Told, waiting: &Waiting, hand_on: &impl Fn(Told)) {
+        match told {
+            Told::Stack(stack) if self.who_tells == WhoTells::Recorder => self.take_stack(stack, waiting, hand_on),
+            told => {
+                self.open(&told, waiting, hand_on);
+                hand_on(told);
+            }
+        }
+    }
+
+    /// The mappings are read when the first stack of an image comes. A launch's stack is of no use without them; a sample still has
+    /// its kernel part.
+    fn take_stack(&mut self, mut stack: Box<CopiedStack>, waiting: &Waiting, hand_on: &impl Fn(Told)) {
+        if let Some(image) = stack.image
+            && self.images.get(&image).is_none()
+        {
+            match mappings::read(stack.pid, stack.start_stack) {
+                Some(mappings) => self.hand_on_image(image, &stack, mappings, waiting, hand_on),
+                None if stack.sample.is_some() => stack.image = None,
+                None => {
+                    waiting.unreadable.fetch_add(1, Ordering::Relaxed);
+                    waiting.bytes.fetch_sub(stack.bytes.len(), Ordering::Relaxed);
+                    return;
+                }
+            }
+        }
+        hand_on(Told::Stack(stack));
+    }
+
+    fn hand_on_image(
+        &mut self,
+        image: ImageId,
+        stack: &CopiedStack,
+        mappings: Vec<super::Mapping>,
+        waiting: &Waiting,
+        hand_on: &impl Fn(Told),
+    ) {
+        let pid = stack.pid;
+        for mapping in mappings {
+            let told = Told::Mapping { image, pid, mapping };
+            self.open(&told, waiting, hand_on);
+            hand_on(told);
+        }
+        self.images.insert(image, ());
+    }
+
+    fn open(&mut self, told: &Told, waiting: &Waiting, hand_on: &impl Fn(Told)) {
+        if waiting.files.load(Ordering::Relaxed) < MOST_WAITING_FILES
+            && let Some(file) = self.file_of(told)
+        {
+            waiting.files.fetch_add(1, Ordering::Relaxed);
+            hand_on(file);
+        }
+    }
+
+    /// The file of a mapping, or, where code has none, the file with the names of such code. `None`: opened before.
+    fn file_of(&mut self, told: &Told) -> Option<Told> {
+        let Told::Mapping { image, pid, mapping } = told else {
+            return None;
+        };
+        let Some(id) = mapping.file.as_ref().map(|file| file.id) else {
+            if self.perf_maps.get(image).is_some() {
+                return None;
+            }
+            self.perf_maps.insert(*image, ());
+            let file = perf_map::open(*pid)?;
+            return Some(Told::PerfMap { image: *image, file });
+        };
+        if self.files.get(&id).is_some() {
+            return None;
+        }
+        let file = files::open(*pid, mapping)?;
+        self.files.insert(id, ());
+        Some(Told::File { id, file })
+    }
+}
