@@ -109,6 +109,25 @@ int on_sample(void *ctx)
 	return 0;
 }
 
+/* Has the recorder read what the running thread's process has mapped, while it waits: it may end right after that. Not static,
+ * as `step_up`. */
+__noinline int ask_for_image(void)
+{
+	struct task_struct *p = current_task();
+	struct WireTask *task = followed(p);
+	struct WireImage image = {};
+	if (!task || !TASK_READ(p, mm) || is_executing(task->syscall) || is_image_told(p, task))
+		return 0;
+	number_image(task, next_id(), BPF_CORE_READ(p, mm, exec_vm), code_changes(p));
+	fill_header(&image.header, KIND_IMAGE, bpf_ktime_get_ns(), task);
+	image.image = task->told_image;
+	image.start_stack = BPF_CORE_READ(p, mm, start_stack);
+	image.pid = visible_tid(TASK_READ(p, group_leader));
+	if (bpf_ringbuf_output(&stacks, &image, sizeof(image), BPF_RB_FORCE_WAKEUP))
+		count_lost(KIND_IMAGE);
+	return 0;
+}
+
 /* The thread leaves the CPU to wait: where in the kernel? */
 static __always_inline void begin_wait(void *ctx, struct WireTask *task, struct sample_scratch *scratch)
 {
@@ -197,8 +216,11 @@ int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct 
 		tell_wait();
 	struct sample_scratch *scratch = sample_scratch_of_tracepoint();
 	if (leaving && scratch && prev->exit_state == 0 &&
-	    (leaving->left == LEFT_INTERRUPTIBLE || leaving->left == LEFT_UNINTERRUPTIBLE))
+	    (leaving->left == LEFT_INTERRUPTIBLE || leaving->left == LEFT_UNINTERRUPTIBLE)) {
 		begin_wait(ctx, leaving, scratch);
+		if (!can_walk_mappings())
+			ask_for_image();
+	}
 	if (coming && coming->flags & TASK_WAITS)
 		end_wait(coming, coming->off);
 	return 0;

@@ -23,9 +23,17 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Told> {
         }
         KIND_IMAGE => {
             let (told, _) = WireImage::read_from_prefix(bytes).ok()?;
-            Some(Told::Image {
-                image: ImageId(told.image),
-                is_whole: told.is_whole != 0,
+            let image = ImageId(told.image);
+            Some(match told.pid {
+                0 => Told::Image {
+                    image,
+                    is_whole: told.is_whole != 0,
+                },
+                of => Told::Unread {
+                    image,
+                    pid: pid(of),
+                    start_stack: told.start_stack,
+                },
             })
         }
         KIND_SAMPLE => {

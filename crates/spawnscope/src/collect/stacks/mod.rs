@@ -41,6 +41,8 @@ pub(super) enum Told {
     Stack(Box<CopiedStack>),
     /// Of an image that samples named before, all mappings were told, or could not be.
     Image { image: ImageId, is_whole: bool },
+    /// The mappings of an image are to be read now: the process is about to wait, and may end after that.
+    Unread { image: ImageId, pid: Pid, start_stack: u64 },
     /// Not by the collector: the file of a mapping that comes next.
     File { id: FileId, file: File },
     /// Likewise: the names of the code that a process made.

@@ -3,10 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
-use super::mappings::{self, ImageId};
+use super::mappings::{self, FileId, ImageId};
 use super::recent::Recent;
 use super::{CopiedStack, MOST_WAITING_FILES, Told, Waiting, WhoTells, files, perf_map};
-use crate::collect::stacks::FileId;
+use crate::event::Pid;
 
 /// Images that are known to be read; a process needs one each time that it maps code.
 const IMAGES: usize = 4096;
@@ -32,6 +32,13 @@ impl Opener {
     /// Hands on what was told, after what it needs.
     pub(super) fn take(&mut self, told: Told, waiting: &Waiting, hand_on: &impl Fn(Told)) {
         match told {
+            Told::Unread {
+                image,
+                pid,
+                start_stack,
+            } => {
+                self.can_read(image, pid, start_stack, waiting, hand_on);
+            }
             Told::Stack(stack) if self.who_tells == WhoTells::Recorder => self.take_stack(stack, waiting, hand_on),
             told => {
                 self.open(&told, waiting, hand_on);
@@ -40,40 +47,43 @@ impl Opener {
         }
     }
 
-    /// The mappings are read when the first stack of an image comes. A launch's stack is of no use without them; a sample still has
-    /// its kernel part.
+    /// A launch's stack is of no use without mappings; a sample still has its kernel part.
     fn take_stack(&mut self, mut stack: Box<CopiedStack>, waiting: &Waiting, hand_on: &impl Fn(Told)) {
         if let Some(image) = stack.image
-            && self.images.get(&image).is_none()
+            && !self.can_read(image, stack.pid, stack.start_stack, waiting, hand_on)
         {
-            match mappings::read(stack.pid, stack.start_stack) {
-                Some(mappings) => self.hand_on_image(image, &stack, mappings, waiting, hand_on),
-                None if stack.sample.is_some() => stack.image = None,
-                None => {
-                    waiting.unreadable.fetch_add(1, Ordering::Relaxed);
-                    waiting.bytes.fetch_sub(stack.bytes.len(), Ordering::Relaxed);
-                    return;
-                }
+            if stack.sample.is_none() {
+                waiting.unreadable.fetch_add(1, Ordering::Relaxed);
+                waiting.bytes.fetch_sub(stack.bytes.len(), Ordering::Relaxed);
+                return;
             }
+            stack.image = None;
         }
         hand_on(Told::Stack(stack));
     }
 
-    fn hand_on_image(
+    /// Reads the mappings of an image, unless that was done.
+    fn can_read(
         &mut self,
         image: ImageId,
-        stack: &CopiedStack,
-        mappings: Vec<super::Mapping>,
+        pid: Pid,
+        start_stack: u64,
         waiting: &Waiting,
         hand_on: &impl Fn(Told),
-    ) {
-        let pid = stack.pid;
+    ) -> bool {
+        if self.images.get(&image).is_some() {
+            return true;
+        }
+        let Some(mappings) = mappings::read(pid, start_stack) else {
+            return false;
+        };
         for mapping in mappings {
             let told = Told::Mapping { image, pid, mapping };
             self.open(&told, waiting, hand_on);
             hand_on(told);
         }
         self.images.insert(image, ());
+        true
     }
 
     fn open(&mut self, told: &Told, waiting: &Waiting, hand_on: &impl Fn(Told)) {

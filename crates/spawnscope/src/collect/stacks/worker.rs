@@ -59,6 +59,7 @@ impl Worker {
                 Some(known) => Rc::make_mut(known).add(mapping),
                 None => self.images.insert(image, Rc::new(Image::of(mapping))),
             },
+            Told::Unread { .. } => {}
             Told::Stack(stack) => return self.take_stack(stack).into_iter().collect(),
             Told::Image { image, is_whole } => {
                 if !is_whole {

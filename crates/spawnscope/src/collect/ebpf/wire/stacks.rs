@@ -43,14 +43,18 @@ pub struct WireStack {
     pub user_bytes: u32,
 }
 
-/// All mappings of an image that samples named before were told.
+/// All mappings of an image that samples named before were told; or the recorder is to read them from /proc.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireImage {
     pub header: WireHeader,
     pub image: u64,
+    /// As in `WireStack`; only with `pid`.
+    pub start_stack: u64,
     /// 0: not all of them.
-    pub is_whole: u64,
+    pub is_whole: u32,
+    /// The process to read them of; 0: they were told.
+    pub pid: u32,
 }
 
 /// Most frames of the kernel's part of a stack.
