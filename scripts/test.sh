@@ -14,8 +14,8 @@ scripts/interpreter-roots.sh >&2 || echo "the interpreters of Debian's suites co
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-# A background job has Ctrl-C ignored, which some tests send.
-env --default-signal=INT,QUIT cargo test --workspace --features vspawn/tokio --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
+# A background job has Ctrl-C ignored, and one of nohup hang-ups, which some tests send.
+env --default-signal=HUP,INT,QUIT,PIPE cargo test --workspace --features vspawn/tokio --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
 
 # Whether the need is named, which the tests of the wheel look at too.
 required() { [[ ",${SPAWNSCOPE_TEST_REQUIRE:-}," == *",$1,"* ]]; }
