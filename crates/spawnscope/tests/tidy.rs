@@ -183,3 +183,30 @@ fn no_path_of_a_machine_is_kept() {
         }
     }
 }
+
+#[test]
+fn each_test_that_the_list_of_attacks_names_is_there() {
+    let tracked = tracked();
+    let list = fs::read_to_string(root().join("docs/design/trust.md")).unwrap();
+    let rows: Vec<&str> = list.lines().filter(|line| line.starts_with("| ")).collect();
+    let points: Vec<u32> = rows
+        .iter()
+        .filter_map(|row| row.split('|').nth(1)?.trim().parse().ok())
+        .collect();
+    assert!((1..=15).all(|point| points.contains(&point)), "{points:?}");
+    let words = rows.iter().filter(|row| row.split('|').count() == 5).flat_map(|row| {
+        let tests = row.split('|').nth(3).unwrap_or_default();
+        tests.split(|c: char| !c.is_alphanumeric() && c != '_')
+    });
+    // Words that are no names of tests are short; a name may be the beginning of several.
+    let names: Vec<&str> = words.filter(|word| word.matches('_').count() >= 2).collect();
+    assert!(names.len() > 40, "names are found");
+    let code = tracked.iter().filter(|(path, _)| has_suffix(path, &["rs"]));
+    let code: Vec<&str> = code.map(|(_, text)| text.as_str()).collect();
+    let is_there = |name: &&&str| {
+        let forms = [format!("fn {name}"), format!("\"{name}")];
+        code.iter().any(|text| forms.iter().any(|form| text.contains(form)))
+    };
+    let missing: Vec<_> = names.iter().filter(|name| !is_there(name)).collect();
+    assert_eq!(missing, Vec::<&&str>::new());
+}

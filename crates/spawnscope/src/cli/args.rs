@@ -188,7 +188,8 @@ Examples:
   sudo spawnscope record -a --duration 10
 
 Needs root or the capabilities CAP_BPF and CAP_PERFMON. Under sudo the
-command runs as the user who typed it, and the recording is that user's.";
+command runs as the user who typed it, and the recording is that user's; a
+permission for it in sudoers is one for everything all the same (SECURITY.md).";
 
 /// Which collector to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

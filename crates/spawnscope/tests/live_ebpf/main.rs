@@ -7,6 +7,7 @@ mod support;
 mod advice_scripts;
 mod advice_system;
 mod arguments;
+mod attacks;
 mod bash_lines;
 mod causes;
 mod commands;
@@ -56,6 +57,7 @@ fn main() -> std::process::ExitCode {
         identities::tests(),
         ownership::tests(),
         limits::tests(),
+        attacks::tests(),
         interrupts::tests(),
         losses::tests(),
         refusals::tests(),

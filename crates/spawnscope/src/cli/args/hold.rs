@@ -25,7 +25,9 @@ continued nevertheless.
 
 No privilege is needed, but until the process is held, the kernel gives
 set-user-id programs no privilege, unless spawnscope runs as root. A parent that
-looks for stopped children, such as a shell with job control, sees one.
+looks for stopped children, such as a shell with job control, sees one. Under sudo
+the command, and that of --run, run as the user who typed it; a permission for
+spawnscope in sudoers is one for everything all the same (SECURITY.md).
 
 Exit status: the command's own, as of record.";
 

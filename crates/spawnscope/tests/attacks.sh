@@ -1,0 +1,270 @@
+#!/usr/bin/env bash
+# Repeats attacks of docs/design/trust.md on a built spawnscope, from outside: `attacks.sh BINARY [NAME...]`, as root. Prints a line for
+# each, and ends with 1 when one succeeded. Everything happens in a temporary folder; nothing outlives it.
+set -uo pipefail
+
+binary=$(realpath "$1")
+shift
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+chmod 755 "$work"
+# Copies of bash stand for sudo, and for a root shell that it left behind.
+cp /bin/bash "$work/sudo"
+cp /bin/bash "$work/shell"
+nobody=65534
+secret=hunter2Xq
+
+# Each attack has a folder of the user's, $user, and one of root's, $root, with a private file.
+prepare() {
+    user=$work/user root=$work/root
+    rm -rf "$user" "$root"
+    mkdir -m 755 "$user"
+    chown "$nobody:$nobody" "$user"
+    mkdir -m 700 "$root"
+    (umask 077 && : >"$root/private")
+    cd "$user" || exit 2
+}
+
+below() { # PARENT ARGUMENT...: spawnscope as a child of that shell, with what sudo sets
+    local parent=$1
+    shift
+    SUDO_UID=$nobody SUDO_GID=$nobody timeout 60 "$work/$parent" -c '"$0" "$@"; exit $?' "$binary" "$@"
+}
+
+as_root() { timeout 60 "$binary" "$@"; }
+
+fail() {
+    echo "$*"
+    return 1
+}
+
+untouched() { # Root's folder is as it was.
+    local found
+    found=$(cd "$root" && stat -c '%n %u %a %s' ./*)
+    [ "$found" = "./private 0 600 0" ] || fail "root's folder has: $found"
+}
+
+recording_through_a_link() {
+    ln -s "$root/new" spawnscope.db
+    below sudo record -q -- id >/dev/null 2>&1
+    untouched || return
+    ln -sfn "$root/private" spawnscope.db
+    below sudo record -q -- id >/dev/null 2>&1
+    untouched
+}
+
+recording_renamed_in_a_race() {
+    : >"$work/race"
+    setpriv --reuid=$nobody --regid=$nobody --clear-groups bash -c '
+        while [ -e "$1" ] && [ $SECONDS -lt 60 ]; do ln -sfn "$2" link; mv -fT link spawnscope.db; rm -f spawnscope.db; done' \
+        race "$work/race" "$root/private" 2>/dev/null &
+    for _ in 1 2 3 4 5 6; do below sudo record -q -- true >/dev/null 2>&1; done
+    rm "$work/race"
+    wait $!
+    untouched
+}
+
+hold_run_as_root() {
+    local ids
+    ids=$(below sudo hold --run 'id -u; kill -CONT {pid}' -- id -u 2>/dev/null)
+    [ "$ids" = "$nobody"$'\n'"$nobody" ] || fail "ran as: $ids"
+}
+
+identity_that_nobody_asked_for() {
+    local id
+    id=$(below shell record -- id -u 2>said)
+    { [ "$id" = 0 ] && grep -q "runs as root" said; } || fail "ran as $id; $(head -1 said)"
+}
+
+outputs_that_others_read() {
+    umask 022
+    as_root record -q -- true
+    as_root export --format ndjson -o a.ndjson && as_root flame -o a.svg || return
+    local modes
+    modes=$(stat -c %a a.ndjson a.svg | tr '\n' ' ')
+    [ "$modes" = "600 600 " ] || fail "modes: $modes"
+}
+
+outputs_through_a_link() {
+    as_root record -q -- true
+    ln -s "$root/private" link
+    ln -s "$root/new" dangling
+    for name in link dangling; do
+        below sudo export --format ndjson -o $name 2>/dev/null
+        below sudo flame -o $name 2>/dev/null
+    done
+    untouched
+}
+
+file_size_limit() {
+    (ulimit -f 100 && as_root record -q -- bash -c 'for i in {1..600}; do /bin/true; done; exit 3') 2>/dev/null
+    local status=$?
+    [ $status = 3 ] || fail "exit status $status instead of the command's"
+}
+
+signal() { # NAME: what the recorder ends with that gets it
+    local name=$1
+    "$binary" record -q -o "$name.db" -- bash -c "trap '' $name; : >$name.began; sleep 1.5; exit 4" 2>/dev/null &
+    for _ in {1..600}; do
+        [ -e "$name.began" ] && break
+        sleep 0.05
+    done
+    kill -s "$name" $!
+    wait $! 2>/dev/null
+    echo "$name $?"
+}
+
+signals() {
+    local ended
+    ended=$(for name in XFSZ ALRM XCPU PWR VTALRM PROF USR1 USR2; do signal "$name" & done | grep -v ' 4$')
+    [ -z "$ended" ] || fail "ended by:" $ended
+}
+
+two_interrupts() {
+    # A background job has Ctrl-C ignored.
+    env --default-signal=INT "$binary" record -q -- bash -c "trap '' INT; : >began; sleep 3; exit 5" 2>/dev/null &
+    for _ in {1..600}; do
+        [ -e began ] && break
+        sleep 0.05
+    done
+    kill -s INT $!
+    sleep 1.2
+    kill -s INT $!
+    wait $!
+    local status=$?
+    [ $status = 5 ] || fail "exit status $status instead of the command's"
+}
+
+few_open_files() {
+    (ulimit -n 16 && as_root record -q -- true) 2>said
+    grep -q "limit of open files is 16" said || fail "$(head -1 said)"
+}
+
+little_memory() {
+    local group=/sys/fs/cgroup/memory
+    [ -d $group ] || group=/sys/fs/cgroup
+    group=$group/spawnscope-attack-$$
+    mkdir $group 2>/dev/null && [ -e $group/memory.max ] || [ -e $group/memory.limit_in_bytes ] || {
+        rmdir $group 2>/dev/null
+        echo "not tried: no control group that limits memory"
+        return
+    }
+    for limit in memory.max memory.limit_in_bytes; do
+        [ ! -e $group/$limit ] || echo 20M >$group/$limit
+    done
+    bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' $group "$binary" record -q -- echo ran >out 2>said
+    local status=$?
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        rmdir $group 2>/dev/null && break
+        sleep 0.1
+    done
+    { [ $status = 125 ] && [ ! -s out ] && grep -q "recording needs" said; } || fail "exit status $status: $(head -1 said)"
+}
+
+change() { # SQL: changes the recording, as anybody may
+    python3 -c 'import sqlite3, sys; c = sqlite3.connect("spawnscope.db"); c.executescript(sys.argv[1]); c.commit()' "$1"
+}
+
+refused() { # Reading it ends soon, with an error that is one.
+    (ulimit -v 4000000 && timeout 10 "$binary" report spawnscope.db) >/dev/null 2>said
+    local status=$?
+    [ $status = 125 ] || fail "exit status $status: $(head -1 said)"
+}
+
+endless_view() {
+    as_root record -q -- true
+    change "DROP TABLE missing; CREATE VIEW missing AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x FROM c)
+        SELECT x AS rowid, 'a' AS what, 'b' AS effect FROM c"
+    refused
+}
+
+countless_cpus() {
+    as_root record -q -- true
+    change 'UPDATE recording SET cpus = 2147483647'
+    refused
+}
+
+flipped_bits() {
+    as_root record -q -- bash -c 'for i in {1..30}; do /bin/true; done'
+    cp spawnscope.db whole
+    local silent=0
+    for number in {1..25}; do
+        python3 -c '
+import random, sys
+data = bytearray(open("whole", "rb").read())
+random.seed(int(sys.argv[1]))
+data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+open("spawnscope.db", "wb").write(data)' "$number"
+        timeout 20 "$binary" report spawnscope.db >/dev/null 2>&1 && silent=$((silent + 1))
+    done
+    [ $silent = 0 ] || fail "$silent of 25 were not told"
+}
+
+escapes_in_messages() {
+    as_root report $'x\e[31m\e]0;title\a.db' 2>said
+    ! grep -q $'\e' said || fail "raw escapes"
+}
+
+secrets() {
+    mkdir programs
+    for name in docker curl git ldapsearch zip 7z htpasswd smbclient redis-cli aws vault mysql sshpass podman twine; do
+        cp /bin/true "programs/$name"
+    done
+    cat >all.sh <<END
+docker login -u me -p $secret
+podman login --creds me:$secret host
+twine upload -p $secret x
+curl -su me:$secret http://host
+curl -H 'apikey: $secret' http://host
+git clone https://$secret@host/x
+ldapsearch -w $secret
+zip -P $secret a b
+7z a -p$secret x
+htpasswd -b file me $secret
+smbclient -U me%$secret //host/x
+redis-cli -a $secret
+aws configure set aws_secret_access_key $secret
+vault login $secret
+env PASS=$secret true
+mysql -p$secret
+sshpass -p $secret true
+END
+    PATH=$PWD/programs:$PATH as_root record -q -- sh all.sh >/dev/null 2>&1
+    while IFS= read -r line; do
+        PATH=$PWD/programs:$PATH as_root record -q -o inner.db -- sh -c "$line" >/dev/null 2>&1
+        ! grep -aq $secret inner.db || fail "told: $line" || return
+    done <all.sh
+    ! grep -aq $secret spawnscope.db || fail "told: $(grep -ao ".\{20\}$secret" spawnscope.db | head -1)"
+}
+
+full_disk() {
+    as_root completions bash 2>said >/dev/full
+    local status=$?
+    { [ $status = 125 ] && ! grep -q "panicked" said; } || fail "exit status $status: $(head -1 said)"
+    ! as_root completions bash | grep -q lab-worker || fail "completions offer lab-worker"
+}
+
+recursion() {
+    printf '#!/bin/bash\n[ "$1" -eq 0 ] || ./deep.sh $(($1 - 1))\n' >deep.sh
+    chmod +x deep.sh
+    as_root record -q -- ./deep.sh 60
+    as_root advise spawnscope.db >said
+    ! grep -q "through deep.sh" said || fail "$(grep "through deep.sh" said)"
+}
+
+attacks=(recording_through_a_link recording_renamed_in_a_race hold_run_as_root identity_that_nobody_asked_for
+    outputs_that_others_read outputs_through_a_link file_size_limit signals two_interrupts few_open_files little_memory
+    endless_view countless_cpus flipped_bits escapes_in_messages secrets full_disk recursion)
+[ $# -eq 0 ] || attacks=("$@")
+succeeded=0
+for attack in "${attacks[@]}"; do
+    prepare
+    if reason=$($attack); then
+        echo "repelled   $attack${reason:+ ($reason)}"
+    else
+        echo "SUCCEEDED  $attack: $reason"
+        succeeded=$((succeeded + 1))
+    fi
+    cd / || exit 2
+done
+[ $succeeded = 0 ]
