@@ -78,7 +78,7 @@ impl CriticalPath {
 pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) -> Option<CriticalPath> {
     let root = root_of(forest)?;
     let root_at = &forest.launches[root as usize].instants;
-    let start = root_at.created.unwrap_or_default();
+    let start = root_at.created.get().unwrap_or_default();
     let end = Nanos(start.0 + wall.0);
     let mut walk = Walk {
         forest,
@@ -94,7 +94,7 @@ pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) ->
         jumps: 0,
         pieces: None,
     };
-    if let Some(ended) = root_at.zombie.filter(|ended| *ended < end) {
+    if let Some(ended) = root_at.zombie.get().filter(|ended| *ended < end) {
         walk.charge_outside(ended, Outside::Recorder);
     }
     while walk.at > start {
@@ -134,8 +134,8 @@ impl Walk<'_, '_> {
             State::Unknown => self.charge(since, Time::Unknown),
             State::Created => self.leave_through_birth(since, Time::Queue),
             State::Runnable(None) => self.charge(since, Time::Runnable),
-            State::Runnable(Some(slice)) => self.charge_woken(since, slice),
-            State::Blocked(slice) => self.leave_through_waker(since, slice),
+            State::Runnable(Some(slice)) => self.charge_woken(since, &slice),
+            State::Blocked(slice) => self.leave_through_waker(since, &slice),
         }
     }
 
@@ -146,7 +146,7 @@ impl Walk<'_, '_> {
             .waker(slice)
             .map(|waker| self.timelines.threads[waker as usize].launch);
         let is_reaping = |launch: &u32| {
-            let zombie = self.forest.launches[*launch as usize].instants.zombie;
+            let zombie = self.forest.launches[*launch as usize].instants.zombie.get();
             zombie.is_some_and(|zombie| zombie.0.abs_diff(woken.0) < NEAR_NS)
         };
         match ended.filter(|launch| *launch != self.launch()).filter(is_reaping) {
@@ -210,18 +210,18 @@ impl Walk<'_, '_> {
     /// The last child whose creation lies between `since` and the cursor, at least in part.
     fn last_creation(&self, launch: u32, since: Nanos) -> Option<(usize, Nanos, Nanos)> {
         let children = self.forest.children(launch as usize);
-        let create_of = |index: usize| self.forest.launches[index].instants.create;
+        let create_of = |index: usize| self.forest.launches[index].instants.create.get();
         let begun = children.partition_point(|child| create_of(*child).is_none_or(|create| create < self.at));
         let child = *children[..begun].last()?;
         let at = &self.forest.launches[child].instants;
-        let (create, created) = (at.create?, at.created?);
+        let (create, created) = (at.create.get()?, at.created.get()?);
         (created > since && create < created).then_some((child, create, created))
     }
 
     /// Whether the cursor is where the command has been let go, but has not come to its exec yet.
     fn is_not_begun(&self, launch: u32) -> bool {
         let each = &self.forest.launches[launch as usize];
-        let enter = each.execs.first().and_then(|exec| exec.enter);
+        let enter = each.execs.first().and_then(|exec| exec.enter.get());
         each.origin == Origin::Command && enter.is_some_and(|enter| self.at <= enter)
     }
 

@@ -19,8 +19,13 @@ pub(super) struct Joiner<'a> {
 
 impl<'a> Joiner<'a> {
     /// One launch for each of `rows`, in their order.
-    pub(super) fn join(&self, rows: &[&'a LaunchRow], index_of: &HashMap<LaunchId, usize>) -> Vec<Launch<'a>> {
-        let owned = self.recording.execs.iter().filter_map(|row| {
+    pub(super) fn join(
+        &self,
+        rows: &[&LaunchRow],
+        execs: &[ExecRow],
+        index_of: &HashMap<LaunchId, usize>,
+    ) -> Vec<Launch<'a>> {
+        let owned = execs.iter().filter_map(|row| {
             let owner = index_of.get(&row.launch)?;
             Some((*owner as u32, row))
         });
@@ -41,22 +46,23 @@ impl<'a> Joiner<'a> {
     }
 
     /// One launch, without name and place: those need its ancestors.
-    fn launch(&self, row: &LaunchRow, exec_rows: &[&'a ExecRow]) -> Launch<'a> {
+    fn launch(&self, row: &LaunchRow, exec_rows: &[&ExecRow]) -> Launch<'a> {
         let execs: Vec<Exec<'a>> = exec_rows.iter().map(|exec| self.exec(exec)).collect();
         let instants = Instants {
-            prepare: row.prepare,
-            parent_tidied: row.parent_tidied,
-            create: row.create,
-            created: row.created,
-            first_run: row.first_run,
-            exit: row.exit,
-            zombie: row.zombie,
-            reaped: row.reaped,
+            prepare: row.prepare.into(),
+            parent_tidied: row.parent_tidied.into(),
+            create: row.create.into(),
+            created: row.created.into(),
+            first_run: row.first_run.into(),
+            exit: row.exit.into(),
+            zombie: row.zombie.into(),
+            reaped: row.reaped.into(),
         };
         let ended = row.exit.or(row.zombie).or(row.reaped).is_some();
         Launch {
             id: row.id,
             parent: row.parent,
+            creator: row.parent_task,
             depth: 0,
             pid: row.pid,
             origin: row.origin,
@@ -85,9 +91,9 @@ impl<'a> Joiner<'a> {
     fn exec(&self, row: &ExecRow) -> Exec<'a> {
         let argv = self.text(row.argv);
         Exec {
-            enter: row.enter,
-            returned: row.returned,
-            loaded: phases::end_of_load(row.has_loader, row.returned, row.load_end),
+            enter: row.enter.into(),
+            returned: row.returned.into(),
+            loaded: phases::end_of_load(row.has_loader, row.returned, row.load_end).into(),
             has_loader: row.has_loader,
             path: self.text(row.path),
             interpreter: row.interpreter.map(|id| self.text(id)),

@@ -3,7 +3,7 @@
 
 use super::Origin;
 use super::phases::{Phase, PhaseTimes};
-use crate::event::{LaunchId, Mechanism, Nanos, Pid};
+use crate::event::{LaunchId, Mechanism, Nanos, Pid, TaskId};
 use crate::record::reader::StackId;
 
 /// One process of the recording and what became of it.
@@ -13,6 +13,8 @@ pub struct Launch<'a> {
     pub id: LaunchId,
     /// The process that asked for it, even when the recording does not hold that one.
     pub parent: Option<LaunchId>,
+    /// The thread that asked for it.
+    pub creator: Option<TaskId>,
     /// Steps from the top of its tree.
     pub depth: u32,
     /// As the recorder's pid namespace names it.
@@ -75,24 +77,32 @@ impl Launch<'_> {
     pub fn start(&self) -> Option<Nanos> {
         let at = &self.instants;
         if matches!(self.origin, Origin::Command | Origin::Existed) {
-            return at.created;
+            return at.created.get();
         }
-        let first_exec = || self.execs.first().and_then(|exec| exec.enter.or(exec.returned));
-        at.create.or(at.created).or(at.first_run).or_else(first_exec)
+        let first_exec = || {
+            self.execs
+                .first()
+                .and_then(|exec| exec.enter.get().or(exec.returned.get()))
+        };
+        at.create
+            .get()
+            .or(at.created.get())
+            .or(at.first_run.get())
+            .or_else(first_exec)
     }
 
     /// Which of its execs, from 0, was the last one entered by an instant; 0 also before the first.
     #[must_use]
     pub fn exec_at(&self, at: Nanos) -> usize {
-        let entered = |exec: &Exec<'_>| exec.enter.is_none_or(|enter| enter <= at);
+        let entered = |exec: &Exec<'_>| exec.enter.get().is_none_or(|enter| enter <= at);
         self.execs.partition_point(entered).saturating_sub(1)
     }
 
     /// The latest known instant that belongs to it; `None` while it runs. The recorder's reaping of the command does not.
     #[must_use]
     pub fn end(&self) -> Option<Nanos> {
-        let reaped = self.instants.reaped.filter(|_| self.origin != Origin::Command);
-        reaped.or(self.instants.zombie).or(self.instants.exit)
+        let reaped = self.instants.reaped.get().filter(|_| self.origin != Origin::Command);
+        reaped.or(self.instants.zombie.get()).or(self.instants.exit.get())
     }
 
     /// Wall time from the parent's call to the reaping; up to the recording's end for one that was still running.
@@ -120,25 +130,55 @@ impl Launch<'_> {
     }
 }
 
+/// An instant or a span that may not be known, in half the memory of an `Option`: every launch has a dozen of these.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Known(u64);
+
+impl Known {
+    /// What is known; `None` when nothing is.
+    #[must_use]
+    pub fn get(self) -> Option<Nanos> {
+        (self != Known::default()).then_some(Nanos(self.0))
+    }
+}
+
+impl Default for Known {
+    fn default() -> Known {
+        Known(u64::MAX)
+    }
+}
+
+impl From<Option<Nanos>> for Known {
+    fn from(known: Option<Nanos>) -> Known {
+        known.map_or(Known::default(), |nanos| Known(nanos.0))
+    }
+}
+
+impl std::fmt::Debug for Known {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.get().fmt(out)
+    }
+}
+
 /// The instants that bound a launch's phases, those of its execs apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instants {
     /// The parent began the system calls that go before the launch.
-    pub prepare: Option<Nanos>,
+    pub prepare: Known,
     /// The parent was done with those that went after its last reaping before this launch.
-    pub parent_tidied: Option<Nanos>,
+    pub parent_tidied: Known,
     /// The parent entered the call.
-    pub create: Option<Nanos>,
+    pub create: Known,
     /// The process existed.
-    pub created: Option<Nanos>,
+    pub created: Known,
     /// It first got a CPU.
-    pub first_run: Option<Nanos>,
+    pub first_run: Known,
     /// Its exit began.
-    pub exit: Option<Nanos>,
+    pub exit: Known,
     /// Its parent may reap it.
-    pub zombie: Option<Nanos>,
+    pub zombie: Known,
     /// Its parent's wait returned.
-    pub reaped: Option<Nanos>,
+    pub reaped: Known,
 }
 
 /// The name under which launches are counted: a program's base name, and whether it is only a copy of that program.
@@ -166,11 +206,11 @@ impl Command<'_> {
 #[derive(Clone, Debug)]
 pub struct Exec<'a> {
     /// It was entered.
-    pub enter: Option<Nanos>,
+    pub enter: Known,
     /// It returned to user space.
-    pub returned: Option<Nanos>,
+    pub returned: Known,
     /// The dynamic loader was done; equals `returned` for a static program.
-    pub loaded: Option<Nanos>,
+    pub loaded: Known,
     /// Whether the program has a dynamic loader.
     pub has_loader: Option<bool>,
     /// The file as given.
@@ -195,7 +235,7 @@ impl<'a> Exec<'a> {
     /// Time in its dynamic loader.
     #[must_use]
     pub fn load(&self) -> Option<Nanos> {
-        Some(self.loaded?.since(self.returned?))
+        Some(self.loaded.get()?.since(self.returned.get()?))
     }
 
     /// Its arguments one by one.

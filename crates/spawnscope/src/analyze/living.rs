@@ -53,11 +53,11 @@ impl Living {
     /// For each thread that waited to the end, the thread that it waited for, where that is known.
     pub(super) fn awaited(&self, timelines: &Timelines) -> HashMap<ThreadIndex, ThreadIndex> {
         let threads = (0..).zip(&timelines.threads);
-        let last = last_threads(timelines);
+        let last = last_threads(timelines, |launch| timelines.outlives(launch));
         let waiting = threads.filter_map(|(index, thread): (ThreadIndex, _)| {
             let children = self.0.get(&thread.launch)?;
             let slice = timelines.slices(index).last().filter(|slice| slice.is_open_wait())?;
-            let child = child_of(children, &asked(slice)?)?;
+            let child = child_of(children, &asked(&slice)?)?;
             Some((index, last.get(&child).copied().unwrap_or(child)))
         });
         waiting.collect()

@@ -84,7 +84,7 @@ pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
     let execs = &forest.launches[index].execs;
     let mut answers = execs
         .iter()
-        .filter_map(|exec| Some((exec.enter?, exec.path)))
+        .filter_map(|exec| Some((exec.enter.get()?, exec.path)))
         .peekable();
     let mut attempts = Attempts::default();
     let mut misses = Vec::new();
@@ -106,7 +106,10 @@ pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
         misses.push(failed);
     }
     // An exec whose entry was not seen can only be the answer to what came last.
-    let of_unknown_entry = execs.last().filter(|exec| exec.enter.is_none()).map(|exec| exec.path);
+    let of_unknown_entry = execs
+        .last()
+        .filter(|exec| exec.enter.get().is_none())
+        .map(|exec| exec.path);
     let answer = answers.next().map(|(_, path)| path).or(of_unknown_entry);
     attempts.close(&mut misses, answer);
     attempts

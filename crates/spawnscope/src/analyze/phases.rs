@@ -72,14 +72,21 @@ impl Phase {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhaseTimes([Span; 8]);
 
-/// What is known of one phase of one launch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Span {
-    #[default]
-    Unknown,
+/// What is known of one phase of one launch: its nanoseconds, or one of the following. Every launch has sixteen of these, which as an enum
+/// would take twice the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span(u64);
+
+impl Span {
+    const UNKNOWN: Span = Span(u64::MAX);
     /// The launch has no such phase: without an exec there is neither `exec` nor `load`.
-    Absent,
-    Known(Nanos),
+    const ABSENT: Span = Span(u64::MAX - 1);
+}
+
+impl Default for Span {
+    fn default() -> Span {
+        Span::UNKNOWN
+    }
 }
 
 impl PhaseTimes {
@@ -87,16 +94,16 @@ impl PhaseTimes {
     #[must_use]
     pub fn get(&self, phase: Phase) -> Option<Nanos> {
         match self.0[phase as usize] {
-            Span::Unknown => None,
-            Span::Absent => Some(Nanos(0)),
-            Span::Known(span) => Some(span),
+            Span::UNKNOWN => None,
+            Span::ABSENT => Some(Nanos(0)),
+            Span(span) => Some(Nanos(span)),
         }
     }
 
     /// Whether the launch has this phase at all, be its span known or not.
     #[must_use]
     pub fn has(&self, phase: Phase) -> bool {
-        self.0[phase as usize] != Span::Absent
+        self.0[phase as usize] != Span::ABSENT
     }
 
     /// Phases with their spans, in order.
@@ -107,7 +114,7 @@ impl PhaseTimes {
     /// The same, but for phases that the launch does not have.
     fn without(mut self, absent: &[Phase]) -> PhaseTimes {
         for phase in absent {
-            self.0[*phase as usize] = Span::Absent;
+            self.0[*phase as usize] = Span::ABSENT;
         }
         self
     }
@@ -165,18 +172,18 @@ fn wall_cuts(
     let first = match (origin, execs) {
         // What the command does between its release and its exec is the recorder's: it restores signals and waits to be
         // let go. The wall begins at the release all the same, for that is where the recorder begins to count.
-        (Origin::Command, [first_exec, ..]) => first_exec.enter,
-        (Origin::Command | Origin::Existed, _) => at.created,
+        (Origin::Command, [first_exec, ..]) => first_exec.enter.get(),
+        (Origin::Command | Origin::Existed, _) => at.created.get(),
         (Origin::Launched | Origin::Orphan, _) => {
             cuts.push(Cut {
                 ends: Phase::Create,
-                at: at.created,
+                at: at.created.get(),
             });
             cuts.push(Cut {
                 ends: Phase::Queue,
-                at: at.first_run,
+                at: at.first_run.get(),
             });
-            at.create
+            at.create.get()
         }
     };
     for (index, exec) in execs.iter().enumerate() {
@@ -186,29 +193,36 @@ fn wall_cuts(
             // What a process does between two of its execs is work.
             _ => Some(Phase::Run),
         };
-        cuts.extend(before.map(|ends| Cut { ends, at: exec.enter }));
+        cuts.extend(before.map(|ends| Cut {
+            ends,
+            at: exec.enter.get(),
+        }));
         cuts.push(Cut {
             ends: Phase::Exec,
-            at: exec.returned,
+            at: exec.returned.get(),
         });
         cuts.push(Cut {
             ends: Phase::Load,
-            at: exec.loaded,
+            at: exec.loaded.get(),
         });
     }
     cuts.push(Cut {
         ends: Phase::Run,
-        at: unfinished.or(at.exit),
+        at: unfinished.or(at.exit.get()),
     });
     if unfinished.is_none() {
         cuts.push(Cut {
             ends: Phase::Teardown,
-            at: at.zombie,
+            at: at.zombie.get(),
         });
         // The command's parent is the recorder, whose waiting is no one's cost.
         cuts.push(Cut {
             ends: Phase::Reap,
-            at: if origin == Origin::Command { None } else { at.reaped },
+            at: if origin == Origin::Command {
+                None
+            } else {
+                at.reaped.get()
+            },
         });
     }
     (first, cuts)
@@ -280,7 +294,7 @@ fn sum_of_pieces(first: Option<Nanos>, cuts: &[Cut]) -> PhaseTimes {
         }
         start = cut.at;
     }
-    PhaseTimes(sums.map(|sum| sum.map_or(Span::Unknown, Span::Known)))
+    PhaseTimes(sums.map(|sum| sum.map_or(Span::UNKNOWN, |span| Span(span.0))))
 }
 
 /// The pieces with both boundaries known, brought into order: two CPUs stamp neighbouring events a little apart, so

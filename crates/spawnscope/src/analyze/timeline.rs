@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 
 use super::Origin;
-use super::grouped::Grouped;
 use super::launch::Launch;
 use super::living::Living;
 use super::outside::waker_is_cause;
+use super::slices::{Slices, ThreadSlices};
 use super::tree::Forest;
 use crate::event::{LeftCpu, Nanos, TaskId};
-use crate::record::reader::{Recording, SliceRow, ThreadRow, WakerRow};
+use crate::record::reader::{SliceRow, ThreadRow, WakerRow};
 
 /// A thread, by its place among all of a recording.
 pub type ThreadIndex = u32;
@@ -31,8 +31,10 @@ pub struct Thread {
 pub struct Timelines {
     /// Every thread; the first thread of each launch comes at that launch's index.
     pub threads: Vec<Thread>,
-    index_of: HashMap<TaskId, ThreadIndex>,
-    slices: Grouped<SliceRow>,
+    tasks: Tasks,
+    slices: Slices,
+    /// Where those of each thread are.
+    places: Vec<[u32; 2]>,
     /// Of each launch, whether it was alive when the recording ended.
     is_alive: Vec<bool>,
     /// Who is waited for to the end.
@@ -43,8 +45,8 @@ pub struct Timelines {
 #[derive(Clone, Debug)]
 pub struct SliceCollection {
     threads: Vec<Thread>,
-    index_of: HashMap<TaskId, ThreadIndex>,
-    slices: Vec<(ThreadIndex, SliceRow)>,
+    tasks: Tasks,
+    slices: Slices,
     is_alive: Vec<bool>,
     living: Living,
 }
@@ -52,59 +54,75 @@ pub struct SliceCollection {
 impl SliceCollection {
     /// An empty one, for the launches of `forest`.
     #[must_use]
-    pub fn new(recording: &Recording, forest: &Forest<'_>, thread_rows: &[ThreadRow]) -> SliceCollection {
-        // A process's first thread has the number of its launch.
-        let first = forest.launches.iter().map(|launch| TaskId(launch.id.0));
-        let launch_of: HashMap<TaskId, u32> = first.zip(0..).collect();
-        let mut index_of = launch_of.clone();
+    pub fn new(forest: &Forest<'_>, thread_rows: &[ThreadRow]) -> SliceCollection {
         let mut threads: Vec<Thread> = (0..)
             .zip(&forest.launches)
             .map(|(launch, each)| Thread {
                 launch,
                 creator: None,
-                created: each.instants.created,
+                created: each.instants.created.get(),
             })
             .collect();
+        // A process's first thread has the number of its launch.
+        let mut tasks: Vec<(TaskId, ThreadIndex)> = forest
+            .launches
+            .iter()
+            .map(|launch| TaskId(launch.id.0))
+            .zip(0..)
+            .collect();
         for row in thread_rows {
-            if let Some(launch) = launch_of.get(&TaskId(row.launch.0)) {
-                index_of.insert(row.task, threads.len() as ThreadIndex);
+            if let Some(launch) = forest.index_of(row.launch) {
+                tasks.push((row.task, threads.len() as ThreadIndex));
                 threads.push(Thread {
-                    launch: *launch,
+                    launch: launch as u32,
                     creator: None,
                     created: Some(row.created),
                 });
             }
         }
-        let launch_creators = recording.launches.iter().map(|row| (TaskId(row.id.0), row.parent_task));
+        let tasks = Tasks::new(tasks);
+        let launches = forest.launches.iter();
+        let launch_creators = launches.map(|launch| (TaskId(launch.id.0), launch.creator));
         for (task, creator) in launch_creators.chain(thread_rows.iter().map(|row| (row.task, row.creator))) {
-            if let Some(index) = index_of.get(&task) {
-                threads[*index as usize].creator = creator.and_then(|creator| index_of.get(&creator).copied());
+            if let Some(index) = tasks.thread(task) {
+                threads[index as usize].creator = creator.and_then(|creator| tasks.thread(creator));
             }
         }
         SliceCollection {
             threads,
-            index_of,
-            slices: Vec::new(),
+            tasks,
+            slices: Slices::default(),
             is_alive: forest.launches.iter().map(Launch::is_unfinished).collect(),
             living: Living::of(forest),
         }
     }
 
-    /// Takes one slice; one of a thread that the recording does not hold is left out.
+    /// Takes one slice; one of a thread that the recording does not hold counts for nothing.
     pub fn push(&mut self, slice: SliceRow) {
-        if let Some(thread) = self.index_of.get(&slice.task) {
-            self.slices.push((*thread, slice));
-        }
+        self.slices.push(slice);
+    }
+
+    /// Takes all slices instead of those taken before.
+    #[must_use]
+    pub fn with(self, slices: Slices) -> SliceCollection {
+        SliceCollection { slices, ..self }
     }
 
     /// Groups what was taken by thread and by time.
     #[must_use]
     pub fn finish(mut self) -> Timelines {
-        self.slices.sort_unstable_by_key(|(thread, slice)| (*thread, slice.off));
+        self.slices.sort();
+        let mut places = vec![[0; 2]; self.threads.len()];
+        for (task, place) in self.slices.runs() {
+            if let Some(thread) = self.tasks.thread(task) {
+                places[thread as usize] = place;
+            }
+        }
         let mut timelines = Timelines {
-            slices: Grouped::new(self.threads.len(), self.slices),
+            slices: self.slices,
+            places,
             threads: self.threads,
-            index_of: self.index_of,
+            tasks: self.tasks,
             is_alive: self.is_alive,
             awaited: HashMap::new(),
         };
@@ -113,24 +131,43 @@ impl SliceCollection {
     }
 }
 
+/// Which thread a number of the recording stands for.
+#[derive(Clone, Debug)]
+struct Tasks(Vec<(TaskId, ThreadIndex)>);
+
+impl Tasks {
+    fn new(mut tasks: Vec<(TaskId, ThreadIndex)>) -> Tasks {
+        tasks.sort_unstable();
+        Tasks(tasks)
+    }
+
+    fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
+        let number = |at: usize| self.0.get(at).filter(|(found, _)| *found == task);
+        // Our own recorder numbers from 1 with few gaps: the search often ends before it begins.
+        let guess = usize::try_from(task.0).ok()?.wrapping_sub(1);
+        let search = || number(self.0.partition_point(|(other, _)| *other < task));
+        number(guess).or_else(search).map(|(_, thread)| *thread)
+    }
+}
+
 /// What a thread was doing just before an instant, and since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment<'t> {
+pub struct Moment {
     /// Since when.
     pub since: Nanos,
     /// What.
-    pub state: State<'t>,
+    pub state: State,
 }
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State<'t> {
+pub enum State {
     /// It is on a CPU.
     Running,
     /// It waits for a CPU. After a wait it carries the slice in which it was blocked until then.
-    Runnable(Option<&'t SliceRow>),
+    Runnable(Option<SliceRow>),
     /// It could not go on.
-    Blocked(&'t SliceRow),
+    Blocked(SliceRow),
     /// It was just created and waits for its first CPU.
     Created,
     /// The recording does not say: something was lost, or the thread has ended.
@@ -141,7 +178,7 @@ impl Timelines {
     /// The place of a thread.
     #[must_use]
     pub fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
-        self.index_of.get(&task).copied()
+        self.tasks.thread(task)
     }
 
     /// The followed thread whose doing it was that another one's wait ended; of a wait to the end, the one that it is for.
@@ -165,8 +202,13 @@ impl Timelines {
 
     /// The slices of a thread, by time.
     #[must_use]
-    pub fn slices(&self, thread: ThreadIndex) -> &[SliceRow] {
-        self.slices.of(thread as usize)
+    pub fn slices(&self, thread: ThreadIndex) -> ThreadSlices<'_> {
+        ThreadSlices::new(&self.slices, self.places[thread as usize])
+    }
+
+    /// How many slices there are, of all threads.
+    pub(super) fn slice_count(&self) -> usize {
+        self.slices.len()
     }
 
     /// Whether a thread's process was alive when the recording ended.
@@ -177,13 +219,13 @@ impl Timelines {
 
     /// What a thread was doing in the time that ends at `at`; `None` before anything is known of it.
     #[must_use]
-    pub fn before(&self, thread: ThreadIndex, at: Nanos) -> Option<Moment<'_>> {
+    pub fn before(&self, thread: ThreadIndex, at: Nanos) -> Option<Moment> {
         let slices = self.slices(thread);
         let begun = slices.partition_point(|slice| beginning(slice) < at);
-        let slice = slices[..begun].last()?;
+        let slice = slices.get(begun.checked_sub(1)?)?;
         let moment = |since, state| Some(Moment { since, state });
         if at <= slice.off {
-            return moment(beginning(slice), State::Running);
+            return moment(beginning(&slice), State::Running);
         }
         let left = slice.off;
         let back = slice.off_span.map(|span| Nanos(left.0 + span.0));
@@ -213,17 +255,20 @@ pub(super) fn beginning(slice: &SliceRow) -> Nanos {
 /// others may come and go.
 #[must_use]
 pub fn last_thread(timelines: &Timelines, launch: u32) -> ThreadIndex {
-    last_threads(timelines).remove(&launch).unwrap_or(launch)
+    last_threads(timelines, |other| other == launch)
+        .remove(&launch)
+        .unwrap_or(launch)
 }
 
-/// The same of all launches.
-pub(super) fn last_threads(timelines: &Timelines) -> HashMap<u32, ThreadIndex> {
+/// The same of all launches that are wanted.
+pub(super) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> bool) -> HashMap<u32, ThreadIndex> {
     let mut last: HashMap<u32, ((bool, Option<Nanos>), ThreadIndex)> = HashMap::new();
-    for (index, thread) in (0..).zip(&timelines.threads) {
+    let threads = (0..).zip(&timelines.threads);
+    for (index, thread) in threads.filter(|(_, thread)| is_wanted(thread.launch)) {
         let slice = timelines.slices(index).last();
         let end = match slice {
             Some(slice) if slice.is_open() => (true, None),
-            _ => (false, slice.map(|slice| slice.off)),
+            slice => (false, slice.map(|slice| slice.off)),
         };
         let found = last.entry(thread.launch).or_insert((end, index));
         // Of equals, the first.

@@ -9,7 +9,7 @@ use super::grouped::Grouped;
 use super::join::Joiner;
 use super::launch::{Command, Exec, FailedExec, Launch, base_name};
 use crate::event::{LaunchId, Nanos};
-use crate::record::reader::{LaunchRow, Recording, StackId};
+use crate::record::reader::{ExecRow, LaunchRow, Recording, StackId};
 
 /// Forks of forks that are looked through for the program that they are copies of.
 const DEEPEST_FORKS: usize = 16;
@@ -52,7 +52,13 @@ impl<'a> Forest<'a> {
     /// Joins the rows of a recording.
     #[must_use]
     pub fn grow(recording: &'a Recording) -> Forest<'a> {
-        let mut rows: Vec<&LaunchRow> = recording.launches.iter().collect();
+        Forest::join(recording, &recording.launches, &recording.execs)
+    }
+
+    /// Joins rows of launches and execs that were taken out of a recording, so that they need not stay.
+    #[must_use]
+    pub fn join(recording: &'a Recording, launches: &[LaunchRow], execs: &[ExecRow]) -> Forest<'a> {
+        let mut rows: Vec<&LaunchRow> = launches.iter().collect();
         rows.sort_by_key(|row| row.id);
         let index_of: HashMap<LaunchId, usize> = rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect();
         let mut parents: Vec<Option<usize>> = rows
@@ -63,7 +69,7 @@ impl<'a> Forest<'a> {
         let info = &recording.info;
         let end = info.last.max(info.wall.unwrap_or_default());
         let joiner = Joiner { recording, end };
-        let mut joined = joiner.join(&rows, &index_of);
+        let mut joined = joiner.join(&rows, execs, &index_of);
         let order = parents_first(&mut parents);
         name_and_place(&mut joined, &parents, &order, &rows, recording);
 
@@ -85,6 +91,12 @@ impl<'a> Forest<'a> {
             recording,
             parents,
         }
+    }
+
+    /// The index of the launch with a number.
+    #[must_use]
+    pub fn index_of(&self, id: LaunchId) -> Option<usize> {
+        self.launches.binary_search_by_key(&id, |launch| launch.id).ok()
     }
 
     /// The launches made by the one at `index`, in order of creation.
@@ -119,7 +131,10 @@ impl<'a> Forest<'a> {
     #[must_use]
     pub fn command_at(&self, index: usize, at: Nanos) -> Command<'a> {
         let launch = &self.launches[index];
-        let first = launch.execs.first().and_then(|exec| exec.enter.or(exec.returned));
+        let first = launch
+            .execs
+            .first()
+            .and_then(|exec| exec.enter.get().or(exec.returned.get()));
         let is_copy = launch.execs.is_empty() || first.is_some_and(|first| first > at);
         Command {
             forked: is_copy && launch.is_launch() && self.parents[index].is_some(),
@@ -140,10 +155,16 @@ impl<'a> Forest<'a> {
         for _ in 0..DEEPEST_FORKS {
             let parent = self.parent(child)?;
             let at = &self.launches[child].instants;
-            let at = at.create.or(at.created);
+            let at = at.create.get().or(at.created.get());
             let execs = &self.launches[parent].execs;
-            let is_before =
-                |exec: &Exec<'_>| at.is_none_or(|at| exec.enter.or(exec.returned).is_none_or(|entered| entered <= at));
+            let is_before = |exec: &Exec<'_>| {
+                at.is_none_or(|at| {
+                    exec.enter
+                        .get()
+                        .or(exec.returned.get())
+                        .is_none_or(|entered| entered <= at)
+                })
+            };
             let done = execs.partition_point(is_before);
             if done > 0 {
                 return execs.get(done - 1);
@@ -249,14 +270,20 @@ fn name_and_place<'a>(
 }
 
 fn birth_of(launch: &Launch<'_>) -> Option<Nanos> {
-    launch.instants.create.or(launch.instants.created)
+    launch.instants.create.get().or(launch.instants.created.get())
 }
 
 /// The program that `launch` was at an instant; its last one when the instant is unknown.
 fn command_at<'a>(launch: &Launch<'a>, at: Option<Nanos>) -> Command<'a> {
     // A search by halves: a program may exec itself as often as it forks. An exec at an unknown time counts as done.
-    let is_done =
-        |exec: &Exec<'a>| at.is_none_or(|at| exec.enter.or(exec.returned).is_none_or(|entered| entered <= at));
+    let is_done = |exec: &Exec<'a>| {
+        at.is_none_or(|at| {
+            exec.enter
+                .get()
+                .or(exec.returned.get())
+                .is_none_or(|entered| entered <= at)
+        })
+    };
     let done = launch.execs.partition_point(is_done);
     let program = launch.execs[..done].last();
     Command {

@@ -1,16 +1,17 @@
 //! Reads a recording with its slices and hands both on joined: what `report`, `advise` and `whatif` begin with.
 
+use std::mem;
 use std::path::Path;
 use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 
 use crate::analyze::timeline::Timelines;
-use crate::analyze::{Forest, SliceCollection};
-use crate::record::reader::{Contradictions, Recording, RecordingFile, SliceRow};
+use crate::analyze::{Forest, SliceCollection, Slices};
+use crate::record::reader::{Contradictions, Recording, RecordingFile};
 
-/// Slices are most of a recording: they are read, through a connection of their own, while the launches are joined. What of
-/// the recording cannot be true comes with it.
+/// Slices are most of a recording: they are read, through a connection of their own, while the launches are joined. The recording comes
+/// without the rows of launches and execs, which the forest has joined. What of it cannot be true comes with it.
 ///
 /// # Errors
 /// When the recording cannot be read, or what `use_it` says.
@@ -21,21 +22,22 @@ pub fn with_timelines<T>(
     let file = RecordingFile::open(path)?;
     thread::scope(|scope| {
         let other = file.again()?;
+        let mut recording = file.read()?;
         let reader = thread::Builder::new().spawn_scoped(scope, move || read_slices(&other));
         let slices = reader.context("failed to start a thread that reads slices")?;
-        let recording = file.read()?;
-        let forest = Forest::grow(&recording);
+        let (launches, execs) = (mem::take(&mut recording.launches), mem::take(&mut recording.execs));
+        let forest = Forest::join(&recording, &launches, &execs);
+        drop((launches, execs));
         let (slices, found) = slices.join().map_err(|_| anyhow!("failed to read the slices"))??;
         let mut contradictions = recording.info.contradictions.clone();
         contradictions.extend(found);
-        let mut collection = SliceCollection::new(&recording, &forest, &file.threads()?);
-        slices.into_iter().for_each(|slice| collection.push(slice));
-        use_it(&recording, &forest, &collection.finish(), contradictions)
+        let collection = SliceCollection::new(&forest, &file.threads()?);
+        use_it(&recording, &forest, &collection.with(slices).finish(), contradictions)
     })
 }
 
-fn read_slices(file: &RecordingFile) -> Result<(Vec<SliceRow>, Contradictions)> {
-    let mut slices = Vec::new();
+fn read_slices(file: &RecordingFile) -> Result<(Slices, Contradictions)> {
+    let mut slices = Slices::default();
     let contradictions = file.slices(&mut |slice| slices.push(slice))?;
     Ok((slices, contradictions))
 }

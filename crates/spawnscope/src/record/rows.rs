@@ -286,7 +286,7 @@ pub struct ThreadRow {
 }
 
 /// A stretch on a CPU and the stretch off it that followed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "schema.sql documents the columns")]
 pub struct SliceRow {
     pub task: TaskId,

@@ -309,7 +309,7 @@ fn serial_unpacking() -> Serial {
 fn a_line_has_its_share_of_the_wall() {
     let (recording, slices) = serial_unpacking().finish();
     let forest = Forest::grow(&recording);
-    let timelines = timelines(&recording, &forest, &slices);
+    let timelines = timelines(&forest, &slices);
     let causes = spawnscope::analyze::Causes::find(&recording, &forest, &timelines).unwrap();
     let found = spawnscope::analyze::report_on(&recording, &forest, Some(&causes), GroupBy::Line);
     let line = find(&found.groups, "unpack.sh:14 in relocate()");

@@ -19,7 +19,7 @@ const READ: u16 = 0;
 
 fn follow(recording: &Recording, slices: Vec<SliceRow>) -> CriticalPath {
     let forest = Forest::grow(recording);
-    let mut collection = SliceCollection::new(recording, &forest, &[]);
+    let mut collection = SliceCollection::new(&forest, &[]);
     slices.into_iter().for_each(|slice| collection.push(slice));
     critical_path(&forest, &collection.finish(), Nanos(WALL)).expect("a command")
 }

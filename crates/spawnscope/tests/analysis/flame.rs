@@ -155,7 +155,7 @@ fn the_critical_path_sums_to_the_wall() {
     serial.launch_sleeping(&Spans::USUAL, ("/bin/true", &["true"]), 9_000_000);
     let (recording, slices) = serial.finish();
     let forest = Forest::grow(&recording);
-    let timelines = timelines(&recording, &forest, &slices);
+    let timelines = timelines(&forest, &slices);
     let wall = recording.info.wall.unwrap();
     let path = critical_path(&forest, &timelines, wall).unwrap();
     for stacking in [Stacking::Tree, Stacking::Caller] {

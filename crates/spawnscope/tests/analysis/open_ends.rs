@@ -75,7 +75,7 @@ fn sleeps(child: u64) -> [SliceRow; 2] {
 
 fn causes(recording: &Recording, slices: &[SliceRow]) -> Causes {
     let forest = Forest::grow(recording);
-    Causes::find(recording, &forest, &timelines(recording, &forest, slices)).expect("a command")
+    Causes::find(recording, &forest, &timelines(&forest, slices)).expect("a command")
 }
 
 fn path(recording: &Recording, slices: &[SliceRow]) -> CriticalPath {
@@ -245,7 +245,7 @@ fn where_the_replay_misses_the_wall_nothing_is_concluded() {
         text: "--static sh".to_owned(),
         selector: Some(Selector::parse("sh").unwrap()),
     };
-    let none = timelines(&builder.recording, &forest, &[]);
+    let none = timelines(&forest, &[]);
     let refused = outlook(&builder.recording, &forest, &none, &[asked]);
     assert!(matches!(refused, Err(OutlookError::Unbelievable(error)) if error == -1.0));
 }
@@ -264,7 +264,7 @@ fn a_wall_of_which_most_is_unknown_is_called_so() {
 
 fn tied(recording: &Recording, slices: &[SliceRow]) -> Vec<TiedWaits> {
     let forest = Forest::grow(recording);
-    tied_waits(recording, &forest, &timelines(recording, &forest, slices))
+    tied_waits(recording, &forest, &timelines(&forest, slices))
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn what_a_child_with_several_threads_waited_itself_is_not_told() {
         ended: None,
         cpu: None,
     };
-    let mut collection = spawnscope::analyze::SliceCollection::new(&builder.recording, &forest, &[thread]);
+    let mut collection = spawnscope::analyze::SliceCollection::new(&forest, &[thread]);
     slices.into_iter().for_each(|slice| collection.push(slice));
     let parts = tied_waits(&builder.recording, &forest, &collection.finish())[0].parts;
     assert_eq!((parts.run_waiting, parts.run.0 > 3_000_000), (Nanos(0), true));
@@ -335,7 +335,7 @@ fn a_thread_that_has_ended_is_not_where_its_process_is() {
         open(1, 0, 2_000_000, CLOCK_NANOSLEEP, 0),
         ended(90, 890_000_000, 900_000_000),
     ];
-    let mut collection = spawnscope::analyze::SliceCollection::new(&builder.recording, &forest, &[thread]);
+    let mut collection = spawnscope::analyze::SliceCollection::new(&forest, &[thread]);
     slices.into_iter().for_each(|slice| collection.push(slice));
     let causes = Causes::find(&builder.recording, &forest, &collection.finish()).expect("a command");
     assert!(of(&causes.path, Outside::Timer) > WALL - 3_000_000, "{:?}", causes.path);

@@ -17,7 +17,7 @@ const WAIT4: u16 = 61;
 
 fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> Replay {
     let forest = Forest::grow(recording);
-    let mut collection = SliceCollection::new(recording, &forest, &[]);
+    let mut collection = SliceCollection::new(&forest, &[]);
     slices.iter().for_each(|slice| collection.push(slice.clone()));
     let setting = Setting {
         cpus,
@@ -153,7 +153,7 @@ fn the_replayed_path_names_what_threads_waited_for_outside_as_the_measured_one_d
     }
     let (recording, slices) = serial.finish();
     let forest = Forest::grow(&recording);
-    let timelines = timelines(&recording, &forest, &slices);
+    let timelines = timelines(&forest, &slices);
     let replay = Replay::new(&forest, &timelines, &Setting::of(&recording).unwrap()).unwrap();
     let replayed = critical_path_of(
         &replay.programs,

@@ -152,8 +152,8 @@ impl Serial {
 }
 
 /// The threads of a recording.
-pub(crate) fn timelines(recording: &Recording, forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
-    let mut collection = SliceCollection::new(recording, forest, &[]);
+pub(crate) fn timelines(forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
+    let mut collection = SliceCollection::new(forest, &[]);
     slices.iter().for_each(|slice| collection.push(slice.clone()));
     collection.finish()
 }
@@ -161,7 +161,7 @@ pub(crate) fn timelines(recording: &Recording, forest: &Forest<'_>, slices: &[Sl
 /// What is worth changing about a recording.
 pub(crate) fn advices((recording, slices): &(Recording, Vec<SliceRow>)) -> Advices {
     let forest = Forest::grow(recording);
-    let timelines = timelines(recording, &forest, slices);
+    let timelines = timelines(&forest, slices);
     Causes::find(recording, &forest, &timelines).unwrap().advices
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn predict(
     changes: &[(Change, &[LaunchId])],
 ) -> Prediction {
     let forest = Forest::grow(recording);
-    let timelines = timelines(recording, &forest, slices);
+    let timelines = timelines(&forest, slices);
     let replay = Replay::new(&forest, &timelines, &Setting::of(recording).unwrap()).unwrap();
     let fix = |(change, launches): &(Change, &[LaunchId])| Fix {
         change: *change,

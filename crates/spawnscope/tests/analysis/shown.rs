@@ -31,7 +31,7 @@ fn looping() -> (Recording, Vec<SliceRow>) {
 
 fn report((recording, slices): &(Recording, Vec<SliceRow>), group_by: GroupBy) -> Report {
     let forest = Forest::grow(recording);
-    let causes = Causes::find(recording, &forest, &timelines(recording, &forest, slices));
+    let causes = Causes::find(recording, &forest, &timelines(&forest, slices));
     report_on(recording, &forest, causes.as_ref(), group_by)
 }
 
@@ -47,7 +47,7 @@ fn without((recording, slices): &(Recording, Vec<SliceRow>), selections: &[&str]
         selector: Some(Selector::parse(selection).unwrap()),
     });
     let asked: Vec<Asked> = asked.collect();
-    outlook(recording, &forest, &timelines(recording, &forest, slices), &asked)
+    outlook(recording, &forest, &timelines(&forest, slices), &asked)
 }
 
 /// The text without styles, in one line, so that words are found wherever lines are broken.

@@ -20,7 +20,7 @@ const CLOCK_NANOSLEEP: u16 = 230;
 
 fn tied(recording: &Recording, slices: Vec<SliceRow>) -> Vec<TiedWaits> {
     let forest = Forest::grow(recording);
-    let mut collection = SliceCollection::new(recording, &forest, &[]);
+    let mut collection = SliceCollection::new(&forest, &[]);
     slices.into_iter().for_each(|slice| collection.push(slice));
     tied_waits(recording, &forest, &collection.finish())
 }

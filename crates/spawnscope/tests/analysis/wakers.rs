@@ -47,7 +47,7 @@ fn by_child() -> WakerRow {
 fn outside(call: u16, waker: WakerRow, certain: bool) -> Option<(Outside, Nanos)> {
     let ((recording, slices), _) = waiting(call, waker, certain);
     let forest = Forest::grow(&recording);
-    let mut collection = SliceCollection::new(&recording, &forest, &[]);
+    let mut collection = SliceCollection::new(&forest, &[]);
     slices.into_iter().for_each(|slice| collection.push(slice));
     let timelines = collection.finish();
     let path = critical_path(&forest, &timelines, Nanos(WALL)).unwrap();

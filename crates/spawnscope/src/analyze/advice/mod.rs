@@ -111,6 +111,8 @@ const LEAST_SHARE: f64 = 0.01;
 const LEAST_SAVING: Nanos = Nanos(5_000_000);
 /// What is not worth fixing is told when its launches took this share of the wall.
 const NOTABLE_SHARE: f64 = 0.05;
+/// Launches of all proposals that are tried at the same time: what each takes, a trial needs some 200 bytes for.
+const MOST_TRIED: usize = 300_000;
 /// So many first ones are tried together.
 const TOGETHER: usize = 3;
 
@@ -177,10 +179,14 @@ fn share_of(wall: Nanos, share: f64) -> Nanos {
     Nanos((wall.0 as f64 * share) as u64)
 }
 
-/// Plays every proposal, as many at a time as there are CPUs for it.
+/// Plays every proposal, as many at a time as there are CPUs for it and memory is well spent on.
 fn predict_all(ground: &Ground<'_, '_>, tries: &[&[Fix]]) -> Vec<Prediction> {
     let next = AtomicUsize::new(0);
-    let workers = thread::available_parallelism().map_or(1, usize::from).min(tries.len());
+    let for_memory = (MOST_TRIED / ground.forest().launches.len().max(1)).max(1);
+    let workers = thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(tries.len())
+        .min(for_memory);
     let work = || {
         let mut done = Vec::new();
         loop {

@@ -58,7 +58,7 @@ pub(super) fn is_bare_leaf(forest: &Forest<'_>, index: usize) -> bool {
 
 /// Whether the second was made before the first, which is older, was reaped.
 fn run_side_by_side(forest: &Forest<'_>, first: usize, second: usize) -> bool {
-    let ended = forest.launches[first].instants.reaped;
-    let began = forest.launches[second].instants.created;
+    let ended = forest.launches[first].instants.reaped.get();
+    let began = forest.launches[second].instants.created.get();
     ended.zip(began).is_some_and(|(ended, began)| began < ended)
 }

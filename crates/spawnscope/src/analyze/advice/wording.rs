@@ -47,7 +47,11 @@ pub(super) fn working(ground: &Ground<'_, '_>, index: usize) -> Option<Nanos> {
     let pieces = pieces(launch.origin, &launch.instants, &launch.execs, unfinished);
     let without_cpu = |piece: &Piece| {
         let within = |(from, to): (Nanos, Nanos)| to.min(piece.end).since(from.max(piece.start)).0;
-        slices.iter().filter_map(runnable).map(within).sum::<u64>()
+        slices
+            .iter()
+            .filter_map(|slice| runnable(&slice))
+            .map(within)
+            .sum::<u64>()
     };
     let runs = pieces.iter().filter(|piece| piece.phase == Phase::Run);
     Some(run.since(Nanos(runs.map(without_cpu).sum())))

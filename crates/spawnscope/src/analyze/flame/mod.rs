@@ -261,7 +261,7 @@ fn chain<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a
     let own = frames(forest, index);
     let at = &forest.launches[index].instants;
     let copy_of = forest.parent(index).filter(|parent| {
-        let born = at.create.or(at.created);
+        let born = at.create.get().or(at.created.get());
         born.is_some_and(|born| forest.command_at(*parent, born).forked)
     });
     let before = copy_of.map(|parent| frames(forest, parent)).unwrap_or_default();

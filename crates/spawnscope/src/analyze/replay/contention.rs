@@ -2,90 +2,199 @@
 //! lost none: such waits the replay finds out by itself. While one was free of them, somebody else had it, or it was on its way
 //! out of idle, or the scheduler had not thought of it: then that CPU was lost, to all the threads that could have had it together.
 
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
 use crate::analyze::timeline::{ThreadIndex, Timelines, beginning};
 use crate::event::{LeftCpu, Nanos};
 use crate::record::reader::SliceRow;
 
-/// The loss of one thread that could run all the time: where it changes, as the sum up to there and its rate from there.
+/// What was lost behind each slice.
 #[derive(Clone, Debug)]
 pub(super) struct Contention {
-    changes: Vec<Change>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Change {
-    at: Nanos,
-    /// Nanoseconds lost up to here.
-    sum: f64,
-    /// Nanoseconds lost in each nanosecond from here: 0 to 1.
-    rate: f64,
+    /// In nanoseconds, by the place of the slice among all.
+    lost: Vec<u32>,
+    /// Losses that do not fit in there.
+    large: HashMap<u32, Nanos>,
 }
 
 impl Contention {
     pub(super) fn new(timelines: &Timelines, cpus: u32) -> Contention {
-        let mut events = events(timelines);
-        events.sort_unstable();
-        let (mut running, mut waiting) = (0i64, 0i64);
-        let mut changes: Vec<Change> = Vec::new();
-        for event in events {
-            let at = Nanos(event >> KIND_BITS);
-            match event & KIND_MASK {
-                STOPS_RUNNING => running -= 1,
-                STARTS_RUNNING => running += 1,
-                STOPS_WAITING => waiting -= 1,
-                _ => waiting += 1,
-            }
-            let free = (i64::from(cpus) - running).clamp(0, waiting);
-            let rate = if waiting > 0 { free as f64 / waiting as f64 } else { 0.0 };
-            match changes.last_mut() {
-                Some(last) if last.rate == rate => {}
-                Some(last) if last.at == at => last.rate = rate,
-                Some(last) => {
-                    let sum = last.sum + last.rate * at.since(last.at).0 as f64;
-                    changes.push(Change { at, sum, rate });
+        let mut sweep = Sweep::new(timelines, cpus);
+        let mut contention = Contention {
+            lost: vec![0; timelines.slice_count()],
+            large: HashMap::new(),
+        };
+        // What a thread that could run since then would have lost by then.
+        let mut before: HashMap<u32, f64> = HashMap::new();
+        while let Some(event) = sweep.next() {
+            match event.kind {
+                Kind::StartsWaiting => {
+                    before.insert(event.slice, sweep.loss.at(event.at));
                 }
-                None => changes.push(Change { at, sum: 0.0, rate }),
+                Kind::StopsWaiting => {
+                    let sum = sweep.loss.at(event.at) - before.remove(&event.slice).unwrap_or_default();
+                    contention.note(event.slice, Nanos(sum.round().max(0.0) as u64));
+                }
+                Kind::StartsRunning | Kind::StopsRunning => {}
             }
         }
-        Contention { changes }
+        contention
     }
 
-    /// What a thread lost that could run from one instant to another.
-    pub(super) fn lost(&self, from: Nanos, to: Nanos) -> Nanos {
-        Nanos((self.sum_at(to) - self.sum_at(from)).round().max(0.0) as u64)
+    /// What the thread of a slice lost behind it, while it could run.
+    pub(super) fn lost(&self, slice: u32) -> Nanos {
+        match self.lost[slice as usize] {
+            u32::MAX => self.large.get(&slice).copied().unwrap_or_default(),
+            lost => Nanos(u64::from(lost)),
+        }
     }
 
-    fn sum_at(&self, at: Nanos) -> f64 {
-        let known = self.changes.partition_point(|change| change.at <= at);
-        let last = known.checked_sub(1).map(|last| self.changes[last]);
-        last.map_or(0.0, |last| last.sum + last.rate * at.since(last.at).0 as f64)
+    fn note(&mut self, slice: u32, lost: Nanos) {
+        self.lost[slice as usize] = u32::try_from(lost.0).unwrap_or(u32::MAX);
+        if self.lost[slice as usize] == u32::MAX {
+            self.large.insert(slice, lost);
+        }
     }
 }
 
-/// An instant with what begins or ends there in its last bits: two million of them are sorted twice as fast as structs.
-type Event = u64;
-const KIND_BITS: u32 = 2;
-const KIND_MASK: u64 = 0b11;
-const STOPS_RUNNING: u64 = 0;
-const STARTS_RUNNING: u64 = 1;
-const STOPS_WAITING: u64 = 2;
-const STARTS_WAITING: u64 = 3;
+/// The loss of one thread that could run all the time: as the sum up to its last change and its rate from there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Loss {
+    at: Nanos,
+    /// Nanoseconds lost up to there.
+    sum: f64,
+    /// Nanoseconds lost in each nanosecond from there: 0 to 1.
+    rate: f64,
+}
 
-/// Every begin and end of running, and of being able to run without a CPU.
-fn events(timelines: &Timelines) -> Vec<Event> {
-    let mut events = Vec::new();
-    let mut push = |at: Nanos, kind: u64| events.push(at.0 << KIND_BITS | kind);
-    for slice in (0..timelines.threads.len() as ThreadIndex).flat_map(|thread| timelines.slices(thread)) {
-        if slice.on_span.is_some_and(|span| span.0 > 0) {
-            push(beginning(slice), STARTS_RUNNING);
-            push(slice.off, STOPS_RUNNING);
-        }
-        if let Some((from, to)) = runnable(slice).filter(|(from, to)| from < to) {
-            push(from, STARTS_WAITING);
-            push(to, STOPS_WAITING);
+impl Loss {
+    fn at(&self, at: Nanos) -> f64 {
+        self.sum + self.rate * at.since(self.at).0 as f64
+    }
+
+    fn change(&mut self, at: Nanos, rate: f64) {
+        if rate != self.rate {
+            let sum = self.at(at);
+            *self = Loss { at, sum, rate };
         }
     }
-    events
+}
+
+/// What begins or ends. At one instant, things happen in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    StopsRunning,
+    StartsRunning,
+    StopsWaiting,
+    StartsWaiting,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Event {
+    at: Nanos,
+    kind: Kind,
+    thread: ThreadIndex,
+    slice: u32,
+}
+
+/// Goes through the slices of all threads by time. Only those of the present are at hand: all events of a recording at once would take
+/// more memory than its slices.
+struct Sweep<'t> {
+    timelines: &'t Timelines,
+    cpus: i64,
+    /// Threads that have not begun, the last to begin first.
+    to_come: Vec<(Nanos, ThreadIndex)>,
+    coming: BinaryHeap<Reverse<Event>>,
+    /// The place among its own slices of the next slice of each thread.
+    next: Vec<u32>,
+    running: i64,
+    waiting: i64,
+    loss: Loss,
+}
+
+impl Sweep<'_> {
+    fn new(timelines: &Timelines, cpus: u32) -> Sweep<'_> {
+        let threads = 0..timelines.threads.len() as ThreadIndex;
+        let begin = |thread| Some((beginning(&timelines.slices(thread).get(0)?), thread));
+        let mut to_come: Vec<(Nanos, ThreadIndex)> = threads.filter_map(begin).collect();
+        to_come.sort_unstable_by_key(|first| Reverse(*first));
+        Sweep {
+            timelines,
+            cpus: i64::from(cpus),
+            to_come,
+            coming: BinaryHeap::new(),
+            next: vec![0; timelines.threads.len()],
+            running: 0,
+            waiting: 0,
+            loss: Loss::default(),
+        }
+    }
+
+    fn next(&mut self) -> Option<Event> {
+        let is_due = |sweep: &Self| {
+            let (at, _) = sweep.to_come.last()?;
+            let is_next = sweep.coming.peek().is_none_or(|Reverse(event)| *at <= event.at);
+            is_next.then_some(())
+        };
+        while is_due(self).is_some() {
+            if let Some((_, thread)) = self.to_come.pop() {
+                self.open(thread);
+            }
+        }
+        let Reverse(event) = self.coming.pop()?;
+        match event.kind {
+            Kind::StopsRunning => self.running -= 1,
+            Kind::StartsRunning => self.running += 1,
+            Kind::StopsWaiting => self.waiting -= 1,
+            Kind::StartsWaiting => self.waiting += 1,
+        }
+        let free = (self.cpus - self.running).clamp(0, self.waiting.max(0));
+        let rate = if self.waiting > 0 {
+            free as f64 / self.waiting as f64
+        } else {
+            0.0
+        };
+        self.loss.change(event.at, rate);
+        // Clocks of two CPUs differ: what follows a slice may begin a little before that has ended.
+        let opens_next =
+            self.timelines.slices(event.thread).places().start + self.next[event.thread as usize] == event.slice + 1;
+        if opens_next && event.kind != Kind::StartsRunning {
+            self.open(event.thread);
+        }
+        Some(event)
+    }
+
+    /// Takes up a thread's next slice in which anything begins.
+    fn open(&mut self, thread: ThreadIndex) {
+        let slices = self.timelines.slices(thread);
+        while let Some(slice) = slices.get(self.next[thread as usize] as usize) {
+            let place = slices.places().start + self.next[thread as usize];
+            self.next[thread as usize] += 1;
+            let ran = slice.on_span.is_some_and(|span| span.0 > 0);
+            let ran = ran.then(|| (beginning(&slice), slice.off));
+            let waited = runnable(&slice).filter(|(from, to)| from < to);
+            let mut push = |at, kind| {
+                self.coming.push(Reverse(Event {
+                    at,
+                    kind,
+                    thread,
+                    slice: place,
+                }))
+            };
+            if let Some((from, to)) = ran {
+                push(from, Kind::StartsRunning);
+                push(to, Kind::StopsRunning);
+            }
+            if let Some((from, to)) = waited {
+                push(from, Kind::StartsWaiting);
+                push(to, Kind::StopsWaiting);
+            }
+            if ran.or(waited).is_some() {
+                return;
+            }
+        }
+    }
 }
 
 /// When, after a slice, its thread could run but had no CPU.

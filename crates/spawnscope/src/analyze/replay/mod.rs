@@ -5,6 +5,7 @@
 mod contention;
 mod history;
 mod losers;
+mod packed;
 pub mod place;
 pub mod program;
 pub mod simulate;
@@ -18,7 +19,7 @@ use super::tree::Forest;
 use crate::event::{Constant, Nanos};
 use crate::record::reader::Recording;
 use history::History;
-use program::Programs;
+use program::{Programs, Script};
 use simulate::{Machine, play, simulate};
 
 /// A replay that misses more than this share of the wall says nothing about it: what the recording does not hold is larger than
@@ -88,7 +89,11 @@ impl Replay {
     #[must_use]
     pub fn new(forest: &Forest<'_>, timelines: &Timelines, setting: &Setting) -> Option<Replay> {
         let root = root_of(forest)?;
-        let start = forest.launches[root as usize].instants.created.unwrap_or_default();
+        let start = forest.launches[root as usize]
+            .instants
+            .created
+            .get()
+            .unwrap_or_default();
         let window = (start, Nanos(start.0 + setting.wall.0));
         let programs = write::write(forest, timelines, setting, root, window);
         let machine = Machine::with_cpus(setting.cpus);
@@ -123,8 +128,9 @@ impl Replay {
 
 /// Plays programs, and says what their critical path is then.
 #[must_use]
-pub fn critical_path_of(programs: &Programs, machine: &Machine, launches: usize) -> CriticalPath {
-    let mut history = History::of_threads(programs.steps.len());
-    let end = play(programs, machine, &mut history);
-    history.critical_path(launches, &programs.launch_of, programs.last, end)
+pub fn critical_path_of(script: impl Script, machine: &Machine, launches: usize) -> CriticalPath {
+    let (launch_of, last) = (script.launch_of().to_vec(), script.last());
+    let mut history = History::of_threads(launch_of.len());
+    let end = play(script, machine, &mut history);
+    history.critical_path(launches, &launch_of, last, end)
 }

@@ -7,7 +7,7 @@ use crate::analyze::tree::Forest;
 use crate::event::{Mechanism, Nanos};
 
 /// A part of a launch's life, as a number: what is done and, of a process that execs several times, behind which exec.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stage(u16);
 
 /// What is done in a stage: one of the phases, or a parent's attending to its child.
@@ -174,19 +174,19 @@ fn makings(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, faul
     for (position, &child) in children.iter().enumerate() {
         let at = &forest.launches[child].instants;
         let is_maker = timelines.threads[child].creator.unwrap_or(launch) == thread;
-        let (Some(create), Some(created)) = (at.create, at.created) else {
+        let (Some(create), Some(created)) = (at.create.get(), at.created.get()) else {
             continue;
         };
         if !is_maker {
             continue;
         }
-        if let Some(prepare) = at.prepare {
+        if let Some(prepare) = at.prepare.get() {
             push(prepare, create, child, Stage(ATTEND));
         }
         push(create, created, child, Stage::new(Phase::Create, 0));
         let mut done = created;
-        if let Some(reaped) = at.reaped.filter(|_| is_alone(forest, children, position)) {
-            let ended = at.zombie.unwrap_or(reaped).clamp(created, reaped.max(created));
+        if let Some(reaped) = at.reaped.get().filter(|_| is_alone(forest, children, position)) {
+            let ended = at.zombie.get().unwrap_or(reaped).clamp(created, reaped.max(created));
             push(created, ended, child, Stage(ATTEND));
             push(ended, reaped, child, Stage::new(Phase::Reap, 0));
             done = reaped;
@@ -195,6 +195,7 @@ fn makings(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, faul
             let tidied = forest.launches[*next]
                 .instants
                 .parent_tidied
+                .get()
                 .map_or(done, |at| at.max(done));
             push(done, tidied, child, Stage(ATTEND));
             let faults = faults_between(forest, child, *next) * fault;
@@ -219,9 +220,10 @@ fn faults_between(forest: &Forest<'_>, child: usize, next: usize) -> f64 {
 /// Whether a launch was reaped before its parent made another one, and made after the ones before were.
 pub(in crate::analyze) fn is_alone(forest: &Forest<'_>, children: &[usize], position: usize) -> bool {
     let at = |position: usize| &forest.launches[children[position]].instants;
-    let reaped = at(position).reaped;
+    let reaped = at(position).reaped.get();
     let before = position.checked_sub(1).map(&at);
-    let is_first = before.is_none_or(|before| before.reaped.is_some() && before.reaped <= at(position).create);
-    let is_last = position + 1 >= children.len() || reaped <= at(position + 1).create;
+    let is_first =
+        before.is_none_or(|before| before.reaped.get().is_some() && before.reaped.get() <= at(position).create.get());
+    let is_last = position + 1 >= children.len() || reaped <= at(position + 1).create.get();
     reaped.is_some() && is_first && is_last
 }

@@ -1,6 +1,9 @@
 //! What each recorded thread does, free of when it did it: so much CPU, then wake that one, then wait for this.
 //! Each thing it does stands at its place, the phase of a launch on whose account it is, so that a change can find it.
 
+use std::ops::Range;
+
+use super::packed::Steps;
 use super::place::Place;
 use crate::analyze::outside::Outside;
 use crate::analyze::timeline::ThreadIndex;
@@ -28,11 +31,12 @@ pub enum Step {
     Spawn(ThreadIndex),
 }
 
-/// The programs of all threads.
+/// The programs of all threads, in one piece of memory: there are several steps for each launch.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// By thread.
-    pub steps: Vec<Vec<Step>>,
+    steps: Steps,
+    /// Where the steps of each thread end; they begin where those of the one before end.
+    ends: Vec<usize>,
     /// The launch that each thread belongs to.
     pub launch_of: Vec<u32>,
     /// By token: whether it is signalled from the beginning.
@@ -41,4 +45,85 @@ pub struct Programs {
     pub root: ThreadIndex,
     /// The thread whose end is the end of the wall.
     pub last: ThreadIndex,
+}
+
+impl Programs {
+    /// The programs of these threads, whose steps are to come.
+    #[must_use]
+    pub fn new(launch_of: Vec<u32>, tokens: Token, root: ThreadIndex, last: ThreadIndex) -> Programs {
+        Programs {
+            steps: Steps::default(),
+            ends: Vec::with_capacity(launch_of.len()),
+            launch_of,
+            given: vec![false; tokens as usize],
+            root,
+            last,
+        }
+    }
+
+    /// Adds what the next thread does, which `write` puts behind what the others do.
+    pub(super) fn add(&mut self, write: impl FnOnce(&mut Steps)) {
+        write(&mut self.steps);
+        self.ends.push(self.steps.len());
+    }
+
+    /// What a thread does.
+    pub fn of(&self, thread: ThreadIndex) -> impl Iterator<Item = Step> + '_ {
+        self.range(thread).map(|place| self.steps.get(place))
+    }
+
+    /// What it does at a place.
+    pub(in crate::analyze) fn step(&self, thread: ThreadIndex, place: usize) -> Option<Step> {
+        self.range(thread).nth(place).map(|place| self.steps.get(place))
+    }
+
+    fn range(&self, thread: ThreadIndex) -> Range<usize> {
+        let start = thread.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
+        start..self.ends[thread as usize]
+    }
+}
+
+/// What is played: it may come up with the steps of a thread when that begins, and forget them when it ends.
+pub trait Script {
+    /// The launch that each thread belongs to.
+    fn launch_of(&self) -> &[u32];
+    /// By token: whether it is signalled from the beginning.
+    fn given(&self) -> &[bool];
+    /// The thread that is there at the beginning.
+    fn root(&self) -> ThreadIndex;
+    /// The thread whose end is the end of the wall.
+    fn last(&self) -> ThreadIndex;
+    /// A thread begins.
+    fn begin(&mut self, thread: ThreadIndex);
+    /// What a thread that has begun and not ended does, by its place; `None` behind its last step. Places before the one that was asked for
+    /// last but one are not asked for.
+    fn step(&mut self, thread: ThreadIndex, place: usize) -> Option<Step>;
+    /// A thread has done all that it does.
+    fn end(&mut self, thread: ThreadIndex);
+}
+
+impl Script for &Programs {
+    fn launch_of(&self) -> &[u32] {
+        &self.launch_of
+    }
+
+    fn given(&self) -> &[bool] {
+        &self.given
+    }
+
+    fn root(&self) -> ThreadIndex {
+        self.root
+    }
+
+    fn last(&self) -> ThreadIndex {
+        self.last
+    }
+
+    fn begin(&mut self, _: ThreadIndex) {}
+
+    fn step(&mut self, thread: ThreadIndex, place: usize) -> Option<Step> {
+        Programs::step(self, thread, place)
+    }
+
+    fn end(&mut self, _: ThreadIndex) {}
 }

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use super::losers::{Forecast, Losers};
 use super::place::Place;
-use super::program::{Programs, Step};
+use super::program::{Script, Step};
 use crate::analyze::outside::Outside;
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
@@ -46,8 +46,8 @@ impl Machine {
     }
 
     /// What a step takes of a CPU; `None` for one that is nothing of the kind.
-    fn cpu_time(&self, step: &Step) -> Option<(Nanos, Place)> {
-        match *step {
+    fn cpu_time(&self, step: Step) -> Option<(Nanos, Place)> {
+        match step {
             Step::Run(span, place) => Some((span, place)),
             Step::Record(span, place) => Some((if self.is_recorded { span } else { Nanos(0) }, place)),
             _ => None,
@@ -85,14 +85,16 @@ impl Watch for () {
 
 /// Plays the programs; gives the time at which the last thread of the command ends.
 #[must_use]
-pub fn simulate(programs: &Programs, machine: &Machine) -> Nanos {
-    play(programs, machine, &mut ())
+pub fn simulate(script: impl Script, machine: &Machine) -> Nanos {
+    play(script, machine, &mut ())
 }
 
 /// The same before a watcher.
-pub(super) fn play(programs: &Programs, machine: &Machine, watch: &mut impl Watch) -> Nanos {
-    let mut play = Play::new(programs, machine, watch);
-    play.ready.push_back(programs.root);
+pub(super) fn play(script: impl Script, machine: &Machine, watch: &mut impl Watch) -> Nanos {
+    let mut play = Play::new(script, machine, watch);
+    let root = play.script.root();
+    play.script.begin(root);
+    play.ready.push_back(root);
     play.fill_cpus();
     while let Some(Reverse((at, _, event))) = play.events.pop() {
         if matches!(event, Event::Found(forecast) if !play.losers.holds(forecast)) {
@@ -132,8 +134,8 @@ enum Signal {
     Given,
 }
 
-struct Play<'p, W> {
-    programs: &'p Programs,
+struct Play<'p, S, W> {
+    script: S,
     machine: &'p Machine,
     watch: &'p mut W,
     now: Nanos,
@@ -149,22 +151,22 @@ struct Play<'p, W> {
     ended: bool,
 }
 
-impl<'p, W: Watch> Play<'p, W> {
-    fn new(programs: &'p Programs, machine: &'p Machine, watch: &'p mut W) -> Play<'p, W> {
+impl<'p, S: Script, W: Watch> Play<'p, S, W> {
+    fn new(script: S, machine: &'p Machine, watch: &'p mut W) -> Play<'p, S, W> {
         let signal = |given: &bool| if *given { Signal::Given } else { Signal::None };
         Play {
-            programs,
             machine,
             watch,
             now: Nanos(0),
             events: BinaryHeap::new(),
             made: 0,
-            next: vec![(0, Nanos(0)); programs.steps.len()],
-            signals: programs.given.iter().map(signal).collect(),
+            next: vec![(0, Nanos(0)); script.launch_of().len()],
+            signals: script.given().iter().map(signal).collect(),
             ready: VecDeque::new(),
             losers: Losers::default(),
             cpus: vec![None; machine.cpus as usize],
             ended: false,
+            script,
         }
     }
 
@@ -199,22 +201,27 @@ impl<'p, W: Watch> Play<'p, W> {
 
     /// A thread can run, unless time that is to be lost comes first.
     fn become_ready(&mut self, thread: ThreadIndex) {
-        self.watch
-            .begins(thread, self.now, What::Queues(self.next_place(thread)));
+        self.queue(thread);
         if !self.lose(thread) {
             self.ready.push_front(thread);
         }
     }
 
+    /// A thread waits for a CPU from now on.
+    fn queue(&mut self, thread: ThreadIndex) {
+        let place = self.next_place(thread);
+        self.watch.begins(thread, self.now, What::Queues(place));
+    }
+
     /// Where the thread is when it gets a CPU next.
-    fn next_place(&self, thread: ThreadIndex) -> Option<Place> {
+    fn next_place(&mut self, thread: ThreadIndex) -> Option<Place> {
         let (position, _) = self.next[thread as usize];
-        match self.programs.steps[thread as usize].get(position)? {
+        match self.script.step(thread, position)? {
             Step::Run(_, place)
             | Step::Record(_, place)
             | Step::Lose(_, place)
             | Step::Wait(_, place, _)
-            | Step::Sleep(_, place, _) => Some(*place),
+            | Step::Sleep(_, place, _) => Some(place),
             Step::Wake(_) | Step::Spawn(_) => None,
         }
     }
@@ -222,18 +229,18 @@ impl<'p, W: Watch> Play<'p, W> {
     /// Whether the thread has time to lose before it gets a CPU.
     fn lose(&mut self, thread: ThreadIndex) -> bool {
         let (position, _) = self.next[thread as usize];
-        let Some(Step::Lose(span, _)) = self.programs.steps[thread as usize].get(position) else {
+        let Some(Step::Lose(span, _)) = self.script.step(thread, position) else {
             return false;
         };
         self.next[thread as usize] = (position + 1, Nanos(0));
-        self.losers.push(thread, *span);
+        self.losers.push(thread, span);
         true
     }
 
     /// Who did not sleep loses nothing on waking up.
     fn skip_loss(&mut self, thread: ThreadIndex) {
         let (position, _) = &mut self.next[thread as usize];
-        let behind = self.programs.steps[thread as usize].get(*position + 1);
+        let behind = self.script.step(thread, *position + 1);
         *position += usize::from(matches!(behind, Some(Step::Lose(..))));
     }
 
@@ -241,13 +248,12 @@ impl<'p, W: Watch> Play<'p, W> {
     fn leave(&mut self, cpu: u32) {
         let Some(thread) = self.cpus[cpu as usize] else { return };
         let (position, done) = self.next[thread as usize];
-        let step = self.programs.steps[thread as usize].get(position);
+        let step = self.script.step(thread, position);
         let whole = step.and_then(|step| self.machine.cpu_time(step));
         let has_more = whole.is_some_and(|(span, _)| done < span);
         if has_more && !self.ready.is_empty() {
             self.cpus[cpu as usize] = None;
-            self.watch
-                .begins(thread, self.now, What::Queues(self.next_place(thread)));
+            self.queue(thread);
             self.ready.push_back(thread);
         } else {
             self.go_on(cpu, thread);
@@ -256,20 +262,19 @@ impl<'p, W: Watch> Play<'p, W> {
 
     /// Does what the thread does next, up to the next time it takes.
     fn go_on(&mut self, cpu: u32, thread: ThreadIndex) {
-        let steps = &self.programs.steps[thread as usize];
         loop {
             let (position, done) = self.next[thread as usize];
-            let Some(step) = steps.get(position) else {
+            let Some(step) = self.script.step(thread, position) else {
                 self.cpus[cpu as usize] = None;
-                self.ended |= thread == self.programs.last;
-                return;
+                self.ended |= thread == self.script.last();
+                return self.script.end(thread);
             };
             if let Some((span, place)) = self.machine.cpu_time(step) {
                 if done < span {
                     self.watch.begins(thread, self.now, What::Runs(place));
                     return self.run(cpu, thread, span.since(done));
                 }
-            } else if !self.act(cpu, thread, *step) {
+            } else if !self.act(cpu, thread, step) {
                 return;
             }
             self.next[thread as usize] = (position + 1, Nanos(0));
@@ -297,8 +302,9 @@ impl<'p, W: Watch> Play<'p, W> {
                 true
             }
             Step::Spawn(child) => {
+                self.script.begin(child);
                 self.watch.born(child, thread);
-                self.watch.begins(child, self.now, What::Queues(self.next_place(child)));
+                self.queue(child);
                 if !self.lose(child) {
                     self.ready.push_back(child);
                 }

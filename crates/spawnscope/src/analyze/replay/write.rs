@@ -2,11 +2,13 @@
 
 use super::Setting;
 use super::contention::{Contention, runnable};
+use super::packed::Steps;
 use super::place::{Doing, Place, Places};
 use super::program::{Programs, Step, Token};
 use crate::analyze::outside::outside_of;
 use crate::analyze::phases::Phase;
-use crate::analyze::timeline::{ThreadIndex, Timelines, beginning, last_thread};
+use crate::analyze::slices::ThreadSlices;
+use crate::analyze::timeline::{Thread, ThreadIndex, Timelines, beginning, last_thread};
 use crate::analyze::tree::Forest;
 use crate::event::{LeftCpu, Nanos};
 use crate::record::reader::SliceRow;
@@ -15,10 +17,18 @@ use crate::record::reader::SliceRow;
 const MOST_COST: f64 = 0.9;
 
 /// What a thread does to another one, at an instant of the recording.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Action {
+    thread: ThreadIndex,
     at: Nanos,
-    step: Step,
+    deed: Deed,
+}
+
+/// The order is that in which deeds of one instant are done.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Deed {
+    Wake(Token),
+    Spawn(ThreadIndex),
 }
 
 /// Takes the recording apart; what lies before `start` or after `end` is left out.
@@ -27,67 +37,62 @@ pub(super) fn write(
     timelines: &Timelines,
     setting: &Setting,
     root: u32,
-    (start, end): (Nanos, Nanos),
+    window: (Nanos, Nanos),
 ) -> Programs {
     let contention = Contention::new(timelines, setting.cpus);
-    let count = timelines.threads.len();
-    let mut actions: Vec<Vec<Action>> = vec![Vec::new(); count];
-    let tokens = collect_wakes(timelines, (start, end), &mut actions);
+    let (waits, mut actions) = collect_wakes(timelines, window);
     collect_spawns(timelines, &mut actions);
-    let mut programs = Programs {
-        steps: Vec::with_capacity(count),
-        launch_of: timelines.threads.iter().map(|thread| thread.launch).collect(),
-        given: vec![false; tokens.count as usize],
-        root,
-        last: last_thread(timelines, root),
-    };
-    for (thread, mut actions) in (0..).zip(actions) {
-        actions.sort_by_key(|action| action.at);
+    actions.sort_unstable();
+    let launch_of = timelines.threads.iter().map(|thread| thread.launch).collect();
+    let mut programs = Programs::new(launch_of, waits.len() as Token, root, last_thread(timelines, root));
+    let (mut actions, mut tokens) = (actions.as_slice(), 0..0);
+    for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);
-        let writer = Writer {
-            actions: &actions,
-            next: 0,
-            steps: Vec::new(),
-            window: (start, end),
-            contention: &contention,
-            call: setting.call,
-            cost: 0.0,
-            outlives: timelines.outlives(thread),
-            places: Places::new(forest, timelines, thread, setting.fault),
-        };
-        programs.steps.push(writer.write(slices, &tokens, thread));
+        let is_own = |place: &&u32| slices.places().contains(place);
+        tokens = tokens.end..tokens.end + waits[tokens.end..].iter().take_while(is_own).count();
+        let (own, others) = actions.split_at(actions.partition_point(|action| action.thread == thread));
+        actions = others;
+        programs.add(|steps| {
+            let writer = Writer {
+                actions: own,
+                steps,
+                waits: &waits[tokens.clone()],
+                first_token: tokens.start as Token,
+                window,
+                contention: &contention,
+                call: setting.call,
+                cost: 0.0,
+                outlives: timelines.outlives(thread),
+                places: Places::new(forest, timelines, thread, setting.fault),
+            };
+            writer.write(slices);
+        });
     }
     programs
 }
 
-/// Which slice waits for which token: those of a thread in a row, by the slice's place.
-struct Tokens {
-    count: Token,
-    of_thread: Vec<Vec<(u32, Token)>>,
-}
-
 /// Gives a token to every wait that a recorded thread ended while it was on a CPU, and to that thread the wake. A wait to the end
-/// is ended there.
-fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos), actions: &mut [Vec<Action>]) -> Tokens {
-    let mut tokens = Tokens {
-        count: 0,
-        of_thread: vec![Vec::new(); actions.len()],
-    };
-    for thread in 0..actions.len() as ThreadIndex {
-        for (place, slice) in (0..).zip(timelines.slices(thread)) {
-            let Some(woken) = woken_at(slice, end).filter(|woken| *woken > start) else {
+/// is ended there. By token, where the slice is among all; those of one thread come in a row.
+fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u32>, Vec<Action>) {
+    let (mut waits, mut actions) = (Vec::new(), Vec::new());
+    for thread in 0..timelines.threads.len() as ThreadIndex {
+        let slices = timelines.slices(thread);
+        for (place, slice) in slices.places().zip(slices.iter()) {
+            let Some(woken) = woken_at(&slice, end).filter(|woken| *woken > start) else {
                 continue;
             };
-            let Some(waker) = timelines.cause(thread, slice) else {
+            let Some(waker) = timelines.cause(thread, &slice) else {
                 continue;
             };
-            let step = Step::Wake(tokens.count);
-            actions[waker as usize].push(Action { at: woken, step });
-            tokens.of_thread[thread as usize].push((place, tokens.count));
-            tokens.count += 1;
+            actions.push(Action {
+                thread: waker,
+                at: woken,
+                deed: Deed::Wake(waits.len() as Token),
+            });
+            waits.push(place);
         }
     }
-    tokens
+    (waits, actions)
 }
 
 /// What a parent does for a child is one call that takes long, and a few beside it.
@@ -102,20 +107,23 @@ fn woken_at(slice: &SliceRow, end: Nanos) -> Option<Nanos> {
     Some(Nanos(slice.off.0 + slice.wake_span?.0))
 }
 
-fn collect_spawns(timelines: &Timelines, actions: &mut [Vec<Action>]) {
-    for (thread, each) in (0..).zip(&timelines.threads) {
-        if let (Some(creator), Some(at)) = (each.creator, each.created) {
-            let step = Step::Spawn(thread);
-            actions[creator as usize].push(Action { at, step });
-        }
-    }
+fn collect_spawns(timelines: &Timelines, actions: &mut Vec<Action>) {
+    let spawn = |(child, each): (ThreadIndex, &Thread)| {
+        let (thread, at) = (each.creator?, each.created?);
+        let deed = Deed::Spawn(child);
+        Some(Action { thread, at, deed })
+    };
+    actions.extend((0..).zip(&timelines.threads).filter_map(spawn));
 }
 
 /// Writes one thread's program.
 struct Writer<'w> {
+    /// Those that are still to be done.
     actions: &'w [Action],
-    next: usize,
-    steps: Vec<Step>,
+    steps: &'w mut Steps,
+    /// Where the slices are that wait for tokens, and the token of the first.
+    waits: &'w [u32],
+    first_token: Token,
     window: (Nanos, Nanos),
     contention: &'w Contention,
     /// Nanoseconds by which recording makes a system call longer.
@@ -128,19 +136,19 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    fn write(mut self, slices: &[SliceRow], tokens: &Tokens, thread: ThreadIndex) -> Vec<Step> {
-        let own = &tokens.of_thread[thread as usize];
+    fn write(mut self, slices: ThreadSlices<'_>) {
         let (start, end) = self.window;
         let mut back_on = None;
-        for (place, slice) in (0..).zip(slices) {
+        for (place, slice) in slices.places().zip(slices.iter()) {
             if slice.off <= start && slice.reason != LeftCpu::Created {
                 back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
                 continue;
             }
-            self.cost = self.cost_of_recording(slice);
-            self.run(beginning(slice).max(start), slice.off.min(end));
-            let token = own.binary_search_by_key(&place, |(place, _)| *place).ok();
-            self.leave(slice, token.map(|found| own[found].1));
+            self.cost = self.cost_of_recording(&slice);
+            self.run(beginning(&slice).max(start), slice.off.min(end));
+            let wait = self.waits.binary_search(&place).ok();
+            let token = wait.map(|wait| self.first_token + wait as Token);
+            self.leave(&slice, token, self.contention.lost(place));
             back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
         }
         self.cost = 0.0;
@@ -149,7 +157,6 @@ impl Writer<'_> {
             self.run(on.max(start), end);
         }
         self.act_until(Nanos(u64::MAX), None);
-        self.steps
     }
 
     /// Uses the CPU from one instant to another, and does in between what it did there.
@@ -161,11 +168,14 @@ impl Writer<'_> {
     /// Does what comes before `until`; gives the instant that the CPU time has been told up to.
     fn act_until(&mut self, until: Nanos, on: Option<Nanos>) -> Nanos {
         let mut at = on.unwrap_or(until);
-        while let Some(action) = self.actions.get(self.next).filter(|action| action.at <= until) {
+        while let Some((action, others)) = self.actions.split_first().filter(|(action, _)| action.at <= until) {
             self.push_run(at, action.at);
             at = at.max(action.at);
-            self.steps.push(action.step);
-            self.next += 1;
+            self.steps.push(match action.deed {
+                Deed::Wake(token) => Step::Wake(token),
+                Deed::Spawn(child) => Step::Spawn(child),
+            });
+            self.actions = others;
         }
         at
     }
@@ -195,18 +205,15 @@ impl Writer<'_> {
         (f64::from(slice.calls) * self.call / span.max(1) as f64).min(MOST_COST)
     }
 
-    fn leave(&mut self, slice: &SliceRow, token: Option<Token>) {
+    fn leave(&mut self, slice: &SliceRow, token: Option<Token>, lost: Nanos) {
         let since = self.places.at(slice.off);
         match (slice.reason, token) {
             (LeftCpu::Created | LeftCpu::Preempted | LeftCpu::Ended, _) => {}
             (_, Some(token)) => self.steps.push(Step::Wait(token, since, self.span_of(slice))),
             (_, None) => self.sleep(slice),
         }
-        if let Some((from, to)) = runnable(slice) {
-            let lost = self.contention.lost(from, to);
-            if lost.0 > 0 {
-                self.steps.push(Step::Lose(lost, self.places.at(from)));
-            }
+        if let Some((from, _)) = runnable(slice).filter(|_| lost.0 > 0) {
+            self.steps.push(Step::Lose(lost, self.places.at(from)));
         }
     }
 

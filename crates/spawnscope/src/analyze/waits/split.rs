@@ -160,9 +160,9 @@ impl<'f, 'a> Splitter<'f, 'a> {
     fn off_cpu(&mut self, target: usize, why: Off, start: Nanos, end: Nanos) -> u64 {
         let slices = self.timelines.slices(target as u32);
         let last_instant = self.forest.end;
-        let stretch = |slice| stretch(slice, why, last_instant);
+        let stretch = |slice: SliceRow| stretch(&slice, why, last_instant);
         if slices.len() <= FEW_SLICES {
-            let within = |slice| {
+            let within = |slice: SliceRow| {
                 let (from, to) = stretch(slice);
                 to.min(end).since(from.max(start)).0
             };
@@ -173,7 +173,9 @@ impl<'f, 'a> Splitter<'f, 'a> {
         let before = |at: Nanos| {
             let begun = slices.partition_point(|slice| slice.off < at);
             let Some(last) = begun.checked_sub(1) else { return 0 };
-            let (from, to) = stretch(&slices[last]);
+            let Some((from, to)) = slices.get(last).map(stretch) else {
+                return 0;
+            };
             sums[last] + to.min(at).since(from).0
         };
         before(end).saturating_sub(before(start))

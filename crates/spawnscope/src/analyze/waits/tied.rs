@@ -94,8 +94,8 @@ pub fn tied_waits(recording: &Recording, forest: &Forest<'_>, timelines: &Timeli
         sums: HashMap::new(),
     };
     for thread in 0..timelines.threads.len() as ThreadIndex {
-        for slice in timelines.slices(thread) {
-            collection.add(thread, slice);
+        for slice in timelines.slices(thread).iter() {
+            collection.add(thread, &slice);
         }
     }
     collection.finish()
@@ -299,8 +299,8 @@ fn child_ends(forest: &Forest<'_>, parent: usize) -> Vec<ChildEnd> {
     let end_of = |child: &usize| {
         let at = &forest.launches[*child].instants;
         Some(ChildEnd {
-            zombie: at.zombie?,
-            reaped: at.reaped?,
+            zombie: at.zombie.get()?,
+            reaped: at.reaped.get()?,
             child: *child,
         })
     };

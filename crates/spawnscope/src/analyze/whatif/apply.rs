@@ -1,108 +1,199 @@
 //! Rewrites programs by edits: what is gone is left out, what gets shorter is scaled, and new waits come in.
 
+use std::collections::{HashMap, VecDeque};
+use std::mem;
+
 use super::attending::Attending;
 use super::edits::Edits;
 use super::refill::Cold;
 use crate::analyze::outside::Outside;
 use crate::analyze::phases::Phase;
 use crate::analyze::replay::place::{Doing, Place};
-use crate::analyze::replay::program::{Programs, Step, Token};
+use crate::analyze::replay::program::{Programs, Script, Step, Token};
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 
-/// The programs as they are with all edits, and the nanoseconds by which all that they do may be off together.
-#[must_use]
-pub(super) fn apply(programs: &Programs, edits: &Edits) -> (Programs, f64) {
-    let mut edited = Programs {
-        steps: Vec::with_capacity(programs.steps.len()),
-        launch_of: programs.launch_of.clone(),
-        given: programs.given.clone(),
-        root: programs.root,
-        last: programs.last,
-    };
-    give_what_the_removed_signalled(programs, edits, &mut edited.given);
-    let mut rewriter = Rewriter {
-        given: edited.given.clone(),
-        edits,
-        first_new: edited.given.len() as Token,
-        news: vec![None; 2 * edits.waited_for.len()],
-        count: 0,
-        launch_of: &programs.launch_of,
-        attending: Attending::default(),
-        cold: Cold::new(edits.refill),
-    };
-    for (thread, steps) in (0..).zip(&programs.steps) {
-        edited.steps.push(rewriter.rewrite(thread, steps));
+/// The programs as they are with all edits, each rewritten step by step while it is played: all of them at once, for several changes that
+/// are tried at the same time, would take several times the memory of the recording.
+pub(super) struct Edited<'e> {
+    rewriter: Rewriter<'e>,
+    given: Vec<bool>,
+    /// The nanoseconds by which all that they do may be off together.
+    pub(super) uncertain: f64,
+    /// Threads that have begun and not ended.
+    live: HashMap<ThreadIndex, Rewriting>,
+}
+
+impl<'e> Edited<'e> {
+    pub(super) fn new(programs: &'e Programs, edits: &'e Edits) -> Edited<'e> {
+        let mut given = programs.given.clone();
+        give_what_the_removed_signalled(programs, edits, &mut given);
+        let mut rewriter = Rewriter {
+            programs,
+            edits,
+            first_new: given.len() as Token,
+            given: given.clone(),
+            news: HashMap::new(),
+        };
+        // Once through all of them for the tokens that are new, and for what is uncertain.
+        let mut cold = Cold::new(edits.refill);
+        for thread in 0..programs.launch_of.len() as ThreadIndex {
+            let mut rewriting = rewriter.begin(thread, cold);
+            while rewriter.go_on(&mut rewriting) {
+                rewriting.written.clear();
+            }
+            cold = rewriting.cold;
+        }
+        given.resize(given.len() + rewriter.news.len(), false);
+        Edited {
+            uncertain: edits.uncertain + cold.uncertain(),
+            rewriter,
+            given,
+            live: HashMap::new(),
+        }
     }
-    edited.given.resize(edited.given.len() + rewriter.count as usize, false);
-    (edited, edits.uncertain + rewriter.cold.uncertain())
+}
+
+impl Script for Edited<'_> {
+    fn launch_of(&self) -> &[u32] {
+        &self.rewriter.programs.launch_of
+    }
+
+    fn given(&self) -> &[bool] {
+        &self.given
+    }
+
+    fn root(&self) -> ThreadIndex {
+        self.rewriter.programs.root
+    }
+
+    fn last(&self) -> ThreadIndex {
+        self.rewriter.programs.last
+    }
+
+    fn begin(&mut self, thread: ThreadIndex) {
+        let cold = Cold::new(self.rewriter.edits.refill);
+        self.live.insert(thread, self.rewriter.begin(thread, cold));
+    }
+
+    fn step(&mut self, thread: ThreadIndex, place: usize) -> Option<Step> {
+        let rewriting = self.live.get_mut(&thread)?;
+        while rewriting.passed < place && rewriting.written.pop_front().is_some() {
+            rewriting.passed += 1;
+        }
+        while rewriting.passed + rewriting.written.len() <= place {
+            if !self.rewriter.go_on(rewriting) {
+                return None;
+            }
+        }
+        rewriting.written.get(place - rewriting.passed).copied()
+    }
+
+    fn end(&mut self, thread: ThreadIndex) {
+        self.live.remove(&thread);
+    }
 }
 
 /// Nobody has to wait for what is gone.
 fn give_what_the_removed_signalled(programs: &Programs, edits: &Edits, given: &mut [bool]) {
-    for (launch, steps) in programs.launch_of.iter().zip(&programs.steps) {
+    for (thread, launch) in (0..).zip(&programs.launch_of) {
         if !edits.is_removed(*launch) {
             continue;
         }
-        for step in steps {
+        for step in programs.of(thread) {
             if let Step::Wake(token) = step {
-                given[*token as usize] = true;
+                given[token as usize] = true;
             }
         }
     }
+}
+
+/// What a token that is not in the recording is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum New {
+    ExecOf(u32),
+    EndOf(u32),
 }
 
 struct Rewriter<'e> {
+    programs: &'e Programs,
     edits: &'e Edits,
     /// By token: nobody has to wait for it, since what signalled it was there before or is gone.
     given: Vec<bool>,
-    attending: Attending,
     first_new: Token,
-    /// Tokens of each launch that are not in the recording: for its exec, and for its end.
-    news: Vec<Option<Token>>,
-    count: Token,
-    launch_of: &'e [u32],
-    /// The thread's work behind pauses that are left out.
-    cold: Cold,
+    /// Tokens that are not in the recording.
+    news: HashMap<New, Token>,
 }
 
-impl Rewriter<'_> {
-    fn rewrite(&mut self, thread: ThreadIndex, steps: &[Step]) -> Vec<Step> {
-        let launch = self.launch_of[thread as usize];
-        if self.edits.is_removed(launch) {
-            return Vec::new();
+/// A thread whose program is being rewritten.
+struct Rewriting {
+    launch: u32,
+    thread: ThreadIndex,
+    /// How many steps have been rewritten.
+    done: usize,
+    is_removed: bool,
+    attending: Attending,
+    /// It has to be signalled still that the thread's launch has left its exec behind.
+    awaits_exec: bool,
+    /// The same of its end.
+    awaits_end: bool,
+    /// Whose late reaping was met last.
+    late: Option<u32>,
+    stays_awake: bool,
+    /// The thread's work behind pauses that are left out.
+    cold: Cold,
+    /// What has been rewritten and is still to be done, and how much was before that.
+    written: VecDeque<Step>,
+    passed: usize,
+}
+
+impl<'e> Rewriter<'e> {
+    fn begin(&self, thread: ThreadIndex, mut cold: Cold) -> Rewriting {
+        let launch = self.programs.launch_of[thread as usize];
+        let is_removed = self.edits.is_removed(launch);
+        let is_first = thread == launch && !is_removed;
+        cold.end();
+        Rewriting {
+            launch,
+            thread,
+            done: 0,
+            is_removed,
+            attending: Attending::of(self.programs.of(thread), launch),
+            awaits_exec: is_first && self.edits.waited_for[launch as usize],
+            awaits_end: is_first && self.edits.reaped_at_once[launch as usize],
+            late: None,
+            stays_awake: false,
+            cold,
+            written: VecDeque::new(),
+            passed: 0,
         }
-        self.attending = Attending::of(steps, launch);
-        let is_first = thread == launch;
-        let mut awaited = is_first && self.edits.waited_for[launch as usize];
-        let mut written = Vec::with_capacity(steps.len());
-        let mut late = None;
-        let mut stays_awake = false;
-        self.cold.end();
-        for step in steps {
-            // Who did not sleep loses nothing on waking up.
-            if std::mem::take(&mut stays_awake) && matches!(step, Step::Lose(..)) {
-                continue;
-            }
-            if awaited && is_behind_exec(step, launch) {
-                awaited = false;
-                written.push(Step::Wake(self.exec_token(launch)));
-            }
-            let before = written.len();
-            self.rewrite_step(*step, &mut late, &mut written);
-            stays_awake = matches!(step, Step::Sleep(..) | Step::Wait(..)) && written.len() == before;
-        }
-        if awaited {
-            written.push(Step::Wake(self.exec_token(launch)));
-        }
-        if is_first && self.edits.reaped_at_once[launch as usize] {
-            written.push(Step::Wake(self.end_token(launch)));
-        }
-        written
     }
 
-    fn rewrite_step(&mut self, step: Step, late: &mut Option<u32>, written: &mut Vec<Step>) {
-        let is_own = self.attending.is_own(step);
+    /// Rewrites one step, to any number of steps; says whether there was anything to do.
+    fn go_on(&mut self, of: &mut Rewriting) -> bool {
+        let step = self.programs.step(of.thread, of.done).filter(|_| !of.is_removed);
+        of.done += 1;
+        // Who did not sleep loses nothing on waking up.
+        if mem::take(&mut of.stays_awake) && matches!(step, Some(Step::Lose(..))) {
+            return true;
+        }
+        if of.awaits_exec && step.is_none_or(|step| is_behind_exec(&step, of.launch)) {
+            of.awaits_exec = false;
+            of.written.push_back(Step::Wake(self.exec_token(of.launch)));
+        }
+        let before = of.written.len();
+        match step {
+            Some(step) => self.rewrite_step(step, of),
+            None if mem::take(&mut of.awaits_end) => of.written.push_back(Step::Wake(self.end_token(of.launch))),
+            None => return false,
+        }
+        of.stays_awake = matches!(step, Some(Step::Sleep(..) | Step::Wait(..))) && of.written.len() == before;
+        true
+    }
+
+    fn rewrite_step(&mut self, step: Step, of: &mut Rewriting) {
+        let is_own = of.attending.is_own(step);
+        let (written, cold) = (&mut of.written, &mut of.cold);
         let scaled = |span: Nanos, place: Place| {
             let factor = if is_own { 1.0 } else { self.edits.factor(place) };
             let span = Nanos((span.0 as f64 * factor).round() as u64);
@@ -110,44 +201,44 @@ impl Rewriter<'_> {
         };
         match step {
             Step::Run(span, place) => {
-                let span = self.cold.warm(span);
+                let span = cold.warm(span);
                 written.extend(scaled(span, place).map(|span| Step::Run(span, place)));
             }
             Step::Record(span, place) => written.extend(scaled(span, place).map(|span| Step::Record(span, place))),
             Step::Lose(span, place) => written.extend(scaled(span, place).map(|span| Step::Lose(span, place))),
             Step::Sleep(_, place, Outside::Timer) if self.is_late_reaping(place) => {
                 // The first one ends with the child, the others are not needed.
-                if late.replace(place.launch) != Some(place.launch) {
-                    written.push(Step::Wait(self.end_token(place.launch), place, Nanos(0)));
+                if of.late.replace(place.launch) != Some(place.launch) {
+                    written.push_back(Step::Wait(self.end_token(place.launch), place, Nanos(0)));
                 }
             }
-            Step::Sleep(span, _, Outside::Scanner(_)) if self.edits.no_scan => self.cold.pause(span),
-            Step::Wait(token, _, span) if self.given[token as usize] => self.cold.pause(span),
+            Step::Sleep(span, _, Outside::Scanner(_)) if self.edits.no_scan => cold.pause(span),
+            Step::Wait(token, _, span) if self.given[token as usize] => cold.pause(span),
             Step::Sleep(span, place, away) => match scaled(span, place) {
                 Some(rest) => {
-                    self.cold.end();
-                    written.push(Step::Sleep(rest, place, away));
+                    cold.end();
+                    written.push_back(Step::Sleep(rest, place, away));
                 }
-                None => self.cold.pause(span),
+                None => cold.pause(span),
             },
             Step::Spawn(child) => self.spawn(child, written),
             Step::Wait(..) => {
-                self.cold.end();
-                written.push(step);
+                cold.end();
+                written.push_back(step);
             }
-            Step::Wake(_) => written.push(step),
+            Step::Wake(_) => written.push_back(step),
         }
     }
 
-    fn spawn(&mut self, child: ThreadIndex, written: &mut Vec<Step>) {
-        let launch = self.launch_of[child as usize];
+    fn spawn(&mut self, child: ThreadIndex, written: &mut VecDeque<Step>) {
+        let launch = self.programs.launch_of[child as usize];
         if self.edits.is_removed(launch) {
             return;
         }
-        written.push(Step::Spawn(child));
+        written.push_back(Step::Spawn(child));
         if child == launch && self.edits.waited_for[launch as usize] {
             let stage = crate::analyze::replay::place::Stage::new(Phase::Create, 0);
-            written.push(Step::Wait(self.exec_token(launch), Place { launch, stage }, Nanos(0)));
+            written.push_back(Step::Wait(self.exec_token(launch), Place { launch, stage }, Nanos(0)));
         }
     }
 
@@ -157,18 +248,16 @@ impl Rewriter<'_> {
     }
 
     fn exec_token(&mut self, launch: u32) -> Token {
-        self.new_token(2 * launch as usize)
+        self.new_token(New::ExecOf(launch))
     }
 
     fn end_token(&mut self, launch: u32) -> Token {
-        self.new_token(2 * launch as usize + 1)
+        self.new_token(New::EndOf(launch))
     }
 
-    fn new_token(&mut self, which: usize) -> Token {
-        *self.news[which].get_or_insert_with(|| {
-            self.count += 1;
-            self.first_new + self.count - 1
-        })
+    fn new_token(&mut self, what: New) -> Token {
+        let next = self.first_new + self.news.len() as Token;
+        *self.news.entry(what).or_insert(next)
     }
 }
 

@@ -27,10 +27,10 @@ struct Done {
 
 impl Attending {
     /// Of a thread's program; `launch` is its own.
-    pub(super) fn of(steps: &[Step], launch: u32) -> Attending {
+    pub(super) fn of(steps: impl Iterator<Item = Step>, launch: u32) -> Attending {
         let mut by_launch: HashMap<u32, Done> = HashMap::new();
         for step in steps {
-            match *step {
+            match step {
                 Step::Run(span, place) if is_attending(place, launch) => {
                     by_launch.entry(place.launch).or_default().worked += span.0;
                 }
@@ -88,19 +88,19 @@ mod tests {
 
     #[test]
     fn much_work_beside_a_child_is_the_parents_own() {
-        let is_own = |steps: &[Step]| Attending::of(steps, OWN).is_own(steps[0]);
+        let is_own = |steps: &[Step]| Attending::of(steps.iter().copied(), OWN).is_own(steps[0]);
         assert!(!is_own(&[working(1)]));
         assert!(is_own(&[working(100)]));
         assert!(is_own(&[working(2), working(2)]), "all of it together");
         assert!(
-            !Attending::of(&[working(100)], CHILD).is_own(working(100)),
+            !Attending::of([working(100)].into_iter(), CHILD).is_own(working(100)),
             "at a place of its own"
         );
     }
 
     #[test]
     fn one_sleep_is_the_parents_own_and_several_are_a_poll() {
-        let is_own = |steps: &[Step]| Attending::of(steps, OWN).is_own(steps[0]);
+        let is_own = |steps: &[Step]| Attending::of(steps.iter().copied(), OWN).is_own(steps[0]);
         assert!(is_own(&[sleeping()]));
         assert!(!is_own(&[sleeping(), sleeping()]));
     }

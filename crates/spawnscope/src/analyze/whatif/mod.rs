@@ -17,6 +17,7 @@ use super::replay::{Replay, critical_path_of, simulate};
 use super::timeline::Timelines;
 use super::tree::Forest;
 use crate::event::Nanos;
+use apply::Edited;
 use changes::{Change, Context};
 use constants::Constants;
 use edits::Edits;
@@ -110,10 +111,11 @@ impl WhatIf<'_, '_> {
     #[must_use]
     pub fn predict(&self, fixes: &[Fix]) -> Prediction {
         let (edits, changed) = self.edits(fixes);
-        let (programs, uncertain) = apply::apply(&self.replay.programs, &edits);
+        let edited = Edited::new(&self.replay.programs, &edits);
+        let uncertain = edited.uncertain;
         let cpus = edits.cpus.unwrap_or(self.replay.cpus);
         // Whoever runs the command with the changes does not record it.
-        let played = simulate::simulate(&programs, &Machine::with_cpus(cpus).unrecorded());
+        let played = simulate::simulate(edited, &Machine::with_cpus(cpus).unrecorded());
         let (predicted, wall) = (self.as_measured(played), self.as_measured(self.replay.unrecorded));
         let error = self.replay.error();
         let savings = edits.savings(self.forest);
@@ -148,10 +150,10 @@ impl WhatIf<'_, '_> {
     #[must_use]
     pub fn critical_path(&self, fixes: &[Fix]) -> CriticalPath {
         let (edits, _) = self.edits(fixes);
-        let (programs, _) = apply::apply(&self.replay.programs, &edits);
+        let edited = Edited::new(&self.replay.programs, &edits);
         let cpus = edits.cpus.unwrap_or(self.replay.cpus);
         let machine = Machine::with_cpus(cpus).unrecorded();
-        critical_path_of(&programs, &machine, self.forest.launches.len())
+        critical_path_of(edited, &machine, self.forest.launches.len())
     }
 
     fn edits(&self, fixes: &[Fix]) -> (Edits, Vec<Vec<u32>>) {

@@ -201,7 +201,8 @@ fn size(ground: &Ground<'_, '_>, all: &[u32]) -> usize {
         let [first, second] = [pair[0], pair[1]].map(|index| ground.launch(index).instants);
         first
             .reaped
-            .zip(second.created)
+            .get()
+            .zip(second.created.get())
             .is_some_and(|(reaped, created)| created < reaped)
     });
     if beside.count() * 2 < all.len() {

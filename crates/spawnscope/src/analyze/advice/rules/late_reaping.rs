@@ -57,11 +57,11 @@ fn all_slept(ground: &Ground<'_, '_>) -> Vec<Option<Slept>> {
 
 fn slept_through(ground: &Ground<'_, '_>, parent: u32, child: u32) -> Option<Slept> {
     let at = &ground.launch(child).instants;
-    let (created, zombie, reaped) = (at.created?, at.zombie?, at.reaped?);
+    let (created, zombie, reaped) = (at.created.get()?, at.zombie.get()?, at.reaped.get()?);
     let timelines = ground.whatif.timelines;
     let slices = timelines.slices(timelines.threads[child as usize].creator.unwrap_or(parent));
     let before = slices.partition_point(|slice| slice.off < reaped);
-    let last = slices[..before].iter().rev().take(LOOKED_AT);
+    let last = slices.split_at(before).0.iter().rev().take(LOOKED_AT);
     let sleeps: Vec<Nanos> = last
         .take_while(|slice| slice.off >= created)
         .filter(|slice| outside_of(slice) == Outside::Timer)

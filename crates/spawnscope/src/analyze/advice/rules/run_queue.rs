@@ -96,9 +96,9 @@ fn finding(ground: &Ground<'_, '_>, launches: Vec<u32>, waited: Nanos, wanted: f
 fn wanted(ground: &Ground<'_, '_>) -> f64 {
     let timelines = ground.whatif.timelines;
     let threads = 0..timelines.threads.len() as u32;
-    let slices = threads.flat_map(|thread| timelines.slices(thread));
-    let of_slice = |slice: &SliceRow| {
-        let waited = runnable(slice).map_or(Nanos(0), |(from, to)| to.since(from));
+    let slices = threads.flat_map(|thread| timelines.slices(thread).iter());
+    let of_slice = |slice: SliceRow| {
+        let waited = runnable(&slice).map_or(Nanos(0), |(from, to)| to.since(from));
         slice.on_span.unwrap_or_default().0 + waited.0
     };
     slices.map(of_slice).sum::<u64>() as f64 / ground.wall().0.max(1) as f64

@@ -106,7 +106,7 @@ fn chained<'g, 'a>(ground: &'g Ground<'_, 'a>, index: u32) -> &'g [Exec<'a>] {
 fn spent(ground: &Ground<'_, '_>, index: u32) -> Nanos {
     let (launch, chained) = (ground.launch(index), chained(ground, index));
     let first = chained.first().filter(|_| chained.len() < launch.execs.len());
-    let before = first.and_then(|first| Some(first.enter?.since(launch.start()?)));
+    let before = first.and_then(|first| Some(first.enter.get()?.since(launch.start()?)));
     ground.spent_on(&[index]).since(before.unwrap_or_default())
 }
 
@@ -119,8 +119,8 @@ fn own_work(ground: &Ground<'_, '_>, index: u32) -> Nanos {
         return run.since(of_real.unwrap_or_default());
     }
     let between = chained(ground, index).windows(2).filter_map(|pair| {
-        let ready = pair[0].loaded.or(pair[0].returned)?;
-        Some(pair[1].enter?.since(ready).0)
+        let ready = pair[0].loaded.get().or(pair[0].returned.get())?;
+        Some(pair[1].enter.get()?.since(ready).0)
     });
     Nanos(between.sum())
 }
@@ -227,10 +227,10 @@ fn limits(kind: Link) -> &'static str {
 /// From the first exec until the real program's, or until it is launched.
 fn before_real(ground: &Ground<'_, '_>, index: u32) -> Nanos {
     let launch = ground.launch(index);
-    let first = chained(ground, index).first().and_then(|exec| exec.enter);
+    let first = chained(ground, index).first().and_then(|exec| exec.enter.get());
     let real = match &launch.execs[..] {
         [_] => wrapped_child(ground.forest(), index).and_then(|child| ground.launch(child).start()),
-        execs => execs.last().and_then(|exec| exec.enter),
+        execs => execs.last().and_then(|exec| exec.enter.get()),
     };
     first
         .zip(real)

@@ -52,9 +52,10 @@ fn own_cost(ground: &Ground<'_, '_>, index: u32) -> Option<f64> {
 /// How long the first thread of a launch, outside of its work, had no CPU or no permission.
 fn waited_for_others(ground: &Ground<'_, '_>, index: u32) -> u64 {
     let launch = ground.launch(index);
-    let loaded = launch.execs.last().and_then(|exec| exec.loaded);
-    let is_tax =
-        |at: Nanos| loaded.is_none_or(|loaded| at < loaded) || launch.instants.exit.is_some_and(|exit| at >= exit);
+    let loaded = launch.execs.last().and_then(|exec| exec.loaded.get());
+    let is_tax = |at: Nanos| {
+        loaded.is_none_or(|loaded| at < loaded) || launch.instants.exit.get().is_some_and(|exit| at >= exit)
+    };
     let slices = ground.whatif.timelines.slices(index);
     let taxed = slices
         .iter()
@@ -63,7 +64,7 @@ fn waited_for_others(ground: &Ground<'_, '_>, index: u32) -> u64 {
         .filter_map(|slice| {
             let blocked = match slice.reason {
                 LeftCpu::Preempted => Nanos(0),
-                _ if matches!(outside_of(slice), Outside::Scanner(_)) => Nanos(0),
+                _ if matches!(outside_of(&slice), Outside::Scanner(_)) => Nanos(0),
                 _ => slice.wake_span?,
             };
             Some(slice.off_span?.since(blocked).0)

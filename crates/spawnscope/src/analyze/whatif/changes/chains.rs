@@ -128,7 +128,8 @@ fn made_between(forest: &Forest<'_>, launch: u32, from: Nanos, to: Nanos) -> Vec
             forest.launches[child]
                 .instants
                 .create
-                .or(forest.launches[child].instants.created)
+                .get()
+                .or(forest.launches[child].instants.created.get())
         };
         children.partition_point(|child| making(*child) < Some(at))
     };
@@ -137,7 +138,7 @@ fn made_between(forest: &Forest<'_>, launch: u32, from: Nanos, to: Nanos) -> Vec
 }
 
 fn entered(exec: &Exec<'_>) -> Option<Nanos> {
-    exec.enter.or(exec.returned)
+    exec.enter.get().or(exec.returned.get())
 }
 
 /// Whether a launch was made while a version manager looked for the program that is meant: its scripts are nobody's to change.

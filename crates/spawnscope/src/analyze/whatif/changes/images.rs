@@ -69,7 +69,7 @@ pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits)
     let mut held = Vec::new();
     for &launch in launches {
         let each = &forest.launches[launch as usize];
-        let first = each.execs.first().and_then(|exec| exec.enter);
+        let first = each.execs.first().and_then(|exec| exec.enter.get());
         let before = |enter: Nanos| first.is_none_or(|first| enter <= first);
         let failed = forest
             .failed_execs(launch as usize)

@@ -18,16 +18,15 @@ pub(super) fn without_late_reaping(context: Context<'_, '_>, launches: &[u32], e
 fn is_slept_through(context: Context<'_, '_>, launch: u32) -> bool {
     let Context { forest, timelines, .. } = context;
     let at = &forest.launches[launch as usize].instants;
-    let (Some(parent), Some(zombie), Some(reaped)) = (forest.parent(launch as usize), at.zombie, at.reaped) else {
+    let (Some(parent), Some(zombie), Some(reaped)) = (forest.parent(launch as usize), at.zombie.get(), at.reaped.get())
+    else {
         return false;
     };
     let creator = timelines.threads[launch as usize].creator.unwrap_or(parent as u32);
     let slices = timelines.slices(creator);
     let first = slices.partition_point(|slice| end_of_absence(slice) <= zombie);
-    let until_reaped = slices[first..].iter().take_while(|slice| slice.off < reaped);
-    until_reaped
-        .into_iter()
-        .any(|slice| outside_of(slice) == Outside::Timer)
+    let mut until_reaped = slices.split_at(first).1.iter().take_while(|slice| slice.off < reaped);
+    until_reaped.any(|slice| outside_of(&slice) == Outside::Timer)
 }
 
 /// When the thread that left its CPU after a slice could run again.

@@ -73,7 +73,9 @@ fn end_without_exec(context: Context<'_, '_>, launch: &Launch<'_>) -> Option<f64
 #[must_use]
 pub fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
     let at = &forest.launches[launch as usize].instants;
-    let (Some(parent), Some(created), Some(reaped)) = (forest.parent(launch as usize), at.created, at.reaped) else {
+    let (Some(parent), Some(created), Some(reaped)) =
+        (forest.parent(launch as usize), at.created.get(), at.reaped.get())
+    else {
         return false;
     };
     let creator = timelines.threads[launch as usize].creator.unwrap_or(parent as u32);
@@ -85,7 +87,7 @@ pub fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> b
 fn keeps_its_fork(context: Context<'_, '_>, launch: u32, has_company: bool) -> bool {
     let Context { forest, timelines, .. } = context;
     let at = &forest.launches[launch as usize].instants;
-    let is_known = forest.parent(launch as usize).is_some() && at.created.is_some() && at.reaped.is_some();
+    let is_known = forest.parent(launch as usize).is_some() && at.created.get().is_some() && at.reaped.get().is_some();
     !is_known || has_company || is_captured(forest, timelines, launch)
 }
 
@@ -103,9 +105,10 @@ fn with_company(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
         for (position, sibling) in siblings.iter().enumerate() {
             let at = &forest.launches[*sibling].instants;
             let next = siblings.get(position + 1);
-            let next_begins = next.and_then(|next| forest.launches[*next].instants.created);
-            let reaped = at.reaped.unwrap_or(Nanos(u64::MAX));
-            if at.created.is_some_and(|created| created < latest) || next_begins.is_some_and(|next| next < reaped) {
+            let next_begins = next.and_then(|next| forest.launches[*next].instants.created.get());
+            let reaped = at.reaped.get().unwrap_or(Nanos(u64::MAX));
+            if at.created.get().is_some_and(|created| created < latest) || next_begins.is_some_and(|next| next < reaped)
+            {
                 company.insert(*sibling as u32);
             }
             latest = latest.max(reaped);
@@ -118,10 +121,8 @@ fn with_company(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
 fn is_read_by(timelines: &Timelines, thread: u32, from: Nanos, to: Nanos) -> bool {
     let slices = timelines.slices(thread);
     let first = slices.partition_point(|slice| slice.off < from);
-    let between = slices[first..].iter().take_while(|slice| slice.off < to);
-    between
-        .into_iter()
-        .any(|slice| slice.syscall.is_some_and(|call| READS.contains(&call)))
+    let mut between = slices.split_at(first).1.iter().take_while(|slice| slice.off < to);
+    between.any(|slice| slice.syscall.is_some_and(|call| READS.contains(&call)))
 }
 
 /// Of each so many launches of one program by one parent, the first does the work of all: the fixed part of a run is paid once, and

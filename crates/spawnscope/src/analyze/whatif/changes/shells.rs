@@ -40,9 +40,9 @@ pub fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
         return None;
     }
     if at + 1 < launch.execs.len() {
-        let became = launch.execs[at + 1].enter;
+        let became = launch.execs[at + 1].enter.get();
         let is_before =
-            |child: &usize| became.is_none_or(|became| forest.launches[*child].instants.created < Some(became));
+            |child: &usize| became.is_none_or(|became| forest.launches[*child].instants.created.get() < Some(became));
         let has_helpers = forest.children(index as usize).iter().any(is_before);
         return (!has_helpers).then_some(Shell::Became(at));
     }
@@ -135,7 +135,7 @@ fn leave_out(launch: u32, exec: usize, edits: &mut Edits) {
 /// What was a later exec is made in the place of an earlier one: it gives back what was there then (at the first: what was shared with
 /// the parent) rather than the memory of the program before it, and so takes no longer than the earlier one did.
 fn begin_with(launch: u32, execs: &[Exec<'_>], [earlier, later]: [usize; 2], edits: &mut Edits) {
-    let span = |exec: &Exec<'_>| Some(exec.returned?.since(exec.enter?).0 as f64);
+    let span = |exec: &Exec<'_>| Some(exec.returned.get()?.since(exec.enter.get()?).0 as f64);
     let own = execs.get(later).and_then(span);
     if let (Some(first), Some(own)) = (execs.get(earlier).and_then(span), own.filter(|own| *own > 0.0)) {
         edits.scale_piece(launch, Phase::Exec, later, (first / own).min(1.0));

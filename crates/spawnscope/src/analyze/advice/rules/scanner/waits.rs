@@ -32,8 +32,8 @@ pub(super) fn of_launches(ground: &Ground<'_, '_>) -> Vec<Wait> {
     let timelines = ground.whatif.timelines;
     let mut waits = Vec::new();
     for (thread, each) in (0..).zip(&timelines.threads) {
-        for slice in timelines.slices(thread) {
-            let Outside::Scanner(daemon) = outside_of(slice) else {
+        for slice in timelines.slices(thread).iter() {
+            let Outside::Scanner(daemon) = outside_of(&slice) else {
                 continue;
             };
             if let Some(span) = slice.wake_span.or(slice.off_span) {
@@ -61,7 +61,7 @@ pub(super) fn first_and_later(ground: &Ground<'_, '_>, waits: &[Wait]) -> Option
     for (index, launch) in (0..).zip(&ground.forest().launches) {
         let of_launch = by_launch.get(&index).map_or(&[][..], Vec::as_slice);
         for exec in &launch.execs {
-            if let (Some(enter), Some(returned)) = (exec.enter, exec.returned) {
+            if let (Some(enter), Some(returned)) = (exec.enter.get(), exec.returned.get()) {
                 let inside = of_launch
                     .iter()
                     .filter(|wait| wait.from >= enter && wait.to <= returned);

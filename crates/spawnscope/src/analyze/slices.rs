@@ -1,0 +1,335 @@
+//! The slices of a recording, by thread and by time. There are several for each launch, so that they are most of what an analysis keeps:
+//! each is packed into 48 bytes, and those few that do not fit are kept whole.
+
+use std::ops::Range;
+
+use crate::event::{LeftCpu, Nanos, Pid, TaskId};
+use crate::record::reader::{ObjectRef, SliceRow, TextId, WakerRow};
+
+/// Slices of many threads. Of arguments of system calls, only those of waits that were not over at the end are kept: nothing else is
+/// asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Slices {
+    packed: Vec<Packed>,
+    /// Those that do not fit.
+    whole: Vec<SliceRow>,
+}
+
+/// A slice, but for what is rare.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, packed(4))]
+struct Packed {
+    task: TaskId,
+    off: Nanos,
+    /// Spans, `UNKNOWN` where they are not known.
+    on: u32,
+    away: u32,
+    wake: u32,
+    /// Who woke it, or the place of the whole slice: `kind` says which.
+    waker: u32,
+    waker_name: u32,
+    object: Option<ObjectRef>,
+    calls: u16,
+    /// The largest number for none.
+    syscall: u16,
+    reason: LeftCpu,
+    kind: Kind,
+    is_waker_certain: bool,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    NoWaker,
+    Task,
+    Other,
+    Interrupt,
+    Whole,
+}
+
+impl Slices {
+    /// Takes one.
+    pub fn push(&mut self, row: SliceRow) {
+        let packed = Packed::of(&row).unwrap_or_else(|| {
+            self.whole.push(row);
+            Packed {
+                waker: self.whole.len() as u32 - 1,
+                kind: Kind::Whole,
+                ..Packed::EMPTY
+            }
+        });
+        self.packed.push(Packed {
+            task: row.task,
+            off: row.off,
+            ..packed
+        });
+    }
+
+    /// Brings them into the order of threads, and of time.
+    pub(super) fn sort(&mut self) {
+        self.packed.shrink_to_fit();
+        self.packed.sort_unstable_by_key(|slice| (slice.task.0, slice.off));
+    }
+
+    /// The threads in that order, each with the place of its first slice and the place behind its last.
+    pub(super) fn runs(&self) -> impl Iterator<Item = (TaskId, [u32; 2])> + '_ {
+        let mut start = 0;
+        self.packed.chunk_by(|a, b| a.task.0 == b.task.0).map(move |run| {
+            let end = start + run.len() as u32;
+            (run[0].task, [std::mem::replace(&mut start, end), end])
+        })
+    }
+
+    pub(super) fn get(&self, place: u32) -> SliceRow {
+        let packed = &self.packed[place as usize];
+        match packed.kind {
+            Kind::Whole => self.whole[packed.waker as usize],
+            _ => packed.row(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.packed.len()
+    }
+}
+
+impl Packed {
+    const EMPTY: Packed = Packed {
+        task: TaskId(0),
+        off: Nanos(0),
+        on: UNKNOWN,
+        away: UNKNOWN,
+        wake: UNKNOWN,
+        waker: 0,
+        waker_name: UNKNOWN,
+        object: None,
+        calls: 0,
+        syscall: u16::MAX,
+        reason: LeftCpu::Created,
+        kind: Kind::NoWaker,
+        is_waker_certain: false,
+    };
+
+    /// `None` when it does not fit.
+    fn of(row: &SliceRow) -> Option<Packed> {
+        if row.argument.is_some() && row.is_open_wait() {
+            return None;
+        }
+        let (kind, waker, name) = match row.waker {
+            None => (Kind::NoWaker, 0, None),
+            Some(WakerRow::Interrupt) => (Kind::Interrupt, 0, None),
+            Some(WakerRow::Task(task)) => (Kind::Task, u32::try_from(task.0).ok()?, None),
+            Some(WakerRow::Other(pid, name)) => (Kind::Other, pid.0.cast_unsigned(), name),
+        };
+        Some(Packed {
+            on: packed_span(row.on_span)?,
+            away: packed_span(row.off_span)?,
+            wake: packed_span(row.wake_span)?,
+            waker,
+            waker_name: name.map_or(UNKNOWN, |name| name.0),
+            object: row.object,
+            calls: row.calls.try_into().ok()?,
+            syscall: row.syscall.unwrap_or(u16::MAX),
+            reason: row.reason,
+            kind,
+            is_waker_certain: row.is_waker_certain,
+            ..Packed::EMPTY
+        })
+    }
+
+    fn row(&self) -> SliceRow {
+        let span = |span: u32| (span != UNKNOWN).then_some(Nanos(u64::from(span)));
+        let name = (self.waker_name != UNKNOWN).then_some(TextId(self.waker_name));
+        SliceRow {
+            task: self.task,
+            off: self.off,
+            on_span: span(self.on),
+            off_span: span(self.away),
+            wake_span: span(self.wake),
+            reason: self.reason,
+            syscall: (self.syscall != u16::MAX).then_some(self.syscall),
+            argument: None,
+            waker: match self.kind {
+                Kind::NoWaker | Kind::Whole => None,
+                Kind::Interrupt => Some(WakerRow::Interrupt),
+                Kind::Task => Some(WakerRow::Task(TaskId(u64::from(self.waker)))),
+                Kind::Other => Some(WakerRow::Other(Pid(self.waker.cast_signed()), name)),
+            },
+            is_waker_certain: self.is_waker_certain,
+            object: self.object,
+            calls: u32::from(self.calls),
+        }
+    }
+}
+
+/// `None` when it does not fit.
+fn packed_span(span: Option<Nanos>) -> Option<u32> {
+    match span {
+        None => Some(UNKNOWN),
+        Some(span) => u32::try_from(span.0).ok().filter(|span| *span != UNKNOWN),
+    }
+}
+
+/// The slices of one thread, by time.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadSlices<'s> {
+    slices: &'s Slices,
+    /// The place of the first one, and the place behind the last.
+    start: u32,
+    end: u32,
+}
+
+impl<'s> ThreadSlices<'s> {
+    pub(super) fn new(slices: &'s Slices, [start, end]: [u32; 2]) -> ThreadSlices<'s> {
+        ThreadSlices { slices, start, end }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    /// Where each is among the slices of all threads.
+    pub(super) fn places(self) -> Range<u32> {
+        self.start..self.end
+    }
+
+    /// The one at a place, from 0.
+    #[must_use]
+    pub fn get(self, place: usize) -> Option<SliceRow> {
+        (place < self.len()).then(|| self.slices.get(self.start + place as u32))
+    }
+
+    /// The last one.
+    #[must_use]
+    pub fn last(self) -> Option<SliceRow> {
+        self.get(self.len().wrapping_sub(1))
+    }
+
+    /// All of them.
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = SliceRow> + use<'s> {
+        (self.start..self.end).map(move |place| self.slices.get(place))
+    }
+
+    /// Those before a place, and those from there on.
+    #[must_use]
+    pub fn split_at(self, place: usize) -> (ThreadSlices<'s>, ThreadSlices<'s>) {
+        let middle = self.start + place.min(self.len()) as u32;
+        (
+            ThreadSlices { end: middle, ..self },
+            ThreadSlices { start: middle, ..self },
+        )
+    }
+
+    /// The place of the first one of which something does not hold that holds of all before it.
+    #[must_use]
+    pub fn partition_point(self, holds: impl Fn(&SliceRow) -> bool) -> usize {
+        let (mut low, mut high) = (self.start, self.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if holds(&self.slices.get(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        (low - self.start) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::ObjectKind;
+
+    fn slice(task: u64, off: u64) -> SliceRow {
+        SliceRow {
+            task: TaskId(task),
+            off: Nanos(off),
+            on_span: Some(Nanos(5)),
+            off_span: None,
+            wake_span: Some(Nanos(0)),
+            reason: LeftCpu::Interruptible,
+            syscall: Some(61),
+            argument: None,
+            waker: Some(WakerRow::Other(Pid(-3), Some(TextId(7)))),
+            is_waker_certain: true,
+            object: ObjectRef::new(ObjectKind::Pipe, 4),
+            calls: 9,
+        }
+    }
+
+    #[test]
+    fn what_comes_out_is_what_was_put_in() {
+        let plain = slice(1, 10);
+        let rows = [
+            plain,
+            SliceRow {
+                on_span: Some(Nanos(u64::from(u32::MAX))),
+                ..slice(1, 11)
+            },
+            SliceRow {
+                off_span: Some(Nanos(1 << 40)),
+                ..slice(1, 12)
+            },
+            SliceRow {
+                calls: 70_000,
+                waker: None,
+                object: None,
+                ..slice(1, 13)
+            },
+            SliceRow {
+                waker: Some(WakerRow::Task(TaskId(1 << 35))),
+                syscall: None,
+                ..slice(1, 14)
+            },
+            SliceRow {
+                waker: Some(WakerRow::Interrupt),
+                is_waker_certain: false,
+                ..slice(1, 15)
+            },
+            SliceRow {
+                wake_span: None,
+                argument: Some(u64::MAX),
+                ..slice(1, 16)
+            },
+        ];
+        let mut slices = Slices::default();
+        rows.iter().rev().for_each(|row| slices.push(*row));
+        slices.sort();
+        let all = ThreadSlices::new(&slices, [0, rows.len() as u32]);
+        assert_eq!(all.iter().collect::<Vec<_>>(), rows);
+        assert_eq!((all.last(), all.get(0), all.get(7)), (Some(rows[6]), Some(plain), None));
+    }
+
+    #[test]
+    fn threads_are_found_in_order() {
+        let mut slices = Slices::default();
+        for (task, off) in [(9, 1), (2, 8), (9, 0), (2, 9), (2, 7)] {
+            slices.push(slice(task, off));
+        }
+        slices.sort();
+        let runs: Vec<_> = slices.runs().collect();
+        assert_eq!(runs, [(TaskId(2), [0, 3]), (TaskId(9), [3, 5])]);
+        let of_two = ThreadSlices::new(&slices, [0, 3]);
+        assert_eq!(of_two.partition_point(|slice| slice.off < Nanos(9)), 2);
+        let (before, after) = of_two.split_at(2);
+        assert_eq!(
+            (before.len(), after.iter().next().map(|slice| slice.off)),
+            (2, Some(Nanos(9)))
+        );
+    }
+
+    #[test]
+    fn a_packed_slice_is_small() {
+        assert_eq!(size_of::<Packed>(), 48);
+    }
+}
