@@ -111,7 +111,7 @@ const LEAST_SHARE: f64 = 0.01;
 const LEAST_SAVING: Nanos = Nanos(5_000_000);
 /// What is not worth fixing is told when its launches took this share of the wall.
 const NOTABLE_SHARE: f64 = 0.05;
-/// Launches of all proposals that are tried at the same time: what each takes, a trial needs some 200 bytes for.
+/// Launches of all proposals that are tried at the same time, each of which takes some 200 bytes for a trial.
 const MOST_TRIED: usize = 300_000;
 /// So many first ones are tried together.
 const TOGETHER: usize = 3;

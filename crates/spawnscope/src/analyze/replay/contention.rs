@@ -180,7 +180,7 @@ impl Sweep<'_> {
                     kind,
                     thread,
                     slice: place,
-                }))
+                }));
             };
             if let Some((from, to)) = ran {
                 push(from, Kind::StartsRunning);
