@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what building needs and the machine lacks, through apt-get; with a purpose as argument, also what that needs: `tests`,
+# Installs what building needs and the machine lacks, through apt-get; with a purpose as argument, also what that needs: `tests`, `fuzz`,
 # `static` (building with musl, see scripts/static-build.sh), `aarch64` (building for it on another machine, see scripts/aarch64.sh), `kernels [ARCH]` (guests of scripts/kernel-matrix.sh).
 # Installs nothing that is already there, so that it is silent and needs no privilege on a prepared machine.
 # It does not install Rust: which toolchain to trust is the user's choice.
@@ -32,6 +32,9 @@ if [ "$purpose" = tests ]; then
     need_command valgrind valgrind
     need_command groff groff
     need_command musl-gcc musl-tools
+fi
+if [ "$purpose" = fuzz ]; then
+    need_command c++ g++
 fi
 if [ "$purpose" = dist ]; then
     # libelf is built from its sources.

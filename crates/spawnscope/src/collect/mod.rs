@@ -13,6 +13,8 @@ pub mod calibrate;
 mod callers;
 #[cfg(feature = "ebpf")]
 pub mod ebpf;
+#[cfg(all(fuzzing, feature = "ebpf"))]
+pub mod fuzzing;
 pub mod held;
 #[cfg(feature = "ebpf")]
 mod inode;

@@ -2,6 +2,8 @@
 //! each proposal is played, and only what saves wall time for sure is told, the largest saving first.
 
 mod callers;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod ground;
 mod groups;
 mod pipeline;

@@ -430,3 +430,11 @@ fn ring_buffer(
     }
     builder.build().map_err(|error| failed("open the ring buffer", &error))
 }
+
+/// Decodes a record as the ring buffer's reader does, for `fuzz/`.
+#[cfg(fuzzing)]
+pub(super) fn fuzz_decoder(record: &[u8]) {
+    let _ = decode::decode(record, 4096, &mut Chains::default(), &mut Vec::new());
+    let _ = stacks::decode(record);
+    let _ = decode::executable_met(record);
+}

@@ -17,6 +17,9 @@ mod tables;
 mod unwind;
 mod worker;
 
+#[cfg(fuzzing)]
+pub(super) use self::unwind::fuzz as fuzz_unwinder;
+
 #[cfg(test)]
 mod tests;
 

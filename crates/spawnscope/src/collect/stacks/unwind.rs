@@ -355,3 +355,25 @@ impl Evaluator<'_> {
         self.tables.with_expressions_of(self.rule, evaluate).flatten()
     }
 }
+
+/// Looks for rules in a file and follows them, as `Walker::step` does, for `fuzz/`. Where to look is in the stack.
+#[cfg(fuzzing)]
+pub(in crate::collect) fn fuzz(file: &[u8], stack: &[u8]) {
+    const START: u64 = 0x7ffc_0000_0000;
+    let Ok(elf) = object::read::elf::ElfFile64::<object::Endianness, _>::parse(file) else {
+        return;
+    };
+    let tables = Tables::read(&elf);
+    let image = Image::of(Mapping { start: 0, end: START, offset: 0, file: None });
+    let memory = Memory { pid: Pid(1), image: &image, stack, start: START, start_stack: START + stack.len() as u64 };
+    let words = stack.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+    let near_entry = (0..64).map(|offset| object::Object::entry(&elf).wrapping_add(offset));
+    let mut context = UnwindContext::new();
+    for address in words.take(64).chain(near_entry) {
+        let mut registers = Registers([Some(address); REGISTERS]);
+        registers.set(STACK_POINTER, Some(START));
+        if let Some(rule) = tables.rule(address, &mut context) {
+            follow(&rule, &tables, &mut registers, &memory, false);
+        }
+    }
+}

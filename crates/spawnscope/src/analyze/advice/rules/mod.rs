@@ -4,6 +4,8 @@
 mod bare_forks;
 mod batch;
 mod builtin;
+#[cfg(fuzzing)]
+pub(super) use builtin::fuzz as fuzz_builtin;
 mod close_loop;
 mod growing_parent;
 mod interpreter_start;

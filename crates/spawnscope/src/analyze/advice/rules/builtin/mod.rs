@@ -260,6 +260,25 @@ fn tries(ground: &Ground<'_, '_>, needless: &[Needless]) -> Vec<Fix> {
         .collect()
 }
 
+/// Tries every program of the table, for `fuzz/`: `flags` say how it is called.
+#[cfg(fuzzing)]
+pub(in crate::analyze::advice) fn fuzz(flags: u8, words: &[&str]) {
+    use super::super::shell::Dialect;
+    let dialects = [Dialect::Posix, Dialect::Bash, Dialect::Ksh, Dialect::Zsh];
+    let call = Call {
+        arguments: words.iter().map(|word| (*word).to_owned()).collect(),
+        dialect: dialects[usize::from(flags & 3)],
+        is_fed: flags & 4 != 0,
+        is_captured: flags & 8 != 0,
+    };
+    for (_, substitution) in TABLE {
+        if let Some(found) = substitution(&call) {
+            let shown = [found.before, found.after].concat();
+            assert!(!shown.chars().any(char::is_control), "{shown:?} of {words:?}");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::TABLE;

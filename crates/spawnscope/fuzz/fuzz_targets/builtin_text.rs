@@ -1,0 +1,11 @@
+//! The arguments of a small program that a shell might do without: what is advised instead must not run anything else.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((flags, words)) = bytes.split_first() else { return };
+    let words = String::from_utf8_lossy(words);
+    let words: Vec<&str> = words.split('\0').collect();
+    spawnscope::analyze::advice::fuzzing::substitute(*flags, &words);
+});

@@ -1,0 +1,27 @@
+//! A file that claims to be a recording: opened, read in whole, and summed up, as `report` does.
+#![no_main]
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use spawnscope::analyze::{GroupBy, report};
+use spawnscope::present::{json, table};
+use spawnscope::record::RecordingFile;
+
+static PLACE: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("recording.db");
+    (folder, path)
+});
+
+fuzz_target!(|bytes: &[u8]| {
+    let path = &PLACE.1;
+    std::fs::write(path, bytes).expect("a file");
+    let Ok(file) = RecordingFile::open(path) else { return };
+    let (_, _, _) = (file.slices(&mut |_| {}), file.samples(&mut |_| {}), file.threads());
+    let Ok(recording) = file.read() else { return };
+    let found = report(&recording, GroupBy::Command);
+    json::render(&found);
+    table::render(&found, &table::Options::default());
+});

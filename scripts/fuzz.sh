@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Fuzzes what reads bytes of others: scripts/fuzz.sh [SECONDS [TARGET...]] builds the targets of crates/spawnscope/fuzz with libFuzzer and
+# runs each for so long (10 seconds; all targets) on its corpus. Ends with 1 at the first finding, whose input it names. The inputs
+# that are found on the way go to target/fuzz/corpus, not into the tree. Needs a C++ compiler, but neither nightly Rust nor cargo-fuzz: the
+# coverage that libFuzzer follows comes from LLVM, whose passes stable Rust can be asked for. `cargo fuzz run TARGET` works as well, and adds the
+# address sanitizer.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-10}
+shift $(($# > 0 ? 1 : 0))
+
+scripts/install-dependencies.sh fuzz
+export CARGO_TARGET_DIR=${FUZZ_TARGET_DIR:-target/fuzz}
+triple=$(rustc -vV | sed -n 's/^host: //p')
+coverage=(level=4 inline-8bit-counters pc-table trace-compares)
+flags="--cfg fuzzing -C passes=sancov-module"
+for each in "${coverage[@]}"; do
+    flags+=" -C llvm-args=-sanitizer-coverage-$each"
+done
+# With a target named, build scripts and macros are built without these flags.
+RUSTFLAGS=$flags cargo build --locked --release --manifest-path crates/spawnscope/fuzz/Cargo.toml --target "$triple"
+
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then
+    mapfile -t targets < <(cd crates/spawnscope/fuzz/fuzz_targets && ls -- *.rs | sed 's/\.rs$//')
+fi
+for target in "${targets[@]}"; do
+    found=$CARGO_TARGET_DIR/corpus/$target
+    mkdir -p "$found" "$CARGO_TARGET_DIR/artifacts"
+    log=$CARGO_TARGET_DIR/$target.log
+    # An input that takes 10 seconds or 1 GB is a finding too. RSS grows with the corpus that is kept in memory.
+    if ! "$CARGO_TARGET_DIR/$triple/release/$target" "$found" "crates/spawnscope/fuzz/corpus/$target" \
+        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024 -print_final_stats=1 \
+        -artifact_prefix="$CARGO_TARGET_DIR/artifacts/$target-" >"$log" 2>&1; then
+        tail -n 40 "$log" >&2
+        exit 1
+    fi
+    covered=$(grep -o 'cov: [0-9]*' "$log" | tail -n 1)
+    executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+    echo "$target: $executed executions, ${covered/cov: /} edges covered, nothing found"
+done
