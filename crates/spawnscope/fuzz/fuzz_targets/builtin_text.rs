@@ -1,4 +1,4 @@
-//! The arguments of a small program that a shell might do without: what is advised instead must not run anything else.
+//! The arguments of a small program that a shell might do without: what to write instead is looked for without failing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -22,6 +22,6 @@ fuzz_target!(|bytes: &[u8]| {
     let (_, _, _) = (file.slices(&mut |_| {}), file.samples(&mut |_| {}), file.threads());
     let Ok(recording) = file.read() else { return };
     let found = report(&recording, GroupBy::Command);
-    json::render(&found);
-    table::render(&found, &table::Options::default());
+    let _ = json::render(&found);
+    let _ = table::render(&found, &table::Options::default());
 });

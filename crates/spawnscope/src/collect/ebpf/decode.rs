@@ -158,7 +158,7 @@ fn launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
         parent_tidied: seen(launch.tidied),
         parent_faults: (launch.faults != NOT_COUNTED).then_some(launch.faults),
         parent_memory: (launch.parent_table_bytes != 0).then_some(ParentMemory {
-            rss_bytes: launch.parent_rss_pages * page_bytes,
+            rss_bytes: launch.parent_rss_pages.saturating_mul(page_bytes),
             page_table_bytes: launch.parent_table_bytes,
         }),
     }

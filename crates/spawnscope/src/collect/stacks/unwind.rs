@@ -364,8 +364,19 @@ pub(in crate::collect) fn fuzz(file: &[u8], stack: &[u8]) {
         return;
     };
     let tables = Tables::read(&elf);
-    let image = Image::of(Mapping { start: 0, end: START, offset: 0, file: None });
-    let memory = Memory { pid: Pid(1), image: &image, stack, start: START, start_stack: START + stack.len() as u64 };
+    let image = Image::of(Mapping {
+        start: 0,
+        end: START,
+        offset: 0,
+        file: None,
+    });
+    let memory = Memory {
+        pid: Pid(1),
+        image: &image,
+        stack,
+        start: START,
+        start_stack: START + stack.len() as u64,
+    };
     let words = stack.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
     let near_entry = (0..64).map(|offset| object::Object::entry(&elf).wrapping_add(offset));
     let mut context = UnwindContext::new();
