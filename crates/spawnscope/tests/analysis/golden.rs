@@ -219,7 +219,7 @@ fn launches_as_ndjson() {
         object: ObjectRef::new(ObjectKind::Fifo, 0),
         waker: Some(WakerRow::Other(Pid(7), None)),
         is_waker_certain: false,
-        ..waited.clone()
+        ..waited
     };
     let mut waits = WaitCollection::new(&recording, &forest, &[]);
     waits.push(waited);

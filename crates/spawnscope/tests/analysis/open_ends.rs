@@ -138,7 +138,7 @@ fn awaited(mut waits: SliceRow, children: u64) -> Option<u64> {
             let on = asleep.off.0 - asleep.on_span.unwrap().0;
             [made, running(child, on)]
         };
-        let slices: Vec<SliceRow> = (2..2 + children).flat_map(child).chain([waits.clone()]).collect();
+        let slices: Vec<SliceRow> = (2..2 + children).flat_map(child).chain([waits]).collect();
         of(&path(&builder.recording, &slices), Outside::Timer) > WALL / 2
     });
     if found.is_none() {

@@ -18,7 +18,7 @@ const WAIT4: u16 = 61;
 fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> Replay {
     let forest = Forest::grow(recording);
     let mut collection = SliceCollection::new(&forest, &[]);
-    slices.iter().for_each(|slice| collection.push(slice.clone()));
+    slices.iter().for_each(|slice| collection.push(*slice));
     let setting = Setting {
         cpus,
         wall: Nanos(wall),

@@ -154,7 +154,7 @@ impl Serial {
 /// The threads of a recording.
 pub(crate) fn timelines(forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
     let mut collection = SliceCollection::new(forest, &[]);
-    slices.iter().for_each(|slice| collection.push(slice.clone()));
+    slices.iter().for_each(|slice| collection.push(*slice));
     collection.finish()
 }
 
