@@ -28,8 +28,19 @@ pub struct Search<'a> {
     pub program: &'a [u8],
     /// Files tried in vain, in order.
     pub misses: Vec<FailedExec<'a>>,
-    /// Whether the program was found in the end.
-    pub found: bool,
+    /// How it ended.
+    pub end: SearchEnd,
+}
+
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchEnd {
+    /// The program was found.
+    Found,
+    /// Something else followed.
+    NotFound,
+    /// The recording ended first: the program may have been found afterwards.
+    Recording,
 }
 
 impl Search<'_> {
@@ -90,10 +101,10 @@ pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
     let mut misses = Vec::new();
     for failed in forest.failed_execs(index) {
         while let Some((_, path)) = answers.next_if(|(enter, _)| *enter < failed.enter) {
-            attempts.close(&mut misses, Some(path));
+            attempts.close(&mut misses, Some(path), SearchEnd::NotFound);
         }
         if !MISSES.contains(&failed.errno) {
-            attempts.close(&mut misses, Some(failed.path));
+            attempts.close(&mut misses, Some(failed.path), SearchEnd::NotFound);
             attempts.single.push(failed);
             continue;
         }
@@ -101,7 +112,7 @@ pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
             .last()
             .is_some_and(|miss: &FailedExec<'_>| base_name(miss.path) != base_name(failed.path))
         {
-            attempts.close(&mut misses, None);
+            attempts.close(&mut misses, None, SearchEnd::NotFound);
         }
         misses.push(failed);
     }
@@ -111,22 +122,29 @@ pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
         .filter(|exec| exec.enter.get().is_none())
         .map(|exec| exec.path);
     let answer = answers.next().map(|(_, path)| path).or(of_unknown_entry);
-    attempts.close(&mut misses, answer);
+    let without_answer = if forest.launches[index].is_unfinished() {
+        SearchEnd::Recording
+    } else {
+        SearchEnd::NotFound
+    };
+    attempts.close(&mut misses, answer, without_answer);
     attempts
 }
 
 impl<'a> Attempts<'a> {
-    /// Ends what may be a search of one program, at a file that was found if there is one.
-    fn close(&mut self, misses: &mut Vec<FailedExec<'a>>, found: Option<&[u8]>) {
+    /// Ends what may be a search of one program, at a file that was found if there is one. The recording's end may have cut off
+    /// the other directories.
+    fn close(&mut self, misses: &mut Vec<FailedExec<'a>>, found: Option<&[u8]>, without_answer: SearchEnd) {
         let Some(first) = misses.first() else { return };
         let program = base_name(first.path);
         let answer = found.filter(|path| base_name(path) == program);
         let mut directories = misses.iter().map(|miss| miss.path).chain(answer).map(directory_of);
-        if directories.any(|directory| directory != directory_of(first.path)) {
+        let end = answer.map_or(without_answer, |_| SearchEnd::Found);
+        if end == SearchEnd::Recording || directories.any(|directory| directory != directory_of(first.path)) {
             self.searches.push(Search {
                 program,
                 misses: std::mem::take(misses),
-                found: answer.is_some(),
+                end,
             });
         } else {
             self.single.append(misses);
@@ -162,7 +180,7 @@ impl<'a> PathSearchTally<'a> {
             let tally = self.directories.entry(directory).or_default();
             tally.add(seen.insert(directory), 1, miss.cost(), miss.errno);
         }
-        if let Some(errno) = search.telling_errno().filter(|_| !search.found) {
+        if let Some(errno) = search.telling_errno().filter(|_| search.end == SearchEnd::NotFound) {
             let tally = self.not_found.entry(search.program).or_default();
             tally.add(true, misses, search.cost(), errno);
         }

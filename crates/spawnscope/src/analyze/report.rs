@@ -2,6 +2,7 @@
 //! words, colours and JSON keys are `present`'s.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use super::advice::Advices;
 use super::causes::Causes;
@@ -68,6 +69,8 @@ pub struct Report {
     pub group_by: GroupBy,
     /// One entry for each row of the table, the dearest first: by launch tax, lines by time on the critical path.
     pub groups: Vec<Group>,
+    /// Commands that were still running at the end, the most frequent first.
+    pub still_running: Vec<(Vec<u8>, u64)>,
     /// Programs looked for in vain along PATH.
     pub path_searches: PathSearches,
     /// Failed execs that no PATH search explains, the most frequent errno first.
@@ -115,6 +118,20 @@ pub fn report(recording: &Recording, group_by: GroupBy) -> Report {
     report_on(recording, &Forest::grow(recording), None, group_by)
 }
 
+fn still_running(forest: &Forest<'_>) -> Vec<(Vec<u8>, u64)> {
+    let mut counts: HashMap<Vec<u8>, u64> = HashMap::new();
+    for launch in forest
+        .launches
+        .iter()
+        .filter(|launch| launch.is_launch() && launch.is_unfinished())
+    {
+        *counts.entry(launch.command.label()).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by(|(one, times), (other, more)| more.cmp(times).then_with(|| one.cmp(other)));
+    counts
+}
+
 /// Sums up a recording whose launches are joined, and whose causes may have been found.
 #[must_use]
 pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
@@ -146,6 +163,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         waits: Vec::new(),
         group_by,
         groups: groups(forest, path, group_by),
+        still_running: still_running(forest),
         path_searches,
         failures,
         drifts: drifts(forest),

@@ -143,6 +143,9 @@ pub struct RecordArguments {
     /// Stop recording after S seconds; a command is left to run to its end
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub duration: Option<Duration>,
+    /// Go on after the end of the command until all that it launched has ended, daemons too; Ctrl-C then ends the recording
+    #[arg(long, requires = "command", conflicts_with_all = ["all", "pid"])]
+    pub wait_for_all: bool,
     /// How to collect
     #[arg(long, value_enum, default_value_t = CollectorChoice::Auto, value_name = "WHICH")]
     pub collector: CollectorChoice,
@@ -184,6 +187,7 @@ Examples:
   spawnscope record -q -o t.db -- ./test.sh
   spawnscope report --json t.db              what that recorded, as JSON
   spawnscope record --sample 999 -- make     for `flame --phase load`
+  spawnscope record --wait-for-all -- ./start    and the daemons it starts
   spawnscope record -p $(pidof -s nagios) --duration 60
   sudo spawnscope record -a --duration 10
 

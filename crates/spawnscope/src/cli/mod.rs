@@ -11,6 +11,7 @@ mod flame;
 mod hold;
 mod identity;
 mod interrupts;
+mod living;
 mod manual;
 mod output;
 mod output_file;

@@ -11,6 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 
 use super::args::{CollectorChoice, RecordArguments};
+use super::living::Living;
 use super::output::{line, tell};
 use super::progress::{self, Progress};
 use super::room::{self, Room};
@@ -60,6 +61,9 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
         process,
         command,
         deadline: arguments.duration.map(|duration| Instant::now() + duration),
+        waits_for_all: arguments.wait_for_all,
+        is_quiet: arguments.quiet,
+        living: Living::default(),
     };
     let outcome = session.run()?;
     // Its buffers are not needed any more, and the report takes memory.

@@ -8,15 +8,20 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::interrupts::Interrupts;
+use super::living::Living;
 use super::output::{line, tell};
 use super::progress::Progress;
 use crate::collect::{self, CollectError, Collector};
-use crate::event::{Event, EventKind, LaunchId, Loss, Nanos, Pid};
+use crate::event::{EventKind, LaunchId, Loss, Nanos, Pid};
 use crate::record::writer::Recorder;
 use crate::signals::{Arrived, Signals};
+use crate::units;
 
 /// How often events are taken from the kernel's buffer, which wakes us by itself only when it fills up.
 const INTERVAL: Duration = Duration::from_millis(40);
+
+/// How long exited threads may take to leave their CPU when the recording ends.
+const MOST_SETTLING: Duration = Duration::from_millis(100);
 
 /// What is being followed, and whose end is the recording's.
 pub struct Session<'a> {
@@ -34,6 +39,12 @@ pub struct Session<'a> {
     pub command: Option<Command>,
     /// When to stop recording.
     pub deadline: Option<Instant>,
+    /// Whether to go on after the command's end until all that it launched has ended.
+    pub waits_for_all: bool,
+    /// Whether the user wants no notices.
+    pub is_quiet: bool,
+    /// Who lives.
+    pub living: Living,
 }
 
 /// The recorded command.
@@ -50,9 +61,11 @@ pub struct Command {
 pub struct Outcome {
     /// Why the recording ended.
     pub ended: &'static str,
-    /// When the command became a zombie, as the collector saw it.
-    command_ended: Option<Nanos>,
-    /// The last moment that is in the recording: the command's end, or when we stopped.
+    /// Whether the command (or the followed process) has ended.
+    process_ended: bool,
+    /// When the command became a zombie, as the collector saw it; or the last process, where all are waited for.
+    last_ended: Option<Nanos>,
+    /// The last moment that is in the recording: the end of the command or of the last process, or when we stopped.
     pub recorded_until: Option<Nanos>,
     /// How the command ended; `None`: there is none, or it was left running.
     pub wait_status: Option<i32>,
@@ -79,12 +92,12 @@ impl Session<'_> {
         let mut interrupts = Interrupts::default();
         while outcome.ended.is_empty() {
             let is_recording = outcome.recorded_until.is_none();
-            let ready = self.wait(is_recording)?;
+            let ready = self.wait(is_recording, outcome.process_ended)?;
             while let Some(arrived) = self.signals.next() {
                 if let Some(command) = self.command {
                     arrived.hand_on(command.pid.0);
                 }
-                if self.is_to_leave(arrived, &mut interrupts) {
+                if self.is_to_leave(arrived, outcome.process_ended, &mut interrupts) {
                     outcome.ended = "interrupted";
                 }
             }
@@ -93,10 +106,16 @@ impl Session<'_> {
                 self.stop_if_over(&mut outcome);
             }
             if ready.process_ended {
+                outcome.process_ended = true;
+                self.settle(&mut outcome);
+                self.say_who_is_waited_for(&outcome);
+            }
+            if outcome.process_ended && !self.is_to_wait_on(&outcome) {
                 outcome.ended = "exited";
             }
         }
         if outcome.recorded_until.is_none() {
+            self.settle(&mut outcome);
             self.stop_collecting(&mut outcome);
         } else if self.command.is_some() && outcome.ended == "exited" {
             // The recording had ended before.
@@ -106,11 +125,42 @@ impl Session<'_> {
         Ok(outcome)
     }
 
+    /// Moves events until exited threads have left their CPU, which tells when their process could be reaped. With one CPU the
+    /// recorder is often woken before that.
+    fn settle(&mut self, outcome: &mut Outcome) {
+        let end = Instant::now() + MOST_SETTLING;
+        while outcome.recorded_until.is_none() {
+            self.move_events(outcome);
+            if !self.living.has_leaving_threads() || Instant::now() >= end {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether the command has ended, and something that it launched has not.
+    fn is_to_wait_on(&mut self, outcome: &Outcome) -> bool {
+        if !self.waits_for_all || outcome.recorded_until.is_some() {
+            return false;
+        }
+        self.living.forget_missing();
+        self.living.processes() > 0
+    }
+
+    fn say_who_is_waited_for(&mut self, outcome: &Outcome) {
+        if self.is_to_wait_on(outcome) && !self.is_quiet {
+            let processes = units::counted(self.living.processes() as u64, "process", "processes");
+            tell(&format!(
+                "the command has ended; waiting for {processes} that it launched (Ctrl-C ends the recording, not them)"
+            ));
+        }
+    }
+
     /// Sleeps until something happens or the interval is over.
-    fn wait(&self, is_recording: bool) -> Result<Ready> {
+    fn wait(&self, is_recording: bool, process_ended: bool) -> Result<Ready> {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds = vec![readable(self.signals.readiness())];
-        let process = self.process.as_ref().map(|process| {
+        let process = self.process.as_ref().filter(|_| !process_ended).map(|process| {
             fds.push(readable(process.as_fd()));
             fds.len() - 1
         });
@@ -134,9 +184,9 @@ impl Session<'_> {
         })
     }
 
-    /// Whether a signal ends the recording: without a command each that asks for it, with one only many interrupts.
-    fn is_to_leave(&self, arrived: Arrived, interrupts: &mut Interrupts) -> bool {
-        let Some(command) = self.command else {
+    /// Whether a signal ends the recording: without a command that runs each that asks for it, with one only many interrupts.
+    fn is_to_leave(&self, arrived: Arrived, has_ended: bool, interrupts: &mut Interrupts) -> bool {
+        let Some(command) = self.command.filter(|_| !has_ended) else {
             return arrived.is_to_end();
         };
         let leaves = arrived.signal == libc::SIGINT && interrupts.press(Instant::now());
@@ -154,13 +204,15 @@ impl Session<'_> {
         if let Err(error) = self.collector.drain(&mut events) {
             outcome.collector_failure.get_or_insert(error);
         }
-        let of_command = |event: &&Event| self.command.is_some_and(|command| command.launch == event.launch);
-        for event in events.iter().filter(of_command) {
+        let is_command = |launch| self.command.is_some_and(|command| command.launch == launch);
+        for event in &events {
+            self.living.note(event);
             if let EventKind::Gone {
                 zombie: Some(zombie), ..
             } = event.kind
+                && (self.waits_for_all || is_command(event.launch))
             {
-                outcome.command_ended = outcome.command_ended.max(Some(zombie));
+                outcome.last_ended = outcome.last_ended.max(Some(zombie));
             }
         }
         if !events.is_empty() {
@@ -203,7 +255,8 @@ impl Session<'_> {
         self.collector.detach();
         self.move_events(outcome);
         self.progress.clear();
-        outcome.recorded_until = outcome.command_ended.or(Some(until));
+        let is_cut = self.waits_for_all && self.living.processes() > 0;
+        outcome.recorded_until = outcome.last_ended.filter(|_| !is_cut).or(Some(until));
         match self.collector.losses() {
             Ok(lost) => outcome.lost = lost,
             Err(error) => drop(outcome.collector_failure.get_or_insert(error)),

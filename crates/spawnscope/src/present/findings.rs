@@ -217,6 +217,24 @@ pub(super) fn reservations(page: &mut Page, report: &Report) {
     }
 }
 
+/// Commands with how often they occur, the first few of them.
+fn most_frequent(commands: &[(Vec<u8>, u64)]) -> String {
+    const MOST: usize = 4;
+    let label = |(command, count): &(Vec<u8>, u64)| match count {
+        1 => text::escape(command),
+        several => format!("{} x {}", units::count(*several), text::escape(command)),
+    };
+    let named: Vec<String> = commands.iter().take(MOST).map(label).collect();
+    match commands.len().saturating_sub(MOST) {
+        0 => named.join(", "),
+        more => format!(
+            "{} and {}",
+            named.join(", "),
+            units::counted(more as u64, "other command", "other commands")
+        ),
+    }
+}
+
 fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
     let mut sentences = Vec::new();
     if report.lost_events() > 0 {
@@ -266,7 +284,10 @@ fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
         let launches = units::counted(report.all.unfinished, "launch", "launches");
         sentences.push((
             PLAIN,
-            format!("{launches} still running at the end, counted up to there"),
+            format!(
+                "{launches} still running at the end, counted up to there: {}",
+                most_frequent(&report.still_running)
+            ),
         ));
     }
     for missing in &report.missing {

@@ -55,6 +55,8 @@ fn value(report: &Report) -> Value {
             .map(|kind| json!({"what": kind.what, "rows": kind.rows, "first": kind.first})).collect::<Vec<_>>(),
         "launches": all.count,
         "unfinished": all.unfinished,
+        "still_running": report.still_running.iter()
+            .map(|(command, count)| json!({"command": String::from_utf8_lossy(command), "count": count})).collect::<Vec<_>>(),
         "orphans": all.orphans,
         "failed_execs": all.failed_execs,
         "forks_without_exec": all.forks_without_exec,

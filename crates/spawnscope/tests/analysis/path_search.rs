@@ -2,7 +2,7 @@
 
 use anstream::adapter::strip_str;
 use spawnscope::analyze::failures::failures;
-use spawnscope::analyze::path_search::{Attempts, Search, attempts_of};
+use spawnscope::analyze::path_search::{Attempts, Search, SearchEnd, attempts_of};
 use spawnscope::analyze::{Forest, GroupBy, report};
 use spawnscope::event::Nanos;
 use spawnscope::present::{json, table, tree};
@@ -16,7 +16,7 @@ fn summary(searches: &[Search<'_>]) -> Vec<(String, usize, bool)> {
     let text = |search: &Search<'_>| String::from_utf8_lossy(search.program).into_owned();
     searches
         .iter()
-        .map(|search| (text(search), search.misses.len(), search.found))
+        .map(|search| (text(search), search.misses.len(), search.end == SearchEnd::Found))
         .collect()
 }
 
@@ -42,6 +42,33 @@ fn misses_that_end_in_the_program_are_one_search() {
         .collect();
     assert_eq!(names, ["/", "/a", "/b"]);
     assert!(all.not_found.is_empty());
+}
+
+#[test]
+fn a_search_that_the_end_of_the_recording_cut_off_is_none_in_vain() {
+    for directories in [&["/a"][..], &["/a", "/b"]] {
+        let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
+        let child = builder.launch(ROOT, 0, &Spans::USUAL, None);
+        builder.leave_running(child);
+        for (step, directory) in directories.iter().enumerate() {
+            builder.failed_exec_at(
+                child,
+                &format!("{directory}/gcc"),
+                libc::ENOENT,
+                150_000 + 2_000 * step as u64,
+            );
+        }
+        let forest = Forest::grow(&builder.recording);
+        let ends: Vec<_> = attempts_of(&forest, 1)
+            .searches
+            .iter()
+            .map(|search| search.end)
+            .collect();
+        assert_eq!(ends, [SearchEnd::Recording]);
+        let (searches, single) = failures(&forest);
+        assert_eq!(searches.misses, directories.len() as u64);
+        assert!(searches.not_found.is_empty() && single.is_empty());
+    }
 }
 
 #[test]

@@ -1,14 +1,18 @@
 //! Process histories that confuse tracers: an exec off the leading thread, daemons, processes that outlive the root,
 //! reused pids, stops and continues.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::json;
 
 use crate::support::LiveTest;
 use crate::support::attempts::{at_best, good};
 use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
-use crate::support::run::Record;
+use crate::support::run::{Record, Running};
 use crate::support::workloads::{Truth, path};
 
 const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
@@ -29,6 +33,16 @@ pub fn tests() -> Vec<LiveTest> {
             name: "a_process_that_outlives_the_root_is_unfinished",
             needs: &[Need::Ebpf],
             run: outlives_root,
+        },
+        LiveTest {
+            name: "all_that_the_command_launched_is_waited_for",
+            needs: NEEDS,
+            run: waits_for_all,
+        },
+        LiveTest {
+            name: "an_interrupt_ends_the_wait_for_all",
+            needs: &[Need::Ebpf],
+            run: interrupted_wait,
         },
         LiveTest {
             name: "a_reused_pid_is_another_launch",
@@ -95,6 +109,38 @@ fn outlives_root() {
         sleeper.json()
     );
     assert_eq!(report(&record.file())["unfinished"], 1);
+}
+
+fn waits_for_all() {
+    let record = Record::new().flags(&["--wait-for-all"]);
+    let command = [path("daemonize").into_os_string(), "sleep".into(), "1.5".into()];
+    let finished = record.run(command).expect_code(0);
+    let launches = launches(&record.file());
+    let daemon = launches.with_pid(Truth::new(&finished.stdout).one("daemon"));
+    assert_eq!(daemon.exit_code(), Some(0), "{}", daemon.json());
+    let report = report(&record.file());
+    assert_eq!(report["unfinished"], 0);
+    assert!(
+        report["wall_ns"].as_u64() > Some(1_500_000_000),
+        "{}",
+        report["wall_ns"]
+    );
+}
+
+fn interrupted_wait() {
+    let record = Record::new().flags(&["--wait-for-all", "-q"]);
+    let script = "sleep 60 >/dev/null 2>&1 & echo $!; exit 3";
+    let mut running = Running::start(&mut record.command(["sh", "-c", script]));
+    let sleeper = running.await_line().parse().expect("a pid");
+    while running.child.try_wait().expect("wait").is_none() {
+        // The first one may reach the command.
+        kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
+        sleep(Duration::from_millis(700));
+    }
+    end(sleeper);
+    running.finish().expect_code(3);
+    let report = report(&record.file());
+    assert_eq!(report["still_running"], json!([{"command": "sleep", "count": 1}]));
 }
 
 fn reused_pid() {

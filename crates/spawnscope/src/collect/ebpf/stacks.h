@@ -164,17 +164,17 @@ static __always_inline bool tell_mappings(struct task_struct *p, struct WireTask
 	return true;
 }
 
-/* Makes sure that user space can know what is mapped; else `told_image` is 0. True: it has to look at once, since those
- * files can be seen through this process only. */
+/* Gives what is mapped a number, and tells it unless that was done. True: user space has to look at once, since it could not be told, or
+ * since those files can be seen through this process only. */
 static __always_inline bool tell_image(struct task_struct *p, struct WireTask *creator)
 {
 	if (is_image_told(p, creator))
 		return false;
-	if (!can_walk_mappings()) {
-		number_image(creator, next_id(), BPF_CORE_READ(p, mm, exec_vm), code_changes(p));
-		return true;
-	}
-	return !tell_mappings(p, creator, next_id()) || sees_other_files(p);
+	if (can_walk_mappings() && tell_mappings(p, creator, next_id()))
+		return sees_other_files(p);
+	/* Not the number that some mappings may have been told with. */
+	number_image(creator, next_id(), BPF_CORE_READ(p, mm, exec_vm), code_changes(p));
+	return true;
 }
 
 /* Where frames end for sure: the first thread's begin where exec put its stack, and libc keeps a thread's own data at the

@@ -39,12 +39,20 @@ impl Opener {
             } => {
                 self.can_read(image, pid, start_stack, waiting, hand_on);
             }
-            Told::Stack(stack) if self.who_tells == WhoTells::Recorder => self.take_stack(stack, waiting, hand_on),
+            Told::Stack(stack) if self.is_to_know_image(&stack) => self.take_stack(stack, waiting, hand_on),
             told => {
+                if let Told::Mapping { image, .. } = &told {
+                    self.images.insert(*image, ());
+                }
                 self.open(&told, waiting, hand_on);
                 hand_on(told);
             }
         }
+    }
+
+    /// Whether the mappings were told before the stack, or have to be read now. Those of a sample may be told after it.
+    fn is_to_know_image(&self, stack: &CopiedStack) -> bool {
+        stack.sample.is_none() || self.who_tells == WhoTells::Recorder
     }
 
     /// A launch's stack is of no use without mappings; a sample still has its kernel part.
@@ -53,7 +61,9 @@ impl Opener {
             && !self.can_read(image, stack.pid, stack.start_stack, waiting, hand_on)
         {
             if stack.sample.is_none() {
-                waiting.unreadable.fetch_add(1, Ordering::Relaxed);
+                // Where the kernel can tell mappings and did not, the stack counts as lost.
+                let is_expected = self.who_tells == WhoTells::Recorder;
+                waiting.unreadable.fetch_add(u64::from(is_expected), Ordering::Relaxed);
                 waiting.bytes.fetch_sub(stack.bytes.len(), Ordering::Relaxed);
                 return;
             }

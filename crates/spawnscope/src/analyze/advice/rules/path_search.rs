@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::super::ground::{name, time};
 use super::super::wording::{HABIT, launches};
 use super::super::{Basis, Finding, Ground};
-use crate::analyze::path_search::{PathSearches, attempts_of};
+use crate::analyze::path_search::{PathSearches, SearchEnd, attempts_of};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
 use crate::event::Nanos;
@@ -26,7 +26,10 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
         }
         let attempts = attempts_of(forest, index);
         let (Some(search), Some(exec)) = (
-            attempts.searches.first().filter(|search| search.found),
+            attempts
+                .searches
+                .first()
+                .filter(|search| search.end == SearchEnd::Found),
             launch.execs.first(),
         ) else {
             continue;

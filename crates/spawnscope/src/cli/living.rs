@@ -1,0 +1,99 @@
+//! Which recorded processes are alive, and which threads have exited without having left their CPU yet. Known from the events
+//! on their way to the recorder.
+
+use std::collections::{HashMap, HashSet};
+
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd;
+
+use crate::event::{Event, EventKind, LaunchId, Pid, TaskId};
+
+/// Processes and threads, as of the events so far.
+#[derive(Debug, Default)]
+pub struct Living {
+    processes: HashMap<LaunchId, Pid>,
+    leaving: HashSet<TaskId>,
+}
+
+impl Living {
+    /// Takes note of an event.
+    pub fn note(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::Launched(launched) => drop(self.processes.insert(event.launch, launched.pid)),
+            EventKind::Exited(_) => drop(self.leaving.insert(event.task)),
+            EventKind::Gone { zombie, .. } => {
+                self.leaving.remove(&event.task);
+                if zombie.is_some() {
+                    self.processes.remove(&event.launch);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether some threads have exited without having left their CPU.
+    pub fn has_leaving_threads(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// Launched processes that have not ended.
+    pub fn processes(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// Forgets processes that no longer exist: the event of their end was lost. Those that the recorder's pid namespace does not
+    /// show have the pid 0, and stay.
+    pub fn forget_missing(&mut self) {
+        let exists = |pid: &Pid| kill(unistd::Pid::from_raw(pid.0), None) != Err(Errno::ESRCH);
+        self.processes.retain(|_, pid| pid.0 == 0 || exists(pid));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Nanos;
+
+    fn gone(launch: u64, task: u64, zombie: Option<Nanos>) -> Event {
+        let kind = EventKind::Gone {
+            zombie,
+            auto_reaped: false,
+            cpu: Nanos(1),
+        };
+        event(launch, task, kind)
+    }
+
+    fn event(launch: u64, task: u64, kind: EventKind) -> Event {
+        Event {
+            at: Nanos(5),
+            launch: LaunchId(launch),
+            task: TaskId(task),
+            kind,
+        }
+    }
+
+    #[test]
+    fn a_process_lives_until_its_last_thread_is_gone() {
+        let mut living = Living::default();
+        living.processes.insert(LaunchId(2), Pid(0));
+        living.note(&gone(2, 3, None));
+        assert_eq!(living.processes(), 1, "another thread of it");
+        living.forget_missing();
+        assert_eq!(living.processes(), 1, "its pid is not known");
+        living.note(&gone(2, 2, Some(Nanos(4))));
+        assert_eq!(living.processes(), 0);
+    }
+
+    #[test]
+    fn a_process_whose_end_was_lost_is_forgotten() {
+        let mut living = Living::default();
+        // Above the largest pid that Linux gives.
+        living.processes.insert(LaunchId(2), Pid(1 << 23));
+        living
+            .processes
+            .insert(LaunchId(3), Pid(std::process::id().cast_signed()));
+        living.forget_missing();
+        assert_eq!(living.processes.keys().collect::<Vec<_>>(), [&LaunchId(3)]);
+    }
+}
