@@ -5,7 +5,7 @@
 use super::Origin;
 use super::outside::{Outside, OutsideTimes, outside_of};
 use super::phases::{Phase, Piece, pieces};
-use super::timeline::{Moment, State, ThreadIndex, Timelines, last_thread, root_of};
+use super::timeline::{Moment, State, ThreadIndex, Timelines, last_of, last_thread, root_of};
 use super::tree::Forest;
 use crate::event::Nanos;
 use crate::record::reader::SliceRow;
@@ -80,6 +80,7 @@ pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) ->
     let root_at = &forest.launches[root as usize].instants;
     let start = root_at.created.get().unwrap_or_default();
     let end = Nanos(start.0 + wall.0);
+    let last = last_of(forest, root, end);
     let mut walk = Walk {
         forest,
         timelines,
@@ -88,13 +89,14 @@ pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) ->
             outside: OutsideTimes::new(),
             wall,
         },
-        thread: last_thread(timelines, root),
+        thread: last_thread(timelines, last),
         start,
         at: end,
         jumps: 0,
         pieces: None,
     };
-    if let Some(ended) = root_at.zombie.get().filter(|ended| *ended < end) {
+    let last_at = &forest.launches[last as usize].instants;
+    if let Some(ended) = last_at.zombie.get().filter(|ended| *ended < end) {
         walk.charge_outside(ended, Outside::Recorder);
     }
     while walk.at > start {

@@ -279,6 +279,17 @@ pub(super) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> boo
     last.into_iter().map(|(launch, (_, index))| (launch, index)).collect()
 }
 
+/// The launch whose end is the end of the wall: the command, or with `record --wait-for-all` the one that ended last.
+#[must_use]
+pub fn last_of(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
+    let ends_then = |launch: &Launch<'_>| launch.instants.zombie.get() == Some(end);
+    if ends_then(&forest.launches[root as usize]) {
+        return root;
+    }
+    let last = forest.launches.iter().position(ends_then);
+    last.map_or(root, |index| index as u32)
+}
+
 /// The launch that a path begins with: the recorded command.
 #[must_use]
 pub fn root_of(forest: &Forest<'_>) -> Option<u32> {

@@ -8,7 +8,7 @@ use super::program::{Programs, Step, Token};
 use crate::analyze::outside::outside_of;
 use crate::analyze::phases::Phase;
 use crate::analyze::slices::ThreadSlices;
-use crate::analyze::timeline::{Thread, ThreadIndex, Timelines, beginning, last_thread};
+use crate::analyze::timeline::{Thread, ThreadIndex, Timelines, beginning, last_of, last_thread};
 use crate::analyze::tree::Forest;
 use crate::event::{LeftCpu, Nanos};
 use crate::record::reader::SliceRow;
@@ -44,7 +44,12 @@ pub(super) fn write(
     collect_spawns(timelines, &mut actions);
     actions.sort_unstable();
     let launch_of = timelines.threads.iter().map(|thread| thread.launch).collect();
-    let mut programs = Programs::new(launch_of, waits.len() as Token, root, last_thread(timelines, root));
+    let mut programs = Programs::new(
+        launch_of,
+        waits.len() as Token,
+        root,
+        last_thread(timelines, last_of(forest, root, window.1)),
+    );
     let (mut actions, mut tokens) = (actions.as_slice(), 0..0);
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);
