@@ -125,6 +125,8 @@ fn waits_for_all() {
         "{}",
         report["wall_ns"]
     );
+    let error = report["replay_error"].as_f64().expect("it was played again");
+    assert!(error.abs() < 0.3, "the path ends with the daemon: {error}");
 }
 
 fn interrupted_wait() {
