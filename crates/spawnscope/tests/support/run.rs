@@ -9,6 +9,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
 /// Longer than any run of a test takes on a busy machine.
@@ -75,8 +77,8 @@ impl Running {
         Running { child, outputs }
     }
 
-    pub fn pid(&self) -> nix::unistd::Pid {
-        nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).expect("a pid"))
+    pub fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).expect("a pid"))
     }
 
     pub fn stdout_so_far(&self) -> Vec<u8> {
@@ -135,12 +137,37 @@ fn await_exit(child: &mut Child, deadline: Duration) -> ExitStatus {
             return status;
         }
         if start.elapsed() > deadline {
+            let orphans = descendants(child.id());
             child.kill().expect("kill");
             child.wait().expect("wait");
+            for orphan in orphans {
+                // It may have ended by itself.
+                let _ = kill(orphan, Signal::SIGKILL);
+            }
             panic!("killed after {deadline:?}");
         }
         sleep(Duration::from_millis(5));
     }
+}
+
+/// What a process started that is still there: a recorder that is killed leaves its command running.
+fn descendants(of: u32) -> Vec<Pid> {
+    let tasks = std::fs::read_dir(format!("/proc/{of}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let children: Vec<u32> = lists
+        .flat_map(|list| {
+            list.split_whitespace()
+                .filter_map(|pid| pid.parse().ok())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let own = children
+        .iter()
+        .filter_map(|pid| Some(Pid::from_raw(i32::try_from(*pid).ok()?)));
+    own.chain(children.iter().flat_map(|pid| descendants(*pid))).collect()
 }
 
 /// Runs a command with nothing on its standard input.
