@@ -11,10 +11,10 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 
 use super::args::{CollectorChoice, RecordArguments};
-use super::living::Living;
 use super::output::{line, tell};
 use super::progress::{self, Progress};
 use super::room::{self, Room};
+use super::running::RunningProcesses;
 use super::session::{Command, Outcome, Session};
 use super::{exit, identity, report};
 use crate::collect::calibrate::{Calibrator, Unrecorded};
@@ -63,7 +63,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
         deadline: arguments.duration.map(|duration| Instant::now() + duration),
         waits_for_all: arguments.wait_for_all,
         is_quiet: arguments.quiet,
-        living: Living::default(),
+        running: RunningProcesses::default(),
     };
     let outcome = session.run()?;
     // Its buffers are not needed any more, and the report takes memory.

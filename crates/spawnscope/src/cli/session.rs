@@ -8,9 +8,9 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::interrupts::Interrupts;
-use super::living::Living;
 use super::output::{line, tell};
 use super::progress::Progress;
+use super::running::RunningProcesses;
 use crate::collect::{self, CollectError, Collector};
 use crate::event::{EventKind, LaunchId, Loss, Nanos, Pid};
 use crate::record::writer::Recorder;
@@ -43,8 +43,8 @@ pub struct Session<'a> {
     pub waits_for_all: bool,
     /// Whether the user wants no notices.
     pub is_quiet: bool,
-    /// Who lives.
-    pub living: Living,
+    /// Which processes still run.
+    pub running: RunningProcesses,
 }
 
 /// The recorded command.
@@ -115,7 +115,6 @@ impl Session<'_> {
             }
         }
         if outcome.recorded_until.is_none() {
-            self.settle(&mut outcome);
             self.stop_collecting(&mut outcome);
         } else if self.command.is_some() && outcome.ended == "exited" {
             // The recording had ended before.
@@ -125,13 +124,13 @@ impl Session<'_> {
         Ok(outcome)
     }
 
-    /// Moves events until exited threads have left their CPU, which tells when their process could be reaped. With one CPU the
-    /// recorder is often woken before that.
+    /// Moves events until exited threads have left their CPU: only then is it known when their process could be reaped. On one CPU the
+    /// recorder often runs before that.
     fn settle(&mut self, outcome: &mut Outcome) {
         let end = Instant::now() + MOST_SETTLING;
         while outcome.recorded_until.is_none() {
             self.move_events(outcome);
-            if !self.living.has_leaving_threads() || Instant::now() >= end {
+            if !self.running.has_leaving_threads() || Instant::now() >= end {
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -143,13 +142,13 @@ impl Session<'_> {
         if !self.waits_for_all || outcome.recorded_until.is_some() {
             return false;
         }
-        self.living.forget_missing();
-        self.living.processes() > 0
+        self.running.forget_missing();
+        self.running.processes() > 0
     }
 
     fn say_who_is_waited_for(&mut self, outcome: &Outcome) {
         if self.is_to_wait_on(outcome) && !self.is_quiet {
-            let processes = units::counted(self.living.processes() as u64, "process", "processes");
+            let processes = units::counted(self.running.processes() as u64, "process", "processes");
             tell(&format!(
                 "the command has ended; waiting for {processes} that it launched (Ctrl-C ends the recording, not them)"
             ));
@@ -206,7 +205,7 @@ impl Session<'_> {
         }
         let is_command = |launch| self.command.is_some_and(|command| command.launch == launch);
         for event in &events {
-            self.living.note(event);
+            self.running.note(event);
             if let EventKind::Gone {
                 zombie: Some(zombie), ..
             } = event.kind
@@ -255,7 +254,7 @@ impl Session<'_> {
         self.collector.detach();
         self.move_events(outcome);
         self.progress.clear();
-        let is_cut = self.waits_for_all && self.living.processes() > 0;
+        let is_cut = self.waits_for_all && self.running.processes() > 0;
         outcome.recorded_until = outcome.last_ended.filter(|_| !is_cut).or(Some(until));
         match self.collector.losses() {
             Ok(lost) => outcome.lost = lost,

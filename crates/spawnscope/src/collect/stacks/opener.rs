@@ -1,5 +1,5 @@
-//! What has to be read while the process still lives: its mappings, where the kernel's side cannot tell them, and the files
-//! that they are of. Does nothing else, so that it is never late by more than one process.
+//! Reads what is gone when the process ends: its mappings, where the programs in the kernel cannot tell them, and their
+//! files. It does nothing else, so it is late by one process at most.
 
 use std::sync::atomic::Ordering;
 
@@ -8,10 +8,10 @@ use super::recent::Recent;
 use super::{CopiedStack, MOST_WAITING_FILES, Told, Waiting, WhoTells, files, perf_map};
 use crate::event::Pid;
 
-/// Images that are known to be read; a process needs one each time that it maps code.
+/// How many images are remembered. A process has a new one each time that it maps code.
 const IMAGES: usize = 4096;
 
-/// Knows what was opened and read.
+/// Remembers what it has opened and read.
 pub(super) struct Opener {
     who_tells: WhoTells,
     files: Recent<FileId, ()>,
@@ -37,9 +37,9 @@ impl Opener {
                 pid,
                 start_stack,
             } => {
-                self.can_read(image, pid, start_stack, waiting, hand_on);
+                self.ensure_image(image, pid, start_stack, waiting, hand_on);
             }
-            Told::Stack(stack) if self.is_to_know_image(&stack) => self.take_stack(stack, waiting, hand_on),
+            Told::Stack(stack) if self.needs_image_now(&stack) => self.take_stack(stack, waiting, hand_on),
             told => {
                 if let Told::Mapping { image, .. } = &told {
                     self.images.insert(*image, ());
@@ -51,14 +51,14 @@ impl Opener {
     }
 
     /// Whether the mappings were told before the stack, or have to be read now. Those of a sample may be told after it.
-    fn is_to_know_image(&self, stack: &CopiedStack) -> bool {
+    fn needs_image_now(&self, stack: &CopiedStack) -> bool {
         stack.sample.is_none() || self.who_tells == WhoTells::Recorder
     }
 
     /// A launch's stack is of no use without mappings; a sample still has its kernel part.
     fn take_stack(&mut self, mut stack: Box<CopiedStack>, waiting: &Waiting, hand_on: &impl Fn(Told)) {
         if let Some(image) = stack.image
-            && !self.can_read(image, stack.pid, stack.start_stack, waiting, hand_on)
+            && !self.ensure_image(image, stack.pid, stack.start_stack, waiting, hand_on)
         {
             if stack.sample.is_none() {
                 // Where the kernel can tell mappings and did not, the stack counts as lost.
@@ -72,8 +72,8 @@ impl Opener {
         hand_on(Told::Stack(stack));
     }
 
-    /// Reads the mappings of an image, unless that was done.
-    fn can_read(
+    /// Reads the mappings of an image unless they are known. False: the process has ended, or runs another program.
+    fn ensure_image(
         &mut self,
         image: ImageId,
         pid: Pid,

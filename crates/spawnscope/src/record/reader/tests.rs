@@ -14,11 +14,9 @@ use crate::record::sample::*;
 use crate::record::tables::TABLES;
 use crate::record::{Manner, Recorder, Redaction, version};
 
-/// A recording of some launches in a folder of its own.
-fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("spawnscope.db");
-    let recorder = Recorder::create(&path, &header(), Redaction::Mask, &Manner::default()).unwrap();
+/// A recorder that was sent some launches.
+fn recorder_of(launches: u64, path: &Path) -> Recorder {
+    let recorder = Recorder::create(path, &header(), Redaction::Mask, &Manner::default()).unwrap();
     recorder.send(vec![released()]);
     for number in 0..launches {
         recorder.send(whole_life(
@@ -27,7 +25,14 @@ fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
             200,
         ));
     }
-    recorder.finish(ending()).unwrap();
+    recorder
+}
+
+/// A recording of some launches in a folder of its own.
+fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spawnscope.db");
+    recorder_of(launches, &path).finish(ending()).unwrap();
     (folder, path)
 }
 

@@ -9,15 +9,7 @@ use crate::record::{Finished, log};
 pub(super) fn cut_off(launches: u64) -> (tempfile::TempDir, PathBuf) {
     let (growing, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let path = growing.path().join("spawnscope.db");
-    let recorder = Recorder::create(&path, &header(), Redaction::Mask, &Manner::default()).unwrap();
-    recorder.send(vec![released()]);
-    for number in 0..launches {
-        recorder.send(whole_life(
-            1_000 + number * 10_000,
-            crate::event::LaunchId(2 + number),
-            200,
-        ));
-    }
+    let _recorder = recorder_of(launches, &path);
     wait_for_launches(&path, launches as usize + 1);
     let copy = folder.path().join("spawnscope.db");
     fs::copy(&path, &copy).unwrap();

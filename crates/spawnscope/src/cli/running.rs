@@ -1,5 +1,5 @@
-//! Which recorded processes are alive, and which threads have exited without having left their CPU yet. Known from the events
-//! on their way to the recorder.
+//! Tracks, by the events on their way to the recorder, which launched processes still run, and which exited threads are still on
+//! a CPU.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,14 +9,14 @@ use nix::unistd;
 
 use crate::event::{Event, EventKind, LaunchId, Pid, TaskId};
 
-/// Processes and threads, as of the events so far.
+/// The launched processes that still run, as of the events so far.
 #[derive(Debug, Default)]
-pub struct Living {
+pub struct RunningProcesses {
     processes: HashMap<LaunchId, Pid>,
     leaving: HashSet<TaskId>,
 }
 
-impl Living {
+impl RunningProcesses {
     /// Takes note of an event.
     pub fn note(&mut self, event: &Event) {
         match &event.kind {
@@ -32,7 +32,7 @@ impl Living {
         }
     }
 
-    /// Whether some threads have exited without having left their CPU.
+    /// Whether an exited thread is still on a CPU.
     pub fn has_leaving_threads(&self) -> bool {
         !self.leaving.is_empty()
     }
@@ -75,25 +75,25 @@ mod tests {
 
     #[test]
     fn a_process_lives_until_its_last_thread_is_gone() {
-        let mut living = Living::default();
-        living.processes.insert(LaunchId(2), Pid(0));
-        living.note(&gone(2, 3, None));
-        assert_eq!(living.processes(), 1, "another thread of it");
-        living.forget_missing();
-        assert_eq!(living.processes(), 1, "its pid is not known");
-        living.note(&gone(2, 2, Some(Nanos(4))));
-        assert_eq!(living.processes(), 0);
+        let mut running = RunningProcesses::default();
+        running.processes.insert(LaunchId(2), Pid(0));
+        running.note(&gone(2, 3, None));
+        assert_eq!(running.processes(), 1, "another thread of it");
+        running.forget_missing();
+        assert_eq!(running.processes(), 1, "its pid is not known");
+        running.note(&gone(2, 2, Some(Nanos(4))));
+        assert_eq!(running.processes(), 0);
     }
 
     #[test]
     fn a_process_whose_end_was_lost_is_forgotten() {
-        let mut living = Living::default();
+        let mut running = RunningProcesses::default();
         // Above the largest pid that Linux gives.
-        living.processes.insert(LaunchId(2), Pid(1 << 23));
-        living
+        running.processes.insert(LaunchId(2), Pid(1 << 23));
+        running
             .processes
             .insert(LaunchId(3), Pid(std::process::id().cast_signed()));
-        living.forget_missing();
-        assert_eq!(living.processes.keys().collect::<Vec<_>>(), [&LaunchId(3)]);
+        running.forget_missing();
+        assert_eq!(running.processes.keys().collect::<Vec<_>>(), [&LaunchId(3)]);
     }
 }
