@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Runs a command with what cargo needs to build for aarch64 on another machine, and to run the result under qemu-user:
 #     scripts/aarch64.sh cargo test -p vspawn --lib --target aarch64-unknown-linux-gnu
+# or, with --program, a program that was built so:
+#     scripts/aarch64.sh --program target/aarch64-unknown-linux-gnu/debug/spawnscope --version
 # `scripts/install-dependencies.sh aarch64` installs the tools; libelf and zlib for that machine are unpacked into target/sysroot-aarch64.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,8 +14,14 @@ if ! [ -e "$sysroot/complete" ]; then
     touch "$sysroot/complete"
 fi
 libraries=$sysroot/usr/lib/aarch64-linux-gnu
+runner=()
 if [ "$(uname -m)" != aarch64 ]; then
-    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH=$libraries:$sysroot/lib/aarch64-linux-gnu"
+    runner=(qemu-aarch64-static -L /usr/aarch64-linux-gnu -E "LD_LIBRARY_PATH=$libraries:$sysroot/lib/aarch64-linux-gnu")
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="${runner[*]}"
+fi
+if [ "$1" = --program ]; then
+    shift
+    exec "${runner[@]}" "$@"
 fi
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc

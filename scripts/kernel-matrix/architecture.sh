@@ -10,10 +10,9 @@ choose_architecture() {
             qemu=(qemu-system-x86_64 -M q35 -cpu max)
             ;;
         aarch64)
-            debian=arm64 triple=aarch64-unknown-linux-gnu console=ttyAMA0
+            debian=arm64 triple=aarch64-unknown-linux-gnu console=ttyAMA0 runner=(scripts/aarch64.sh --program)
             # The architected algorithm of pointer authentication takes most of the time of an emulated program.
             qemu=(qemu-system-aarch64 -M virt -cpu "max,pauth-impdef=on")
-            runner=(qemu-aarch64-static -L /usr/aarch64-linux-gnu)
             ;;
         *)
             echo "--arch $architecture: the matrix knows x86_64 and aarch64" >&2
