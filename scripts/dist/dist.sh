@@ -8,6 +8,7 @@ scripts/dist/tools.sh "$@"
 rm -rf "$DIST"
 mkdir -p "$DIST"
 for arch in "$@"; do
+    [ "$arch" = "$(uname -m)" ] || scripts/install-dependencies.sh "$arch"
     scripts/dist/build.sh "$arch"
     scripts/dist/package.sh "$arch"
 done

@@ -3,9 +3,9 @@
 . "$(dirname "$0")/settings.sh"
 for_architecture "$1"
 
-# Completions are printed by a program that runs here: they are the same on every architecture.
-runnable=target/$(uname -m)-unknown-linux-gnu/release/spawnscope
-[ -x "$runnable" ] || fail "build for $(uname -m) first: completions are printed by a program that runs here"
+# Prints the completions; by qemu-user, where it is for another machine than this.
+runnable=$BUILT/spawnscope
+[ "$ARCH" = "$(uname -m)" ] || runnable="scripts/$ARCH.sh --program $runnable"
 rm -rf "$PARTS"
 mkdir -p "$TREE" "$PARTS/deb" "$PARTS/rpm"
 ln -s "$(basename "$TREE")" "$PARTS/tree"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes target/dist-roots/ARCH/SUITE, in which test.sh installs what was built: Debian's smallest system, and what uses packages of
-# other systems, wheels and the C library. Arguments: the architecture, then suites. Keeps those that are there.
+# other systems, wheels and the C library. Arguments: the architecture, then suites. Keeps those that are there. debootstrap runs programs of
+# the root; where this machine cannot, unpacked-root.sh makes it.
 . "$(dirname "$0")/settings.sh"
 for_architecture "$1"
 shift
@@ -15,19 +16,28 @@ mirror() {
     fi
 }
 
+packages=(gcc libc6-dev pkg-config python3 python3-pip rpm)
+make_root() { # SUITE FOLDER
+    if [ "$ARCH" != "$(uname -m)" ]; then
+        scripts/dist/unpacked-root.sh "$ARCH" "$1" "$2" apt mount "${packages[@]}"
+        return
+    fi
+    local from
+    from=$(mirror)
+    [ -n "$from" ] || fail "the sources of apt name no mirror of Debian: name one in SPAWNSCOPE_DEBIAN_MIRROR"
+    # Its mounts, if it makes any, are of this namespace and gone with it.
+    unshare --mount debootstrap --arch "$DEBIAN" --variant minbase --include "$(IFS=, && echo "${packages[*]}")" "$1" "$2" "$from"
+}
+
 [ "$(id -u)" -eq 0 ] || fail "debootstrap needs root: scripts/dist/test.sh asks for it"
-from=$(mirror)
-[ -n "$from" ] || fail "the sources of apt name no mirror of Debian: name one in SPAWNSCOPE_DEBIAN_MIRROR"
 for suite in "$@"; do
     root=$ROOTS/$suite
     if [ -e "$root.complete" ]; then continue; fi
     rm -rf "$root"
     mkdir -p "$root"
-    # Its mounts, if it makes any, are of this namespace and gone with it.
-    unshare --mount debootstrap --arch "$DEBIAN" --variant minbase \
-        --include gcc,libc6-dev,pkg-config,python3,python3-pip,rpm "$suite" "$root" "$from" >"$root.log" 2>&1 || {
+    make_root "$suite" "$root" >"$root.log" 2>&1 || {
         tail -20 "$root.log" >&2
-        fail "debootstrap of $suite failed: $root.log has all it said"
+        fail "no root of $suite could be made: $root.log has all that was said"
     }
     rm -rf "$root"/var/cache/apt/archives/*.deb
     touch "$root.complete"

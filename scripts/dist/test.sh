@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs each thing in target/dist for the architectures that are arguments into a fresh root of each suite, and uses it there:
 # scripts/dist/in-root.sh says how. Needs root. A root is an overlay on one of roots.sh, in a mount namespace of its own: nothing is left
-# of it afterwards.
+# of it afterwards. For another architecture than this machine's, an emulated machine has it: guest.sh.
 . "$(dirname "$0")/settings.sh"
 SUITES=(bullseye trixie)
 KINDS=(archive deb rpm wheel)
@@ -10,10 +10,13 @@ KINDS=(archive deb rpm wheel)
 [ -e "$DIST/SHA256SUMS" ] || fail "there is nothing in $DIST: run make dist first"
 (cd "$DIST" && sha256sum --quiet --check SHA256SUMS)
 
-# fresh_root SUITE COMMAND...: runs it there, as root, with target/dist at /dist.
+# fresh_root SUITE KIND: runs in-root.sh there, as root, with target/dist at /dist.
 fresh_root() {
-    local suite=$1
-    shift
+    local suite=$1 kind=$2
+    if [ "$ARCH" != "$(uname -m)" ]; then
+        scripts/dist/guest.sh "$ARCH" "$suite" "$kind"
+        return
+    fi
     # shellcheck disable=SC2016
     unshare --mount --propagation private sh -euc '
         base=$1 dist=$2 script=$3
@@ -29,13 +32,14 @@ fresh_root() {
         mount --rbind /sys sys
         mount --rbind /dev dev
         exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=dumb \
-            chroot . bash /tmp/in-root.sh "$@"' sh "$PWD/$ROOTS/$suite" "$PWD/$DIST" "$PWD/scripts/dist/in-root.sh" "$@"
+            chroot . bash /tmp/in-root.sh "$@"' sh "$PWD/$ROOTS/$suite" "$PWD/$DIST" "$PWD/scripts/dist/in-root.sh" \
+        "$kind" "$VERSION" "$ARCH" "$DEBIAN"
 }
 
 # try SUITE KIND
 try() {
     local log=$ROOTS/$1-$2.log
-    if fresh_root "$1" "$2" "$VERSION" "$ARCH" "$DEBIAN" >"$log" 2>&1; then
+    if fresh_root "$1" "$2" >"$log" 2>&1; then
         echo "$ARCH $1 $2: $(tail -1 "$log")"
     else
         tail -30 "$log" >&2
@@ -47,6 +51,7 @@ try() {
 failed=0
 for arch in "$@"; do
     for_architecture "$arch"
+    [ "$ARCH" = "$(uname -m)" ] || scripts/install-dependencies.sh kernels "$ARCH"
     scripts/dist/roots.sh "$ARCH" "${SUITES[@]}"
     for suite in "${SUITES[@]}"; do
         for kind in "${KINDS[@]}"; do
