@@ -14,29 +14,69 @@ use crate::record::reader::SliceRow;
 const MOST_JUMPS: usize = 64;
 
 /// What is charged to one launch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Charges {
-    /// By phase; `run` without what follows.
-    phases: [Nanos; 8],
-    /// In `run`, but waiting for a CPU.
-    pub run_queue: Nanos,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Charges(Sums);
+
+/// In nanoseconds by phase, `run` without what comes last: in `run`, but waiting for a CPU. Most launches have little of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Sums {
+    Short([u32; 9]),
+    Long(Box<[u64; 9]>),
+}
+
+const RUN_QUEUE: usize = Phase::ALL.len();
+
+impl Default for Charges {
+    fn default() -> Charges {
+        Charges(Sums::Short([0; 9]))
+    }
 }
 
 impl Charges {
     /// What is charged to one phase.
     #[must_use]
     pub fn get(&self, phase: Phase) -> Nanos {
-        self.phases[phase as usize]
+        self.sum(phase as usize)
+    }
+
+    /// In `run`, but waiting for a CPU.
+    #[must_use]
+    pub fn run_queue(&self) -> Nanos {
+        self.sum(RUN_QUEUE)
     }
 
     pub(super) fn add(&mut self, phase: Phase, span: Nanos) {
-        self.phases[phase as usize].0 += span.0;
+        self.add_to(phase as usize, span);
+    }
+
+    pub(super) fn add_run_queue(&mut self, span: Nanos) {
+        self.add_to(RUN_QUEUE, span);
+    }
+
+    fn sum(&self, place: usize) -> Nanos {
+        Nanos(match &self.0 {
+            Sums::Short(sums) => sums[place].into(),
+            Sums::Long(sums) => sums[place],
+        })
+    }
+
+    fn add_to(&mut self, place: usize, span: Nanos) {
+        let sum = self.sum(place).0 + span.0;
+        match (&mut self.0, u32::try_from(sum)) {
+            (Sums::Short(sums), Ok(short)) => sums[place] = short,
+            (Sums::Long(sums), _) => sums[place] = sum,
+            (Sums::Short(sums), Err(_)) => {
+                let mut sums = Box::new(sums.map(u64::from));
+                sums[place] = sum;
+                self.0 = Sums::Long(sums);
+            }
+        }
     }
 
     /// Everything.
     #[must_use]
     pub fn total(&self) -> Nanos {
-        Nanos(self.phases.iter().map(|time| time.0).sum::<u64>() + self.run_queue.0)
+        Nanos((0..=RUN_QUEUE).map(|place| self.sum(place).0).sum())
     }
 
     /// Everything but `run` and its waiting for a CPU.
@@ -154,7 +194,7 @@ impl Walk<'_, '_> {
         match ended.filter(|launch| *launch != self.launch()).filter(is_reaping) {
             Some(child) => {
                 let span = self.take(woken);
-                self.path.launches[child as usize].phases[Phase::Reap as usize].0 += span;
+                self.path.launches[child as usize].add(Phase::Reap, span);
             }
             None => self.charge(woken, Time::Runnable),
         }
@@ -176,7 +216,7 @@ impl Walk<'_, '_> {
     /// The thread's first wait for a CPU, or what nothing tells of it, then who made it.
     fn leave_through_birth(&mut self, since: Nanos, time: Time) {
         let thread = self.timelines.threads[self.thread as usize];
-        let born = thread.created.unwrap_or(since).max(since).min(self.at);
+        let born = thread.created.get().unwrap_or(since).max(since).min(self.at);
         self.charge(born, time);
         match thread.creator.filter(|_| self.jumps < MOST_JUMPS) {
             Some(creator) => {
@@ -189,8 +229,8 @@ impl Walk<'_, '_> {
 
     fn charge_outside(&mut self, since: Nanos, what: Outside) {
         let span = self.take(since);
-        if span > 0 {
-            self.path.outside.entry(what).or_default().0 += span;
+        if span.0 > 0 {
+            self.path.outside.entry(what).or_default().0 += span.0;
         }
     }
 
@@ -202,7 +242,7 @@ impl Walk<'_, '_> {
                 Some((child, create, created)) => {
                     self.charge(created.min(self.at), Time::Running);
                     let span = self.take(create.max(since));
-                    self.path.launches[child].phases[Phase::Create as usize].0 += span;
+                    self.path.launches[child].add(Phase::Create, span);
                 }
                 None => self.charge(since, Time::Running),
             }
@@ -248,9 +288,9 @@ impl Walk<'_, '_> {
             let span = self.take(start.max(since));
             let charges = &mut self.path.launches[launch as usize];
             match (time, phase) {
-                (Time::Queue, _) => charges.phases[Phase::Queue as usize].0 += span,
-                (Time::Runnable, Phase::Run) => charges.run_queue.0 += span,
-                _ => charges.phases[phase as usize].0 += span,
+                (Time::Queue, _) => charges.add(Phase::Queue, span),
+                (Time::Runnable, Phase::Run) => charges.add_run_queue(span),
+                _ => charges.add(phase, span),
             }
         }
     }
@@ -272,10 +312,10 @@ impl Walk<'_, '_> {
     }
 
     /// Moves the cursor back; gives the span.
-    fn take(&mut self, since: Nanos) -> u64 {
+    fn take(&mut self, since: Nanos) -> Nanos {
         let since = since.max(self.start);
-        let span = self.at.since(since).0;
-        if span > 0 {
+        let span = self.at.since(since);
+        if span.0 > 0 {
             self.jumps = 0;
             self.at = since;
         }
@@ -296,4 +336,22 @@ enum Time {
     Queue,
     /// No slice tells. The launch's own instants may: launching is launching, but `run` may be work or a wait.
     Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charges_grow_beyond_what_is_short() {
+        let mut charges = Charges::default();
+        for span in [1, u64::from(u32::MAX) - 1, 1, 5_000_000_000] {
+            charges.add(Phase::Reap, Nanos(span));
+            charges.add_run_queue(Nanos(2));
+        }
+        assert_eq!(charges.get(Phase::Reap), Nanos((1 << 32) + 5_000_000_000));
+        assert_eq!((charges.run_queue(), charges.get(Phase::Load)), (Nanos(8), Nanos(0)));
+        assert_eq!(charges.total(), Nanos((1 << 32) + 5_000_000_008));
+        assert_eq!(size_of::<Charges>(), 40);
+    }
 }

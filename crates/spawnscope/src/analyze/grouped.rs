@@ -5,7 +5,7 @@
 pub(super) struct Grouped<T> {
     items: Vec<T>,
     /// Where each owner's items begin; one entry more than owners.
-    starts: Vec<usize>,
+    starts: Vec<u32>,
 }
 
 impl<T> Grouped<T> {
@@ -30,7 +30,7 @@ impl<T> Grouped<T> {
     /// The items of one owner; none of one that is not there.
     pub(super) fn of(&self, owner: usize) -> &[T] {
         match (self.starts.get(owner), self.starts.get(owner + 1)) {
-            (Some(start), Some(end)) => &self.items[*start..*end],
+            (Some(start), Some(end)) => &self.items[*start as usize..*end as usize],
             _ => &[],
         }
     }

@@ -92,7 +92,7 @@ pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by:
 
 fn key_of<'a>(launch: &Launch<'a>, place: Option<u32>, group_by: GroupBy) -> Key<'a> {
     match (group_by, place) {
-        (GroupBy::Command, _) => Key::Program(launch.command),
+        (GroupBy::Command, _) => Key::Program(*launch.command),
         (GroupBy::Parent, _) => Key::Program(made_by(launch)),
         (GroupBy::Line | GroupBy::Caller, Some(place)) => Key::Place(place),
         (GroupBy::Line | GroupBy::Caller, None) => match launch.origin {
@@ -107,7 +107,7 @@ fn made_by<'a>(launch: &Launch<'a>) -> Command<'a> {
     match launch.origin {
         Origin::Command => plain(THE_RECORDER),
         _ if launch.depth == 0 => plain(b"-"),
-        _ => launch.birth_command,
+        _ => *launch.birth_command,
     }
 }
 
@@ -138,7 +138,7 @@ fn sums(forest: &Forest<'_>, path: Option<&CriticalPath>, launches: &[u32]) -> S
 fn launched(forest: &Forest<'_>, launches: &[u32]) -> Vec<(Vec<u8>, u64)> {
     let mut counts: HashMap<Command<'_>, u64> = HashMap::new();
     for index in launches {
-        *counts.entry(forest.launches[*index as usize].command).or_default() += 1;
+        *counts.entry(*forest.launches[*index as usize].command).or_default() += 1;
     }
     let mut counts: Vec<(Command<'_>, u64)> = counts.into_iter().collect();
     counts.sort_by_key(|(command, count)| (command.forked, Reverse(*count), command.name));

@@ -1,7 +1,7 @@
 //! Joins the rows of several tables to launches. Each launch is seen alone: what it is called and where it stands
 //! among the others is `tree`'s.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::grouped::Grouped;
 use super::launch::{Command, Exec, Instants, Launch, Outcome};
@@ -15,39 +15,33 @@ pub(super) struct Joiner<'a> {
     pub(super) recording: &'a Recording,
     /// The end of the recording, which closes what was still running.
     pub(super) end: Nanos,
+    /// What launches are called before `tree` names them.
+    pub(super) unnamed: Arc<Command<'a>>,
 }
 
 impl<'a> Joiner<'a> {
     /// One launch for each of `rows`, in their order.
-    pub(super) fn join(
-        &self,
-        rows: &[&LaunchRow],
-        execs: &[ExecRow],
-        index_of: &HashMap<LaunchId, usize>,
-    ) -> Vec<Launch<'a>> {
-        let owned = execs.iter().filter_map(|row| {
-            let owner = index_of.get(&row.launch)?;
-            Some((*owner as u32, row))
-        });
+    pub(super) fn join(&self, rows: &[&LaunchRow], execs: &[ExecRow]) -> Vec<Launch<'a>> {
+        let owned = execs.iter().filter_map(|row| Some((index_of(rows, row.launch)?, row)));
         let execs = Grouped::new(rows.len(), owned.collect());
         let parts = rows.iter().enumerate();
         parts.map(|(index, row)| self.launch(row, execs.of(index))).collect()
     }
 
     /// Positions in the table of failed execs, by launch and by time. Rows stay where they are: there may be millions.
-    pub(super) fn failed_execs(&self, launches: usize, index_of: &HashMap<LaunchId, usize>) -> Grouped<u32> {
+    pub(super) fn failed_execs(&self, launches: &[&LaunchRow]) -> Grouped<u32> {
         let rows = &self.recording.failed_execs;
         let mut owned: Vec<(u32, u32)> = (0..)
             .zip(rows)
-            .filter_map(|(position, row)| Some((*index_of.get(&row.launch)? as u32, position)))
+            .filter_map(|(position, row)| Some((index_of(launches, row.launch)?, position)))
             .collect();
         owned.sort_unstable_by_key(|(owner, position)| (*owner, rows[*position as usize].enter, *position));
-        Grouped::new(launches, owned)
+        Grouped::new(launches.len(), owned)
     }
 
     /// One launch, without name and place: those need its ancestors.
     fn launch(&self, row: &LaunchRow, exec_rows: &[&ExecRow]) -> Launch<'a> {
-        let execs: Vec<Exec<'a>> = exec_rows.iter().map(|exec| self.exec(exec)).collect();
+        let execs: Box<[Exec<'a>]> = exec_rows.iter().map(|exec| self.exec(exec)).collect();
         let instants = Instants {
             prepare: row.prepare.into(),
             parent_tidied: row.parent_tidied.into(),
@@ -61,23 +55,23 @@ impl<'a> Joiner<'a> {
         let ended = row.exit.or(row.zombie).or(row.reaped).is_some();
         Launch {
             id: row.id,
-            parent: row.parent,
-            creator: row.parent_task,
+            parent: row.parent.into(),
+            creator: row.parent_task.into(),
             depth: 0,
             pid: row.pid,
             origin: row.origin,
             mechanism: row.mechanism,
-            birth_command: Command::default(),
-            command: Command::default(),
-            parent_rss_bytes: row.parent_rss_bytes,
+            birth_command: self.unnamed.clone(),
+            command: self.unnamed.clone(),
+            parent_rss_bytes: row.parent_rss_bytes.into(),
             instants,
             phases: phases::wall_times(row.origin, &instants, &execs, (!ended).then_some(self.end)),
             cpu_phases: phases::cpu_times(row, exec_rows),
             execs,
-            cpu: row.cpu,
+            cpu: row.cpu.into(),
             parent_faults: row.parent_faults,
             setup_closes: row.setup_closes,
-            setup_close_span: row.setup_close_span,
+            setup_close_span: row.setup_close_span.into(),
             script_stack: row.script_stack,
             native_stack: row.native_stack,
             outcome: match row.wait_status {
@@ -89,24 +83,31 @@ impl<'a> Joiner<'a> {
     }
 
     fn exec(&self, row: &ExecRow) -> Exec<'a> {
-        let argv = self.text(row.argv);
+        let texts = &self.recording.texts;
         Exec {
             enter: row.enter.into(),
             returned: row.returned.into(),
             loaded: phases::end_of_load(row.has_loader, row.returned, row.load_end).into(),
             has_loader: row.has_loader,
-            path: self.text(row.path),
-            interpreter: row.interpreter.map(|id| self.text(id)),
-            argv,
-            argv_cut: row.argv_bytes > argv.len() as u64,
-            cwd: row.cwd.map(|id| self.text(id)),
+            argv_cut: row.argv_bytes > texts.get(row.argv).len() as u64,
             load_opens: row.load_opens,
             load_failed_opens: row.load_failed_opens,
             load_cache: row.load_cache,
+            texts,
+            path: row.path,
+            argv: row.argv,
+            interpreter: row.interpreter.unwrap_or(TextId::NONE),
+            cwd: row.cwd.unwrap_or(TextId::NONE),
         }
     }
+}
 
-    fn text(&self, id: TextId) -> &'a [u8] {
-        self.recording.texts.get(id)
-    }
+/// The place of a launch among rows in the order of their numbers.
+pub(super) fn index_of(rows: &[&LaunchRow], id: LaunchId) -> Option<u32> {
+    // Our own recorder numbers from 1 with few gaps: the search often ends before it begins.
+    let guess = usize::try_from(id.0).ok()?.wrapping_sub(1);
+    let is_there = rows.get(guess).is_some_and(|row| row.id == id);
+    let search = || rows.binary_search_by_key(&id, |row| row.id).ok();
+    let index = if is_there { Some(guess) } else { search() };
+    index.map(|index| index as u32)
 }

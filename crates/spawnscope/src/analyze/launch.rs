@@ -1,10 +1,13 @@
 //! One launch with everything known of it joined together: rows of several tables become one value.
 //! Owns what a single launch can say of itself; how launches relate is `tree`'s, how time divides is `phases`'.
 
+use std::sync::Arc;
+
 use super::Origin;
+pub use super::known::Known;
 use super::phases::{Phase, PhaseTimes};
 use crate::event::{LaunchId, Mechanism, Nanos, Pid, TaskId};
-use crate::record::reader::StackId;
+use crate::record::reader::{StackId, TextId, Texts};
 
 /// One process of the recording and what became of it.
 #[derive(Clone, Debug)]
@@ -12,9 +15,9 @@ pub struct Launch<'a> {
     /// Its number in the recording.
     pub id: LaunchId,
     /// The process that asked for it, even when the recording does not hold that one.
-    pub parent: Option<LaunchId>,
+    pub parent: Known<LaunchId>,
     /// The thread that asked for it.
-    pub creator: Option<TaskId>,
+    pub creator: Known<TaskId>,
     /// Steps from the top of its tree.
     pub depth: u32,
     /// As the recorder's pid namespace names it.
@@ -24,27 +27,27 @@ pub struct Launch<'a> {
     /// The call that created it.
     pub mechanism: Option<Mechanism>,
     /// The program it was born as: its parent's at that time.
-    pub birth_command: Command<'a>,
+    pub birth_command: Arc<Command<'a>>,
     /// The program it became: of its last successful `execve`, or the one it was born as.
-    pub command: Command<'a>,
+    pub command: Arc<Command<'a>>,
     /// The parent's resident set when it was created.
-    pub parent_rss_bytes: Option<u64>,
+    pub parent_rss_bytes: Known<u64>,
     /// The instants that bound its phases.
     pub instants: Instants,
     /// Its successful `execve` calls in order.
-    pub execs: Vec<Exec<'a>>,
+    pub execs: Box<[Exec<'a>]>,
     /// Wall time by phase.
     pub phases: PhaseTimes,
     /// CPU time by phase.
     pub cpu_phases: PhaseTimes,
     /// CPU time of all its ended threads.
-    pub cpu: Option<Nanos>,
+    pub cpu: Known,
     /// Calls of `close` and `close_range` before its first exec.
     pub setup_closes: Option<u32>,
     /// Page faults of its parent since that one launched or reaped before.
     pub parent_faults: Option<u32>,
     /// Time in those calls, and between two of them with no other system call between.
-    pub setup_close_span: Option<Nanos>,
+    pub setup_close_span: Known,
     /// Where in a script its parent asked for it.
     pub script_stack: Option<StackId>,
     /// Where in its parent's machine code.
@@ -130,36 +133,6 @@ impl Launch<'_> {
     }
 }
 
-/// An instant or a span that may not be known, in half the memory of an `Option`: every launch has a dozen of these.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Known(u64);
-
-impl Known {
-    /// What is known; `None` when nothing is.
-    #[must_use]
-    pub fn get(self) -> Option<Nanos> {
-        (self != Known::default()).then_some(Nanos(self.0))
-    }
-}
-
-impl Default for Known {
-    fn default() -> Known {
-        Known(u64::MAX)
-    }
-}
-
-impl From<Option<Nanos>> for Known {
-    fn from(known: Option<Nanos>) -> Known {
-        known.map_or(Known::default(), |nanos| Known(nanos.0))
-    }
-}
-
-impl std::fmt::Debug for Known {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.get().fmt(out)
-    }
-}
-
 /// The instants that bound a launch's phases, those of its execs apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instants {
@@ -213,35 +186,57 @@ pub struct Exec<'a> {
     pub loaded: Known,
     /// Whether the program has a dynamic loader.
     pub has_loader: Option<bool>,
-    /// The file as given.
-    pub path: &'a [u8],
-    /// The interpreter of a `#!` script.
-    pub interpreter: Option<&'a [u8]>,
-    /// Each argument ended by NUL.
-    pub argv: &'a [u8],
     /// Whether the recording keeps only the beginning of the arguments.
     pub argv_cut: bool,
-    /// The working directory.
-    pub cwd: Option<&'a [u8]>,
     /// Files that the dynamic loader opened, its cache apart.
     pub load_opens: Option<u32>,
     /// Looks of the loader for a file that failed; glibc's for `/etc/ld.so.preload` is one.
     pub load_failed_opens: Option<u32>,
     /// Whether the loader could open `/etc/ld.so.cache`; `None` also when it did not try.
     pub load_cache: Option<bool>,
+    pub(super) texts: &'a Texts,
+    pub(super) path: TextId,
+    pub(super) argv: TextId,
+    pub(super) interpreter: TextId,
+    pub(super) cwd: TextId,
 }
 
 impl<'a> Exec<'a> {
+    /// The file as given.
+    #[must_use]
+    pub fn path(&self) -> &'a [u8] {
+        self.texts.get(self.path)
+    }
+
+    /// The interpreter of a `#!` script.
+    #[must_use]
+    pub fn interpreter(&self) -> Option<&'a [u8]> {
+        self.interpreter.known().map(|id| self.texts.get(id))
+    }
+
+    /// The working directory.
+    #[must_use]
+    pub fn cwd(&self) -> Option<&'a [u8]> {
+        self.cwd.known().map(|id| self.texts.get(id))
+    }
+
     /// Time in its dynamic loader.
     #[must_use]
     pub fn load(&self) -> Option<Nanos> {
         Some(self.loaded.get()?.since(self.returned.get()?))
     }
 
+    /// Its arguments, each ended by NUL.
+    #[must_use]
+    pub fn argv(&self) -> &'a [u8] {
+        self.texts.get(self.argv)
+    }
+
     /// Its arguments one by one.
     pub fn arguments(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let bytes = self.argv.strip_suffix(b"\0").unwrap_or(self.argv);
-        let none = self.argv.is_empty();
+        let argv = self.argv();
+        let bytes = argv.strip_suffix(b"\0").unwrap_or(argv);
+        let none = argv.is_empty();
         bytes.split(|byte| *byte == 0).filter(move |_| !none)
     }
 }

@@ -26,6 +26,7 @@ pub mod whatif;
 
 mod grouped;
 mod join;
+mod known;
 mod living;
 mod overlap;
 

@@ -95,7 +95,7 @@ pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
     let execs = &forest.launches[index].execs;
     let mut answers = execs
         .iter()
-        .filter_map(|exec| Some((exec.enter.get()?, exec.path)))
+        .filter_map(|exec| Some((exec.enter.get()?, exec.path())))
         .peekable();
     let mut attempts = Attempts::default();
     let mut misses = Vec::new();
@@ -120,7 +120,7 @@ pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
     let of_unknown_entry = execs
         .last()
         .filter(|exec| exec.enter.get().is_none())
-        .map(|exec| exec.path);
+        .map(|exec| exec.path());
     let answer = answers.next().map(|(_, path)| path).or(of_unknown_entry);
     let without_answer = if forest.launches[index].is_unfinished() {
         SearchEnd::Recording

@@ -69,11 +69,17 @@ impl Phase {
 }
 
 /// A span for each phase; `None` where it is unknown, zero where the launch has no such phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PhaseTimes([Span; 8]);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhaseTimes(Spans);
 
-/// What is known of one phase of one launch: its nanoseconds, or one of the following. Every launch has sixteen of these, which as an enum
-/// would take twice the memory.
+/// Every launch has two of these, and most phases are short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Spans {
+    Short([u32; 8]),
+    Long(Box<[Span; 8]>),
+}
+
+/// What is known of one phase of one launch: its nanoseconds, or one of the following.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span(u64);
 
@@ -81,11 +87,30 @@ impl Span {
     const UNKNOWN: Span = Span(u64::MAX);
     /// The launch has no such phase: without an exec there is neither `exec` nor `load`.
     const ABSENT: Span = Span(u64::MAX - 1);
+
+    /// The same in half the memory, where it fits: what is no length are the largest numbers there as well.
+    fn short(self) -> Option<u32> {
+        let is_length = self.0 < Span::ABSENT.0;
+        let short = self.0 as u32;
+        (!is_length || (self.0 == u64::from(short) && short < Span::ABSENT.0 as u32)).then_some(short)
+    }
+
+    fn of_short(short: u32) -> Span {
+        let is_length = short < Span::ABSENT.0 as u32;
+        Span(u64::from(short) | if is_length { 0 } else { u64::MAX << u32::BITS })
+    }
 }
 
-impl Default for Span {
-    fn default() -> Span {
-        Span::UNKNOWN
+impl From<[Span; 8]> for PhaseTimes {
+    fn from(spans: [Span; 8]) -> PhaseTimes {
+        let mut all = [0; 8];
+        for (short, span) in all.iter_mut().zip(spans) {
+            match span.short() {
+                Some(fits) => *short = fits,
+                None => return PhaseTimes(Spans::Long(Box::new(spans))),
+            }
+        }
+        PhaseTimes(Spans::Short(all))
     }
 }
 
@@ -93,7 +118,7 @@ impl PhaseTimes {
     /// The span of one phase.
     #[must_use]
     pub fn get(&self, phase: Phase) -> Option<Nanos> {
-        match self.0[phase as usize] {
+        match self.span(phase) {
             Span::UNKNOWN => None,
             Span::ABSENT => Some(Nanos(0)),
             Span(span) => Some(Nanos(span)),
@@ -103,7 +128,7 @@ impl PhaseTimes {
     /// Whether the launch has this phase at all, be its span known or not.
     #[must_use]
     pub fn has(&self, phase: Phase) -> bool {
-        self.0[phase as usize] != Span::ABSENT
+        self.span(phase) != Span::ABSENT
     }
 
     /// Phases with their spans, in order.
@@ -111,12 +136,11 @@ impl PhaseTimes {
         Phase::ALL.into_iter().map(|phase| (phase, self.get(phase)))
     }
 
-    /// The same, but for phases that the launch does not have.
-    fn without(mut self, absent: &[Phase]) -> PhaseTimes {
-        for phase in absent {
-            self.0[*phase as usize] = Span::ABSENT;
+    fn span(&self, phase: Phase) -> Span {
+        match &self.0 {
+            Spans::Short(spans) => Span::of_short(spans[phase as usize]),
+            Spans::Long(spans) => spans[phase as usize],
         }
-        self
     }
 
     /// The sum over those of `phases` that are known; `None` when none is.
@@ -151,7 +175,8 @@ struct Cut {
 /// was still running.
 pub(super) fn wall_times(origin: Origin, at: &Instants, execs: &[Exec<'_>], unfinished: Option<Nanos>) -> PhaseTimes {
     let (first, cuts) = wall_cuts(origin, at, execs, unfinished);
-    sum_of_pieces(first, &cuts).without(absent_phases(origin, execs.iter().map(|exec| exec.has_loader)))
+    let absent = absent_phases(origin, execs.iter().map(|exec| exec.has_loader));
+    sum_of_pieces(first, &cuts, absent)
 }
 
 /// The known pieces of a launch in order, for a time line.
@@ -259,7 +284,8 @@ pub(super) fn cpu_times(row: &LaunchRow, execs: &[&ExecRow]) -> PhaseTimes {
         ends: Phase::Teardown,
         at: row.cpu,
     });
-    sum_of_pieces(first, &cuts).without(absent_phases(row.origin, execs.iter().map(|exec| exec.has_loader)))
+    let absent = absent_phases(row.origin, execs.iter().map(|exec| exec.has_loader));
+    sum_of_pieces(first, &cuts, absent)
 }
 
 /// Where `load` ends, by the clock or by a CPU's counter: a static program has none, and is ready when its exec returns.
@@ -280,8 +306,8 @@ fn absent_phases(origin: Origin, mut has_loader: impl ExactSizeIterator<Item = O
     }
 }
 
-/// Adds up the pieces of each phase; one unknown piece makes its whole phase unknown.
-fn sum_of_pieces(first: Option<Nanos>, cuts: &[Cut]) -> PhaseTimes {
+/// Adds up the pieces of each phase that is not absent; one unknown piece makes its whole phase unknown.
+fn sum_of_pieces(first: Option<Nanos>, cuts: &[Cut], absent: &[Phase]) -> PhaseTimes {
     let mut sums: [Option<Nanos>; 8] = Default::default();
     for piece in known_pieces(first, cuts) {
         let sum = &mut sums[piece.phase as usize];
@@ -294,7 +320,11 @@ fn sum_of_pieces(first: Option<Nanos>, cuts: &[Cut]) -> PhaseTimes {
         }
         start = cut.at;
     }
-    PhaseTimes(sums.map(|sum| sum.map_or(Span::UNKNOWN, |span| Span(span.0))))
+    let mut spans = sums.map(|sum| sum.map_or(Span::UNKNOWN, |span| Span(span.0)));
+    for phase in absent {
+        spans[*phase as usize] = Span::ABSENT;
+    }
+    spans.into()
 }
 
 /// The pieces with both boundaries known, brought into order: two CPUs stamp neighbouring events a little apart, so
@@ -314,4 +344,27 @@ fn known_pieces(first: Option<Nanos>, cuts: &[Cut]) -> impl Iterator<Item = Piec
         start = end;
         piece
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_of_any_length_come_out_as_they_went_in() {
+        let short = [0, 7, u64::from(u32::MAX) - 2].map(Span);
+        for more in [
+            short[2],
+            Span(u64::from(u32::MAX) - 1),
+            Span(u64::from(u32::MAX)),
+            Span(1 << 60),
+        ] {
+            let [a, b, c] = short;
+            let spans = [a, b, c, Span::UNKNOWN, Span::ABSENT, more, a, b];
+            let times = PhaseTimes::from(spans);
+            assert_eq!(Phase::ALL.map(|phase| times.span(phase)), spans);
+            assert_eq!(matches!(times.0, Spans::Short(_)), more == c);
+        }
+        assert_eq!(size_of::<PhaseTimes>(), 40);
+    }
 }

@@ -174,7 +174,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
 }
 
 pub(super) fn where_the_wall_went(path: &CriticalPath, recording: &Recording) -> Vec<(Spent, Nanos)> {
-    let queue = Nanos(path.launches.iter().map(|charges| charges.run_queue.0).sum());
+    let queue = Nanos(path.launches.iter().map(|charges| charges.run_queue().0).sum());
     let run = Nanos(path.launches.iter().map(|charges| charges.get(Phase::Run).0).sum());
     let name_of = |what: &Outside| what.process().map(|name| recording.texts.get(name).to_vec());
     let mut outside: Vec<(Spent, Nanos)> = Vec::new();

@@ -145,14 +145,14 @@ impl Term {
         match self {
             Term::Line(pattern) => place.is_some_and(|place| pattern.holds(place.file.as_deref(), place.line)),
             Term::Program(glob) => {
-                let of_execs = || launch.execs.iter().map(|exec| base_name(exec.path));
+                let of_execs = || launch.execs.iter().map(|exec| base_name(exec.path()));
                 matches(glob, &launch.command.label()) || of_execs().any(|name| matches(glob, name))
             }
             Term::Argv(glob) => launch.execs.iter().any(|exec| {
                 let argv: Vec<&[u8]> = exec.arguments().collect();
                 matches(glob, &argv.join(&b' '))
             }),
-            Term::Parent(glob) => launch.parent.is_some() && matches(glob, launch.birth_command.name),
+            Term::Parent(glob) => launch.parent.get().is_some() && matches(glob, launch.birth_command.name),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The slices of a recording, by thread and by time. There are several for each launch, so that they are most of what an analysis keeps:
-//! each is packed into 48 bytes, and those few that do not fit are kept whole.
+//! each is packed into 44 bytes, and those few that do not fit are kept whole.
 
 use std::ops::Range;
 
@@ -13,6 +13,8 @@ pub struct Slices {
     packed: Vec<Packed>,
     /// Those that do not fit.
     whole: Vec<SliceRow>,
+    /// Wakers that are not followed, one a slice.
+    others: Vec<(Pid, Option<TextId>)>,
 }
 
 /// A slice, but for what is rare.
@@ -25,9 +27,8 @@ struct Packed {
     on: u32,
     away: u32,
     wake: u32,
-    /// Who woke it, or the place of the whole slice: `kind` says which.
+    /// Who woke it, or the place of the waker or of the whole slice: `kind` says which.
     waker: u32,
-    waker_name: u32,
     object: Option<ObjectRef>,
     calls: u16,
     /// The largest number for none.
@@ -51,7 +52,7 @@ enum Kind {
 impl Slices {
     /// Takes one.
     pub fn push(&mut self, row: SliceRow) {
-        let packed = Packed::of(&row).unwrap_or_else(|| {
+        let packed = self.pack(&row).unwrap_or_else(|| {
             self.whole.push(row);
             Packed {
                 waker: self.whole.len() as u32 - 1,
@@ -64,6 +65,14 @@ impl Slices {
             off: row.off,
             ..packed
         });
+    }
+
+    fn pack(&mut self, row: &SliceRow) -> Option<Packed> {
+        let packed = Packed::of(row, self.others.len() as u32)?;
+        if let Some(WakerRow::Other(pid, name)) = row.waker {
+            self.others.push((pid, name));
+        }
+        Some(packed)
     }
 
     /// Brings them into the order of threads, and of time.
@@ -85,7 +94,7 @@ impl Slices {
         let packed = &self.packed[place as usize];
         match packed.kind {
             Kind::Whole => self.whole[packed.waker as usize],
-            _ => packed.row(),
+            _ => packed.row(&self.others),
         }
     }
 
@@ -102,7 +111,6 @@ impl Packed {
         away: UNKNOWN,
         wake: UNKNOWN,
         waker: 0,
-        waker_name: UNKNOWN,
         object: None,
         calls: 0,
         syscall: u16::MAX,
@@ -111,23 +119,22 @@ impl Packed {
         is_waker_certain: false,
     };
 
-    /// `None` when it does not fit.
-    fn of(row: &SliceRow) -> Option<Packed> {
+    /// `None` when it does not fit; `others` is the place of a waker that is not followed.
+    fn of(row: &SliceRow, others: u32) -> Option<Packed> {
         if row.argument.is_some() && row.is_open_wait() {
             return None;
         }
-        let (kind, waker, name) = match row.waker {
-            None => (Kind::NoWaker, 0, None),
-            Some(WakerRow::Interrupt) => (Kind::Interrupt, 0, None),
-            Some(WakerRow::Task(task)) => (Kind::Task, u32::try_from(task.0).ok()?, None),
-            Some(WakerRow::Other(pid, name)) => (Kind::Other, pid.0.cast_unsigned(), name),
+        let (kind, waker) = match row.waker {
+            None => (Kind::NoWaker, 0),
+            Some(WakerRow::Interrupt) => (Kind::Interrupt, 0),
+            Some(WakerRow::Task(task)) => (Kind::Task, u32::try_from(task.0).ok()?),
+            Some(WakerRow::Other(..)) => (Kind::Other, others),
         };
         Some(Packed {
             on: packed_span(row.on_span)?,
             away: packed_span(row.off_span)?,
             wake: packed_span(row.wake_span)?,
             waker,
-            waker_name: name.map_or(UNKNOWN, |name| name.0),
             object: row.object,
             calls: row.calls.try_into().ok()?,
             syscall: row.syscall.unwrap_or(u16::MAX),
@@ -138,9 +145,8 @@ impl Packed {
         })
     }
 
-    fn row(&self) -> SliceRow {
+    fn row(&self, others: &[(Pid, Option<TextId>)]) -> SliceRow {
         let span = |span: u32| (span != UNKNOWN).then_some(Nanos(u64::from(span)));
-        let name = (self.waker_name != UNKNOWN).then_some(TextId(self.waker_name));
         SliceRow {
             task: self.task,
             off: self.off,
@@ -154,7 +160,10 @@ impl Packed {
                 Kind::NoWaker | Kind::Whole => None,
                 Kind::Interrupt => Some(WakerRow::Interrupt),
                 Kind::Task => Some(WakerRow::Task(TaskId(u64::from(self.waker)))),
-                Kind::Other => Some(WakerRow::Other(Pid(self.waker.cast_signed()), name)),
+                Kind::Other => {
+                    let (pid, name) = others[self.waker as usize];
+                    Some(WakerRow::Other(pid, name))
+                }
             },
             is_waker_certain: self.is_waker_certain,
             object: self.object,
@@ -330,6 +339,6 @@ mod tests {
 
     #[test]
     fn a_packed_slice_is_small() {
-        assert_eq!(size_of::<Packed>(), 48);
+        assert_eq!(size_of::<Packed>(), 44);
     }
 }

@@ -51,7 +51,7 @@ impl Summary {
         let charges = path.map(|path| &path.launches[index]);
         add_known(&mut self.critical, charges.map(Charges::total));
         add_known(&mut self.critical_tax, charges.map(Charges::tax));
-        add_known(&mut self.cpu, launch.cpu);
+        add_known(&mut self.cpu, launch.cpu.get());
         self.phases.add(&launch.phases, |phase| is_owed(launch, phase));
         self.cpu_phases.add(&launch.cpu_phases, |_| true);
         self.failed_execs += forest.failed_execs(index).len() as u64;

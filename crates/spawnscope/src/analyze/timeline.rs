@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::Origin;
-use super::launch::Launch;
+use super::launch::{Known, Launch};
 use super::living::Living;
 use super::outside::waker_is_cause;
 use super::slices::{Slices, ThreadSlices};
@@ -23,7 +23,7 @@ pub struct Thread {
     /// Who made it, when that is recorded.
     pub creator: Option<ThreadIndex>,
     /// When it came to be.
-    pub created: Option<Nanos>,
+    pub created: Known,
 }
 
 /// The threads of a recording, with their slices.
@@ -60,7 +60,7 @@ impl SliceCollection {
             .map(|(launch, each)| Thread {
                 launch,
                 creator: None,
-                created: each.instants.created.get(),
+                created: each.instants.created,
             })
             .collect();
         // A process's first thread has the number of its launch.
@@ -76,13 +76,13 @@ impl SliceCollection {
                 threads.push(Thread {
                     launch: launch as u32,
                     creator: None,
-                    created: Some(row.created),
+                    created: Some(row.created).into(),
                 });
             }
         }
         let tasks = Tasks::new(tasks);
         let launches = forest.launches.iter();
-        let launch_creators = launches.map(|launch| (TaskId(launch.id.0), launch.creator));
+        let launch_creators = launches.map(|launch| (TaskId(launch.id.0), launch.creator.get()));
         for (task, creator) in launch_creators.chain(thread_rows.iter().map(|row| (row.task, row.creator))) {
             if let Some(index) = tasks.thread(task) {
                 threads[index as usize].creator = creator.and_then(|creator| tasks.thread(creator));

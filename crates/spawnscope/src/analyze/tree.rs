@@ -2,11 +2,12 @@
 //! Nothing here recurses or is quadratic: chains may be 100,000 launches deep.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::Origin;
 use super::callers::Frames;
 use super::grouped::Grouped;
-use super::join::Joiner;
+use super::join::{Joiner, index_of};
 use super::launch::{Command, Exec, FailedExec, Launch, base_name};
 use crate::event::{LaunchId, Nanos};
 use crate::record::reader::{ExecRow, LaunchRow, Recording, StackId};
@@ -34,7 +35,7 @@ pub struct Forest<'a> {
     /// Where those rows are.
     recording: &'a Recording,
     /// The launch above each one.
-    parents: Vec<Option<usize>>,
+    parents: Vec<Option<u32>>,
 }
 
 /// One launch met on a walk from the tops down.
@@ -60,16 +61,20 @@ impl<'a> Forest<'a> {
     pub fn join(recording: &'a Recording, launches: &[LaunchRow], execs: &[ExecRow]) -> Forest<'a> {
         let mut rows: Vec<&LaunchRow> = launches.iter().collect();
         rows.sort_by_key(|row| row.id);
-        let index_of: HashMap<LaunchId, usize> = rows.iter().enumerate().map(|(index, row)| (row.id, index)).collect();
-        let mut parents: Vec<Option<usize>> = rows
+        let mut parents: Vec<Option<u32>> = rows
             .iter()
-            .map(|row| row.parent.and_then(|parent| index_of.get(&parent).copied()))
+            .map(|row| row.parent.and_then(|parent| index_of(&rows, parent)))
             .collect();
 
         let info = &recording.info;
         let end = info.last.max(info.wall.unwrap_or_default());
-        let joiner = Joiner { recording, end };
-        let mut joined = joiner.join(&rows, execs, &index_of);
+        let unnamed = Arc::default();
+        let joiner = Joiner {
+            recording,
+            end,
+            unnamed,
+        };
+        let mut joined = joiner.join(&rows, execs);
         let order = parents_first(&mut parents);
         name_and_place(&mut joined, &parents, &order, &rows, recording);
 
@@ -87,7 +92,7 @@ impl<'a> Forest<'a> {
             end,
             started_unix_ns,
             children,
-            failed_execs: joiner.failed_execs(rows.len(), &index_of),
+            failed_execs: joiner.failed_execs(&rows),
             recording,
             parents,
         }
@@ -145,7 +150,7 @@ impl<'a> Forest<'a> {
     /// The launch that made the one at `index`, when the recording holds it.
     #[must_use]
     pub fn parent(&self, index: usize) -> Option<usize> {
-        self.parents[index]
+        self.parents[index].map(|parent| parent as usize)
     }
 
     /// What the maker of a launch had last executed when it made it; what forks without exec copy is their parent's.
@@ -197,25 +202,25 @@ fn push_siblings(pending: &mut Vec<Step>, siblings: &[usize], depth: usize) {
 
 /// The launches in an order in which each comes after its parent. A damaged recording may hold a circle of parents:
 /// one of its launches then loses its parent.
-fn parents_first(parents: &mut [Option<usize>]) -> Vec<usize> {
+fn parents_first(parents: &mut [Option<u32>]) -> Vec<u32> {
     let mut state = vec![Visit::New; parents.len()];
     let mut order = Vec::with_capacity(parents.len());
     let mut climb = Vec::new();
-    for start in 0..parents.len() {
+    for start in 0..parents.len() as u32 {
         let mut at = Some(start);
-        while let Some(index) = at.filter(|index| state[*index] == Visit::New) {
-            state[index] = Visit::Climbing;
+        while let Some(index) = at.filter(|index| state[*index as usize] == Visit::New) {
+            state[index as usize] = Visit::Climbing;
             climb.push(index);
-            at = parents[index];
+            at = parents[index as usize];
         }
-        if at.is_some_and(|index| state[index] == Visit::Climbing) {
+        if at.is_some_and(|index| state[index as usize] == Visit::Climbing) {
             // The launch climbed last is the one whose parent closes the circle.
             if let Some(topmost) = climb.last() {
-                parents[*topmost] = None;
+                parents[*topmost as usize] = None;
             }
         }
         while let Some(index) = climb.pop() {
-            state[index] = Visit::Placed;
+            state[index as usize] = Visit::Placed;
             order.push(index);
         }
     }
@@ -232,12 +237,13 @@ enum Visit {
 /// Gives each launch its depth and its names, which come from its ancestors: so `order` has parents first.
 fn name_and_place<'a>(
     launches: &mut [Launch<'a>],
-    parents: &[Option<usize>],
-    order: &[usize],
+    parents: &[Option<u32>],
+    order: &[u32],
     rows: &[&LaunchRow],
     recording: &'a Recording,
 ) {
-    for &index in order {
+    let mut commands: HashMap<Command<'a>, Arc<Command<'a>>> = HashMap::new();
+    for index in order.iter().map(|index| *index as usize) {
         let own_name = match rows[index].name {
             Some(id) => Some(recording.texts.get(id)),
             // A command that never ran still has the name that was asked for.
@@ -249,16 +255,16 @@ fn name_and_place<'a>(
             forked: false,
         };
         if let Some(parent) = parents[index] {
+            let parent = parent as usize;
             launches[index].depth = launches[parent].depth + 1;
             if launches[index].origin != Origin::Existed {
                 birth_command = command_at(&launches[parent], birth_of(&launches[index]));
             }
         }
         let launch = &mut launches[index];
-        launch.birth_command = birth_command;
-        launch.command = match launch.execs.last() {
+        let command = match launch.execs.last() {
             Some(exec) => Command {
-                name: base_name(exec.path),
+                name: base_name(exec.path()),
                 forked: false,
             },
             None => Command {
@@ -266,6 +272,10 @@ fn name_and_place<'a>(
                 ..birth_command
             },
         };
+        // Most launches share them with many others.
+        let mut shared = |command| Arc::clone(commands.entry(command).or_insert_with(|| Arc::new(command)));
+        launch.birth_command = shared(birth_command);
+        launch.command = shared(command);
     }
 }
 
@@ -287,14 +297,14 @@ fn command_at<'a>(launch: &Launch<'a>, at: Option<Nanos>) -> Command<'a> {
     let done = launch.execs.partition_point(is_done);
     let program = launch.execs[..done].last();
     Command {
-        name: program.map_or(launch.birth_command.name, |exec| base_name(exec.path)),
+        name: program.map_or(launch.birth_command.name, |exec| base_name(exec.path())),
         forked: false,
     }
 }
 
-fn group_children(launches: &[Launch<'_>], parents: &[Option<usize>]) -> Grouped<usize> {
+fn group_children(launches: &[Launch<'_>], parents: &[Option<u32>]) -> Grouped<usize> {
     let mut owned: Vec<(u32, usize)> = (0..launches.len())
-        .filter_map(|index| Some((parents[index]? as u32, index)))
+        .filter_map(|index| Some((parents[index]?, index)))
         .collect();
     owned.sort_by_key(|(parent, index)| (*parent, birth_of(&launches[*index]), launches[*index].id));
     Grouped::new(launches.len(), owned)

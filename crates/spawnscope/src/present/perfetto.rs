@@ -274,7 +274,7 @@ fn annotations(launch: &Launch<'_>, failed_execs: u64) -> Vec<DebugAnnotation> {
         int_value: i64::try_from(value).ok(),
     };
     let outcome = Some(words::outcome(launch.outcome)).filter(|outcome| !outcome.is_empty());
-    let cwd = launch.execs.last().and_then(|exec| exec.cwd);
+    let cwd = launch.execs.last().and_then(|exec| exec.cwd());
     let failed_execs = Some(failed_execs).filter(|failed| *failed > 0);
     [
         launch
@@ -282,8 +282,11 @@ fn annotations(launch: &Launch<'_>, failed_execs: u64) -> Vec<DebugAnnotation> {
             .map(|mechanism| word("mechanism", mechanism.name().to_owned())),
         cwd.map(|cwd| word("cwd", text::escape(cwd))),
         outcome.map(|outcome| word("exit", outcome)),
-        launch.parent_rss_bytes.map(|bytes| number("parent_rss_bytes", bytes)),
-        launch.cpu.map(|cpu| number("cpu_ns", cpu.0)),
+        launch
+            .parent_rss_bytes
+            .get()
+            .map(|bytes| number("parent_rss_bytes", bytes)),
+        launch.cpu.get().map(|cpu| number("cpu_ns", cpu.0)),
         failed_execs.map(|failed| number("failed_execs", failed)),
     ]
     .into_iter()

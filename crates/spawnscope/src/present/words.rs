@@ -82,16 +82,16 @@ pub(super) fn program(launch: &Launch<'_>, width_limit: Option<usize>) -> String
     };
     let mut chain = String::new();
     for exec in earlier {
-        chain.push_str(&text::escape(base_name(exec.path)));
+        chain.push_str(&text::escape(base_name(exec.path())));
         chain.push_str(" → ");
     }
     let width_left = width_limit.map(|limit| limit.saturating_sub(text::width(&chain)));
     // Its own argument may be anything, even nothing: a program without a file is called by its descriptor, as in the report.
     let is_named = last.arguments().next().is_some_and(|own| !own.is_empty());
-    if is_named && !is_descriptor(last.path) {
+    if is_named && !is_descriptor(last.path()) {
         chain.push_str(&text::command_line(last.arguments(), width_left));
     } else {
-        let arguments = std::iter::once(base_name(last.path)).chain(last.arguments().skip(1));
+        let arguments = std::iter::once(base_name(last.path())).chain(last.arguments().skip(1));
         chain.push_str(&text::command_line(arguments, width_left));
     }
     if last.argv_cut {

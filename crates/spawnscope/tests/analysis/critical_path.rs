@@ -137,7 +137,7 @@ fn a_process_that_is_not_recorded_is_named() {
     ];
     let path = follow(&builder.recording, slices);
     assert_eq!(path.outside.get(&Outside::Process(Some(name))), Some(&Nanos(3_000_000)));
-    assert_eq!(path.launches[0].run_queue, Nanos(50_000));
+    assert_eq!(path.launches[0].run_queue(), Nanos(50_000));
     assert_eq!(path.sum(), Nanos(WALL));
 }
 

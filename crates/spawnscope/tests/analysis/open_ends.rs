@@ -188,7 +188,7 @@ fn who_could_run_at_the_end_waited_for_a_cpu() {
         ..running(1, 0)
     };
     assert_eq!(
-        path(&builder.recording, &[queued]).launches[0].run_queue,
+        path(&builder.recording, &[queued]).launches[0].run_queue(),
         Nanos(WALL / 2)
     );
     let woken = SliceRow {
@@ -196,7 +196,7 @@ fn who_could_run_at_the_end_waited_for_a_cpu() {
         ..open(1, 0, WALL / 2, CLOCK_NANOSLEEP, 0)
     };
     let path = path(&builder.recording, &[woken]);
-    assert_eq!(path.launches[0].run_queue, Nanos(WALL / 4));
+    assert_eq!(path.launches[0].run_queue(), Nanos(WALL / 4));
     assert_eq!(of(&path, Outside::Timer), WALL / 4);
 }
 

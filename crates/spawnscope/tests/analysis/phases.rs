@@ -10,7 +10,7 @@ use spawnscope::record::reader::Recording;
 use crate::builder::{Builder, ROOT, Spans};
 
 fn phases_of(recording: &Recording, index: usize) -> PhaseTimes {
-    Forest::grow(recording).launches[index].phases
+    Forest::grow(recording).launches[index].phases.clone()
 }
 
 fn known(times: &PhaseTimes) -> Vec<Option<u64>> {
@@ -29,7 +29,7 @@ fn each_phase_lies_between_its_own_boundaries() {
 fn the_cpu_of_a_launch_divides_at_its_execs() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
-    let cpu = Forest::grow(&builder.recording).launches[1].cpu_phases;
+    let cpu = Forest::grow(&builder.recording).launches[1].cpu_phases.clone();
     assert_eq!(
         known(&cpu),
         [

@@ -123,12 +123,12 @@ impl Chains {
         let named = forest
             .launches
             .iter()
-            .filter(|launch| launch.execs.last().is_some_and(|exec| has_name(exec.argv)));
+            .filter(|launch| launch.execs.last().is_some_and(|exec| has_name(exec.argv())));
         let named: Vec<_> = named.collect();
         let ids: HashSet<_> = named.iter().map(|launch| launch.id).collect();
         let outermost: Vec<_> = named
             .iter()
-            .filter(|launch| launch.parent.is_none_or(|parent| !ids.contains(&parent)))
+            .filter(|launch| launch.parent.get().is_none_or(|parent| !ids.contains(&parent)))
             .collect();
         assert_eq!(outermost.len(), 1, "launches of the name {name}");
         let mut frames = forest.frames(Some(outermost[0].script_stack?));

@@ -20,7 +20,7 @@ pub fn asked(file: &Path) -> Vec<(String, String)> {
     let file = RecordingFile::open(file).expect("the recording");
     let recording = file.read().expect("its rows");
     let forest = Forest::grow(&recording);
-    let launches = forest.launches.iter().filter(|launch| launch.parent.is_some());
+    let launches = forest.launches.iter().filter(|launch| launch.parent.get().is_some());
     let asked = launches.map(|launch| {
         let last = launch.execs.last().and_then(|exec| exec.arguments().last());
         let label = last.map_or_else(|| launch.command.label(), <[u8]>::to_vec);

@@ -52,9 +52,9 @@ impl<'a> Ground<'_, 'a> {
     pub(super) fn kinds(&self) -> Vec<Kind<'a>> {
         let mut kinds: BTreeMap<(&'a [u8], Command<'a>), Vec<u32>> = BTreeMap::new();
         for (index, launch) in (0..).zip(&self.forest().launches) {
-            if launch.is_launch() && launch.parent.is_some() {
+            if launch.is_launch() && launch.parent.get().is_some() {
                 kinds
-                    .entry((launch.birth_command.name, launch.command))
+                    .entry((launch.birth_command.name, *launch.command))
                     .or_default()
                     .push(index);
             }

@@ -28,7 +28,7 @@ impl<'a> Ground<'_, 'a> {
     pub(super) fn groups(&self, of: impl Fn(u32, &Launch<'a>) -> Option<(&'a [u8], Nanos)>) -> Vec<Group<'a>> {
         let mut by_name: HashMap<&'a [u8], (Vec<u32>, u64)> = HashMap::new();
         for (index, launch) in (0..).zip(&self.forest().launches) {
-            if !launch.is_launch() || launch.parent.is_none() {
+            if !launch.is_launch() || launch.parent.get().is_none() {
                 continue;
             }
             if let Some((name, at_stake)) = of(index, launch) {

@@ -34,8 +34,8 @@ impl Runtime {
         let parent = ground.forest().parent(launch as usize);
         let execs = parent.map_or(&[][..], |parent| &ground.forest().launches[parent].execs);
         // A script that begins with `#!` goes by its own name.
-        let exec = execs.iter().rev().find(|exec| base_name(exec.path) == name);
-        let interpreter = exec.and_then(|exec| exec.interpreter);
+        let exec = execs.iter().rev().find(|exec| base_name(exec.path()) == name);
+        let interpreter = exec.and_then(|exec| exec.interpreter());
         Runtime::named(interpreter.map_or(name, base_name))
     }
 

@@ -55,7 +55,7 @@ impl Callers {
                 }))
             });
             callers.of_launch.push(match place {
-                _ if !launch.is_launch() || launch.parent.is_none() => Asked::ByNobody,
+                _ if !launch.is_launch() || launch.parent.get().is_none() => Asked::ByNobody,
                 Some(place) => Asked::At(place),
                 None => Asked::Unknown,
             });

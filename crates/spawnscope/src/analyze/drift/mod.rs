@@ -143,7 +143,7 @@ fn segments_of(samples: &[Sample<'_>]) -> Vec<Segment> {
     let rss_bytes = |part: &[Sample<'_>]| {
         median(
             part.iter()
-                .filter_map(|sample| Some(sample.launch.parent_rss_bytes? as f64)),
+                .filter_map(|sample| Some(sample.launch.parent_rss_bytes.get()? as f64)),
         )
     };
     let without_phases = |part: &[Sample<'_>]| Segment {

@@ -36,24 +36,14 @@ pub(super) fn comparable<'f>(children: &[&'f Launch<'f>]) -> Vec<Sample<'f>> {
         .iter()
         .filter_map(|child| Some((*child, sum_ns(child, &create)?, sum_ns(child, &rest)?)))
         .collect();
-    let create_ns = level_groups(
-        costed
-            .iter()
-            .map(|(child, create_ns, _)| (child.mechanism, Some(*create_ns))),
-    );
-    let rest_ns = level_groups(costed.iter().map(|(child, _, rest_ns)| (child.command, Some(*rest_ns))));
-    let costs_ns = create_ns
-        .into_iter()
-        .zip(rest_ns)
-        .map(|(create, rest)| create.zip(rest));
-    let samples = costed.iter().zip(costs_ns).filter_map(|((launch, ..), cost_ns)| {
-        let (create_ns, rest_ns) = cost_ns?;
-        Some(Sample {
-            launch,
-            cost_ns: create_ns + rest_ns,
-        })
-    });
-    samples.collect()
+    let of_create = costed.iter().map(|(child, create_ns, _)| (child.mechanism, *create_ns));
+    let of_rest = costed.iter().map(|(child, _, rest_ns)| (*child.command, *rest_ns));
+    let (create_shifts, rest_shifts) = (shifts(of_create), shifts(of_rest));
+    let sample = |(launch, create_ns, rest_ns): (&'f Launch<'f>, f64, f64)| Sample {
+        launch,
+        cost_ns: (create_ns + create_shifts[&launch.mechanism]) + (rest_ns + rest_shifts[&*launch.command]),
+    };
+    costed.into_iter().map(sample).collect()
 }
 
 /// One phase of each sample, levelled; `None` where it is unknown.
@@ -61,21 +51,26 @@ pub(super) fn levelled(samples: &[Sample<'_>], phase: Phase) -> Vec<Option<f64>>
     let span_ns = |sample: &Sample<'_>| sample.launch.phases.get(phase).map(|span| span.0 as f64);
     match phase {
         Phase::Create => level_groups(samples.iter().map(|sample| (sample.launch.mechanism, span_ns(sample)))),
-        _ => level_groups(samples.iter().map(|sample| (sample.launch.command, span_ns(sample)))),
+        _ => level_groups(samples.iter().map(|sample| (*sample.launch.command, span_ns(sample)))),
     }
 }
 
 /// Shifts the values of each group so that all groups have the same median: `create` differs by mechanism, the rest by
 /// program.
 fn level_groups<Key: Eq + Hash>(values: impl Iterator<Item = (Key, Option<f64>)> + Clone) -> Vec<Option<f64>> {
+    let shifts = shifts(values.clone().filter_map(|(key, value)| Some((key, value?))));
+    values.map(|(key, value)| Some(value? + shifts[&key])).collect()
+}
+
+/// By how much to shift the values of each group.
+fn shifts<Key: Eq + Hash>(values: impl Iterator<Item = (Key, f64)> + Clone) -> HashMap<Key, f64> {
+    let shared = median(values.clone().map(|(_, value)| value)).unwrap_or_default();
     let mut groups: HashMap<Key, Vec<f64>> = HashMap::new();
-    for (key, value) in values.clone() {
-        groups.entry(key).or_default().extend(value);
+    for (key, value) in values {
+        groups.entry(key).or_default().push(value);
     }
-    let shared = median(values.clone().filter_map(|(_, value)| value)).unwrap_or_default();
-    let shifts: HashMap<Key, f64> = groups
+    groups
         .into_iter()
         .map(|(key, group)| (key, shared - median(group).unwrap_or(shared)))
-        .collect();
-    values.map(|(key, value)| Some(value? + shifts[&key])).collect()
+        .collect()
 }

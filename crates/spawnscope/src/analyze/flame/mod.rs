@@ -242,7 +242,7 @@ fn stack_launches<'a>(
                 }
             }
         }
-        let own = stacks.above(at, Label::Program(forest.launches[index].command));
+        let own = stacks.above(at, Label::Program(*forest.launches[index].command));
         boxes[index] = Some(own);
         take(stacks, own, index);
     }

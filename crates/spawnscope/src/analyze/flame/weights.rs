@@ -68,7 +68,7 @@ fn charged<'a>(charges: &Charges) -> Vec<(Label<'a>, Nanos)> {
     let phases = Phase::ALL
         .iter()
         .map(|phase| (Label::Phase(*phase), charges.get(*phase)));
-    phases.chain([(Label::RunQueue, charges.run_queue)]).collect()
+    phases.chain([(Label::RunQueue, charges.run_queue())]).collect()
 }
 
 /// The life of a launch without its children's, by phase.

@@ -103,7 +103,7 @@ fn charge_queue(path: &mut CriticalPath, launch: u32, place: Option<Place>, span
     let place = place.filter(|place| phase_of(*place) != Phase::Run);
     match place {
         Some(place) => path.launches[place.launch as usize].add(phase_of(place), span),
-        None => path.launches[launch as usize].run_queue.0 += span.0,
+        None => path.launches[launch as usize].add_run_queue(span),
     }
 }
 

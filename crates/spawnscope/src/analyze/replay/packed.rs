@@ -1,27 +1,31 @@
-//! Steps in half the memory: a recording has about twenty for each launch, and they stay as long as changes are tried on it.
+//! Steps in a third of the memory: a recording has about twenty for each launch, and they stay as long as changes are tried on it.
 
 use super::place::{Place, Stage};
 use super::program::Step;
 use crate::analyze::outside::Outside;
 use crate::event::Nanos;
-use crate::record::reader::TextId;
 
-/// Steps, one behind the other. Those with a span that does not fit are kept whole.
+/// Steps, one behind the other. Those that do not fit are kept whole.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Steps {
     packed: Vec<Packed>,
     whole: Vec<Step>,
+    /// By token, how long the wait for it took. Each token is waited for once.
+    waits: Vec<u32>,
+    /// What sleeps are for; there are few.
+    outside: Vec<Outside>,
 }
 
+/// A step, but for what `Steps` has by its numbers.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
-    span: u32,
-    launch: u32,
-    /// A token, a thread, the name of what is outside, or the place of the whole step.
+    /// A span, a token, a thread, or the place of the whole step.
     number: u32,
+    launch: u32,
     stage: Stage,
     kind: Kind,
-    outside: Away,
+    /// Of a sleep, what it is for.
+    outside: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,28 +40,13 @@ enum Kind {
     Whole,
 }
 
-/// What is outside, without its name.
-#[derive(Clone, Copy, Debug)]
-enum Away {
-    Timer,
-    Disk,
-    Network,
-    Process,
-    Scanner,
-    Stopped,
-    Recorder,
-    Unknown,
-}
-
-const NO_NAME: u32 = u32::MAX;
-
 impl Steps {
     pub(super) fn len(&self) -> usize {
         self.packed.len()
     }
 
     pub(super) fn push(&mut self, step: Step) {
-        let packed = Packed::of(step).unwrap_or_else(|| {
+        let packed = self.pack(step).unwrap_or_else(|| {
             self.whole.push(step);
             Packed::number(Kind::Whole, self.whole.len() as u32 - 1)
         });
@@ -66,103 +55,84 @@ impl Steps {
 
     pub(super) fn get(&self, place: usize) -> Step {
         let packed = self.packed[place];
+        let (span, place) = (Nanos(u64::from(packed.number)), packed.place());
         match packed.kind {
+            Kind::Run => Step::Run(span, place),
+            Kind::Record => Step::Record(span, place),
+            Kind::Lose => Step::Lose(span, place),
+            Kind::Wait => {
+                let span = self.waits[packed.number as usize];
+                Step::Wait(packed.number, place, Nanos(u64::from(span)))
+            }
+            Kind::Sleep => Step::Sleep(span, place, self.outside[usize::from(packed.outside)]),
+            Kind::Wake => Step::Wake(packed.number),
+            Kind::Spawn => Step::Spawn(packed.number),
             Kind::Whole => self.whole[packed.number as usize],
-            _ => packed.step(),
         }
     }
-}
 
-impl Packed {
     /// `None` when it does not fit.
-    fn of(step: Step) -> Option<Packed> {
+    fn pack(&mut self, step: Step) -> Option<Packed> {
         match step {
-            Step::Run(span, place) => Packed::at(Kind::Run, span, place),
-            Step::Record(span, place) => Packed::at(Kind::Record, span, place),
-            Step::Lose(span, place) => Packed::at(Kind::Lose, span, place),
+            Step::Run(span, place) => Packed::span(Kind::Run, span, place),
+            Step::Record(span, place) => Packed::span(Kind::Record, span, place),
+            Step::Lose(span, place) => Packed::span(Kind::Lose, span, place),
             Step::Wait(token, place, span) => {
-                let packed = Packed::at(Kind::Wait, span, place)?;
-                Some(Packed {
-                    number: token,
-                    ..packed
-                })
+                let span = u32::try_from(span.0).ok()?;
+                if self.waits.len() <= token as usize {
+                    self.waits.resize(token as usize + 1, 0);
+                }
+                self.waits[token as usize] = span;
+                Some(Packed::at(Kind::Wait, token, place))
             }
             Step::Sleep(span, place, outside) => {
-                let packed = Packed::at(Kind::Sleep, span, place)?;
-                Some(Packed {
-                    number: outside.process().map_or(NO_NAME, |name| name.0),
-                    outside: Away::of(outside),
-                    ..packed
-                })
+                let packed = Packed::span(Kind::Sleep, span, place)?;
+                let outside = self.number_of(outside)?;
+                Some(Packed { outside, ..packed })
             }
             Step::Wake(token) => Some(Packed::number(Kind::Wake, token)),
             Step::Spawn(thread) => Some(Packed::number(Kind::Spawn, thread)),
         }
     }
 
-    fn at(kind: Kind, span: Nanos, place: Place) -> Option<Packed> {
-        Some(Packed {
-            span: u32::try_from(span.0).ok()?,
-            launch: place.launch,
-            stage: place.stage,
-            ..Packed::number(kind, 0)
-        })
+    fn number_of(&mut self, outside: Outside) -> Option<u8> {
+        let known = self.outside.iter().position(|known| *known == outside);
+        let number = u8::try_from(known.unwrap_or(self.outside.len())).ok()?;
+        if known.is_none() {
+            self.outside.push(outside);
+        }
+        Some(number)
+    }
+}
+
+impl Packed {
+    /// `None` when it does not fit.
+    fn span(kind: Kind, span: Nanos, place: Place) -> Option<Packed> {
+        Some(Packed::at(kind, u32::try_from(span.0).ok()?, place))
+    }
+
+    fn at(kind: Kind, number: u32, Place { launch, stage }: Place) -> Packed {
+        Packed {
+            launch,
+            stage,
+            ..Packed::number(kind, number)
+        }
     }
 
     fn number(kind: Kind, number: u32) -> Packed {
         Packed {
-            span: 0,
-            launch: 0,
             number,
+            launch: 0,
             stage: Stage::default(),
             kind,
-            outside: Away::Unknown,
+            outside: 0,
         }
     }
 
-    fn step(self) -> Step {
-        let span = Nanos(u64::from(self.span));
-        let place = Place {
+    fn place(self) -> Place {
+        Place {
             launch: self.launch,
             stage: self.stage,
-        };
-        match self.kind {
-            Kind::Run => Step::Run(span, place),
-            Kind::Record => Step::Record(span, place),
-            Kind::Lose => Step::Lose(span, place),
-            Kind::Wait => Step::Wait(self.number, place, span),
-            Kind::Sleep => Step::Sleep(span, place, self.outside.with_name(self.number)),
-            Kind::Wake | Kind::Whole => Step::Wake(self.number),
-            Kind::Spawn => Step::Spawn(self.number),
-        }
-    }
-}
-
-impl Away {
-    fn of(outside: Outside) -> Away {
-        match outside {
-            Outside::Timer => Away::Timer,
-            Outside::Disk => Away::Disk,
-            Outside::Network => Away::Network,
-            Outside::Process(_) => Away::Process,
-            Outside::Scanner(_) => Away::Scanner,
-            Outside::Stopped => Away::Stopped,
-            Outside::Recorder => Away::Recorder,
-            Outside::Unknown => Away::Unknown,
-        }
-    }
-
-    fn with_name(self, name: u32) -> Outside {
-        let name = (name != NO_NAME).then_some(TextId(name));
-        match self {
-            Away::Timer => Outside::Timer,
-            Away::Disk => Outside::Disk,
-            Away::Network => Outside::Network,
-            Away::Process => Outside::Process(name),
-            Away::Scanner => Outside::Scanner(name),
-            Away::Stopped => Outside::Stopped,
-            Away::Recorder => Outside::Recorder,
-            Away::Unknown => Outside::Unknown,
         }
     }
 }
@@ -171,6 +141,7 @@ impl Away {
 mod tests {
     use super::*;
     use crate::analyze::phases::Phase;
+    use crate::record::reader::TextId;
 
     #[test]
     fn what_comes_out_is_what_was_put_in() {
@@ -185,7 +156,7 @@ mod tests {
             Step::Record(short, place),
             Step::Lose(Nanos(u64::from(u32::MAX)), place),
             Step::Wait(9, place, short),
-            Step::Wait(9, place, long),
+            Step::Wait(2, place, long),
             Step::Sleep(short, place, Outside::Process(Some(TextId(2)))),
             Step::Sleep(short, place, Outside::Scanner(None)),
             Step::Sleep(long, place, Outside::Disk),
@@ -195,6 +166,16 @@ mod tests {
         let mut steps = Steps::default();
         all.iter().for_each(|step| steps.push(*step));
         assert_eq!((0..steps.len()).map(|place| steps.get(place)).collect::<Vec<_>>(), all);
-        assert_eq!(size_of::<Packed>(), 16);
+        assert_eq!(size_of::<Packed>(), 12);
+    }
+
+    #[test]
+    fn sleeps_for_more_than_can_be_numbered_are_kept_whole() {
+        let (launch, stage) = (7, Stage::new(Phase::Run, 0));
+        let sleep = |name| Step::Sleep(Nanos(1), Place { launch, stage }, Outside::Process(Some(TextId(name))));
+        let mut steps = Steps::default();
+        (0..300).for_each(|name| steps.push(sleep(name)));
+        assert!((0..300).all(|name| steps.get(name as usize) == sleep(name)));
+        assert_eq!((steps.outside.len(), steps.whole.len()), (256, 44));
     }
 }

@@ -212,7 +212,7 @@ fn faults_between(forest: &Forest<'_>, child: usize, next: usize) -> f64 {
     if matches!(child.mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn) | None) {
         return 0.0;
     }
-    let grown = next.parent_rss_bytes.zip(child.parent_rss_bytes);
+    let grown = next.parent_rss_bytes.get().zip(child.parent_rss_bytes.get());
     let new_pages = grown.map_or(0, |(next, then)| next.saturating_sub(then) / PAGE);
     f64::from(next.parent_faults.unwrap_or_default()) - new_pages as f64
 }

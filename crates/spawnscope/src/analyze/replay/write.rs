@@ -16,19 +16,54 @@ use crate::record::reader::SliceRow;
 /// However many system calls, recording does not make up more of a stretch than this.
 const MOST_COST: f64 = 0.9;
 
-/// What a thread does to another one, at an instant of the recording.
+/// What a thread does to another one, at an instant of the recording: as one number in the order of threads, of time, and of
+/// what is done first at one instant. There are several for each launch, all of which have to be sorted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Action {
-    thread: ThreadIndex,
-    at: Nanos,
-    deed: Deed,
-}
+struct Action(u128);
 
-/// The order is that in which deeds of one instant are done.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Deed {
     Wake(Token),
     Spawn(ThreadIndex),
+}
+
+impl Action {
+    const NUMBER_BITS: u32 = 32;
+    /// Behind the number of what is woken or spawned is one bit that says which.
+    const AT_BIT: u32 = Action::NUMBER_BITS + 1;
+    /// No instant has more: SQLite's integers have a sign.
+    const AT_BITS: u32 = 63;
+    const THREAD_BIT: u32 = Action::AT_BIT + Action::AT_BITS;
+
+    fn new(thread: ThreadIndex, at: Nanos, deed: Deed) -> Action {
+        let (is_spawn, number) = match deed {
+            Deed::Wake(token) => (false, token),
+            Deed::Spawn(child) => (true, child),
+        };
+        let at = u128::from(at.0.min(u64::MAX >> (u64::BITS - Action::AT_BITS)));
+        Action(
+            u128::from(thread) << Action::THREAD_BIT
+                | at << Action::AT_BIT
+                | u128::from(is_spawn) << Action::NUMBER_BITS
+                | u128::from(number),
+        )
+    }
+
+    fn thread(self) -> ThreadIndex {
+        (self.0 >> Action::THREAD_BIT) as ThreadIndex
+    }
+
+    fn at(self) -> Nanos {
+        Nanos((self.0 >> Action::AT_BIT) as u64 & (u64::MAX >> (u64::BITS - Action::AT_BITS)))
+    }
+
+    fn deed(self) -> Deed {
+        let number = self.0 as u32;
+        match self.0 >> Action::NUMBER_BITS & 1 {
+            0 => Deed::Wake(number),
+            _ => Deed::Spawn(number),
+        }
+    }
 }
 
 /// Takes the recording apart; what lies before `start` or after `end` is left out.
@@ -55,7 +90,7 @@ pub(super) fn write(
         let slices = timelines.slices(thread);
         let is_own = |place: &&u32| slices.places().contains(place);
         tokens = tokens.end..tokens.end + waits[tokens.end..].iter().take_while(is_own).count();
-        let (own, others) = actions.split_at(actions.partition_point(|action| action.thread == thread));
+        let (own, others) = actions.split_at(actions.partition_point(|action| action.thread() == thread));
         actions = others;
         programs.add(|steps| {
             let writer = Writer {
@@ -89,11 +124,7 @@ fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u3
             let Some(waker) = timelines.cause(thread, &slice) else {
                 continue;
             };
-            actions.push(Action {
-                thread: waker,
-                at: woken,
-                deed: Deed::Wake(waits.len() as Token),
-            });
+            actions.push(Action::new(waker, woken, Deed::Wake(waits.len() as Token)));
             waits.push(place);
         }
     }
@@ -114,9 +145,7 @@ fn woken_at(slice: &SliceRow, end: Nanos) -> Option<Nanos> {
 
 fn collect_spawns(timelines: &Timelines, actions: &mut Vec<Action>) {
     let spawn = |(child, each): (ThreadIndex, &Thread)| {
-        let (thread, at) = (each.creator?, each.created?);
-        let deed = Deed::Spawn(child);
-        Some(Action { thread, at, deed })
+        Some(Action::new(each.creator?, each.created.get()?, Deed::Spawn(child)))
     };
     actions.extend((0..).zip(&timelines.threads).filter_map(spawn));
 }
@@ -173,10 +202,10 @@ impl Writer<'_> {
     /// Does what comes before `until`; gives the instant that the CPU time has been told up to.
     fn act_until(&mut self, until: Nanos, on: Option<Nanos>) -> Nanos {
         let mut at = on.unwrap_or(until);
-        while let Some((action, others)) = self.actions.split_first().filter(|(action, _)| action.at <= until) {
-            self.push_run(at, action.at);
-            at = at.max(action.at);
-            self.steps.push(match action.deed {
+        while let Some((action, others)) = self.actions.split_first().filter(|(action, _)| action.at() <= until) {
+            self.push_run(at, action.at());
+            at = at.max(action.at());
+            self.steps.push(match action.deed() {
                 Deed::Wake(token) => Step::Wake(token),
                 Deed::Spawn(child) => Step::Spawn(child),
             });
@@ -234,5 +263,28 @@ impl Writer<'_> {
         let (start, end) = self.window;
         let to_the_end = || end.since(slice.off.max(start));
         slice.wake_span.or(slice.off_span).unwrap_or_else(to_the_end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_come_by_thread_by_time_and_wakes_first() {
+        let all = [
+            (0, u64::MAX >> 1, Deed::Spawn(u32::MAX)),
+            (1, 5, Deed::Wake(7)),
+            (1, 5, Deed::Wake(u32::MAX)),
+            (1, 5, Deed::Spawn(0)),
+            (1, 6, Deed::Wake(1)),
+            (u32::MAX, 0, Deed::Wake(0)),
+        ];
+        let actions = all.map(|(thread, at, deed)| Action::new(thread, Nanos(at), deed));
+        assert!(actions.is_sorted());
+        assert_eq!(
+            actions.map(|action| (action.thread(), action.at().0, action.deed())),
+            all
+        );
     }
 }

@@ -201,7 +201,7 @@ impl<'f, 'a> Collection<'f, 'a> {
 
     fn launch(&self, waiter: usize, waker: usize) -> (By<'a>, Option<usize>) {
         let target = self.child_above(waiter, waker).unwrap_or(waker);
-        let command_of = |index: usize| self.forest.launches[index].command;
+        let command_of = |index: usize| *self.forest.launches[index].command;
         let by = By::Launch {
             command: command_of(target),
             through: (command_of(waker) != command_of(target)).then(|| command_of(waker)),

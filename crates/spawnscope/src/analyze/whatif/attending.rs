@@ -13,13 +13,20 @@ const MOST_ATTENDING: u64 = 3_000_000;
 /// Whoever sleeps more often than once before a child is reaped polls.
 const NAPS: u32 = 2;
 
-/// By launch, what a thread does while it attends to it.
+/// Of a thread, the launches beside which it does things of its own: those are few, while it may attend to a million.
 #[derive(Debug, Default)]
 pub(super) struct Attending {
-    by_launch: HashMap<u32, Done>,
+    own: HashMap<u32, Own>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
+struct Own {
+    work: bool,
+    sleep: bool,
+}
+
+/// What a thread does while it attends to a launch.
+#[derive(Default)]
 struct Done {
     worked: u64,
     slept: u32,
@@ -28,33 +35,58 @@ struct Done {
 impl Attending {
     /// Of a thread's program; `launch` is its own.
     pub(super) fn of(steps: impl Iterator<Item = Step>, launch: u32) -> Attending {
-        let mut by_launch: HashMap<u32, Done> = HashMap::new();
+        // Mostly one after the other: a map of all would take several times the memory.
+        let mut done: Vec<(u32, Done)> = Vec::new();
         for step in steps {
-            match step {
-                Step::Run(span, place) if is_attending(place, launch) => {
-                    by_launch.entry(place.launch).or_default().worked += span.0;
-                }
-                Step::Sleep(_, place, Outside::Timer) if is_attending(place, launch) => {
-                    by_launch.entry(place.launch).or_default().slept += 1;
-                }
-                _ => {}
+            let (worked, slept, place) = match step {
+                Step::Run(span, place) => (span.0, 0, place),
+                Step::Sleep(_, place, Outside::Timer) => (0, 1, place),
+                _ => continue,
+            };
+            if !is_attending(place, launch) {
+                continue;
+            }
+            match done.last_mut() {
+                Some((last, done)) if *last == place.launch => done.add(&Done { worked, slept }),
+                _ => done.push((place.launch, Done { worked, slept })),
             }
         }
-        Attending { by_launch }
+        done.sort_unstable_by_key(|(launch, _)| *launch);
+        let by_launch = done.chunk_by(|(launch, _), (other, _)| launch == other);
+        let own = by_launch.filter_map(|all| {
+            let mut sum = Done::default();
+            all.iter().for_each(|(_, done)| sum.add(done));
+            Some((all[0].0, sum.own()?))
+        });
+        Attending { own: own.collect() }
     }
 
     /// Whether a step is the thread's own doing, though it stands where it attends to a launch.
     pub(super) fn is_own(&self, step: Step) -> bool {
         match step {
-            Step::Run(_, place) | Step::Record(_, place) => self.is(place, |done| done.worked > MOST_ATTENDING),
-            Step::Sleep(_, place, Outside::Timer) => self.is(place, |done| done.slept < NAPS),
+            Step::Run(_, place) | Step::Record(_, place) => self.is(place, |own| own.work),
+            Step::Sleep(_, place, Outside::Timer) => self.is(place, |own| own.sleep),
             _ => false,
         }
     }
 
-    fn is(&self, place: Place, which: impl Fn(&Done) -> bool) -> bool {
+    fn is(&self, place: Place, which: impl Fn(&Own) -> bool) -> bool {
         let is_attended = matches!(place.stage.doing(), Doing::Attend | Doing::Phase(Phase::Reap));
-        is_attended && self.by_launch.get(&place.launch).is_some_and(which)
+        is_attended && self.own.get(&place.launch).is_some_and(which)
+    }
+}
+
+impl Done {
+    fn add(&mut self, more: &Done) {
+        self.worked += more.worked;
+        self.slept += more.slept;
+    }
+
+    /// What of it is the thread's own; `None` when nothing is.
+    fn own(&self) -> Option<Own> {
+        let work = self.worked > MOST_ATTENDING;
+        let sleep = (1..NAPS).contains(&self.slept);
+        (work || sleep).then_some(Own { work, sleep })
     }
 }
 

@@ -234,7 +234,7 @@ fn changed_by(asked: &Asked, fix: &Fix, held: &[u32]) -> Changed {
 fn critical_programs(path: &CriticalPath, forest: &Forest<'_>) -> Vec<Critical> {
     let mut programs: HashMap<Command<'_>, (u64, u64)> = HashMap::new();
     for (launch, charges) in forest.launches.iter().zip(&path.launches) {
-        let sums = programs.entry(launch.command).or_default();
+        let sums = programs.entry(*launch.command).or_default();
         sums.0 += charges.total().0;
         sums.1 += charges.tax().0;
     }

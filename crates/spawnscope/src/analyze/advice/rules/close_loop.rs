@@ -13,7 +13,7 @@ const LOOP: u32 = 32;
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let groups = ground.groups(|_, launch| {
         launch.setup_closes.filter(|closes| *closes >= LOOP)?;
-        Some((launch.birth_command.name, launch.setup_close_span?))
+        Some((launch.birth_command.name, launch.setup_close_span.get()?))
     });
     groups.into_iter().map(|group| finding(ground, group)).collect()
 }

@@ -125,8 +125,8 @@ fn is_version_of(program: &[u8], prefix: &[u8]) -> bool {
 
 /// What an interpreter was told to run: a file, a module, or text.
 fn script_of(exec: &Exec<'_>) -> Vec<u8> {
-    if exec.interpreter.is_some() {
-        return base_name(exec.path).to_vec();
+    if exec.interpreter().is_some() {
+        return base_name(exec.path()).to_vec();
     }
     let mut arguments = exec.arguments().skip(1);
     while let Some(argument) = arguments.next() {

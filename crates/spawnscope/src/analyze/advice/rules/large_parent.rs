@@ -57,7 +57,7 @@ fn made_by_large_parents(ground: &Ground<'_, '_>, small: f64) -> Vec<bool> {
             copied.filter(|child| child.is_launch() && copies_tables(child))
         };
         let create = median(copied().filter_map(|child| Some(child.phases.get(Phase::Create)?.0 as f64)));
-        let bytes = median(copied().filter_map(|child| Some(child.parent_rss_bytes? as f64)));
+        let bytes = median(copied().filter_map(|child| Some(child.parent_rss_bytes.get()? as f64)));
         if create.is_some_and(|create| create >= DEAR * small) && bytes.is_some_and(|bytes| bytes >= LARGE_BYTES) {
             let of_parent = children.iter().filter(|child| copies_tables(&launches[**child]));
             of_parent.for_each(|child| found[*child] = true);
@@ -139,7 +139,7 @@ fn necessary(ground: &Ground<'_, '_>, group: Group<'_>, small: f64) -> Finding {
 
 fn evidence(ground: &Ground<'_, '_>, group: &Group<'_>, small: f64) -> Vec<String> {
     let count = units::counted(group.launches.len() as u64, "fork", "forks");
-    let bytes = ground.middle(&group.launches, |launch| Some(launch.parent_rss_bytes? as f64));
+    let bytes = ground.middle(&group.launches, |launch| Some(launch.parent_rss_bytes.get()? as f64));
     let create = ground.middle(&group.launches, |launch| {
         Some(launch.phases.get(Phase::Create)?.0 as f64)
     });

@@ -90,7 +90,7 @@ fn astray(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
 /// The file that is executed, as it was given.
 fn file_of(ground: &Ground<'_, '_>, group: &Group<'_>) -> String {
     let last = ground.launch(group.launches[0]).execs.last();
-    name(last.map_or(group.name, |exec| exec.path))
+    name(last.map_or(group.name, |exec| exec.path()))
 }
 
 fn search_fix(file: &str, lacks_cache: bool) -> Vec<String> {

@@ -12,7 +12,7 @@ use crate::units;
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let mut by_parent: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&ground.forest().launches) {
-        if launch.is_launch() && launch.parent.is_some() && needless_shell(ground.forest(), index).is_some() {
+        if launch.is_launch() && launch.parent.get().is_some() && needless_shell(ground.forest(), index).is_some() {
             by_parent.entry(launch.birth_command.name).or_default().push(index);
         }
     }

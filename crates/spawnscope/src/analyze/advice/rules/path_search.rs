@@ -21,7 +21,7 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let mut programs: BTreeMap<&[u8], (u64, &[u8])> = BTreeMap::new();
     let mut tally = crate::analyze::path_search::PathSearchTally::default();
     for (index, launch) in forest.launches.iter().enumerate() {
-        if !launch.is_launch() || launch.parent.is_none() || forest.failed_execs(index).len() == 0 {
+        if !launch.is_launch() || launch.parent.get().is_none() || forest.failed_execs(index).len() == 0 {
             continue;
         }
         let attempts = attempts_of(forest, index);
@@ -37,7 +37,7 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
         tally.add(search);
         searching.push(index as u32);
         *parents.entry(launch.birth_command.name).or_default() += 1;
-        programs.entry(search.program).or_insert((0, exec.path)).0 += 1;
+        programs.entry(search.program).or_insert((0, exec.path())).0 += 1;
     }
     if searching.len() < HABIT {
         return Vec::new();

@@ -19,7 +19,7 @@ const CROWD: f64 = 1.5;
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let waited_of = |index: usize| {
         let charges = &ground.path.launches[index];
-        charges.get(Phase::Queue).0 + charges.run_queue.0
+        charges.get(Phase::Queue).0 + charges.run_queue().0
     };
     let all = 0..ground.path.launches.len();
     let waited = Nanos(all.clone().map(waited_of).sum());

@@ -82,18 +82,23 @@ fn executed_chain<'a>(ground: &Ground<'_, 'a>, index: u32) -> Option<Chain<'a>> 
     if before.iter().any(|exec| is_again(&exec)) {
         return None;
     }
-    let became = begin.checked_sub(1).map(|before| base_name(launch.execs[before].path));
+    let became = begin
+        .checked_sub(1)
+        .map(|before| base_name(launch.execs[before].path()));
     Some(Chain {
         caller: became.or(parent_of(launch)),
         parent: parent_of(launch),
-        links: launch.execs[begin..].iter().map(|exec| base_name(exec.path)).collect(),
-        real: real.path,
+        links: launch.execs[begin..]
+            .iter()
+            .map(|exec| base_name(exec.path()))
+            .collect(),
+        real: real.path(),
         kind: kinds?.into_iter().max()?,
     })
 }
 
 fn parent_of<'a>(launch: &Launch<'a>) -> Option<&'a [u8]> {
-    launch.parent.map(|_| launch.birth_command.name)
+    launch.parent.get().map(|_| launch.birth_command.name)
 }
 
 /// The execs of a process from the first of its chain on.
@@ -136,8 +141,8 @@ fn launched_chain<'a>(ground: &Ground<'_, 'a>, index: u32) -> Option<Chain<'a>> 
     (!is_read && !is_recursion(forest, index, real)).then(|| Chain {
         caller: parent_of(launch),
         parent: parent_of(launch),
-        links: vec![base_name(exec.path), base_name(real.path)],
-        real: real.path,
+        links: vec![base_name(exec.path()), base_name(real.path())],
+        real: real.path(),
         kind: Link::Wrapper,
     })
 }

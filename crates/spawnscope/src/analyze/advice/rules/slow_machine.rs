@@ -19,7 +19,7 @@ const OF_THE_MACHINE: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Ph
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let launches: Vec<u32> = (0..)
         .zip(&ground.forest().launches)
-        .filter(|(_, launch)| launch.is_launch() && launch.parent.is_some() && !launch.execs.is_empty())
+        .filter(|(_, launch)| launch.is_launch() && launch.parent.get().is_some() && !launch.execs.is_empty())
         .map(|(index, _)| index)
         .collect();
     let cost = |launch: &Launch<'_>| Some(launch.phases.sum(OF_THE_MACHINE)?.0 as f64);
@@ -45,7 +45,7 @@ fn own_cost(ground: &Ground<'_, '_>, index: u32) -> Option<f64> {
     } else {
         0.0
     };
-    let closed = launch.setup_close_span.unwrap_or_default().0;
+    let closed = launch.setup_close_span.get().unwrap_or_default().0;
     Some(cost - copied - closed as f64 - waited_for_others(ground, index) as f64)
 }
 

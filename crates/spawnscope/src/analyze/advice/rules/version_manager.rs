@@ -20,7 +20,7 @@ type Call<'a> = (&'a [u8], Vec<&'a [u8]>);
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     let mut calls: BTreeMap<Call<'_>, Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&ground.forest().launches) {
-        if !launch.is_launch() || launch.parent.is_none() || is_inside(ground.forest(), index) {
+        if !launch.is_launch() || launch.parent.get().is_none() || is_inside(ground.forest(), index) {
             continue;
         }
         if let Some(call) = own_call(launch) {

@@ -35,17 +35,17 @@ impl Link {
     /// What an exec before that of `real` is for; `None` when it may have a purpose of its own (nice, sudo, `sh -c`).
     #[must_use]
     pub fn of(exec: &Exec<'_>, real: &Exec<'_>) -> Option<Link> {
-        let program = base_name(exec.path);
+        let program = base_name(exec.path());
         if is_chooser(exec) {
             return Some(Link::Chooser);
         }
         if command_of(exec).is_some() {
             return None;
         }
-        if program == base_name(real.path) && exec.path != real.path {
+        if program == base_name(real.path()) && exec.path() != real.path() {
             return Some(Link::Namesake);
         }
-        if exec.interpreter.is_some() && runs(exec) == b"env" {
+        if exec.interpreter().is_some() && runs(exec) == b"env" {
             return Some(Link::EnvLine);
         }
         if program == b"env" {
@@ -165,8 +165,8 @@ pub fn own_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
     let chooser = launch
         .execs
         .iter()
-        .find(|exec| CHOOSERS.contains(&base_name(exec.path)))?;
-    let name = base_name(chooser.path);
+        .find(|exec| CHOOSERS.contains(&base_name(exec.path())))?;
+    let name = base_name(chooser.path());
     let arguments = chooser.arguments().skip_while(|argument| base_name(argument) != name);
     Some([name].into_iter().chain(arguments.skip(1)).collect())
 }
@@ -174,14 +174,14 @@ pub fn own_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
 /// What a process runs after these execs: the script, where that begins with `#!/usr/bin/env` and the last exec is of its shell.
 fn script_of<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
     match execs {
-        [.., script, shell] if runs(script) == b"env" && is_shell(base_name(shell.path)) => Some(script),
+        [.., script, shell] if runs(script) == b"env" && is_shell(base_name(shell.path())) => Some(script),
         others => others.last(),
     }
 }
 
 /// Whether an exec is of a version manager: `pyenv`, its `pyenv-exec`, or one of its shims.
 fn is_chooser(exec: &Exec<'_>) -> bool {
-    let program = base_name(exec.path);
+    let program = base_name(exec.path());
     let is_of = |chooser: &&[u8]| {
         let rest = program.strip_prefix(*chooser);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"-"))
@@ -190,20 +190,20 @@ fn is_chooser(exec: &Exec<'_>) -> bool {
 }
 
 fn is_shim(exec: &Exec<'_>) -> bool {
-    exec.path.windows(7).any(|part| part == b"/shims/") || exec.path.starts_with(b"shims/")
+    exec.path().windows(7).any(|part| part == b"/shims/") || exec.path().starts_with(b"shims/")
 }
 
 /// A shell that runs a file, not the text behind `-c`.
 #[must_use]
 pub fn is_shell_script(exec: &Exec<'_>) -> bool {
     let of_file = || exec.arguments().nth(1).is_some_and(|first| !first.starts_with(b"-"));
-    is_shell(runs(exec)) && (exec.interpreter.is_some() || of_file())
+    is_shell(runs(exec)) && (exec.interpreter().is_some() || of_file())
 }
 
 /// The program that a process really runs: of a `#!` script, its interpreter.
 #[must_use]
 pub fn runs<'a>(exec: &Exec<'a>) -> &'a [u8] {
-    base_name(exec.interpreter.unwrap_or(exec.path))
+    base_name(exec.interpreter().unwrap_or(exec.path()))
 }
 
 /// Whether a script that only launches one program belongs to a recursion: that program is the script itself, or one of those that led
@@ -228,9 +228,9 @@ pub fn is_same_script(one: &Exec<'_>, other: &Exec<'_>) -> bool {
 
 /// The file that a shell runs, from the root on where the working directory is known.
 fn place_of_script(exec: &Exec<'_>) -> PathBuf {
-    let of_shell = || exec.arguments().nth(1).filter(|_| exec.interpreter.is_none());
-    let path = Path::new(OsStr::from_bytes(of_shell().unwrap_or(exec.path)));
-    let directory = Path::new(OsStr::from_bytes(exec.cwd.unwrap_or_default()));
+    let of_shell = || exec.arguments().nth(1).filter(|_| exec.interpreter().is_none());
+    let path = Path::new(OsStr::from_bytes(of_shell().unwrap_or(exec.path())));
+    let directory = Path::new(OsStr::from_bytes(exec.cwd().unwrap_or_default()));
     // Components leave out `.` and doubled slashes.
     directory
         .join(path)

@@ -89,7 +89,7 @@ pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], edits: &mut Edi
     for &launch in launches {
         let each = &forest.launches[launch as usize];
         let closes = each.setup_closes.filter(|closes| *closes > 1);
-        let (Some(closes), Some(span)) = (closes, each.setup_close_span) else {
+        let (Some(closes), Some(span)) = (closes, each.setup_close_span.get()) else {
             continue;
         };
         if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0) {

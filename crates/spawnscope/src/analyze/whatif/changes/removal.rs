@@ -65,7 +65,7 @@ fn end_of_bare_forks(forest: &Forest<'_>) -> Option<f64> {
 /// What an end takes when no exec before it has given back the parent's page tables.
 fn end_without_exec(context: Context<'_, '_>, launch: &Launch<'_>) -> Option<f64> {
     let end = launch.phases.get(Phase::Teardown)?.0 as f64;
-    let tables = context.constants.page_free? * launch.parent_rss_bytes? as f64 / MEBIBYTE;
+    let tables = context.constants.page_free? * launch.parent_rss_bytes.get()? as f64 / MEBIBYTE;
     Some(end + tables)
 }
 

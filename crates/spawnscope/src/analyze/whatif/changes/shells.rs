@@ -57,7 +57,7 @@ pub fn is_plain(command: &[u8]) -> bool {
 
 /// What a shell was to run: the string behind `-c`.
 pub(in crate::analyze) fn command_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
-    if !is_shell(base_name(exec.path)) {
+    if !is_shell(base_name(exec.path())) {
         return None;
     }
     let mut arguments = exec
@@ -121,7 +121,7 @@ pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], edits: &mut Edi
 
 /// Whether a process was nothing else than one script.
 fn is_script(launch: &Launch<'_>) -> bool {
-    let of = |exec: &Exec<'_>| exec.interpreter.is_some() || is_shell(base_name(exec.path));
+    let of = |exec: &Exec<'_>| exec.interpreter().is_some() || is_shell(base_name(exec.path()));
     matches!(&launch.execs[..], [only] if of(only))
 }
 

@@ -171,7 +171,8 @@ fn one_of_many<'a>(
     let launch = &ground.forest().launches[index];
     let [exec] = &launch.execs[..] else { return None };
     let program = launch.command.name;
-    if exec.interpreter.is_some() || exec.argv_cut || !is_mostly_tax(ground, index) || !takes_many(launcher, program) {
+    if exec.interpreter().is_some() || exec.argv_cut || !is_mostly_tax(ground, index) || !takes_many(launcher, program)
+    {
         return None;
     }
     let is_loop = matches!(launcher, Launcher::Shell(_));

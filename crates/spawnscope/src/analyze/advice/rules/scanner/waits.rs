@@ -65,7 +65,7 @@ pub(super) fn first_and_later(ground: &Ground<'_, '_>, waits: &[Wait]) -> Option
                 let inside = of_launch
                     .iter()
                     .filter(|wait| wait.from >= enter && wait.to <= returned);
-                execs.push((enter, exec.path, inside.map(|wait| wait.span().0).sum()));
+                execs.push((enter, exec.path(), inside.map(|wait| wait.span().0).sum()));
             }
         }
     }
