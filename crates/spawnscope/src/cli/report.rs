@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use super::analysis::with_timelines;
 use super::args::{Grouping, ReportArguments};
@@ -49,11 +50,17 @@ pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) ->
 /// When the recording cannot be read.
 pub fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
     with_timelines(path, |recording, forest, timelines, contradictions| {
-        let causes = Causes::find(recording, forest, timelines);
-        let mut report = analyze::report_on(recording, forest, causes.as_ref(), group_by);
-        report.waits = tied_waits(recording, forest, timelines);
-        report.contradictions = contradictions;
-        Ok(report)
+        thread::scope(|scope| {
+            // Nothing else needs them, and on a large recording they take a second.
+            let waits = scope.spawn(|| tied_waits(recording, forest, timelines));
+            let causes = Causes::find(recording, forest, timelines);
+            let mut report = analyze::report_on(recording, forest, causes.as_ref(), group_by);
+            report.waits = waits
+                .join()
+                .map_err(|_| anyhow!("failed to find out what was waited for"))?;
+            report.contradictions = contradictions;
+            Ok(report)
+        })
     })
 }
 

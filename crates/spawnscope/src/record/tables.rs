@@ -245,6 +245,11 @@ impl Table {
         format!("{} ORDER BY rowid", self.select_some(version))
     }
 
+    /// Reads the rowids of all rows, in order.
+    pub(super) fn select_ids(&self) -> String {
+        format!("SELECT rowid FROM {} ORDER BY rowid", self.name)
+    }
+
     /// Reads one row by its rowid, and the rowid once more before it.
     pub(super) fn select_one(&self) -> String {
         format!("{} WHERE rowid = ?", self.select_some(i32::MAX))

@@ -16,6 +16,7 @@ mod titles;
 mod wording;
 
 use std::cmp::Reverse;
+use std::iter;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -121,9 +122,10 @@ const TOGETHER: usize = 3;
 /// Applies all rules to a recording.
 #[must_use]
 pub fn advise(ground: &Ground<'_, '_>) -> Advices {
-    let findings: Vec<Finding> = rules::ALL.iter().flat_map(|rule| rule(ground)).collect();
+    let findings = in_parallel(rules::ALL.len(), usize::MAX, |index| rules::ALL[index](ground));
+    let findings = findings.into_iter().flatten();
     let worthy = |finding: &Finding| ground.most_saved(&finding.launches) >= least(ground.wall());
-    let findings: Vec<Finding> = findings.into_iter().filter(worthy).collect();
+    let findings: Vec<Finding> = findings.filter(worthy).collect();
     let tries: Vec<&[Fix]> = findings.iter().map(|finding| finding.tries.as_slice()).collect();
     let predictions = predict_all(ground, &tries);
     let mut advices = Advices {
@@ -181,23 +183,26 @@ fn share_of(wall: Nanos, share: f64) -> Nanos {
     Nanos((wall.0 as f64 * share) as u64)
 }
 
-/// Plays every proposal, as many at a time as there are CPUs for it and memory is well spent on.
+/// Plays every proposal, as many at a time as memory is well spent on.
 fn predict_all(ground: &Ground<'_, '_>, tries: &[&[Fix]]) -> Vec<Prediction> {
-    let next = AtomicUsize::new(0);
     let for_memory = (MOST_TRIED / ground.forest().launches.len().max(1)).max(1);
+    in_parallel(tries.len(), for_memory, |index| ground.whatif.predict(tries[index]))
+}
+
+/// Does all of so many things, `most` of them at a time if there are CPUs for it; gives what comes of each, in order.
+fn in_parallel<T: Send>(count: usize, most: usize, each: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
     let workers = thread::available_parallelism()
         .map_or(1, usize::from)
-        .min(tries.len())
-        .min(for_memory);
+        .min(count)
+        .min(most);
     let work = || {
-        let mut done = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(fixes) = tries.get(index) else { return done };
-            done.push((index, ground.whatif.predict(fixes)));
-        }
+        let taken = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < count);
+        iter::from_fn(taken)
+            .map(|index| (index, each(index)))
+            .collect::<Vec<_>>()
     };
-    let mut done: Vec<(usize, Prediction)> = thread::scope(|scope| {
+    let mut done: Vec<(usize, T)> = thread::scope(|scope| {
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         workers
             .into_iter()
@@ -205,7 +210,7 @@ fn predict_all(ground: &Ground<'_, '_>, tries: &[&[Fix]]) -> Vec<Prediction> {
             .collect()
     });
     done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, prediction)| prediction).collect()
+    done.into_iter().map(|(_, done)| done).collect()
 }
 
 fn mark_overlaps(advices: &mut [Advice]) {

@@ -13,6 +13,8 @@ mod write;
 
 pub(in crate::analyze) use contention::runnable;
 
+use std::thread::{self, ScopedJoinHandle};
+
 use super::critical_path::CriticalPath;
 use super::timeline::{Timelines, root_of};
 use super::tree::Forest;
@@ -97,15 +99,16 @@ impl Replay {
         let window = (start, Nanos(start.0 + setting.wall.0));
         let programs = write::write(forest, timelines, setting, root, window);
         let machine = Machine::with_cpus(setting.cpus);
-        let unchanged = simulate(&programs, &machine);
         let is_free = setting.call == 0.0;
+        let (unchanged, unrecorded) = thread::scope(|scope| {
+            let unrecorded = (!is_free).then(|| scope.spawn(|| simulate(&programs, &machine.unrecorded())));
+            let unchanged = simulate(&programs, &machine);
+            let unrecorded = unrecorded.map_or(Ok(unchanged), ScopedJoinHandle::join);
+            Some((unchanged, unrecorded.ok()?))
+        })?;
         Some(Replay {
             unchanged,
-            unrecorded: if is_free {
-                unchanged
-            } else {
-                simulate(&programs, &machine.unrecorded())
-            },
+            unrecorded,
             programs,
             cpus: setting.cpus,
             measured: setting.wall,

@@ -105,13 +105,7 @@ impl<'f> Snapshot<'f> {
 
     /// What slices and samples are held against.
     fn stretches(&self, end: Nanos) -> Result<Stretches, RecordError> {
-        let (mut launches, mut threads) = (Vec::new(), Vec::new());
-        for (table, ids) in [(&LAUNCH, &mut launches), (&THREAD, &mut threads)] {
-            self.each(table, &Index::default(), |fields| {
-                fields.required().map(|id| ids.push(id))
-            })?;
-        }
-        Ok(Stretches::new(Tasks::new(launches, threads), end))
+        Ok(Stretches::new(Tasks::new(self.ids(&LAUNCH)?, self.ids(&THREAD)?), end))
     }
 
     fn info(&self) -> Result<Info, RecordError> {
@@ -181,6 +175,32 @@ impl<'f> Snapshot<'f> {
         Ok((frames, self.rows(&STACK, index, take::stack)?))
     }
 
+    /// The numbers of a table's rows alone. Its other columns and its checksum are for who reads its rows.
+    fn ids(&self, table: &'static Table) -> Result<Vec<i64>, RecordError> {
+        if table.since > self.file.opened.version {
+            return Ok(Vec::new());
+        }
+        let failed = |source| RecordError::unreadable(&self.file.path, source);
+        let mut statement = self.transaction.prepare(&table.select_ids()).map_err(failed)?;
+        let mut rows = statement.raw_query();
+        let mut ids = Vec::new();
+        while let Some(row) = rows.next().map_err(failed)? {
+            self.check_order(table, ids.last().copied(), row.get(0).map_err(failed)?)
+                .map(|id| ids.push(id))?;
+        }
+        Ok(ids)
+    }
+
+    /// Pages that refer to each other in circles would never end.
+    fn check_order(&self, table: &Table, before: Option<i64>, id: i64) -> Result<i64, RecordError> {
+        match before {
+            Some(before) if id <= before => {
+                Err(self.corrupt(&format!("the rows of table {} are not in order", table.name)))
+            }
+            _ => Ok(id),
+        }
+    }
+
     fn rows<T>(
         &self,
         table: &'static Table,
@@ -215,11 +235,7 @@ impl<'f> Snapshot<'f> {
             .count();
         let mut before = None;
         while let Some(row) = rows.next().map_err(failed)? {
-            let rowid = row.get(0).map_err(failed)?;
-            // Pages that refer to each other in circles would never end.
-            if before.is_some_and(|before| rowid <= before) {
-                return Err(self.corrupt(&format!("the rows of table {} are not in order", table.name)));
-            }
+            let rowid = self.check_order(table, before, row.get(0).map_err(failed)?)?;
             before = Some(rowid);
             let mut values = [ValueRef::Null; Table::MOST_COLUMNS];
             for (column, value) in values.iter_mut().enumerate().take(table.columns.len()) {
