@@ -33,6 +33,7 @@ mod ebpf {
             &registers,
             "wire/scripts.rs",
             "wire/stacks.rs",
+            "wire/task.rs",
             "wire/wakers.rs",
         ]
         .map(|file| Path::new(SOURCES).join(file));

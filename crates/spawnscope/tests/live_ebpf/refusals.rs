@@ -25,6 +25,11 @@ pub fn tests() -> Vec<LiveTest> {
             run: hash_of_tasks_in_other_scopes,
         },
         LiveTest {
+            name: "where_threads_lose_the_cpu_within_programs_the_same_is_recorded",
+            needs: &[Need::Ebpf, Need::Cc],
+            run: spares,
+        },
+        LiveTest {
             name: "a_kernel_that_refuses_to_read_interpreters_costs_the_lines_only",
             needs: &[Need::Ebpf],
             run: without_lines,
@@ -65,10 +70,20 @@ fn phases_are_known(launches: &Launches) {
 }
 
 fn hash_of_tasks() {
+    a_storm_is_whole("task_storage");
+}
+
+fn spares() {
+    a_storm_is_whole("preemption_off");
+    a_storm_is_whole("preemption_off,task_storage");
+    machine_is_followed("preemption_off");
+}
+
+fn a_storm_is_whole(absent: &str) {
     let record = Record::new();
     let (storm, tiny) = (path("storm"), path("tiny"));
     let mut recorder = record.command([storm.as_os_str(), "2003".as_ref(), tiny.as_os_str()]);
-    run(recorder.env(REFUSE, "task_storage")).expect_code(0);
+    run(recorder.env(REFUSE, absent)).expect_code(0);
     let told = report(&record.file());
     assert_eq!(told["launches"], 2004);
     assert_eq!(told["lost_events"], 0, "{}", told["lost"]);
@@ -79,8 +94,12 @@ fn hash_of_tasks_in_other_scopes() {
     let own = std::process::id().to_string();
     let record = Record::new().flags(&["-p", &own, "--duration", "0.3"]);
     refusing("task_storage", &record, &[]).expect_code(0);
+    machine_is_followed("task_storage");
+}
+
+fn machine_is_followed(absent: &str) {
     let record = Record::new().flags(&["-a"]);
-    refusing("task_storage", &record, &["bash", "-c", SCRIPT]).expect_code(0);
+    refusing(absent, &record, &["bash", "-c", SCRIPT]).expect_code(0);
     let launches = launches(&record.file());
     let root = launches.root();
     assert_eq!(launches.children_of(root).len(), 2);

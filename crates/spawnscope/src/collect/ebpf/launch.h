@@ -42,15 +42,15 @@ static __always_inline void emit_launch(struct task_struct *parent, struct task_
 	bpf_ringbuf_submit(launch, wakeup_flag());
 }
 
-static __always_inline int forked(struct task_struct *parent, struct task_struct *child, bool tells_lines)
+static __always_inline void handle_fork(struct task_struct *parent, struct task_struct *child, bool tells_lines)
 {
 	struct WireTask *creator = followed_current();
 	if (!creator)
-		return 0;
+		return;
 	bool thread = child->tgid == parent->tgid;
 	struct WireTask *task = create_task(child, thread ? creator->launch : 0);
 	if (!task)
-		return 0;
+		return;
 	__u64 now = bpf_ktime_get_ns();
 	task->off = now;
 	task->left = LEFT_CREATED;
@@ -62,22 +62,15 @@ static __always_inline int forked(struct task_struct *parent, struct task_struct
 		if (tells_lines && settings.script_lines)
 			tell_caller(parent, creator, task, now);
 	}
-	return 0;
 }
 
 /* Runs in the parent, before the child can run. */
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
-{
-	return forked(parent, child, true);
-}
+PROGRAM_AND_SPARE("tp_btf/sched_process_fork", on_fork, handle_fork(parent, child, true), struct task_struct *parent,
+		  struct task_struct *child)
 
 /* For verifiers that refuse the programs which read interpreters. */
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork_without_lines, struct task_struct *parent, struct task_struct *child)
-{
-	return forked(parent, child, false);
-}
+PROGRAM_AND_SPARE("tp_btf/sched_process_fork", on_fork_without_lines, handle_fork(parent, child, false),
+		  struct task_struct *parent, struct task_struct *child)
 
 /* Puts the components of the working directory behind `used` bytes of data. */
 static __always_inline void add_cwd(struct scratch *scratch, struct fs_struct *fs, __u32 used)
@@ -129,13 +122,12 @@ static __always_inline void add_closes(struct WireExecuted *executed, struct Wir
 
 /* The new image stands; execve has not returned yet. After an exec by a thread that was not the first, `p` is that
  * thread, now under the process's pid. */
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *bprm)
+static __always_inline void handle_exec(struct task_struct *p, struct linux_binprm *bprm)
 {
 	struct WireTask *task = followed(p);
 	struct scratch *scratch = scratch_of_this_cpu();
 	if (!task || !scratch)
-		return 0;
+		return;
 	recover_arrival(p, task);
 	struct WireExecuted *executed = &scratch->executed;
 	fill_header(&executed->header, KIND_EXECUTED, bpf_ktime_get_ns(), task);
@@ -149,7 +141,7 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *b
 	executed->cwd_bytes = scratch->walk.used - used;
 	used = scratch->walk.used;
 	if (used > EXECUTED_DATA_BYTES)
-		return 0;
+		return;
 	if (bpf_ringbuf_output(&events, scratch, sizeof(*executed) + used, wakeup_flag()))
 		count_lost(KIND_EXECUTED);
 	task->exec_entered = task->exec_entry_cpu = 0;
@@ -164,8 +156,10 @@ int BPF_PROG(on_exec, struct task_struct *p, int old_pid, struct linux_binprm *b
 	if (settings.script_lines)
 		interpreter_of(p, task);
 	task->told_image = 0;
-	return 0;
 }
+
+PROGRAM_AND_SPARE("tp_btf/sched_process_exec", on_exec, handle_exec(p, bprm), struct task_struct *p, int old_pid,
+		  struct linux_binprm *bprm)
 
 static __always_inline void emit_exited(struct task_struct *p, struct WireTask *task, __u64 now)
 {
@@ -181,12 +175,11 @@ static __always_inline void emit_exited(struct task_struct *p, struct WireTask *
 
 /* From about Linux 6.16 on this comes before the address space is torn down, earlier after it; exit_group's entry is
  * the same everywhere, so it wins where it was seen. */
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *p)
+static __always_inline void handle_exit(struct task_struct *p)
 {
 	struct WireTask *task = followed(p);
 	if (!task)
-		return 0;
+		return;
 	recover_arrival(p, task);
 	__u64 now = bpf_ktime_get_ns();
 	/* do_exit has taken this thread off `live` already. */
@@ -194,8 +187,9 @@ int BPF_PROG(on_exit, struct task_struct *p)
 		task->flags |= TASK_LAST_THREAD;
 	finish_loading_unseen(task);
 	emit_exited(p, task, now);
-	return 0;
 }
+
+PROGRAM_AND_SPARE("tp_btf/sched_process_exit", on_exit, handle_exit(p), struct task_struct *p)
 
 /* exit_notify sends the parent its signal at the moment from which on the process can be reaped; exit_state is set
  * just before, so that no earlier signal of a dying thread is taken for it. */

@@ -8,6 +8,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::parts;
 use super::refusal;
+use super::skipped;
 use super::wire::{WireSettings, WireShared};
 use crate::collect::stacks::WhoTells;
 use crate::collect::{CollectError, Refusal};
@@ -27,6 +28,9 @@ const REFUSE_VARIABLE: &str = "SPAWNSCOPE_EBPF_REFUSE";
 const WALK: &str = "bpf_iter_task_vma_new";
 /// Likewise, that they have task storage.
 const STORAGE: &str = "task_storage";
+
+/// Likewise, that programs run with preemption off.
+const PREEMPTION_OFF: &str = "preemption_off";
 
 /// What the variable for tests says is refused.
 fn pretended() -> Vec<String> {
@@ -59,6 +63,13 @@ pub(super) fn no_mappings() -> Missing {
         what: format!("{WALK} (Linux 6.7)"),
         effect: "call chains in processes that end before their mappings are read".to_owned(),
     }
+}
+
+/// Whether a thread can lose the CPU within a program. Until Linux 6.19 the kernel called programs on tracepoints with preemption off.
+pub(super) fn can_lose_cpu() -> bool {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let major = release.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    !may_use(PREEMPTION_OFF) || major.is_none_or(|major| major >= 7)
 }
 
 /// Whether something of the kernel's is not to be treated as if it was absent.
@@ -104,7 +115,7 @@ impl Request<'_> {
             let mut open = ObjectBuilder::default()
                 .open_memory(&build.0)
                 .map_err(|error| unsupported(&error))?;
-            self.configure(&mut open, &chosen)?;
+            self.configure(&mut open, &chosen, &refusals)?;
             let error = match open.load() {
                 Ok(object) => {
                     return Ok(Loaded {
@@ -126,13 +137,25 @@ impl Request<'_> {
         }
     }
 
-    fn configure(&self, open: &mut OpenObject, chosen: &[Option<&'static str>]) -> Result<(), CollectError> {
+    /// Whether to load a program: one that was chosen, or the spare or check of such a one.
+    fn is_wanted(&self, program: &str, chosen: &[Option<&str>], refusals: &[Refusal]) -> bool {
+        let spared = skipped::spared(program);
+        let name = spared.unwrap_or(program);
+        chosen.contains(&Some(name))
+            && parts::is_asked_for(name, self.settings)
+            && (spared.is_none() || self.settings.preemptible != 0)
+            && refusals.iter().all(|refusal| refusal.program != program)
+    }
+
+    fn configure(
+        &self,
+        open: &mut OpenObject,
+        chosen: &[Option<&str>],
+        refusals: &[Refusal],
+    ) -> Result<(), CollectError> {
         for mut program in open.progs_mut() {
-            let wanted = chosen.iter().flatten().any(|name| program.name() == *name)
-                && program
-                    .name()
-                    .to_str()
-                    .is_some_and(|name| parts::is_asked_for(name, self.settings));
+            let name = program.name().to_str();
+            let wanted = name.is_some_and(|name| self.is_wanted(name, chosen, refusals));
             program.set_autoload(wanted);
         }
         let has_samples = self.settings.sample_period != 0;

@@ -11,12 +11,13 @@ mod places;
 mod refusal;
 mod samples;
 mod seeds;
+mod skipped;
 mod stacks;
 mod symbols;
 pub(super) mod wire;
 
 use std::cell::RefCell;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 use std::thread;
@@ -34,7 +35,7 @@ use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings, inode};
 use crate::event::{Event, Loss, Missing};
 
 /// Names of the losses, by kind of record.
-const LOSSES: [(u32, &str); 20] = [
+const LOSSES: [(u32, &str); 21] = [
     (KIND_LAUNCH, "launch"),
     (KIND_THREAD, "thread"),
     (KIND_ADOPTED, "existing process"),
@@ -55,6 +56,7 @@ const LOSSES: [(u32, &str); 20] = [
     (KIND_STACK, "stack"),
     (KIND_SAMPLE, "sample"),
     (KIND_IMAGE, "mappings of a sampled process"),
+    (KIND_SKIPPED, "event that the kernel called no program for"),
 ];
 
 /// Follows processes through BPF programs.
@@ -225,12 +227,8 @@ impl Collector for EbpfCollector {
             });
         }
         losses.push(Loss {
-            kind: "call of a program that interrupted itself".to_owned(),
-            events: self
-                .object
-                .progs()
-                .filter_map(|program| recursion_misses(&program))
-                .sum(),
+            kind: "call of a program that was not yet done".to_owned(),
+            events: skipped::events(&self.object),
         });
         losses.push(Loss {
             kind: "call chain".to_owned(),
@@ -302,20 +300,6 @@ fn attach_programs(
     Ok((links, last_look))
 }
 
-/// Calls that the kernel skipped because the program was running on that CPU already: an interrupt's wake-up within
-/// a wake-up. Unknown before Linux 5.12.
-fn recursion_misses(program: &libbpf_rs::Program<'_>) -> Option<u64> {
-    if !program.autoload() {
-        return None;
-    }
-    let mut info = libbpf_sys::bpf_prog_info::default();
-    let mut bytes = u32::try_from(size_of_val(&info)).ok()?;
-    // SAFETY: the descriptor is an open program's, and `info` has `bytes` bytes to be filled.
-    let outcome =
-        unsafe { libbpf_sys::bpf_prog_get_info_by_fd(program.as_fd().as_raw_fd(), &raw mut info, &raw mut bytes) };
-    (outcome == 0).then_some(info.recursion_misses)
-}
-
 fn failed(action: &'static str, error: &libbpf_rs::Error) -> CollectError {
     CollectError::Failed {
         action,
@@ -369,6 +353,8 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         script_lines: u32::from(settings.script_lines),
         cpus: possible_cpus()?,
         page_bytes: rustix::param::page_size() as u32,
+        preemptible: u32::from(load::can_lose_cpu()),
+        reserved: 0,
         wakeup_bytes: u64::from(buffer_bytes / 4),
         sample_period: settings
             .sample

@@ -244,22 +244,21 @@ __noinline int tell_wanted_image(void)
 	return 0;
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_sys_enter_sample)
+static __always_inline void handle_sys_enter_sample(void)
 {
 	struct WireTask *task = followed(current_task());
 	if (task && task->wanted_image)
 		tell_wanted_image();
-	return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_sys_exit_sample)
+PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter_sample, handle_sys_enter_sample())
+
+static __always_inline void handle_sys_exit_sample(void)
 {
 	struct task_struct *p = current_task();
 	struct WireTask *task = followed(p);
 	if (!task)
-		return 0;
+		return;
 	if (task->flags & TASK_WAITS) {
 		recover_arrival(p, task);
 		end_wait(task, task->off);
@@ -268,5 +267,6 @@ int BPF_PROG(on_sys_exit_sample)
 		tell_wait();
 	if (task->wanted_image)
 		tell_wanted_image();
-	return 0;
 }
+
+PROGRAM_AND_SPARE("tp_btf/sys_exit", on_sys_exit_sample, handle_sys_exit_sample())

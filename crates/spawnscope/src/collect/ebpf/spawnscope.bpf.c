@@ -4,6 +4,7 @@
 #include "kernel.h"
 #include "wire.h" /* generated from wire.rs */
 #include "state.h"
+#include "spare.h"
 #include "path.h"
 #include "object.h"
 #include "context.h"

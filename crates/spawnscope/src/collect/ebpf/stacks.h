@@ -230,21 +230,22 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 		count_lost(KIND_STACK);
 }
 
-/* Runs after `on_fork`, which comes first in the object and is attached first. */
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork_stack, struct task_struct *parent, struct task_struct *child)
+static __always_inline void handle_fork_stack(struct task_struct *parent, struct task_struct *child)
 {
 	struct WireTask *creator = followed(current_task());
 	if (!creator || child->tgid == parent->tgid || !parent->mm)
-		return 0;
+		return;
 	struct WireTask *task = find_task(child);
 	if (!task)
-		return 0;
+		return;
 	bool is_urgent = tell_image(current_task(), creator);
 	emit_stack(current_task(), creator, task, is_urgent);
 	/* Copied or shared, its mappings are the parent's. */
 	task->told_image = creator->told_image;
 	task->told_pages = creator->told_pages;
 	task->told_changes = 0;
-	return 0;
 }
+
+/* Runs after `on_fork`, which comes first in the object and is attached first. */
+PROGRAM_AND_SPARE("tp_btf/sched_process_fork", on_fork_stack, handle_fork_stack(parent, child), struct task_struct *parent,
+		  struct task_struct *child)

@@ -19,8 +19,8 @@ struct {
 /* Calls between the switch of a thread that waits for a permission scanner and the function that waits: 7 in Linux 6.18. */
 #define SCANNER_DEPTH 16
 
-/* Where records of variable length are put together: tracepoints run with preemption off, so one for each CPU is
- * enough. The extra PATH_BYTES let the verifier see that a string which begins anywhere within the data ends within
+/* Where records of variable length are put together: programs run with preemption off (`spare.h`), so one for each CPU
+ * is enough. The extra PATH_BYTES let the verifier see that a string which begins anywhere within the data ends within
  * the buffer. */
 struct scratch {
 	union {

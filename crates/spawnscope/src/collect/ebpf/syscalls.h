@@ -36,6 +36,21 @@ static __always_inline void enter_exit(struct WireTask *task)
 	task->exit_group_cpu = cpu_time(task, task->exit_group_entered);
 }
 
+/* The calls that a launch consists of. */
+static __always_inline void enter_launch(struct WireTask *task, long number, __u64 stack, __u64 own_stack)
+{
+	switch (number) {
+	case NR_clone: case NR_clone3: case NR_fork: case NR_vfork:
+		enter_clone(task, number, task->argument, stack, own_stack);
+		break;
+	case NR_execve: case NR_execveat:
+		enter_exec(task);
+		break;
+	case NR_exit_group:
+		enter_exit(task);
+	}
+}
+
 /* Of the calls of 32-bit programs, which have other numbers, those that a launch consists of are understood. What their loader
  * does, and what else goes with a launch, is not: it is unknown. */
 static __noinline void enter_32_bit_call(struct WireTask *task, struct pt_regs *regs, long number)
@@ -47,16 +62,7 @@ static __noinline void enter_32_bit_call(struct WireTask *task, struct pt_regs *
 		task->argument = (__s32)task->argument;
 	task->flags &= ~(TASK_IN_SETUP | TASK_ASKS);
 	end_errands(task);
-	switch (number) {
-	case NR_clone: case NR_clone3: case NR_fork: case NR_vfork:
-		enter_clone(task, number, task->argument, argument_of_32_bit_call(regs, 1), (__u32)regs->sp);
-		break;
-	case NR_execve: case NR_execveat:
-		enter_exec(task);
-		break;
-	case NR_exit_group:
-		enter_exit(task);
-	}
+	enter_launch(task, number, argument_of_32_bit_call(regs, 1), (__u32)regs->sp);
 }
 
 static __always_inline bool is_terminal(__u64 fd)
@@ -65,15 +71,15 @@ static __always_inline bool is_terminal(__u64 fd)
 	return file && BPF_CORE_READ(file, f_inode, i_rdev) == settings.terminal;
 }
 
-static __always_inline int entered(struct pt_regs *regs, long number, bool tells_lines)
+static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, bool tells_lines)
 {
 	struct WireTask *task = followed_current();
 	if (!task)
-		return 0;
+		return;
 	task->calls++;
 	if (MAKES_32_BIT_CALLS(current_task())) {
 		enter_32_bit_call(task, regs, number);
-		return 0;
+		return;
 	}
 	task->syscall = number;
 	task->argument = argument(regs, 0);
@@ -84,15 +90,6 @@ static __always_inline int entered(struct pt_regs *regs, long number, bool tells
 	if (tells_lines && task->flags & TASK_ASKS)
 		dash_sets_up(task, regs, number);
 	switch (number) {
-	case NR_clone: case NR_clone3: case NR_fork: case NR_vfork:
-		enter_clone(task, number, task->argument, argument(regs, 1), regs->sp);
-		break;
-	case NR_execve: case NR_execveat:
-		enter_exec(task);
-		break;
-	case NR_exit_group:
-		enter_exit(task);
-		break;
 	case NR_mmap: case NR_mprotect: case NR_pkey_mprotect:
 		if ((settings.stacks || settings.sample_period) && argument(regs, 2) & PROT_EXEC)
 			note_code_change(current_task());
@@ -106,24 +103,19 @@ static __always_inline int entered(struct pt_regs *regs, long number, bool tells
 	case NR_read: case NR_write: case NR_writev:
 		if (settings.terminal && !shared.terminal_used && task->argument <= 2 && is_terminal(task->argument))
 			shared.terminal_used = 1;
+		break;
+	default:
+		enter_launch(task, number, argument(regs, 1), regs->sp);
 	}
 	if (task->load_state != LOAD_IDLE)
 		loader_enters(task, regs, number);
-	return 0;
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
-{
-	return entered(regs, number, true);
-}
+PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter, handle_sys_enter(regs, number, true), struct pt_regs *regs, long number)
 
 /* For verifiers that refuse the programs which read dash. */
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_sys_enter_without_lines, struct pt_regs *regs, long number)
-{
-	return entered(regs, number, false);
-}
+PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter_without_lines, handle_sys_enter(regs, number, false), struct pt_regs *regs,
+		  long number)
 
 static __noinline void exec_failed(struct WireTask *task, struct pt_regs *regs, long number, long error)
 {
@@ -170,19 +162,18 @@ static __always_inline void waitid_returned(struct WireTask *task, struct pt_reg
 		emit_reaped(task, pid);
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+static __always_inline void handle_sys_exit(struct pt_regs *regs, long result)
 {
 	struct WireTask *task = followed_current();
 	if (!task)
-		return 0;
+		return;
 	long number = task->syscall;
 	if (task->flags & TASK_HOLDS_SLICE)
 		tell_held_slice(task, WAKER_CALL_RETURNED, result);
 	task->syscall = -1;
 	if (task->load_state > LOAD_RUNNING) {
 		loader_leaves(task, result);
-		return 0;
+		return;
 	}
 	if (task->load_state == LOAD_RUNNING)
 		loader_looked(task, number, result);
@@ -207,5 +198,6 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 			waitid_returned(task, regs);
 		}
 	}
-	return 0;
 }
+
+PROGRAM_AND_SPARE("tp_btf/sys_exit", on_sys_exit, handle_sys_exit(regs, result), struct pt_regs *regs, long result)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * Programs that another thread can interrupt. Since Linux 7.0 a thread can lose the CPU in the middle of a tracepoint's program
+ * (`settings.preemptible`), and the kernel skips a program on a CPU where it has not ended yet. Two measures make up for it:
+ * the body of a program runs with preemption off, since buffers of a CPU and a thread's state are used as if it was alone; and each
+ * program has a spare, which is attached behind it and handles the event where the kernel skipped the first. Preemption off
+ * alone is not enough: the thread may lose the CPU just when the body ends, and the program has not ended then. Of both skipped, a
+ * third program counts the event as lost. */
+#pragma once
+
+/* Linux 6.10 */
+extern void bpf_preempt_disable(void) __ksym __weak;
+extern void bpf_preempt_enable(void) __ksym __weak;
+
+static __always_inline void disable_preemption(void)
+{
+	if (settings.preemptible && bpf_ksym_exists(bpf_preempt_disable))
+		bpf_preempt_disable();
+}
+
+static __always_inline void enable_preemption(void)
+{
+	if (settings.preemptible && bpf_ksym_exists(bpf_preempt_enable))
+		bpf_preempt_enable();
+}
+
+/* Of an event of the running thread: a program has handled it. */
+static __always_inline void mark_handled(void)
+{
+	struct WireTask *task = settings.preemptible ? find_task(current_task()) : NULL;
+	if (task)
+		task->flags |= TASK_HANDLED;
+}
+
+static __always_inline bool is_handled(void)
+{
+	struct WireTask *task = find_task(current_task());
+	return task && task->flags & TASK_HANDLED;
+}
+
+static __always_inline void check_handled(void)
+{
+	struct WireTask *task = followed(current_task());
+	if (task && !(task->flags & TASK_HANDLED))
+		count_lost(KIND_SKIPPED);
+	if (task)
+		task->flags &= ~TASK_HANDLED;
+}
+
+/* A program, its spare, and the check that one of them was called. */
+#define PROGRAM_AND_SPARE(event, name, body, parameters...)    \
+	SEC(event)                                             \
+	int BPF_PROG(name, ##parameters)                       \
+	{                                                      \
+		disable_preemption();                          \
+		body;                                          \
+		mark_handled();                                \
+		enable_preemption();                           \
+		return 0;                                      \
+	}                                                      \
+	SEC(event)                                             \
+	int BPF_PROG(name##_spare, ##parameters)               \
+	{                                                      \
+		disable_preemption();                          \
+		if (!is_handled()) {                           \
+			body;                                  \
+			mark_handled();                        \
+		}                                              \
+		enable_preemption();                           \
+		return 0;                                      \
+	}                                                      \
+	SEC(event)                                             \
+	int BPF_PROG(name##_check)                             \
+	{                                                      \
+		check_handled();                               \
+		return 0;                                      \
+	}
