@@ -10,6 +10,7 @@ use super::critical_path::CriticalPath;
 use super::drift::{Drift, drifts};
 use super::failures::{Failure, failures};
 use super::groups::{Group, groups};
+use super::launch::Outcome;
 use super::outside::Outside;
 use super::overlap::tax_overlaps;
 use super::path_search::PathSearches;
@@ -49,6 +50,8 @@ pub struct Report {
     pub cpus: u32,
     /// From the start to the command's end or the recording's; up to the last event when the recorder was cut off.
     pub wall: Nanos,
+    /// How the command ended; `None` without a command.
+    pub exit: Option<Outcome>,
     /// How the recording ended; `None` when the recorder was cut off.
     pub ended: Option<String>,
     /// Whether a recorder is still writing it.
@@ -151,6 +154,11 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         collector: info.collector.clone(),
         cpus: info.cpus,
         wall: info.wall.unwrap_or(info.last),
+        exit: forest
+            .launches
+            .iter()
+            .find(|launch| launch.origin == Origin::Command)
+            .map(|launch| launch.outcome),
         ended: info.wall.and(info.ended.clone()),
         is_live: info.is_live,
         all,

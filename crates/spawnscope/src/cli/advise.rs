@@ -20,7 +20,12 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
     let text = if arguments.json {
         advice::json(&report)
     } else {
-        advice::render(&report, arguments.all, output::width(&io::stdout()))
+        advice::render(
+            &report,
+            arguments.all,
+            output::width(&io::stdout()),
+            output::typed(file).as_deref(),
+        )
     };
     anstream::stdout()
         .lock()

@@ -206,10 +206,11 @@ pub enum CollectorChoice {
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
-  spawnscope report                    of spawnscope.db
-  spawnscope report --by parent ci.db  who launches
-  spawnscope report --by line          which lines ask for launches
-  spawnscope report --top 0            every command
+  spawnscope report                       of spawnscope.db
+  spawnscope report --full                everything
+  spawnscope report --by parent ci.db     who launches
+  spawnscope report --by line             lines of scripts
+  spawnscope report --by command --top 0  every command
   spawnscope report --json | jq '.commands[0]'";
 
 /// Arguments of `report`.
@@ -217,10 +218,13 @@ Examples:
 pub struct ReportArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
-    /// What a row of the table is
-    #[arg(long, value_enum, default_value_t = Grouping::Command)]
-    pub by: Grouping,
-    /// Rows of the table to print, the dearest first; 0 prints all
+    /// Print everything, not only what fits one screen
+    #[arg(long, conflicts_with_all = ["json"])]
+    pub full: bool,
+    /// Print one table only: launches by command, parent, line or function; with --full or --json, what the table's rows are
+    #[arg(long, value_enum)]
+    pub by: Option<Grouping>,
+    /// Rows of the table to print, the most expensive first; 0 prints all
     #[arg(long, value_name = "N", default_value_t = DEFAULT_TOP, allow_negative_numbers = true)]
     pub top: usize,
     /// Print JSON (schema_version 1)

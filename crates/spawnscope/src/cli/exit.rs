@@ -14,7 +14,9 @@
 
 use std::process::ExitCode;
 
+use crate::analyze::launch::Outcome;
 use crate::collect::held::StartError;
+use crate::present::signal_name;
 
 /// Spawnscope itself failed.
 pub const FAILED: u8 = 125;
@@ -47,4 +49,14 @@ pub fn of_command(wait_status: i32) -> ExitCode {
         libc::WEXITSTATUS(wait_status)
     };
     ExitCode::from(u8::try_from(status).unwrap_or(FAILED))
+}
+
+/// How the command ended, to follow on another clause.
+#[must_use]
+pub fn sentence(wait_status: i32) -> String {
+    match Outcome::of_wait_status(wait_status) {
+        Outcome::Code(code) => format!("; the command exited with {code}"),
+        Outcome::Signal { number, .. } => format!("; the command was killed by {}", signal_name(number)),
+        Outcome::Running | Outcome::Unknown => String::new(),
+    }
 }

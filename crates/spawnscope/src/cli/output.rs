@@ -6,11 +6,13 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
-use super::args::Arguments;
+use super::args::{Arguments, DEFAULT_FILE};
 use crate::present::text;
 use crate::record::Redaction;
 use crate::record::reader::Contradictions;
@@ -53,6 +55,13 @@ pub fn file(named: Option<&Path>) -> Option<&Path> {
     named.filter(|path| *path != Path::new(STANDARD_OUTPUT))
 }
 
+/// How a recording is named on a command line; `None` for the default one, which needs no name.
+#[must_use]
+pub fn typed(file: &Path) -> Option<String> {
+    let is_default = file == Path::new(DEFAULT_FILE);
+    (!is_default).then(|| text::quote(file.as_os_str().as_bytes()))
+}
+
 /// Tells the user something of our own, in one line or more. This is the one place where messages leave the program: whatever they quote, a
 /// name of a file or what SQLite said of one, is fit for a terminal then and holds no secret of a known form. A standard error that cannot be
 /// written to is no reason to fail.
@@ -73,6 +82,14 @@ pub fn tell_usage(error: &clap::Error) {
     let again = Arguments::try_parse_from(shown).err();
     let message = again.as_ref().unwrap_or(error).render().to_string();
     let _ = writeln!(io::stderr(), "{}", lines(message.trim_end()));
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        let command = text::command_line(typed.iter().skip(1).map(|argument| argument.as_bytes()), None);
+        let _ = writeln!(
+            io::stderr(),
+            "{}",
+            lines(&format!("\nTo record a command: spawnscope record -- {command}"))
+        );
+    }
 }
 
 /// Something that others wrote, to be put into a message: as one line.

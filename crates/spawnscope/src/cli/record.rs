@@ -27,6 +27,7 @@ use crate::owner::{Owner, act_as};
 use crate::record::reader::Scope;
 use crate::record::{Ending, Finished, Header, Manner, RecordError, Recorder, Redaction};
 use crate::signals::Signals;
+use crate::units;
 
 /// Runs the verb.
 ///
@@ -299,6 +300,7 @@ fn finish(
         .collector_failure
         .as_ref()
         .map(|error| format!("failed: {error}"));
+    let launches = recorder.launches_so_far();
     let written = recorder.finish(Ending {
         wall: Some(end.since(started)),
         ended: ended.unwrap_or_else(|| outcome.ended.to_owned()),
@@ -317,6 +319,11 @@ fn finish(
     // Moved away means that another recording may stand there.
     if !arguments.quiet && !matches!(written, Err(RecordError::Moved { .. })) {
         failed |= print_report(&arguments.output, arguments.json, owner).is_err();
+        if !arguments.json {
+            let launches = units::counted(launches, "launch", "launches");
+            let ended = outcome.wait_status.map_or_else(String::new, exit::sentence);
+            tell(&format!("recorded {launches} to {}{ended}", arguments.output.display()));
+        }
     }
     Ok(match (outcome.wait_status, failed) {
         (Some(status), _) => exit::of_command(status),

@@ -11,24 +11,38 @@ use super::args::{Grouping, ReportArguments};
 use super::output;
 use crate::analyze::waits::tied::tied_waits;
 use crate::analyze::{self, Causes, GroupBy, Report};
-use crate::present::{json, table};
+use crate::present::{json, summary, table};
 
 /// Runs the verb.
 ///
 /// # Errors
 /// When the recording cannot be read or the report not be written.
 pub fn run(arguments: &ReportArguments) -> Result<()> {
-    let group_by = match arguments.by {
+    let group_by = match arguments.by.unwrap_or(Grouping::Command) {
         Grouping::Command => GroupBy::Command,
         Grouping::Parent => GroupBy::Parent,
         Grouping::Line => GroupBy::Line,
         Grouping::Caller => GroupBy::Caller,
     };
-    let report = read(&arguments.recording.file, group_by)?;
-    let mut out = anstream::stdout().lock();
-    let top = Some(arguments.top).filter(|&top| top > 0);
+    let file = &arguments.recording.file;
+    let report = read(file, group_by)?;
     let width = output::width(&io::stdout());
-    print(&report, arguments.json, table::Options { width, top }, &mut out)
+    let typed = output::typed(file);
+    let options = table::Options {
+        width,
+        top: Some(arguments.top).filter(|&top| top > 0),
+        file: typed.as_deref(),
+    };
+    let text = if arguments.json {
+        json::render(&report)
+    } else if arguments.full {
+        table::render(&report, &options)
+    } else if arguments.by.is_some() {
+        table::only_table(&report, &options)
+    } else {
+        summary::render(&report, width, options.file)
+    };
+    print(&text, &mut anstream::stdout().lock())
 }
 
 /// Prints the report of a recording that was just made.
@@ -37,11 +51,12 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
 /// As for `run`.
 pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) -> Result<()> {
     let report = read(file, GroupBy::Command)?;
-    let options = table::Options {
-        width: output::width(&io::stderr()),
-        ..table::Options::default()
+    let text = if as_json {
+        json::render(&report)
+    } else {
+        summary::render(&report, output::width(&io::stderr()), output::typed(file).as_deref())
     };
-    print(&report, as_json, options, out)
+    print(&text, out)
 }
 
 /// Reads a recording and finds out everything that a report says.
@@ -64,11 +79,6 @@ pub fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
     })
 }
 
-fn print(report: &Report, as_json: bool, options: table::Options, out: &mut dyn Write) -> Result<()> {
-    let text = if as_json {
-        json::render(report)
-    } else {
-        table::render(report, &options)
-    };
+fn print(text: &str, out: &mut dyn Write) -> Result<()> {
     out.write_all(text.as_bytes()).context("failed to write the report")
 }

@@ -6,22 +6,20 @@ use super::callers;
 use super::json::{insert_arguments, nanos};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
-use super::whatif::{took_time, wall_name};
+use super::table::argument;
+use super::verdict::verdict;
+use super::whatif::wall_name;
 use super::{text, units};
 use crate::analyze::advice::{Advice, Advices, Basis, Doubt};
-use crate::analyze::groups::THE_RECORDER;
-use crate::analyze::outside::Outside;
-use crate::analyze::replay::{is_believable, unbelievable};
-use crate::analyze::report::{GroupBy, Report, Spent};
-use crate::event::Nanos;
+use crate::analyze::report::Report;
 
 /// Advice that a report tells.
-const MOST_IN_REPORT: usize = 3;
+pub(super) const MOST_IN_REPORT: usize = 3;
 /// Version of the keys of `advise --json`.
 const SCHEMA_VERSION: u32 = 1;
 
 /// The section of the report: what to change first.
-pub(super) fn first_ones(page: &mut Page, report: &Report) {
+pub(super) fn first_ones(page: &mut Page, report: &Report, file: Option<&str>) {
     let advices = &report.advices.worth;
     if advices.is_empty() {
         return;
@@ -32,12 +30,13 @@ pub(super) fn first_ones(page: &mut Page, report: &Report) {
         page.sentence(5, PLAIN, &saving(advice, report));
     }
     together(page, &report.advices);
-    page.sentence(2, QUIET, "`spawnscope advise` says how, and what else there is");
+    page.sentence(2, QUIET, "To see how, and what else there is:");
+    page.command(2, &format!("spawnscope advise{}", argument(file)));
 }
 
 /// All advice, as text.
 #[must_use]
-pub fn render(report: &Report, all: bool, width: usize) -> String {
+pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
     page.line([styled(
         TITLE,
@@ -55,14 +54,14 @@ pub fn render(report: &Report, all: bool, width: usize) -> String {
         return page.finish();
     }
     if advices.worth.is_empty() {
-        let cause = principal_cause(report).unwrap_or_else(|| "Nothing about launches is worth changing.".to_owned());
+        let cause = verdict(report).unwrap_or_else(|| "Nothing worth changing.".to_owned());
         page.sentence(2, PLAIN, &format!("{cause} The wall is {wall}."));
     }
     for (number, advice) in (1..).zip(&advices.worth) {
         page.line([]);
         numbered_title(&mut page, number, advice);
         page.sentence(5, TITLE, &saving(advice, report));
-        in_full(&mut page, advice);
+        in_full(&mut page, advice, file);
     }
     page.line([]);
     together(&mut page, advices);
@@ -95,7 +94,7 @@ fn saving(advice: &Advice, report: &Report) -> String {
     format!("saves {expected}, {share} of {wall} ({least} to {most}; {basis})")
 }
 
-fn in_full(page: &mut Page, advice: &Advice) {
+fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
     let finding = &advice.finding;
     for sentence in &finding.evidence {
         page.sentence(5, PLAIN, &text::escape(sentence.as_bytes()));
@@ -126,7 +125,7 @@ fn in_full(page: &mut Page, advice: &Advice) {
     }
     if !finding.whatif.is_empty() {
         let whatif = text::escape(finding.whatif.as_bytes());
-        page.sentence(5, QUIET, &format!("try: spawnscope whatif {whatif}"));
+        page.command(5, &format!("try: spawnscope whatif {whatif}{}", argument(file)));
     }
 }
 
@@ -182,59 +181,6 @@ fn not_worth(page: &mut Page, advices: &Advices, all: bool) {
     }
 }
 
-/// Launching that takes this share of the wall is the matter, whether there is a fix or not.
-const NOTABLE_TAX: f64 = 0.2;
-
-/// What is principally the matter, in one sentence; `None` without slices to tell it from.
-#[must_use]
-pub fn principal_cause(report: &Report) -> Option<String> {
-    let wall = units::time(report.wall);
-    if let Some(error) = report.replay_error.filter(|error| !is_believable(*error)) {
-        return Some(format!("No cause and no advice: {}.", unbelievable(error)));
-    }
-    if let Some(first) = report.advices.worth.first() {
-        let title = text::escape(first.finding.title.as_bytes());
-        let [expected, least, most] = first.saving.map(units::time);
-        let unrecorded = report.advices.unrecorded;
-        let base = if took_time(report.wall, unrecorded) {
-            format!("the wall without recording, {},", units::time(unrecorded))
-        } else {
-            format!("the {wall}")
-        };
-        return Some(format!(
-            "{title}: without that, {base} would be {expected} shorter ({least} to {most})."
-        ));
-    }
-    let (what, time) = report.where_the_wall_went.first()?;
-    let tax = report.where_the_wall_went.iter().find(|(what, _)| *what == Spent::Tax);
-    let tax = tax.map_or(Nanos(0), |(_, tax)| *tax);
-    if tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64 {
-        let share = units::percent(tax, report.wall);
-        let askers = report.groups.iter().filter(|group| group.label != THE_RECORDER);
-        let dearest = askers.max_by_key(|group| group.sums.critical_tax)?;
-        let count = units::counted(dearest.sums.count, "launch", "launches");
-        let made = match report.group_by {
-            GroupBy::Command => "of",
-            GroupBy::Parent | GroupBy::Line | GroupBy::Caller => "by",
-        };
-        let label = text::escape(&dearest.label);
-        let part = units::time(dearest.sums.critical_tax);
-        return Some(format!(
-            "Launching is {share} of the wall, the largest part of it, {part}, for {count} {made} {label}; no rule knows a fix for that."
-        ));
-    }
-    let share = units::percent(*time, report.wall);
-    if let Spent::Outside(Outside::Unknown, _) = what {
-        return Some(format!(
-            "What {share} of the wall was spent on, the recording does not say."
-        ));
-    }
-    let what = super::critical::words(what);
-    Some(format!(
-        "Nothing about launches is worth changing: {share} of the wall is {what}."
-    ))
-}
-
 /// All advice as a JSON object in several lines, with a newline at its end.
 #[must_use]
 pub fn json(report: &Report) -> String {
@@ -244,7 +190,7 @@ pub fn json(report: &Report) -> String {
         "wall_ns": report.wall.0,
         "unrecorded_ns": report.replay_error.map(|_| advices.unrecorded.0).filter(|wall| *wall > 0),
         "replay_error": report.replay_error,
-        "principal_cause": principal_cause(report),
+        "principal_cause": verdict(report),
         "advice": values(&advices.worth),
         "not_worth": advices.not_worth.iter().map(not_worth_value).collect::<Vec<_>>(),
         "together": advices.together.map(|[expected, least, most]| json!({

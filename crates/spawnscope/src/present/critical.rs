@@ -60,10 +60,7 @@ pub(super) fn where_the_wall_went(page: &mut Page, report: &Report) {
     parts(page, &report.where_the_wall_went, report.wall);
     page.sentence(2, QUIET, "each moment counts once, for what held up the end");
     if let Some(error) = report.replay_error {
-        let error = format!(
-            "played again from the recording, the wall comes out {:+.1} % off",
-            100.0 * error
-        );
+        let error = format!("replay error: {:+.1} %", 100.0 * error);
         page.sentence(2, QUIET, &error);
     }
 }

@@ -217,6 +217,11 @@ pub(super) fn reservations(page: &mut Page, report: &Report) {
     }
 }
 
+/// How many things the reader must know to trust the figures, lost events aside.
+pub(super) fn notes(report: &Report) -> usize {
+    reservations_of(report).len() - usize::from(report.lost_events() > 0)
+}
+
 /// Commands with how often they occur, the first few of them.
 fn most_frequent(commands: &[(Vec<u8>, u64)]) -> String {
     const MOST: usize = 4;

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{advice, callers, critical, text};
+use super::ndjson::ExitObject;
+use super::{advice, callers, critical, text, verdict};
 use crate::analyze::drift::{Drift, Segment};
 use crate::analyze::failures::Failure;
 use crate::analyze::groups::Group;
@@ -46,6 +47,7 @@ fn value(report: &Report) -> Value {
         "cpus": report.cpus,
         "collector": report.collector,
         "ended": report.ended,
+        "exit": report.exit.and_then(ExitObject::of),
         "is_live": report.is_live,
         "lost_events": report.lost_events(),
         "lost": report.lost.iter().map(|loss| (loss.kind.clone(), json!(loss.events))).collect::<Map<_, _>>(),
@@ -75,7 +77,7 @@ fn value(report: &Report) -> Value {
         "path_search": path_searches(&report.path_searches),
         "drift": report.drifts.iter().map(drift).collect::<Vec<_>>(),
         "advice": advice::values(&report.advices.worth),
-        "principal_cause": advice::principal_cause(report),
+        "principal_cause": verdict::verdict(report),
     });
     append(&mut object, rest);
     Value::Object(object)

@@ -8,11 +8,13 @@ pub mod json;
 pub mod lab;
 pub mod ndjson;
 pub mod perfetto;
+pub mod summary;
 pub mod table;
 pub mod text;
 pub mod tree;
-pub use crate::units;
+pub mod verdict;
 pub mod whatif;
+pub use crate::units;
 
 mod callers;
 mod columns;
@@ -23,3 +25,5 @@ mod palette;
 mod syscalls;
 mod waited;
 mod words;
+
+pub use words::signal_name;

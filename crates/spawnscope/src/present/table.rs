@@ -6,7 +6,8 @@ use anstyle::Style;
 use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
-use super::{advice, callers, critical, findings, text, units, waited, words};
+use super::verdict::verdict;
+use super::{advice, callers, critical, findings, summary, text, units, waited, words};
 use crate::analyze::groups::Group;
 use crate::analyze::phases::Phase;
 use crate::analyze::report::{GroupBy, Report};
@@ -14,21 +15,24 @@ use crate::event::Nanos;
 
 /// How the report is laid out.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct Options<'a> {
     /// Columns of the terminal.
     pub width: usize,
     /// Rows of the table of programs; `None` shows all.
     pub top: Option<usize>,
+    /// The recording, quoted for the shell, for commands that the report prints; `None`: the default file.
+    pub file: Option<&'a str>,
 }
 
 /// Rows of the table of programs unless more are asked for.
 pub const DEFAULT_TOP: usize = 15;
 
-impl Default for Options {
-    fn default() -> Options {
+impl Default for Options<'_> {
+    fn default() -> Self {
         Options {
             width: 80,
             top: Some(DEFAULT_TOP),
+            file: None,
         }
     }
 }
@@ -61,23 +65,38 @@ const fn column(title: &'static str, width: usize, worth: u8) -> Column {
     Column { title, width, worth }
 }
 
+/// One table with its totals.
+#[must_use]
+pub fn only_table(report: &Report, options: &Options<'_>) -> String {
+    let mut page = Page::of_width(options.width);
+    page.line([styled(TITLE, title(report, page.width()))]);
+    page.sentence(2, PLAIN, &summary::totals(report));
+    groups(&mut page, report, options);
+    page.finish()
+}
+
 /// The whole report as text.
 #[must_use]
-pub fn render(report: &Report, options: &Options) -> String {
+pub fn render(report: &Report, options: &Options<'_>) -> String {
     let mut page = Page::of_width(options.width);
     headline(&mut page, report);
     if report.all.count > 0 {
         phases(&mut page, report);
-        groups(&mut page, report, options.top);
+        groups(&mut page, report, options);
         critical::where_the_wall_went(&mut page, report);
         waited::what_was_waited_for(&mut page, report);
-        advice::first_ones(&mut page, report);
+        advice::first_ones(&mut page, report, options.file);
     }
     findings::path_searches(&mut page, report);
     findings::failures(&mut page, report);
     findings::drifts(&mut page, report);
     findings::reservations(&mut page, report);
     page.finish()
+}
+
+/// A recording as the last argument of a printed command.
+pub(super) fn argument(file: Option<&str>) -> String {
+    file.map_or_else(String::new, |file| format!(" {file}"))
 }
 
 fn headline(page: &mut Page, report: &Report) {
@@ -88,8 +107,8 @@ fn headline(page: &mut Page, report: &Report) {
         format!("  {cpus}, recorded with {}", text::escape(report.collector.as_bytes())),
     )]);
     page.line([]);
-    if let Some(cause) = advice::principal_cause(report) {
-        page.sentence(2, TITLE, &cause);
+    if let Some(verdict) = verdict(report) {
+        page.sentence(2, TITLE, &verdict);
         page.line([]);
     }
     let all = &report.all;
@@ -124,7 +143,7 @@ fn headline(page: &mut Page, report: &Report) {
     }
 }
 
-fn title(report: &Report, width: usize) -> String {
+pub(super) fn title(report: &Report, width: usize) -> String {
     if !report.command.is_empty() {
         return text::command_line(report.command.iter().map(Vec::as_slice), Some(width));
     }
@@ -159,13 +178,11 @@ fn styled_fact(page: &mut Page, [name_style, figure_style]: [Style; 2], name: &s
     page.hanging([name, figure, plain("   ")], name_style, note);
 }
 
-/// The bar of the launch tax and its legend. `run` stands apart: beside the root's own work nothing else would show.
-fn phases(page: &mut Page, report: &Report) {
-    page.heading("Where the launch tax goes");
-    let all = &report.all;
+/// The bar of the launch tax. `run` is left out: beside the root's own work nothing else would show.
+pub(super) fn bar(page: &mut Page, report: &Report) {
     let times: Vec<(Phase, Nanos)> = Phase::TAX
         .into_iter()
-        .filter_map(|phase| Some((phase, all.phases.get(phase).time?)))
+        .filter_map(|phase| Some((phase, report.all.phases.get(phase).time?)))
         .collect();
     let cells = share_cells(&times, page.width().saturating_sub(4));
     if !cells.is_empty() {
@@ -175,7 +192,13 @@ fn phases(page: &mut Page, report: &Report) {
         };
         page.line(std::iter::once(plain("  ")).chain(cells.into_iter().map(segment)));
     }
+}
+
+fn phases(page: &mut Page, report: &Report) {
+    page.heading("Where the launch tax goes");
+    bar(page, report);
     legend(page, report);
+    let all = &report.all;
     let unknown = all.phases.iter().filter(|(_, sum)| sum.unknown > 0);
     let unknown = unknown.map(|(phase, sum)| format!("{} for {}", phase.name(), units::count(sum.unknown)));
     let unknown: Vec<String> = unknown.collect();
@@ -232,7 +255,7 @@ fn share_cells(times: &[(Phase, Nanos)], width: usize) -> Vec<(Phase, usize)> {
     cells
 }
 
-fn groups(page: &mut Page, report: &Report, top: Option<usize>) {
+fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
     let (heading, column) = match report.group_by {
         GroupBy::Command => ("Launches by command", "command"),
         GroupBy::Parent => ("Launches by the program that made them", "made by"),
@@ -240,19 +263,19 @@ fn groups(page: &mut Page, report: &Report, top: Option<usize>) {
         GroupBy::Caller => ("Launches by the function that asked for them", ""),
     };
     page.heading(heading);
-    let shown = top.unwrap_or(report.groups.len()).min(report.groups.len());
+    let shown = options.top.unwrap_or(report.groups.len()).min(report.groups.len());
     if matches!(report.group_by, GroupBy::Line | GroupBy::Caller) {
         callers::rows(page, report, &report.groups[..shown]);
     } else {
         table(page, &report.groups[..shown], column);
     }
-    left_out(page, &report.groups[shown..], report.group_by);
+    left_out(page, &report.groups[shown..], report.group_by, options.file);
     if matches!(report.group_by, GroupBy::Command | GroupBy::Parent) {
         legend_of_groups(page, report, &report.groups[..shown]);
     }
 }
 
-fn table(page: &mut Page, groups: &[Group], column: &str) {
+pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
     let rows: Vec<Vec<String>> = groups.iter().map(figures_of).collect();
     let columns = Columns::fit(page.width().saturating_sub(2 + NAME_WIDTH), &FIGURES, &rows);
     let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
@@ -300,7 +323,7 @@ fn figures_of(group: &Group) -> Vec<String> {
     ]
 }
 
-fn left_out(page: &mut Page, groups: &[Group], group_by: GroupBy) {
+fn left_out(page: &mut Page, groups: &[Group], group_by: GroupBy, file: Option<&str>) {
     if groups.is_empty() {
         return;
     }
@@ -310,13 +333,11 @@ fn left_out(page: &mut Page, groups: &[Group], group_by: GroupBy) {
     let launches = units::counted(launches, "launch", "launches");
     let tax = units::time(Nanos(tax));
     let by = match group_by {
-        GroupBy::Command | GroupBy::Parent => "",
-        GroupBy::Line => " --by line",
-        GroupBy::Caller => " --by caller",
+        GroupBy::Command => "command",
+        GroupBy::Parent => "parent",
+        GroupBy::Line => "line",
+        GroupBy::Caller => "caller",
     };
-    page.sentence(
-        2,
-        QUIET,
-        &format!("… {more}: {launches}, tax {tax}; `spawnscope report{by} --top 0` shows all"),
-    );
+    page.sentence(2, QUIET, &format!("… {more}: {launches}, tax {tax}. To see all:"));
+    page.command(2, &format!("spawnscope report --by {by} --top 0{}", argument(file)));
 }

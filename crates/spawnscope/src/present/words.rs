@@ -10,7 +10,8 @@ use crate::analyze::launch::{Launch, Outcome, base_name};
 use crate::analyze::phases::Phase;
 
 /// The name of a signal, such as `SIGKILL`; real-time signals have only numbers.
-pub(super) fn signal_name(number: i32) -> String {
+#[must_use]
+pub fn signal_name(number: i32) -> String {
     Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.as_str().to_owned())
 }
 

@@ -151,6 +151,7 @@ fn report_by_parent() {
     let options = table::Options {
         width: 100,
         top: Some(2),
+        ..table::Options::default()
     };
     let text = plain(&table::render(&report(&unpacking(), GroupBy::Parent), &options));
     assert_golden(&text, snapbox::file!["../golden/report_by_parent.txt"]);

@@ -11,7 +11,7 @@ use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::analyze::whatif::outlook::{Asked, OutlookError, outlook};
 use spawnscope::analyze::{Causes, CriticalPath, Forest, GroupBy, Report, report_on};
 use spawnscope::event::{LaunchId, LeftCpu, Nanos, ObjectKind, Pid, TaskId};
-use spawnscope::present::{advice, table};
+use spawnscope::present::{advice, table, verdict};
 use spawnscope::record::reader::{ObjectRef, ObjectRow, Recording, SliceRow};
 
 use crate::builder::{Builder, ROOT, Spans};
@@ -223,9 +223,9 @@ fn what_follows_the_last_slice_of_a_thread_that_has_not_ended_is_unknown() {
 fn where_the_replay_misses_the_wall_nothing_is_concluded() {
     let builder = shell_with(0);
     let found = report(&builder.recording, &[]);
-    let sentence = "No cause and no advice: played again from the recording, the wall comes out -100.0 % off, so that too \
+    let sentence = "No verdict: played again from the recording, the wall comes out -100.0 % off, so that too \
                     much of it is not known.";
-    assert_eq!(advice::principal_cause(&found).as_deref(), Some(sentence));
+    assert_eq!(verdict::verdict(&found).as_deref(), Some(sentence));
     assert!(found.advices.worth.is_empty() && found.advices.not_worth.is_empty());
     let shown = |text: String| {
         strip_str(&text)
@@ -234,8 +234,18 @@ fn where_the_replay_misses_the_wall_nothing_is_concluded() {
             .collect::<Vec<_>>()
             .join(" ")
     };
-    assert!(shown(advice::render(&found, false, 80)).contains(sentence));
-    assert!(shown(table::render(&found, &table::Options { width: 80, top: None })).contains(sentence));
+    assert!(shown(advice::render(&found, false, 80, None)).contains(sentence));
+    assert!(
+        shown(table::render(
+            &found,
+            &table::Options {
+                width: 80,
+                top: None,
+                ..table::Options::default()
+            }
+        ))
+        .contains(sentence)
+    );
     let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
     assert_eq!(parsed["principal_cause"], sentence);
 
@@ -257,8 +267,8 @@ fn a_wall_of_which_most_is_unknown_is_called_so() {
     let polls = open(1, 0, 10_000_000, POLL, 0);
     let found = report(&builder.recording, &[polls]);
     assert_eq!(
-        advice::principal_cause(&found).as_deref(),
-        Some("What 99.5 % of the wall was spent on, the recording does not say.")
+        verdict::verdict(&found).as_deref(),
+        Some("99.5 % of the wall is unknown: the recording does not explain it.")
     );
 }
 
@@ -281,7 +291,15 @@ fn a_wait_to_the_end_is_listed_and_what_the_child_waited_itself_is_told_apart() 
     let asleep = sleeps(2)[1].off.0;
     assert_eq!(wait.parts.run_waiting, Nanos(WALL - asleep));
     assert!(wait.parts.run > wait.parts.run_waiting);
-    let text = strip_str(&table::render(&found, &table::Options { width: 200, top: None })).to_string();
+    let text = strip_str(&table::render(
+        &found,
+        &table::Options {
+            width: 200,
+            top: None,
+            ..table::Options::default()
+        },
+    ))
+    .to_string();
     let line = "sh waited 2.00 s in wait4 for 1 x sleep: 2.00 s run (2.00 s of it waiting)";
     assert!(text.contains(line), "{text}");
 }

@@ -21,6 +21,7 @@ mod losses;
 mod musl;
 mod ownership;
 mod phases;
+mod printed_commands;
 mod python_lines;
 mod reaping;
 mod refusals;
@@ -39,6 +40,7 @@ mod wakeups;
 fn main() -> std::process::ExitCode {
     let subjects = [
         phases::tests(),
+        printed_commands::tests(),
         counts::tests(),
         commands::tests(),
         arguments::tests(),

@@ -178,7 +178,7 @@ impl Serialize for PhasesObject<'_> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum ExitObject {
+pub(super) enum ExitObject {
     Code {
         code: i32,
         signal: (),
@@ -192,7 +192,7 @@ enum ExitObject {
 }
 
 impl ExitObject {
-    fn of(outcome: Outcome) -> Option<ExitObject> {
+    pub(super) fn of(outcome: Outcome) -> Option<ExitObject> {
         match outcome {
             Outcome::Running | Outcome::Unknown => None,
             Outcome::Code(code) => Some(ExitObject::Code { code, signal: () }),

@@ -1,0 +1,139 @@
+//! The report on one screen: 24 lines of 80 columns, unless the recording needs warnings. `table` has the whole report.
+
+use super::page::{Page, plain, styled};
+use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
+use super::verdict::verdict;
+use super::{advice, findings, table, text, units};
+use crate::analyze::phases::Phase;
+use crate::analyze::report::Report;
+
+/// Lines of a screen.
+const LINES: usize = 24;
+/// Rows of the table of commands, as far as the screen has room.
+const MOST_COMMANDS: usize = 5;
+/// What takes less of the wall is left out.
+const LEAST_SHARE: f64 = 0.01;
+/// Columns of a saving.
+const SAVING_WIDTH: usize = 9;
+
+/// The report. `file` is the recording, as it must be typed; `None` for the default file.
+#[must_use]
+pub fn render(report: &Report, width: usize, file: Option<&str>) -> String {
+    let above = above_the_table(report, width);
+    let below = below_the_table(report, width, file);
+    // The headings of the table and the empty line before it take two.
+    let taken = above.lines().count() + below.lines().count() + 2;
+    let rows = LINES
+        .saturating_sub(taken)
+        .clamp(1, MOST_COMMANDS)
+        .min(report.groups.len());
+    let mut page = Page::of_width(width);
+    if rows > 0 {
+        page.line([]);
+        table::table(&mut page, &report.groups[..rows], "command");
+    }
+    above + &page.finish() + &below
+}
+
+fn above_the_table(report: &Report, width: usize) -> String {
+    let mut page = Page::of_width(width);
+    page.line([styled(TITLE, table::title(report, width))]);
+    if let Some(verdict) = verdict(report) {
+        page.sentence(2, TITLE, &verdict);
+    }
+    page.line([]);
+    page.sentence(2, PLAIN, &totals(report));
+    if report.lost_events() > 0 {
+        let lost = units::counted(report.lost_events(), "event", "events");
+        page.sentence(2, WARNING, &format!("{lost} lost: counts and times are too small"));
+    }
+    let tax = report.all.tax.unwrap_or_default();
+    if tax.0 as f64 >= LEAST_SHARE * report.wall.0 as f64 && report.all.count > 0 {
+        table::bar(&mut page, report);
+        legend(&mut page, report);
+    }
+    page.finish()
+}
+
+/// Sums over all launches, in one sentence.
+pub(super) fn totals(report: &Report) -> String {
+    let all = &report.all;
+    let wall = match () {
+        () if report.is_live => "so far",
+        () if report.is_cut_off() => "up to the last stored event",
+        () => "wall",
+    };
+    let mut totals = vec![
+        format!("{} {wall}", units::time(report.wall)),
+        units::counted(u64::from(report.cpus), "CPU", "CPUs"),
+        units::counted(all.count, "launch", "launches"),
+    ];
+    if all.forks_without_exec > 0 {
+        totals.push(units::counted(
+            all.forks_without_exec,
+            "fork without exec",
+            "forks without exec",
+        ));
+    }
+    if all.failed_execs > 0 {
+        totals.push(units::counted(all.failed_execs, "failed exec", "failed execs"));
+    }
+    if all.tax.is_some() {
+        totals.push(format!("launch tax {}", units::time(all.tax)));
+    }
+    if let Some(tax) = all.critical_tax {
+        let share = units::percent(tax, report.wall);
+        totals.push(format!("{} of it critical ({share} of the wall)", units::time(tax)));
+    }
+    totals.join(", ")
+}
+
+/// The phases and their shares of the launch tax, in as many lines as they need.
+fn legend(page: &mut Page, report: &Report) {
+    let mut spans = Vec::new();
+    let mut used = 0;
+    for phase in Phase::TAX {
+        let Some(time) = report.all.phases.get(phase).time else {
+            continue;
+        };
+        let (style, glyph) = palette::of_phase(phase);
+        let words = format!(" {} {}", phase.name(), units::percent(time, report.all.tax));
+        let columns = 3 + text::width(&words);
+        if used + columns > page.width() {
+            page.line(std::mem::take(&mut spans));
+            used = 0;
+        }
+        used += columns;
+        spans.extend([plain("  "), styled(style, glyph.to_string()), plain(words)]);
+    }
+    page.line(spans);
+}
+
+fn below_the_table(report: &Report, width: usize, file: Option<&str>) -> String {
+    let mut page = Page::of_width(width);
+    let advices = &report.advices.worth;
+    if !advices.is_empty() {
+        page.line([]);
+    }
+    for advice in advices.iter().take(advice::MOST_IN_REPORT) {
+        let saving = text::pad_left(&units::time(advice.saving[0]), SAVING_WIDTH);
+        let title = text::escape(advice.finding.title.as_bytes());
+        page.hanging([plain(format!("  saves{saving}  "))], PLAIN, &title);
+    }
+    page.line([]);
+    let notes = findings::notes(report);
+    if notes > 0 {
+        let notes = units::counted(notes as u64, "note", "notes");
+        page.sentence(
+            2,
+            QUIET,
+            &format!("{notes} on what is unknown or incomplete: see --full"),
+        );
+    }
+    let file = table::argument(file);
+    if !advices.is_empty() {
+        page.command(2, &format!("spawnscope advise{file}"));
+    }
+    page.command(2, &format!("spawnscope report --full{file}"));
+    page.finish()
+}

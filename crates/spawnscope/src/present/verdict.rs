@@ -1,0 +1,73 @@
+//! The verdict: how much of the wall is starting and ending programs, the largest cause, the best fix and what it saves.
+
+use super::whatif::took_time;
+use super::{critical, text, units};
+use crate::analyze::advice::Advice;
+use crate::analyze::groups::THE_RECORDER;
+use crate::analyze::outside::Outside;
+use crate::analyze::replay::{is_believable, unbelievable};
+use crate::analyze::report::{GroupBy, Report, Spent};
+use crate::event::Nanos;
+
+/// From this share of the wall on, the launch tax is named as a problem even if no fix is known.
+const NOTABLE_TAX: f64 = 0.2;
+
+/// The verdict in one or two sentences; `None` for a recording without scheduling data.
+#[must_use]
+pub fn verdict(report: &Report) -> Option<String> {
+    if let Some(error) = report.replay_error.filter(|error| !is_believable(*error)) {
+        return Some(format!("No verdict: {}.", unbelievable(error)));
+    }
+    let (largest, time) = report.where_the_wall_went.first()?;
+    let tax = report.where_the_wall_went.iter().find(|(what, _)| *what == Spent::Tax);
+    let tax = tax.map_or(Nanos(0), |(_, tax)| *tax);
+    let starting = format!(
+        "Starting and ending programs takes {} of the wall",
+        units::percent(tax, report.wall)
+    );
+    if let Some(best) = report.advices.worth.first() {
+        let cause = largest_cause(report).map_or_else(String::new, |cause| format!(", most of it for {cause}"));
+        return Some(format!("{starting}{cause}. {}", best_fix(best, report)));
+    }
+    if tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64 {
+        let cause = largest_cause(report)?;
+        return Some(format!("{starting}, most of it for {cause}."));
+    }
+    let share = units::percent(*time, report.wall);
+    if let Spent::Outside(Outside::Unknown, _) = largest {
+        return Some(format!(
+            "{share} of the wall is unknown: the recording does not explain it."
+        ));
+    }
+    let largest = critical::words(largest);
+    Some(format!(
+        "Nothing worth changing: {share} of the wall is {largest}. {starting}."
+    ))
+}
+
+fn best_fix(best: &Advice, report: &Report) -> String {
+    let [expected, least, most] = best.saving.map(units::time);
+    let unrecorded = report.advices.unrecorded;
+    let wall = if took_time(report.wall, unrecorded) {
+        format!("{} without recording", units::time(unrecorded))
+    } else {
+        units::time(report.wall)
+    };
+    let title = text::escape(best.finding.title.as_bytes());
+    format!("The best fix saves {expected} of {wall} ({least} to {most}): {title}.")
+}
+
+/// The row of the table with the largest tax on the critical path.
+fn largest_cause(report: &Report) -> Option<String> {
+    let groups = report.groups.iter().filter(|group| group.label != THE_RECORDER);
+    let largest = groups.max_by_key(|group| group.sums.critical_tax)?;
+    let label = text::escape(&largest.label);
+    let part = units::time(largest.sums.critical_tax);
+    Some(match report.group_by {
+        GroupBy::Command => format!("{} x {label} ({part})", units::count(largest.sums.count)),
+        GroupBy::Parent | GroupBy::Line | GroupBy::Caller => {
+            let launches = units::counted(largest.sums.count, "launch", "launches");
+            format!("{launches} by {label} ({part})")
+        }
+    })
+}
