@@ -218,7 +218,7 @@ impl Walk<'_, '_> {
         let thread = self.timelines.threads[self.thread as usize];
         let born = thread.created.get().unwrap_or(since).max(since).min(self.at);
         self.charge(born, time);
-        match thread.creator.filter(|_| self.jumps < MOST_JUMPS) {
+        match thread.creator.get().filter(|_| self.jumps < MOST_JUMPS) {
             Some(creator) => {
                 self.jumps += 1;
                 self.thread = creator;

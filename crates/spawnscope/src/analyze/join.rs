@@ -69,7 +69,7 @@ impl<'a> Joiner<'a> {
             cpu_phases: phases::cpu_times(row, exec_rows),
             execs,
             cpu: row.cpu.into(),
-            parent_faults: row.parent_faults,
+            parent_faults: row.parent_faults.into(),
             setup_closes: row.setup_closes,
             setup_close_span: row.setup_close_span.into(),
             script_stack: row.script_stack,

@@ -1,39 +1,42 @@
 //! A number that may not be known.
 
 use std::fmt;
-use std::marker::PhantomData;
 
 use crate::event::{LaunchId, Nanos, TaskId};
 
-/// An instant, a span, bytes or an id that may not be known, in half the memory of an `Option`: every launch has more than a dozen of these.
+/// An instant, a span, a count or an id that may not be known, in half the memory of an `Option`: every launch has more than a dozen of these.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Known<T = Nanos>(u64, PhantomData<T>);
+pub struct Known<T: Number = Nanos>(T::Bits);
 
-/// What is a number below `u64::MAX`, as all are that a recording can hold.
-pub trait Number {
+/// What is a number below the largest one of its size, as all are that a recording can hold.
+pub trait Number: Sized {
+    /// How the number is kept.
+    type Bits: Copy + Eq;
+    /// Stands for what is not known.
+    const UNKNOWN: Self::Bits;
     /// What stands for this number.
-    fn of(number: u64) -> Self;
+    fn of(bits: Self::Bits) -> Self;
     /// The number that stands for this.
-    fn number(self) -> u64;
+    fn bits(self) -> Self::Bits;
 }
 
 impl<T: Number> Known<T> {
     /// What is known; `None` when nothing is.
     #[must_use]
     pub fn get(self) -> Option<T> {
-        (self.0 != u64::MAX).then(|| T::of(self.0))
+        (self.0 != T::UNKNOWN).then(|| T::of(self.0))
     }
 }
 
-impl<T> Default for Known<T> {
+impl<T: Number> Default for Known<T> {
     fn default() -> Known<T> {
-        Known(u64::MAX, PhantomData)
+        Known(T::UNKNOWN)
     }
 }
 
 impl<T: Number> From<Option<T>> for Known<T> {
     fn from(known: Option<T>) -> Known<T> {
-        known.map_or(Known::default(), |known| Known(known.number(), PhantomData))
+        Known(known.map_or(T::UNKNOWN, T::bits))
     }
 }
 
@@ -43,31 +46,42 @@ impl<T: Number + Copy + fmt::Debug> fmt::Debug for Known<T> {
     }
 }
 
-impl Number for u64 {
-    fn of(number: u64) -> u64 {
-        number
-    }
-
-    fn number(self) -> u64 {
-        self
-    }
-}
-
-macro_rules! numbers {
+macro_rules! plain_numbers {
     ($($type:ident),*) => {$(
         impl Number for $type {
-            fn of(number: u64) -> $type {
-                $type(number)
+            type Bits = $type;
+            const UNKNOWN: $type = $type::MAX;
+
+            fn of(bits: $type) -> $type {
+                bits
             }
 
-            fn number(self) -> u64 {
+            fn bits(self) -> $type {
+                self
+            }
+        }
+    )*};
+}
+
+macro_rules! wrapped_numbers {
+    ($($type:ident),*) => {$(
+        impl Number for $type {
+            type Bits = u64;
+            const UNKNOWN: u64 = u64::MAX;
+
+            fn of(bits: u64) -> $type {
+                $type(bits)
+            }
+
+            fn bits(self) -> u64 {
                 self.0
             }
         }
     )*};
 }
 
-numbers!(LaunchId, Nanos, TaskId);
+plain_numbers!(u32, u64);
+wrapped_numbers!(LaunchId, Nanos, TaskId);
 
 #[cfg(test)]
 mod tests {
@@ -79,6 +93,6 @@ mod tests {
             assert_eq!(Known::from(known).get(), known);
         }
         assert_eq!(Known::<LaunchId>::default().get(), None);
-        assert_eq!(size_of::<Known<TaskId>>(), 8);
+        assert_eq!((size_of::<Known<TaskId>>(), size_of::<Known<u32>>()), (8, 4));
     }
 }

@@ -45,7 +45,7 @@ pub struct Launch<'a> {
     /// Calls of `close` and `close_range` before its first exec.
     pub setup_closes: Option<u32>,
     /// Page faults of its parent since that one launched or reaped before.
-    pub parent_faults: Option<u32>,
+    pub parent_faults: Known<u32>,
     /// Time in those calls, and between two of them with no other system call between.
     pub setup_close_span: Known,
     /// Where in a script its parent asked for it.

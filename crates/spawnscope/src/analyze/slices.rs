@@ -1,5 +1,5 @@
 //! The slices of a recording, by thread and by time. There are several for each launch, so that they are most of what an analysis keeps:
-//! each is packed into 44 bytes, and those few that do not fit are kept whole.
+//! each is packed into 40 bytes, and those few that do not fit are kept whole.
 
 use std::ops::Range;
 
@@ -21,7 +21,8 @@ pub struct Slices {
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed(4))]
 struct Packed {
-    task: TaskId,
+    /// Of one that is kept whole, only that says it for sure.
+    task: u32,
     off: Nanos,
     /// Spans, `UNKNOWN` where they are not known.
     on: u32,
@@ -60,11 +61,7 @@ impl Slices {
                 ..Packed::EMPTY
             }
         });
-        self.packed.push(Packed {
-            task: row.task,
-            off: row.off,
-            ..packed
-        });
+        self.packed.push(Packed { off: row.off, ..packed });
     }
 
     fn pack(&mut self, row: &SliceRow) -> Option<Packed> {
@@ -78,15 +75,17 @@ impl Slices {
     /// Brings them into the order of threads, and of time.
     pub(super) fn sort(&mut self) {
         self.packed.shrink_to_fit();
-        self.packed.sort_unstable_by_key(|slice| (slice.task.0, slice.off));
+        let whole = &self.whole;
+        self.packed.sort_unstable_by_key(|slice| (slice.task(whole), slice.off));
     }
 
     /// The threads in that order, each with the place of its first slice and the place behind its last.
     pub(super) fn runs(&self) -> impl Iterator<Item = (TaskId, [u32; 2])> + '_ {
         let mut start = 0;
-        self.packed.chunk_by(|a, b| a.task.0 == b.task.0).map(move |run| {
+        let task = |slice: &Packed| slice.task(&self.whole);
+        self.packed.chunk_by(move |a, b| task(a) == task(b)).map(move |run| {
             let end = start + run.len() as u32;
-            (run[0].task, [std::mem::replace(&mut start, end), end])
+            (task(&run[0]), [std::mem::replace(&mut start, end), end])
         })
     }
 
@@ -105,7 +104,7 @@ impl Slices {
 
 impl Packed {
     const EMPTY: Packed = Packed {
-        task: TaskId(0),
+        task: 0,
         off: Nanos(0),
         on: UNKNOWN,
         away: UNKNOWN,
@@ -131,6 +130,7 @@ impl Packed {
             Some(WakerRow::Other(..)) => (Kind::Other, others),
         };
         Some(Packed {
+            task: u32::try_from(row.task.0).ok()?,
             on: packed_span(row.on_span)?,
             away: packed_span(row.off_span)?,
             wake: packed_span(row.wake_span)?,
@@ -145,10 +145,18 @@ impl Packed {
         })
     }
 
+    /// Whose it is.
+    fn task(&self, whole: &[SliceRow]) -> TaskId {
+        match self.kind {
+            Kind::Whole => whole[self.waker as usize].task,
+            _ => TaskId(u64::from(self.task)),
+        }
+    }
+
     fn row(&self, others: &[(Pid, Option<TextId>)]) -> SliceRow {
         let span = |span: u32| (span != UNKNOWN).then_some(Nanos(u64::from(span)));
         SliceRow {
-            task: self.task,
+            task: TaskId(u64::from(self.task)),
             off: self.off,
             on_span: span(self.on),
             off_span: span(self.away),
@@ -322,12 +330,17 @@ mod tests {
     #[test]
     fn threads_are_found_in_order() {
         let mut slices = Slices::default();
-        for (task, off) in [(9, 1), (2, 8), (9, 0), (2, 9), (2, 7)] {
+        let large = 1 << 40;
+        for (task, off) in [(9, 1), (2, 8), (large, 4), (9, 0), (2, 9), (large, 3), (2, 7)] {
             slices.push(slice(task, off));
         }
         slices.sort();
         let runs: Vec<_> = slices.runs().collect();
-        assert_eq!(runs, [(TaskId(2), [0, 3]), (TaskId(9), [3, 5])]);
+        assert_eq!(
+            runs,
+            [(TaskId(2), [0, 3]), (TaskId(9), [3, 5]), (TaskId(large), [5, 7])]
+        );
+        assert_eq!(slices.get(5), slice(large, 3));
         let of_two = ThreadSlices::new(&slices, [0, 3]);
         assert_eq!(of_two.partition_point(|slice| slice.off < Nanos(9)), 2);
         let (before, after) = of_two.split_at(2);
@@ -339,6 +352,6 @@ mod tests {
 
     #[test]
     fn a_packed_slice_is_small() {
-        assert_eq!(size_of::<Packed>(), 44);
+        assert_eq!(size_of::<Packed>(), 40);
     }
 }

@@ -21,7 +21,7 @@ pub struct Thread {
     /// Index of its launch in the forest.
     pub launch: u32,
     /// Who made it, when that is recorded.
-    pub creator: Option<ThreadIndex>,
+    pub creator: Known<ThreadIndex>,
     /// When it came to be.
     pub created: Known,
 }
@@ -59,33 +59,27 @@ impl SliceCollection {
             .zip(&forest.launches)
             .map(|(launch, each)| Thread {
                 launch,
-                creator: None,
+                creator: Known::default(),
                 created: each.instants.created,
             })
             .collect();
-        // A process's first thread has the number of its launch.
-        let mut tasks: Vec<(TaskId, ThreadIndex)> = forest
-            .launches
-            .iter()
-            .map(|launch| TaskId(launch.id.0))
-            .zip(0..)
-            .collect();
+        let mut others: Vec<(TaskId, ThreadIndex)> = Vec::new();
         for row in thread_rows {
             if let Some(launch) = forest.index_of(row.launch) {
-                tasks.push((row.task, threads.len() as ThreadIndex));
+                others.push((row.task, threads.len() as ThreadIndex));
                 threads.push(Thread {
                     launch: launch as u32,
-                    creator: None,
+                    creator: Known::default(),
                     created: Some(row.created).into(),
                 });
             }
         }
-        let tasks = Tasks::new(tasks);
+        let tasks = Tasks::new(forest, others);
         let launches = forest.launches.iter();
         let launch_creators = launches.map(|launch| (TaskId(launch.id.0), launch.creator.get()));
         for (task, creator) in launch_creators.chain(thread_rows.iter().map(|row| (row.task, row.creator))) {
             if let Some(index) = tasks.thread(task) {
-                threads[index as usize].creator = creator.and_then(|creator| tasks.thread(creator));
+                threads[index as usize].creator = creator.and_then(|creator| tasks.thread(creator)).into();
             }
         }
         SliceCollection {
@@ -133,20 +127,34 @@ impl SliceCollection {
 
 /// Which thread a number of the recording stands for.
 #[derive(Clone, Debug)]
-struct Tasks(Vec<(TaskId, ThreadIndex)>);
+struct Tasks {
+    /// Of each process's first thread, which has the number of its launch and comes at its index. They ascend.
+    first: Vec<TaskId>,
+    /// All others, in the order of their numbers.
+    others: Vec<(TaskId, ThreadIndex)>,
+}
 
 impl Tasks {
-    fn new(mut tasks: Vec<(TaskId, ThreadIndex)>) -> Tasks {
-        tasks.sort_unstable();
-        Tasks(tasks)
+    fn new(forest: &Forest<'_>, mut others: Vec<(TaskId, ThreadIndex)>) -> Tasks {
+        others.sort_unstable();
+        Tasks {
+            first: forest.launches.iter().map(|launch| TaskId(launch.id.0)).collect(),
+            others,
+        }
     }
 
     fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
-        let number = |at: usize| self.0.get(at).filter(|(found, _)| *found == task);
         // Our own recorder numbers from 1 with few gaps: the search often ends before it begins.
         let guess = usize::try_from(task.0).ok()?.wrapping_sub(1);
-        let search = || number(self.0.partition_point(|(other, _)| *other < task));
-        number(guess).or_else(search).map(|(_, thread)| *thread)
+        if self.first.get(guess) == Some(&task) {
+            return Some(guess as ThreadIndex);
+        }
+        if let Ok(index) = self.first.binary_search(&task) {
+            return Some(index as ThreadIndex);
+        }
+        let place = self.others.partition_point(|(other, _)| *other < task);
+        let found = self.others.get(place).filter(|(other, _)| *other == task);
+        found.map(|(_, thread)| *thread)
     }
 }
 

@@ -8,7 +8,7 @@ use super::Origin;
 use super::callers::Frames;
 use super::grouped::Grouped;
 use super::join::{Joiner, index_of};
-use super::launch::{Command, Exec, FailedExec, Launch, base_name};
+use super::launch::{Command, Exec, FailedExec, Known, Launch, base_name};
 use crate::event::{LaunchId, Nanos};
 use crate::record::reader::{ExecRow, LaunchRow, Recording, StackId};
 
@@ -35,7 +35,7 @@ pub struct Forest<'a> {
     /// Where those rows are.
     recording: &'a Recording,
     /// The launch above each one.
-    parents: Vec<Option<u32>>,
+    parents: Vec<Known<u32>>,
 }
 
 /// One launch met on a walk from the tops down.
@@ -61,9 +61,9 @@ impl<'a> Forest<'a> {
     pub fn join(recording: &'a Recording, launches: &[LaunchRow], execs: &[ExecRow]) -> Forest<'a> {
         let mut rows: Vec<&LaunchRow> = launches.iter().collect();
         rows.sort_by_key(|row| row.id);
-        let mut parents: Vec<Option<u32>> = rows
+        let mut parents: Vec<Known<u32>> = rows
             .iter()
-            .map(|row| row.parent.and_then(|parent| index_of(&rows, parent)))
+            .map(|row| row.parent.and_then(|parent| index_of(&rows, parent)).into())
             .collect();
 
         let info = &recording.info;
@@ -80,7 +80,11 @@ impl<'a> Forest<'a> {
 
         let children = group_children(&joined, &parents);
         let (mut roots, mut orphans) = (Vec::new(), Vec::new());
-        for (index, launch) in joined.iter().enumerate().filter(|(index, _)| parents[*index].is_none()) {
+        for (index, launch) in joined
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| parents[*index].get().is_none())
+        {
             let belongs_at_top = matches!(launch.origin, Origin::Command | Origin::Existed);
             if belongs_at_top { &mut roots } else { &mut orphans }.push(index);
         }
@@ -142,7 +146,7 @@ impl<'a> Forest<'a> {
             .and_then(|exec| exec.enter.get().or(exec.returned.get()));
         let is_copy = launch.execs.is_empty() || first.is_some_and(|first| first > at);
         Command {
-            forked: is_copy && launch.is_launch() && self.parents[index].is_some(),
+            forked: is_copy && launch.is_launch() && self.parents[index].get().is_some(),
             ..command_at(launch, Some(at))
         }
     }
@@ -150,7 +154,7 @@ impl<'a> Forest<'a> {
     /// The launch that made the one at `index`, when the recording holds it.
     #[must_use]
     pub fn parent(&self, index: usize) -> Option<usize> {
-        self.parents[index].map(|parent| parent as usize)
+        self.parents[index].get().map(|parent| parent as usize)
     }
 
     /// What the maker of a launch had last executed when it made it; what forks without exec copy is their parent's.
@@ -202,7 +206,7 @@ fn push_siblings(pending: &mut Vec<Step>, siblings: &[usize], depth: usize) {
 
 /// The launches in an order in which each comes after its parent. A damaged recording may hold a circle of parents:
 /// one of its launches then loses its parent.
-fn parents_first(parents: &mut [Option<u32>]) -> Vec<u32> {
+fn parents_first(parents: &mut [Known<u32>]) -> Vec<u32> {
     let mut state = vec![Visit::New; parents.len()];
     let mut order = Vec::with_capacity(parents.len());
     let mut climb = Vec::new();
@@ -211,12 +215,12 @@ fn parents_first(parents: &mut [Option<u32>]) -> Vec<u32> {
         while let Some(index) = at.filter(|index| state[*index as usize] == Visit::New) {
             state[index as usize] = Visit::Climbing;
             climb.push(index);
-            at = parents[index as usize];
+            at = parents[index as usize].get();
         }
         if at.is_some_and(|index| state[index as usize] == Visit::Climbing) {
             // The launch climbed last is the one whose parent closes the circle.
             if let Some(topmost) = climb.last() {
-                parents[*topmost as usize] = None;
+                parents[*topmost as usize] = Known::default();
             }
         }
         while let Some(index) = climb.pop() {
@@ -237,7 +241,7 @@ enum Visit {
 /// Gives each launch its depth and its names, which come from its ancestors: so `order` has parents first.
 fn name_and_place<'a>(
     launches: &mut [Launch<'a>],
-    parents: &[Option<u32>],
+    parents: &[Known<u32>],
     order: &[u32],
     rows: &[&LaunchRow],
     recording: &'a Recording,
@@ -254,7 +258,7 @@ fn name_and_place<'a>(
             name: own_name.unwrap_or(b"?"),
             forked: false,
         };
-        if let Some(parent) = parents[index] {
+        if let Some(parent) = parents[index].get() {
             let parent = parent as usize;
             launches[index].depth = launches[parent].depth + 1;
             if launches[index].origin != Origin::Existed {
@@ -268,7 +272,7 @@ fn name_and_place<'a>(
                 forked: false,
             },
             None => Command {
-                forked: launch.is_launch() && parents[index].is_some(),
+                forked: launch.is_launch() && parents[index].get().is_some(),
                 ..birth_command
             },
         };
@@ -302,9 +306,9 @@ fn command_at<'a>(launch: &Launch<'a>, at: Option<Nanos>) -> Command<'a> {
     }
 }
 
-fn group_children(launches: &[Launch<'_>], parents: &[Option<u32>]) -> Grouped<usize> {
+fn group_children(launches: &[Launch<'_>], parents: &[Known<u32>]) -> Grouped<usize> {
     let mut owned: Vec<(u32, usize)> = (0..launches.len())
-        .filter_map(|index| Some((parents[index]?, index)))
+        .filter_map(|index| Some((parents[index].get()?, index)))
         .collect();
     owned.sort_by_key(|(parent, index)| (*parent, birth_of(&launches[*index]), launches[*index].id));
     Grouped::new(launches.len(), owned)

@@ -293,7 +293,7 @@ impl FromColumn for FrameId {
 
 impl FromColumn for StackId {
     fn from_column(value: i64, index: &Index) -> Option<Self> {
-        u32::try_from(index.stacks.place(value)?).ok().map(StackId)
+        u32::try_from(index.stacks.place(value)?).ok().map(StackId::at)
     }
 }
 

@@ -193,9 +193,23 @@ impl TextId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub u32);
 
-/// Refers to a call chain of a recording by its place.
+/// Refers to a call chain of a recording by its place, from 1 on: so an `Option` of it, of which each launch has two, takes no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StackId(pub u32);
+pub struct StackId(NonZeroU32);
+
+impl StackId {
+    /// The chain at a place, from 0.
+    #[must_use]
+    pub fn at(place: u32) -> StackId {
+        StackId(NonZeroU32::MIN.saturating_add(place))
+    }
+
+    /// Its place, from 0.
+    #[must_use]
+    pub fn place(self) -> u32 {
+        self.0.get() - 1
+    }
+}
 
 /// A place in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -67,9 +67,9 @@ impl Stacks {
     fn stack(&mut self, row: StackRow) -> StackId {
         let (number, is_new) = self.stacks.of(row);
         if is_new {
-            self.new.stacks.push((StackId(number), row));
+            self.new.stacks.push((StackId::at(number), row));
         }
-        StackId(number)
+        StackId::at(number)
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
         let new = stacks.take_new();
         assert_eq!((new.frames.len(), new.stacks.len()), (3, 3));
         let callers: Vec<_> = new.stacks.iter().map(|(_, row)| row.caller).collect();
-        assert_eq!(callers, [None, Some(StackId(0)), Some(StackId(0))]);
+        assert_eq!(callers, [None, Some(StackId::at(0)), Some(StackId::at(0))]);
         assert_eq!(stacks.take_new(), NewStacks::default());
     }
 

@@ -217,7 +217,7 @@ fn frame(id: FrameId) -> ValueRef<'static> {
 }
 
 fn stack(id: StackId) -> ValueRef<'static> {
-    integer(i64::from(id.0) + 1)
+    integer(i64::from(id.place()) + 1)
 }
 
 fn object(reference: ObjectRef) -> ValueRef<'static> {

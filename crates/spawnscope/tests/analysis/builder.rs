@@ -182,7 +182,7 @@ impl Builder {
                 caller,
                 is_truncated: false,
             });
-            caller = Some(StackId(self.recording.stacks.len() as u32 - 1));
+            caller = Some(StackId::at(self.recording.stacks.len() as u32 - 1));
         }
         let row = self.row(launch);
         if chain[0].language.is_script() {

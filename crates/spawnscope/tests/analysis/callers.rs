@@ -421,7 +421,7 @@ fn a_launch_gives_its_whole_chain() {
     builder.called(launch, &chain);
     let native = builder.code("/bin/bash", "make_child", 0x10);
     let native = builder.called(launch, &[native]);
-    builder.recording.stacks[native.0 as usize].is_truncated = true;
+    builder.recording.stacks[native.place() as usize].is_truncated = true;
     let name = builder.text(b"caf\xe9");
     builder.recording.frames[1].function = Some(name);
     let forest = Forest::grow(&builder.recording);

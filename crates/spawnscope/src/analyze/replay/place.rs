@@ -173,7 +173,7 @@ fn makings(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, faul
     };
     for (position, &child) in children.iter().enumerate() {
         let at = &forest.launches[child].instants;
-        let is_maker = timelines.threads[child].creator.unwrap_or(launch) == thread;
+        let is_maker = timelines.threads[child].creator.get().unwrap_or(launch) == thread;
         let (Some(create), Some(created)) = (at.create.get(), at.created.get()) else {
             continue;
         };
@@ -214,7 +214,7 @@ fn faults_between(forest: &Forest<'_>, child: usize, next: usize) -> f64 {
     }
     let grown = next.parent_rss_bytes.get().zip(child.parent_rss_bytes.get());
     let new_pages = grown.map_or(0, |(next, then)| next.saturating_sub(then) / PAGE);
-    f64::from(next.parent_faults.unwrap_or_default()) - new_pages as f64
+    f64::from(next.parent_faults.get().unwrap_or_default()) - new_pages as f64
 }
 
 /// Whether a launch was reaped before its parent made another one, and made after the ones before were.

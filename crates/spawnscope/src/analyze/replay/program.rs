@@ -36,7 +36,7 @@ pub enum Step {
 pub struct Programs {
     steps: Steps,
     /// Where the steps of each thread end; they begin where those of the one before end.
-    ends: Vec<usize>,
+    ends: Vec<u32>,
     /// The launch that each thread belongs to.
     pub launch_of: Vec<u32>,
     /// By token: whether it is signalled from the beginning.
@@ -64,7 +64,7 @@ impl Programs {
     /// Adds what the next thread does, which `write` puts behind what the others do.
     pub(super) fn add(&mut self, write: impl FnOnce(&mut Steps)) {
         write(&mut self.steps);
-        self.ends.push(self.steps.len());
+        self.ends.push(self.steps.len() as u32);
     }
 
     /// What a thread does.
@@ -79,7 +79,7 @@ impl Programs {
 
     fn range(&self, thread: ThreadIndex) -> Range<usize> {
         let start = thread.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
-        start..self.ends[thread as usize]
+        start as usize..self.ends[thread as usize] as usize
     }
 }
 

@@ -125,13 +125,39 @@ enum Event {
     Found(Forecast),
 }
 
+/// The thread that waits for it, or one of two numbers that no thread has. There may be millions.
 #[derive(Clone, Copy, PartialEq)]
-enum Signal {
-    None,
-    /// Somebody waits for it.
-    Awaited(ThreadIndex),
+struct Signal(ThreadIndex);
+
+impl Signal {
+    /// Nobody waits, and it has not come.
+    const NONE: Signal = Signal(ThreadIndex::MAX);
     /// It came before anybody waited.
-    Given,
+    const GIVEN: Signal = Signal(ThreadIndex::MAX - 1);
+
+    fn sleeper(self) -> Option<ThreadIndex> {
+        (self != Signal::NONE && self != Signal::GIVEN).then_some(self.0)
+    }
+}
+
+/// What a thread does next.
+#[derive(Clone, Copy, Default)]
+#[repr(C, packed(4))]
+struct Next {
+    /// Its place in the thread's program.
+    position: u32,
+    /// How much of it is done.
+    done: Nanos,
+}
+
+impl Next {
+    /// Behind a step.
+    fn behind(position: u32) -> Next {
+        Next {
+            position: position + 1,
+            done: Nanos(0),
+        }
+    }
 }
 
 struct Play<'p, S, W> {
@@ -142,8 +168,7 @@ struct Play<'p, S, W> {
     /// Ties go in the order in which the events were made.
     events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
     made: u64,
-    /// What each thread does next, and how much of it is done.
-    next: Vec<(usize, Nanos)>,
+    next: Vec<Next>,
     signals: Vec<Signal>,
     ready: VecDeque<ThreadIndex>,
     losers: Losers,
@@ -153,14 +178,14 @@ struct Play<'p, S, W> {
 
 impl<'p, S: Script, W: Watch> Play<'p, S, W> {
     fn new(script: S, machine: &'p Machine, watch: &'p mut W) -> Play<'p, S, W> {
-        let signal = |given: &bool| if *given { Signal::Given } else { Signal::None };
+        let signal = |given: &bool| if *given { Signal::GIVEN } else { Signal::NONE };
         Play {
             machine,
             watch,
             now: Nanos(0),
             events: BinaryHeap::new(),
             made: 0,
-            next: vec![(0, Nanos(0)); script.launch_of().len()],
+            next: vec![Next::default(); script.launch_of().len()],
             signals: script.given().iter().map(signal).collect(),
             ready: VecDeque::new(),
             losers: Losers::default(),
@@ -213,10 +238,19 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
         self.watch.begins(thread, self.now, What::Queues(place));
     }
 
+    /// The place of what the thread does next.
+    fn position(&self, thread: ThreadIndex) -> usize {
+        self.next[thread as usize].position as usize
+    }
+
+    /// The thread has done that.
+    fn pass(&mut self, thread: ThreadIndex) {
+        self.next[thread as usize] = Next::behind(self.next[thread as usize].position);
+    }
+
     /// Where the thread is when it gets a CPU next.
     fn next_place(&mut self, thread: ThreadIndex) -> Option<Place> {
-        let (position, _) = self.next[thread as usize];
-        match self.script.step(thread, position)? {
+        match self.script.step(thread, self.position(thread))? {
             Step::Run(_, place)
             | Step::Record(_, place)
             | Step::Lose(_, place)
@@ -228,27 +262,25 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
 
     /// Whether the thread has time to lose before it gets a CPU.
     fn lose(&mut self, thread: ThreadIndex) -> bool {
-        let (position, _) = self.next[thread as usize];
-        let Some(Step::Lose(span, _)) = self.script.step(thread, position) else {
+        let Some(Step::Lose(span, _)) = self.script.step(thread, self.position(thread)) else {
             return false;
         };
-        self.next[thread as usize] = (position + 1, Nanos(0));
+        self.pass(thread);
         self.losers.push(thread, span);
         true
     }
 
     /// Who did not sleep loses nothing on waking up.
     fn skip_loss(&mut self, thread: ThreadIndex) {
-        let (position, _) = &mut self.next[thread as usize];
-        let behind = self.script.step(thread, *position + 1);
-        *position += usize::from(matches!(behind, Some(Step::Lose(..))));
+        let behind = self.script.step(thread, self.position(thread) + 1);
+        self.next[thread as usize].position += u32::from(matches!(behind, Some(Step::Lose(..))));
     }
 
     /// A thread's slice is over, or its run. Who waits gets the CPU in the former case.
     fn leave(&mut self, cpu: u32) {
         let Some(thread) = self.cpus[cpu as usize] else { return };
-        let (position, done) = self.next[thread as usize];
-        let step = self.script.step(thread, position);
+        let Next { position, done } = self.next[thread as usize];
+        let step = self.script.step(thread, position as usize);
         let whole = step.and_then(|step| self.machine.cpu_time(step));
         let has_more = whole.is_some_and(|(span, _)| done < span);
         if has_more && !self.ready.is_empty() {
@@ -263,8 +295,8 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
     /// Does what the thread does next, up to the next time it takes.
     fn go_on(&mut self, cpu: u32, thread: ThreadIndex) {
         loop {
-            let (position, done) = self.next[thread as usize];
-            let Some(step) = self.script.step(thread, position) else {
+            let Next { position, done } = self.next[thread as usize];
+            let Some(step) = self.script.step(thread, position as usize) else {
                 self.cpus[cpu as usize] = None;
                 self.ended |= thread == self.script.last();
                 return self.script.end(thread);
@@ -277,14 +309,14 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
             } else if !self.act(cpu, thread, step) {
                 return;
             }
-            self.next[thread as usize] = (position + 1, Nanos(0));
+            self.next[thread as usize] = Next::behind(position);
         }
     }
 
     /// On the CPU for a while, at most a slice.
     fn run(&mut self, cpu: u32, thread: ThreadIndex, left: Nanos) {
         let span = left.min(self.machine.slice);
-        self.next[thread as usize].1.0 += span.0;
+        self.next[thread as usize].done.0 += span.0;
         self.schedule_after(span, Event::Off(cpu));
     }
 
@@ -293,11 +325,12 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
         match step {
             Step::Wake(token) => {
                 let signal = &mut self.signals[token as usize];
-                if let Signal::Awaited(sleeper) = *signal {
-                    self.watch.woken(sleeper, thread);
-                    self.become_ready(sleeper);
-                } else {
-                    *signal = Signal::Given;
+                match signal.sleeper() {
+                    Some(sleeper) => {
+                        self.watch.woken(sleeper, thread);
+                        self.become_ready(sleeper);
+                    }
+                    None => *signal = Signal::GIVEN,
                 }
                 true
             }
@@ -312,11 +345,11 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
             }
             Step::Wait(token, ..) => {
                 let signal = &mut self.signals[token as usize];
-                if *signal == Signal::Given {
+                if *signal == Signal::GIVEN {
                     self.skip_loss(thread);
                     return true;
                 }
-                *signal = Signal::Awaited(thread);
+                *signal = Signal(thread);
                 self.step_off(cpu, thread, What::Waits);
                 false
             }
@@ -337,7 +370,6 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
     fn step_off(&mut self, cpu: u32, thread: ThreadIndex, what: What) {
         self.watch.begins(thread, self.now, what);
         self.cpus[cpu as usize] = None;
-        let (position, _) = self.next[thread as usize];
-        self.next[thread as usize] = (position + 1, Nanos(0));
+        self.pass(thread);
     }
 }

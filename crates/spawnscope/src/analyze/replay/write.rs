@@ -145,7 +145,11 @@ fn woken_at(slice: &SliceRow, end: Nanos) -> Option<Nanos> {
 
 fn collect_spawns(timelines: &Timelines, actions: &mut Vec<Action>) {
     let spawn = |(child, each): (ThreadIndex, &Thread)| {
-        Some(Action::new(each.creator?, each.created.get()?, Deed::Spawn(child)))
+        Some(Action::new(
+            each.creator.get()?,
+            each.created.get()?,
+            Deed::Spawn(child),
+        ))
     };
     actions.extend((0..).zip(&timelines.threads).filter_map(spawn));
 }

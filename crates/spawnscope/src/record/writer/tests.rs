@@ -118,11 +118,11 @@ fn what_is_recorded_is_read_back() {
     );
     assert_eq!(
         stacks.iter().map(|row| row.caller).collect::<Vec<_>>(),
-        [None, Some(StackId(0))]
+        [None, Some(StackId::at(0))]
     );
     assert_eq!(
         (launches[1].script_stack, launches[1].native_stack),
-        (Some(StackId(1)), None)
+        (Some(StackId::at(1)), None)
     );
     assert_eq!(texts.get(execs[0].path), b"/usr/bin/dirname");
     assert_eq!(
@@ -386,10 +386,10 @@ fn samples_are_kept_with_their_stacks() {
     } = file.read().unwrap();
     let mut seen = Vec::new();
     file.samples(&mut |row| {
-        let stack = stacks[row.stack.0 as usize];
+        let stack = stacks[row.stack.place() as usize];
         let function = frames[stack.frame.0 as usize].function.unwrap();
         let function = String::from_utf8(texts.get(function).to_vec()).unwrap();
-        assert_eq!(stack.caller, Some(StackId(0)), "both were called by main");
+        assert_eq!(stack.caller, Some(StackId::at(0)), "both were called by main");
         seen.push((row.task.0, row.at.0, row.span.0, row.is_waiting, function));
     })
     .unwrap();

@@ -59,7 +59,7 @@ fn slept_through(ground: &Ground<'_, '_>, parent: u32, child: u32) -> Option<Sle
     let at = &ground.launch(child).instants;
     let (created, zombie, reaped) = (at.created.get()?, at.zombie.get()?, at.reaped.get()?);
     let timelines = ground.whatif.timelines;
-    let slices = timelines.slices(timelines.threads[child as usize].creator.unwrap_or(parent));
+    let slices = timelines.slices(timelines.threads[child as usize].creator.get().unwrap_or(parent));
     let before = slices.partition_point(|slice| slice.off < reaped);
     let last = slices.split_at(before).0.iter().rev().take(LOOKED_AT);
     let sleeps: Vec<Nanos> = last

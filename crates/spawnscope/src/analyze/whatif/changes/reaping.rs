@@ -22,7 +22,10 @@ fn is_slept_through(context: Context<'_, '_>, launch: u32) -> bool {
     else {
         return false;
     };
-    let creator = timelines.threads[launch as usize].creator.unwrap_or(parent as u32);
+    let creator = timelines.threads[launch as usize]
+        .creator
+        .get()
+        .unwrap_or(parent as u32);
     let slices = timelines.slices(creator);
     let first = slices.partition_point(|slice| end_of_absence(slice) <= zombie);
     let mut until_reaped = slices.split_at(first).1.iter().take_while(|slice| slice.off < reaped);

@@ -78,7 +78,10 @@ pub fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> b
     else {
         return false;
     };
-    let creator = timelines.threads[launch as usize].creator.unwrap_or(parent as u32);
+    let creator = timelines.threads[launch as usize]
+        .creator
+        .get()
+        .unwrap_or(parent as u32);
     is_read_by(timelines, creator, created, reaped)
 }
 
