@@ -12,13 +12,14 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
 
 /// The value below which `share` of the values lie, between neighbours by their distance. Zero for no values.
 pub(crate) fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
     let position = share * values.len().saturating_sub(1) as f64;
-    let (low, high) = (position.floor() as usize, position.ceil() as usize);
-    match (values.get(low), values.get(high)) {
-        (Some(below), Some(above)) => below + (above - below) * position.fract(),
-        _ => 0.0,
+    let low = position.floor() as usize;
+    if low >= values.len() {
+        return 0.0;
     }
+    let (_, below, larger) = values.select_nth_unstable_by(low, f64::total_cmp);
+    let above = larger.iter().copied().min_by(f64::total_cmp).unwrap_or(*below);
+    *below + (above - *below) * position.fract()
 }
 
 /// Rank correlation from -1 to 1: the share of pairs in the same order minus that in opposite order.

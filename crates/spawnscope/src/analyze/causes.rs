@@ -5,6 +5,7 @@ use std::thread;
 use super::advice::{Advices, Ground, advise};
 use super::callers::{Callers, Detail};
 use super::critical_path::{CriticalPath, critical_path};
+use super::drift::{Drift, drifts};
 use super::replay::{Replay, Setting, is_believable};
 use super::timeline::Timelines;
 use super::tree::Forest;
@@ -19,6 +20,8 @@ pub struct Causes {
     pub path: CriticalPath,
     /// By how much the recording, played again unchanged, misses the measured wall, as a share of it.
     pub replay_error: f64,
+    /// Parents whose launches became slower, the worst first.
+    pub drifts: Vec<Drift>,
     /// What is worth changing; nothing where the replay cannot be believed.
     pub advices: Advices,
 }
@@ -28,16 +31,18 @@ impl Causes {
     #[must_use]
     pub fn find(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Option<Causes> {
         let setting = Setting::of(recording)?;
-        // Neither needs the other, and for 100,000 launches each takes a good part of a second.
-        let (path, replay) = thread::scope(|scope| {
+        // They do not need each other, and for 100,000 launches each takes a good part of a second. The replay takes longest.
+        let (path, drifts, replay) = thread::scope(|scope| {
             let replay = scope.spawn(|| Replay::new(forest, timelines, &setting));
             let path = critical_path(forest, timelines, setting.wall);
-            (path, replay.join().ok().flatten())
+            let drifts = drifts(forest);
+            (path, drifts, replay.join().ok().flatten())
         });
         let (path, replay) = (path?, replay?);
         let ground = Ground {
             recording,
             path: &path,
+            drifts: &drifts,
             whatif: WhatIf {
                 forest,
                 timelines,
@@ -54,6 +59,7 @@ impl Causes {
                 Advices::default()
             },
             replay_error: replay.error(),
+            drifts,
             path,
         })
     }

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::thread;
 
 use super::advice::Advices;
 use super::causes::Causes;
@@ -135,16 +136,26 @@ fn still_running(forest: &Forest<'_>) -> Vec<(Vec<u8>, u64)> {
     counts
 }
 
+fn sum_of_all(forest: &Forest<'_>, path: Option<&CriticalPath>) -> Summary {
+    let mut sum = Summary::default();
+    for (index, launch) in forest.launches.iter().enumerate() {
+        if launch.is_launch() {
+            sum.add(forest, index, path);
+        }
+    }
+    sum
+}
+
 /// Sums up a recording whose launches are joined, and whose causes may have been found.
 #[must_use]
 pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
     let path = causes.map(|causes| &causes.path);
-    let mut all = Summary::default();
-    for (index, launch) in forest.launches.iter().enumerate() {
-        if launch.is_launch() {
-            all.add(forest, index, path);
-        }
-    }
+    let (mut all, mut overlaps) = (Summary::default(), false);
+    let groups = thread::scope(|scope| {
+        scope.spawn(|| overlaps = tax_overlaps(forest));
+        scope.spawn(|| all = sum_of_all(forest, path));
+        groups(forest, path, group_by)
+    });
     let (path_searches, failures) = failures(forest);
     let info = &recording.info;
     Report {
@@ -162,7 +173,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         ended: info.wall.and(info.ended.clone()),
         is_live: info.is_live,
         all,
-        overlaps: tax_overlaps(forest),
+        overlaps,
         replay_error: causes.map(|causes| causes.replay_error),
         advices: causes.map(|causes| causes.advices.clone()).unwrap_or_default(),
         where_the_wall_went: path
@@ -170,11 +181,11 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
             .unwrap_or_default(),
         waits: Vec::new(),
         group_by,
-        groups: groups(forest, path, group_by),
+        groups,
         still_running: still_running(forest),
         path_searches,
         failures,
-        drifts: drifts(forest),
+        drifts: causes.map_or_else(|| drifts(forest), |causes| causes.drifts.clone()),
         lost: info.lost.iter().filter(|loss| loss.events > 0).cloned().collect(),
         missing: info.missing.clone(),
         contradictions: info.contradictions.clone(),

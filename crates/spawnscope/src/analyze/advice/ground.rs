@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::analyze::callers::Callers;
 use crate::analyze::critical_path::CriticalPath;
+use crate::analyze::drift::Drift;
 use crate::analyze::launch::{Command, Launch};
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Forest;
@@ -18,6 +19,8 @@ pub struct Ground<'g, 'a> {
     pub recording: &'a Recording,
     /// What held up the end.
     pub path: &'g CriticalPath,
+    /// Parents whose launches became slower, the worst first.
+    pub drifts: &'g [Drift],
     /// Its launches, threads, and the replay.
     pub whatif: WhatIf<'g, 'a>,
     /// The lines that asked for launches.

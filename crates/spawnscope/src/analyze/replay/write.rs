@@ -1,5 +1,7 @@
 //! Writes programs: from slices, which say what each thread did when, to steps, which say only what it did.
 
+use std::thread;
+
 use super::Setting;
 use super::contention::{Contention, runnable};
 use super::packed::Steps;
@@ -66,7 +68,7 @@ impl Action {
     }
 }
 
-/// Takes the recording apart; what lies before `start` or after `end` is left out.
+/// Takes the recording apart; what lies before the window or after it is left out.
 pub(super) fn write(
     forest: &Forest<'_>,
     timelines: &Timelines,
@@ -74,10 +76,11 @@ pub(super) fn write(
     root: u32,
     window: (Nanos, Nanos),
 ) -> Programs {
-    let contention = Contention::new(timelines, setting.cpus);
-    let (waits, mut actions) = collect_wakes(timelines, window);
-    collect_spawns(timelines, &mut actions);
-    actions.sort_unstable();
+    let (mut waits, mut actions) = (Vec::new(), Vec::new());
+    let contention = thread::scope(|scope| {
+        scope.spawn(|| (waits, actions) = collect_actions(timelines, window));
+        Contention::new(timelines, setting.cpus)
+    });
     let launch_of = timelines.threads.iter().map(|thread| thread.launch).collect();
     let mut programs = Programs::new(
         launch_of,
@@ -109,6 +112,14 @@ pub(super) fn write(
         });
     }
     programs
+}
+
+/// Where the slices are that wait for tokens, and what threads do to each other, in order.
+fn collect_actions(timelines: &Timelines, window: (Nanos, Nanos)) -> (Vec<u32>, Vec<Action>) {
+    let (waits, mut actions) = collect_wakes(timelines, window);
+    collect_spawns(timelines, &mut actions);
+    actions.sort_unstable();
+    (waits, actions)
 }
 
 /// Gives a token to every wait that a recorded thread ended while it was on a CPU, and to that thread the wake. A wait to the end

@@ -4,15 +4,17 @@ use super::super::ground::{name, time};
 use super::super::groups::MOST_FINDINGS;
 use super::super::runtimes::Runtime;
 use super::super::{Basis, Finding, Ground};
-use crate::analyze::drift::{Drift, MemoryGrowth, drifts};
+use crate::analyze::drift::{Drift, MemoryGrowth};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::{Change, copies_tables};
 use crate::event::Nanos;
 use crate::units;
 
 pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
-    let found = drifts(ground.forest());
-    let grown = found.iter().filter_map(|drift| finding(ground, drift, drift.memory?));
+    let grown = ground
+        .drifts
+        .iter()
+        .filter_map(|drift| finding(ground, drift, drift.memory?));
     grown.take(MOST_FINDINGS).collect()
 }
 

@@ -27,8 +27,9 @@ use super::{Finding, Ground};
 /// Finds what there is to be found of one kind.
 pub(super) type Rule = fn(&Ground<'_, '_>) -> Vec<Finding>;
 
-/// All rules.
+/// All rules. The one that plays a replay comes first, since it takes longest, and they run beside each other.
 pub(super) const ALL: [Rule; 18] = [
+    run_queue::find,
     bare_forks::find,
     batch::find,
     builtin::find,
@@ -41,7 +42,6 @@ pub(super) const ALL: [Rule; 18] = [
     needless_shell::find,
     off_path::find,
     path_search::find,
-    run_queue::find,
     scanner::find,
     shims::find,
     slow_machine::find,

@@ -31,14 +31,14 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     if !ground.is_worth(waited) || waited < large {
         return Vec::new();
     }
-    // Every wake-up takes a moment; only what more CPUs would have saved was a queue.
+    let wanted = wanted(ground);
+    if wanted < CROWD * f64::from(ground.recording.info.cpus) {
+        return Vec::new();
+    }
+    // Every wake-up takes a moment; only what more CPUs would have saved was a queue. A replay takes much longer than all of the above.
     let replay = ground.whatif.replay;
     let twice = replay.with_cpus(ground.recording.info.cpus.saturating_mul(2));
     if replay.unchanged.since(twice) < large {
-        return Vec::new();
-    }
-    let wanted = wanted(ground);
-    if wanted < CROWD * f64::from(ground.recording.info.cpus) {
         return Vec::new();
     }
     vec![finding(ground, launches, waited, wanted)]
