@@ -21,7 +21,7 @@ use crate::present::table::DEFAULT_TOP;
 /// File that holds a recording unless another is named.
 pub const DEFAULT_FILE: &str = "spawnscope.db";
 
-/// Where does the time of process launches go?
+/// Show where the time of process launches goes
 ///
 /// Spawnscope runs a command and says what it launched, how long each launch took, and where that time went: fork,
 /// queue, set-up, exec, loader, run, exit, reap.
@@ -53,54 +53,53 @@ fails, 126 when the command cannot be executed, 127 when it is not found.";
 pub enum Verb {
     /// Run a command, or watch processes, and record every launch
     ///
-    /// The command runs as it would by itself: its input, output, terminal, signals and exit status are its own. The
+    /// The command runs as it would without spawnscope: its input, output, terminal, signals and exit status are its own. The
     /// report goes to standard error. Ctrl-C goes to the command; three within a second stop recording and leave it running.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArguments),
-    /// Say where launch time went
+    /// Report where the time of launches went
     ///
-    /// Launch tax is all the time of launches but `run`, the program's own: fork, queue, set-up, exec, loader, exit and
-    /// reaping. It is summed over launches, so with several at once it can exceed the wall. `-` is unknown, never zero.
+    /// The report fits one screen; --full prints everything. Launch tax is the time of launches without `run`, the program's own
+    /// phase. It is summed over launches, so it can exceed the wall when launches overlap. `-` means unknown, not zero.
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArguments),
-    /// Say what is worth changing, how, and what that would save
+    /// List what to change, how, and how much wall time it saves
     ///
-    /// Each advice is a fix that was tried on the recording: the largest saving of wall time comes first, and what would
-    /// save less than 1 % of the wall, or less than 5 ms, is not told. A command that launches well gets none.
+    /// Each saving is predicted by a replay of the recording with that fix. The largest saving comes first. Fixes that save less
+    /// than 1 % of the wall, or less than 5 ms, are left out.
     Advise(AdviseArguments),
-    /// Predict the wall time with changes, from a recording
+    /// Predict the wall time with changes to launches
     ///
-    /// The recording is played again with all changes together. SEL selects launches: a glob on the program's base name
+    /// The recording is replayed with all changes together. SEL selects launches: a glob on the program's base name
     /// (`dirname`, `python3*`; `(bash)` for forks of bash that run no other program), argv=GLOB, parent=GLOB (base name of the
-    /// parent's program), or line=FILE:N (the line of a script that asked for it, as `report --by line` tells it, and not one that
-    /// calls its function; also FILE or FILE:N-M); several terms joined by commas must all hold. Options may be given more than once.
+    /// parent's program), or line=FILE:N (the script line that launches, as in `report --by line`; also FILE or
+    /// FILE:N-M). Terms joined by commas must all hold. Options can be repeated.
     #[command(after_help = WHATIF_EXAMPLES)]
     Whatif(Box<WhatifArguments>),
     /// Print the process tree with arguments, phases and exit statuses
     ///
-    /// Each line is a process: its pid, the chain of programs it executed, its wall time, how it ended unless with
-    /// exit status 0, and its phases, the longest first. On a terminal, lines are cut to its width.
+    /// Each line is a process: its pid, the programs that it executed, its wall time, its exit status if that is not 0, and its
+    /// phases, the longest first. On a terminal, lines are cut to its width.
     Tree(TreeArguments),
-    /// Draw launches as a flame graph: an SVG to click into and to search
+    /// Draw launches as a flame graph: an interactive SVG
     ///
-    /// A box is a program, and upon it stands what it launched; or, --by caller, the functions that asked for it. Its width is
-    /// what it cost together with all that stands upon it.
+    /// A box is a program, and the boxes above it are what it launched; with --by caller, boxes are the functions that launch. The
+    /// width of a box is its cost with everything above it.
     #[command(after_help = FLAME_EXAMPLES)]
     Flame(FlameArguments),
-    /// Write the launches in another program's format
+    /// Export the launches in another format
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArguments),
     /// Stop a new process before its first instruction, so that a debugger can attach
     ///
-    /// The command, or a process that it launches, stops right after its exec: no instruction of the program, not even
-    /// of its dynamic loader, has run. Its pid is printed, and any profiler or debugger can attach. Enter, on the
-    /// terminal, continues it.
+    /// The command, or a process that it launches, stops right after its exec, before the first instruction of its dynamic
+    /// loader. Its pid is printed, and any profiler or debugger can attach. Enter on the terminal continues it.
     #[command(after_help = hold::EXAMPLES)]
     Hold(HoldArguments),
-    /// Measure what a launch costs on this machine, and what makes it dear
+    /// Measure what a launch costs on this machine, and what makes it slow
     ///
-    /// Experiments, each with its mechanisms in turns, as many rounds as the noise asks for and the time allows: medians with
-    /// intervals of 95 %. Every child proves that it ran. `--list` names the experiments; without names, all are run.
+    /// Each experiment alternates its cases for as many rounds as the noise needs and the time allows, and prints medians with 95 %
+    /// confidence intervals. `--list` names the experiments; without names, all are run.
     #[command(after_help = bench::EXAMPLES)]
     Bench(BenchArguments),
     /// Launch for `bench`
@@ -109,10 +108,10 @@ pub enum Verb {
         /// What the process is to be, as JSON
         setting: String,
     },
-    /// Look for what makes launches dear on this machine
+    /// Find what makes launches slow on this machine
     ///
-    /// Measures what a launch costs here, looks for scanners, shims, slow directories, start-up files and the like, and says of
-    /// each what it costs here, where that can be measured, what can be done, and what that costs. Nothing is changed.
+    /// Measures what a launch costs, looks for scanners, shims, slow directories and start-up files, and prints what each costs
+    /// here, how to fix it, and what the fix costs. Nothing is changed.
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(DoctorArguments),
     /// Print a completion script for a shell
@@ -143,16 +142,16 @@ pub struct RecordArguments {
     /// Stop recording after S seconds; a command is left to run to its end
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub duration: Option<Duration>,
-    /// Go on after the end of the command until all that it launched has ended, daemons too; Ctrl-C then ends the recording
+    /// Record until everything that the command launched has ended, daemons too; Ctrl-C after the command ends the recording
     #[arg(long, requires = "command", conflicts_with_all = ["all", "pid"])]
     pub wait_for_all: bool,
-    /// How to collect
+    /// How to collect events
     #[arg(long, value_enum, default_value_t = CollectorChoice::Auto, value_name = "WHICH")]
     pub collector: CollectorChoice,
-    /// Also record where in its code a process launches another: its native call chain
+    /// Also record the native call stack of each launch
     #[arg(long)]
     pub stacks: bool,
-    /// Also look HZ times a second what each CPU does, and what processes wait for: for `flame --phase`, --on-cpu, --off-cpu
+    /// Also sample, HZ times a second, what each CPU runs and what processes wait for: for `flame --phase`, --on-cpu, --off-cpu
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub sample: Option<u32>,
     /// Kernel buffer in KiB; raise it when events are lost [default: 16384; less where a control group limits memory]
@@ -170,7 +169,7 @@ pub struct RecordArguments {
     /// Print no report and no progress
     #[arg(short, long)]
     pub quiet: bool,
-    /// Print which BPF programs this kernel refuses, and the end of its verifier's log for each
+    /// Print which BPF programs the kernel refuses, with the end of the verifier's log
     #[arg(short, long)]
     pub verbose: bool,
     #[command(flatten)]
@@ -221,7 +220,7 @@ pub struct ReportArguments {
     /// Print everything, not only what fits one screen
     #[arg(long, conflicts_with_all = ["json"])]
     pub full: bool,
-    /// Print one table only: launches by command, parent, line or function; with --full or --json, what the table's rows are
+    /// Print only the table of launches by BY; with --full or --json, group that table by BY
     #[arg(long, value_enum)]
     pub by: Option<Grouping>,
     /// Rows of the table to print, the most expensive first; 0 prints all
@@ -250,7 +249,7 @@ pub enum Grouping {
 pub struct AdviseArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
-    /// Also what costs much, but is not worth fixing or too uncertain
+    /// Also print findings that are not worth fixing or too uncertain
     #[arg(long)]
     pub all: bool,
     /// Print JSON (schema_version 1)
@@ -275,55 +274,55 @@ copy-on-write after a fork and clock frequency are not in it.";
 pub struct WhatifArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
-    /// The launches, and all that they launch, do not happen
+    /// Without these launches and everything that they launch
     #[arg(long, value_name = "SEL")]
     pub remove: Vec<String>,
-    /// The shell does it itself; a fork for $( ) or a pipeline stays
+    /// As shell builtins; a fork for $( ) or a pipeline stays
     #[arg(long, value_name = "SEL")]
     pub builtin: Vec<String>,
-    /// K launches of one parent become one
+    /// K launches of one parent become one launch
     #[arg(long, value_name = "SEL=K")]
     pub batch: Vec<String>,
-    /// They are created by vfork or posix_spawn
+    /// Created by vfork or posix_spawn
     #[arg(long, value_name = "SEL")]
     pub vfork: Vec<String>,
-    /// Their parents' memory is in huge pages
+    /// With the parents' memory in huge pages
     #[arg(long, value_name = "SEL")]
     pub huge_pages: Vec<String>,
-    /// No needless `sh -c` between the parent and the program; all there are, or those of SEL
+    /// Without needless `sh -c` between parent and program: all of them, or those of SEL
     #[arg(long, value_name = "SEL", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     pub no_shell: Vec<String>,
-    /// They are linked statically: no dynamic loader
+    /// Linked statically: no dynamic loader
     #[arg(long = "static", value_name = "SEL")]
     pub static_: Vec<String>,
-    /// The program itself is executed, without the wrappers (env, pyenv, scripts) before it
+    /// Executed directly, without the wrappers (env, pyenv, scripts) in front
     #[arg(long, value_name = "SEL")]
     pub direct: Vec<String>,
-    /// The program's file is given: no failed execs along PATH
+    /// Executed by path: no failed execs along PATH
     #[arg(long, value_name = "SEL")]
     pub absolute: Vec<String>,
-    /// The dynamic loader finds each library where it looks first
+    /// With each library where the dynamic loader looks first
     #[arg(long, value_name = "SEL")]
     pub no_search: Vec<String>,
-    /// Their parent never grows: creation stays as cheap as at first
+    /// With a parent that does not grow: fork stays as fast as at first
     #[arg(long, value_name = "SEL")]
     pub steady_parent: Vec<String>,
-    /// They end at once, whatever memory they hold
+    /// With an immediate exit, whatever memory they hold
     #[arg(long, value_name = "SEL")]
     pub no_teardown: Vec<String>,
-    /// Launching them takes as long as on a machine that launches quickly
+    /// Launched as fast as on a machine with fast launches
     #[arg(long, value_name = "SEL")]
     pub quick_launch: Vec<String>,
-    /// Descriptors are closed before the exec by one close_range
+    /// With descriptors closed by one close_range before the exec
     #[arg(long, value_name = "SEL")]
     pub close_range: Vec<String>,
-    /// No parent sleeps through a child's end: all launches, or those of SEL
+    /// With parents that reap at once: all launches, or those of SEL
     #[arg(long, value_name = "SEL", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     pub reap_now: Vec<String>,
-    /// No permission scanner holds up execs and opens
+    /// Without permission scanners that delay execs and opens
     #[arg(long)]
     pub no_scan: bool,
-    /// So many CPUs
+    /// On this number of CPUs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub cpus: Option<u32>,
     /// Print JSON (schema_version 1)
@@ -367,10 +366,10 @@ pub struct FlameArguments {
     /// What processes do: their stacks and the kernel's, by the samples of `record --sample`
     #[arg(long, conflicts_with_all = ["weight", "off_cpu"])]
     pub on_cpu: bool,
-    /// What processes wait for, likewise
+    /// What processes wait for, by the same samples
     #[arg(long, conflicts_with = "weight")]
     pub off_cpu: bool,
-    /// What stands upon what
+    /// How boxes are stacked
     #[arg(long, value_enum, default_value_t = StackingChoice::Tree)]
     pub by: StackingChoice,
     /// Only this phase of launches
@@ -397,14 +396,14 @@ pub enum WeightChoice {
     Critical,
 }
 
-/// What stands upon what.
+/// How boxes are stacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StackingChoice {
-    /// Process upon process, its phases on top
+    /// By process, with its phases on top
     Tree,
-    /// What was launched upon the functions that asked for it
+    /// By the functions that launch
     Caller,
-    /// Programs side by side, whoever launched them, phases on top
+    /// By program, whoever launched it, with its phases on top
     Command,
 }
 
@@ -433,7 +432,7 @@ pub struct ExportArguments {
 pub enum ExportFormat {
     /// One launch a line, as JSON
     Ndjson,
-    /// A Perfetto trace (protobuf): a track a process, phases as slices
+    /// A Perfetto trace (protobuf): a track for each process, with phases as slices
     Perfetto,
 }
 

@@ -209,7 +209,7 @@ fn tell_refusal(refusal: &Refusal) {
 fn say_missing(collector: &dyn Collector, quiet: bool) {
     for missing in collector.missing().iter().filter(|_| !quiet) {
         tell(&format!(
-            "this kernel does not take {}: unknown is {}",
+            "kernel does not support {}; unknown: {}",
             missing.what, missing.effect
         ));
     }

@@ -29,7 +29,7 @@ pub(super) enum Nesting {
 pub(super) fn of(machine: &Machine, surroundings: &Surroundings, measured: &Measured) -> Option<(Nesting, String)> {
     let hypervisor = surroundings.hypervisor.as_ref()?;
     let unknown = |why: String| {
-        let sentence = format!("whether one hypervisor runs inside another cannot be told: {why}");
+        let sentence = format!("whether one hypervisor runs inside another is unknown: {why}");
         Some((Nesting::Unknown, sentence))
     };
     // A busy machine only adds to it.

@@ -153,9 +153,7 @@ fn why_refused(tracer: Option<Pid>, yama_scope: Option<u8>) -> String {
         (Some(Pid(tracer)), _) => {
             format!("process {tracer} traces it already, as a debugger or strace does with all that it starts")
         }
-        (None, Some(3..)) => {
-            "kernel.yama.ptrace_scope is 3: nobody may trace until the machine is booted again".to_owned()
-        }
+        (None, Some(3..)) => "kernel.yama.ptrace_scope is 3: tracing is off until the next boot".to_owned(),
         (None, Some(2)) => "kernel.yama.ptrace_scope is 2: only root may trace; run this with sudo".to_owned(),
         (None, _) => {
             "a sandbox forbids it; in a container, allow the system call ptrace (docker run --cap-add SYS_PTRACE)"

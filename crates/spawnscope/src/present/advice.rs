@@ -158,7 +158,7 @@ fn not_worth(page: &mut Page, advices: &Advices, all: bool) {
     }
     if !all {
         let more = units::counted(count, "finding is", "findings are");
-        let all = format!("{more} not worth fixing, or too uncertain to tell; `--all` shows");
+        let all = format!("{more} not worth fixing, or too uncertain; see `--all`");
         page.sentence(2, QUIET, &all);
         return;
     }
@@ -166,7 +166,7 @@ fn not_worth(page: &mut Page, advices: &Advices, all: bool) {
     for (doubt, advice) in &advices.not_worth {
         if told.replace(doubt) != Some(doubt) {
             page.heading(match doubt {
-                Doubt::Uncertain => "Too uncertain to tell",
+                Doubt::Uncertain => "Too uncertain",
                 Doubt::Little => "Not worth fixing: most of the time would remain",
                 Doubt::OffPath => "Not worth fixing: off the critical path",
             });

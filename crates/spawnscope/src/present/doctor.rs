@@ -95,7 +95,7 @@ fn rest(notes: u64, unseen: u64) -> String {
         format!("{things} that could not be seen")
     });
     let both: Vec<String> = notes.into_iter().chain(unseen).collect();
-    format!("{}: `spawnscope doctor --all` tells", both.join(", and "))
+    format!("{}: see `spawnscope doctor --all`", both.join(", and "))
 }
 
 fn in_full(page: &mut Page, mark: &str, finding: &Finding) {

@@ -37,6 +37,18 @@ impl Default for Options<'_> {
     }
 }
 
+impl Options<'_> {
+    /// With all rows.
+    #[must_use]
+    pub fn all(width: usize) -> Self {
+        Options {
+            width,
+            top: None,
+            ..Options::default()
+        }
+    }
+}
+
 /// Columns that the name of a program keeps before figures have to go.
 const NAME_WIDTH: usize = 11;
 /// Columns before the figures of the legend: a glyph and the name of a phase.

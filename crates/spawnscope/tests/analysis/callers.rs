@@ -314,15 +314,7 @@ fn a_line_has_its_share_of_the_wall() {
     let found = spawnscope::analyze::report_on(&recording, &forest, Some(&causes), GroupBy::Line);
     let line = find(&found.groups, "unpack.sh:14 in relocate()");
     assert_eq!(line.inclusive.critical, Some(Nanos(30 * Spans::USUAL.total())));
-    let text = strip_str(&table::render(
-        &found,
-        &table::Options {
-            width: 100,
-            top: None,
-            ..table::Options::default()
-        },
-    ))
-    .to_string();
+    let text = strip_str(&table::render(&found, &table::Options::all(100))).to_string();
     let share = 100.0 * (30 * Spans::USUAL.total()) as f64 / found.wall.0 as f64;
     let sentence = format!("unpack.sh:14 in relocate(): 30 x dirname, 34.5 ms, {share:.1} % of the wall");
     assert!(text.contains(&sentence), "{sentence}\n{text}");

@@ -116,6 +116,6 @@ proptest! {
         let found = report(&recording, GroupBy::Command);
         prop_assert!(serde_json::from_str::<serde_json::Value>(&json::render(&found)).is_ok());
         assert_fit(&tree_text(&recording, Some(width)), width.max(12), Some(2));
-        assert_fit(&table::render(&found, &table::Options { width, top: None, ..table::Options::default() }), width, None);
+        assert_fit(&table::render(&found, &table::Options::all(width)), width, None);
     }
 }

@@ -235,17 +235,7 @@ fn where_the_replay_misses_the_wall_nothing_is_concluded() {
             .join(" ")
     };
     assert!(shown(advice::render(&found, false, 80, None)).contains(sentence));
-    assert!(
-        shown(table::render(
-            &found,
-            &table::Options {
-                width: 80,
-                top: None,
-                ..table::Options::default()
-            }
-        ))
-        .contains(sentence)
-    );
+    assert!(shown(table::render(&found, &table::Options::all(80))).contains(sentence));
     let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
     assert_eq!(parsed["principal_cause"], sentence);
 
@@ -291,15 +281,7 @@ fn a_wait_to_the_end_is_listed_and_what_the_child_waited_itself_is_told_apart() 
     let asleep = sleeps(2)[1].off.0;
     assert_eq!(wait.parts.run_waiting, Nanos(WALL - asleep));
     assert!(wait.parts.run > wait.parts.run_waiting);
-    let text = strip_str(&table::render(
-        &found,
-        &table::Options {
-            width: 200,
-            top: None,
-            ..table::Options::default()
-        },
-    ))
-    .to_string();
+    let text = strip_str(&table::render(&found, &table::Options::all(200))).to_string();
     let line = "sh waited 2.00 s in wait4 for 1 x sleep: 2.00 s run (2.00 s of it waiting)";
     assert!(text.contains(line), "{text}");
 }

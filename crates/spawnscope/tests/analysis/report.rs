@@ -218,14 +218,7 @@ fn wide_figures() -> Report {
 fn figures_never_touch_and_never_are_cut() {
     let found = wide_figures();
     for width in [40, 47, 55, 60, 68, 74, 79, 80, 120] {
-        let text = shown(
-            &found,
-            &table::Options {
-                width,
-                top: None,
-                ..table::Options::default()
-            },
-        );
+        let text = shown(&found, &table::Options::all(width));
         let row = text.lines().find(|line| line.starts_with("  true ")).unwrap();
         let mut whole = row.split_whitespace().skip(1);
         assert_eq!(whole.next(), Some("123,456,789"), "{width}: {row}");
@@ -244,14 +237,7 @@ fn narrow_terminals_lose_whole_columns_in_a_fixed_order() {
     builder.launch(ROOT, 0, &Spans::USUAL, Some(("/bin/true", &["true"])));
     let found = report(&builder.recording, GroupBy::Command);
     let titles = |width, first: &str| {
-        let text = shown(
-            &found,
-            &table::Options {
-                width,
-                top: None,
-                ..table::Options::default()
-            },
-        );
+        let text = shown(&found, &table::Options::all(width));
         let line = text.lines().find(|line| line.trim_start().starts_with(first)).unwrap();
         line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
     };
@@ -267,14 +253,7 @@ fn narrow_terminals_lose_whole_columns_in_a_fixed_order() {
         ]
     );
     let wide = wide_figures();
-    let text = shown(
-        &wide,
-        &table::Options {
-            width: 40,
-            top: None,
-            ..table::Options::default()
-        },
-    );
+    let text = shown(&wide, &table::Options::all(40));
     assert!(
         text.lines()
             .any(|line| line.split_whitespace().eq(["command", "count", "tax"])),
@@ -354,15 +333,5 @@ fn rows_beyond_the_top_are_summed_in_one_line() {
             .any(|line| line == "  spawnscope report --by command --top 0 'a b.db'"),
         "{text}"
     );
-    assert!(
-        !shown(
-            &found,
-            &table::Options {
-                width: 80,
-                top: None,
-                ..table::Options::default()
-            }
-        )
-        .contains("more rows")
-    );
+    assert!(!shown(&found, &table::Options::all(80)).contains("more rows"));
 }

@@ -199,14 +199,7 @@ fn a_saving_has_the_same_share_wherever_it_is_told_and_the_wall_its_name() {
 #[test]
 fn figures_stand_by_their_names_on_wide_pages() {
     let found = report(&looping(), GroupBy::Command);
-    let text = table::render(
-        &found,
-        &table::Options {
-            width: 200,
-            top: None,
-            ..table::Options::default()
-        },
-    );
+    let text = table::render(&found, &table::Options::all(200));
     let text = strip_str(&text).to_string();
     let row = text.lines().find(|line| line.starts_with("  dirname")).unwrap();
     assert!(row.starts_with("  dirname     40"), "{row}");
@@ -289,7 +282,7 @@ fn what_may_save_much_is_not_said_to_be_off_the_critical_path() {
             80,
             None,
         ));
-        let doubt = "not worth fixing, or too uncertain to tell; `--all` shows";
+        let doubt = "not worth fixing, or too uncertain; see `--all`";
         let some = joined(&advice::render(
             &report(&behind_a_shim(shim), GroupBy::Command),
             false,
@@ -301,7 +294,7 @@ fn what_may_save_much_is_not_said_to_be_off_the_critical_path() {
     };
     let uncertain = told(8_000_000);
     assert!(
-        uncertain.contains("Too uncertain to tell the command reaches ruby through ruby"),
+        uncertain.contains("Too uncertain the command reaches ruby through ruby"),
         "{uncertain}"
     );
     assert!(uncertain.contains("of the wall (anything between "), "{uncertain}");

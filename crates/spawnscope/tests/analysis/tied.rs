@@ -311,17 +311,7 @@ fn the_report_says_who_was_waited_for_at_every_width() {
     let (recording, slices) = emacs_and_25_gits();
     let mut found = report(&recording, GroupBy::Command);
     found.waits = tied(&recording, slices);
-    let shown = |width| {
-        strip_str(&table::render(
-            &found,
-            &table::Options {
-                width,
-                top: None,
-                ..table::Options::default()
-            },
-        ))
-        .to_string()
-    };
+    let shown = |width| strip_str(&table::render(&found, &table::Options::all(width))).to_string();
     let section = |text: &str| -> Vec<String> {
         let lines = text.lines().map(str::to_owned);
         let from = lines.skip_while(|line| line != "What was waited for").skip(1);
@@ -400,15 +390,7 @@ fn a_path_is_said_and_no_number_of_a_pipe() {
             ..slice(1, 0, 1_130_000, [1_100_000, 0], READ, by(git))
         };
         found.waits = tied(&builder.recording, vec![wait]);
-        let text = strip_str(&table::render(
-            &found,
-            &table::Options {
-                width: 120,
-                top: None,
-                ..table::Options::default()
-            },
-        ))
-        .to_string();
+        let text = strip_str(&table::render(&found, &table::Options::all(120))).to_string();
         assert!(text.contains(expected), "{text}");
     }
 }

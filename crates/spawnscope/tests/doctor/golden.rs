@@ -79,7 +79,7 @@ fn problems_are_told_in_full_and_notes_when_they_are_asked_for() {
     assert_data_eq!(plain(&text), golden("doctor.txt").raw());
     assert_data_eq!(doctor::json(&diagnosis), golden("doctor.json").raw());
     let short = plain(&doctor::render(&diagnosis, false, 80));
-    assert!(short.ends_with("`spawnscope doctor --all` tells\n"), "{short}");
+    assert!(short.ends_with("see `spawnscope doctor --all`\n"), "{short}");
     let narrow = plain(&doctor::render(&diagnosis, true, 40));
     // Only what is to be typed may be longer.
     let is_command = |line: &str| line.starts_with("       ");
@@ -111,7 +111,7 @@ fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
     diagnosis.unseen.extend(audit);
     let text = plain(&doctor::render(&diagnosis, false, 80));
     assert!(
-        text.contains("\n  1 thing that could not be seen: `spawnscope doctor --all` tells\n"),
+        text.contains("\n  1 thing that could not be seen: see `spawnscope doctor --all`\n"),
         "{text}"
     );
     diagnosis.is_whole = false;

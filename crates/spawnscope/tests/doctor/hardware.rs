@@ -119,7 +119,7 @@ fn surroundings_are_recognised_by_their_marks() {
         &guest.machine(),
         &usual(),
         Severity::Note,
-        &["virtual machine (QEMU)", "cannot be told"],
+        &["virtual machine (QEMU)", "is unknown"],
     );
 }
 
@@ -145,7 +145,7 @@ fn processors_that_are_not_x86_do_not_tell_of_hypervisors_and_others_do_or_it_is
     ] {
         let tree = board(vendor, product);
         let named = format!("virtual machine ({vendor} {product})");
-        let words = [named.as_str(), "cannot be told"];
+        let words = [named.as_str(), "is unknown"];
         only("surroundings", &tree.machine(), &usual(), Severity::Note, &words);
         assert!(diagnose("surroundings", &tree.machine(), &usual()).unseen.is_empty());
     }
@@ -227,7 +227,7 @@ fn nested_hypervisors_are_told_by_how_long_an_exit_takes() {
     ] {
         let (is_nested, evidence) = told(tree, &measured);
         assert!(
-            !is_nested && evidence.contains("cannot be told") && evidence.contains(why),
+            !is_nested && evidence.contains("is unknown") && evidence.contains(why),
             "{evidence}"
         );
     }
@@ -242,7 +242,7 @@ fn nested_hypervisors_are_told_by_how_long_an_exit_takes() {
             .join(" ")
     };
     assert!(evidence(60_000.0).contains("one hypervisor runs inside another, since"));
-    assert!(evidence(4_300.0).contains("cannot be told"));
+    assert!(evidence(4_300.0).contains("is unknown"));
 }
 
 #[test]

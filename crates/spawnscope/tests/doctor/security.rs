@@ -283,7 +283,7 @@ fn seccomp_filters_are_counted_and_matter_where_calls_are_dear() {
         system_call: Some(Nanos(2_000)),
         ..usual()
     };
-    let words = ["leave them on", "takes 2.00 us", "cannot be told"];
+    let words = ["leave them on", "takes 2.00 us", "is unknown"];
     let finding = only("seccomp", &tree.machine(), &dear, Severity::Problem, &words);
     assert_eq!(finding.effect, None);
     // Who decides depends on where it runs.

@@ -109,7 +109,7 @@ fn without_lines() {
     let record = Record::new();
     let finished = refusing("on_fork", &record, &["bash", "-c", SCRIPT]).expect_code(0);
     assert!(
-        said(&finished).contains("unknown is the lines of scripts that ask for launches"),
+        said(&finished).contains("unknown: the lines of scripts that ask for launches"),
         "{}",
         finished.errors()
     );
@@ -122,7 +122,7 @@ fn without_objects() {
     let refused = "on_switch,on_switch_before_5_18";
     let finished = refusing(refused, &record, &["bash", "-c", SCRIPT]).expect_code(0);
     assert!(
-        said(&finished).contains("unknown is what blocked threads wait for"),
+        said(&finished).contains("unknown: what blocked threads wait for"),
         "{}",
         finished.errors()
     );

@@ -39,7 +39,7 @@ pub struct BenchArguments {
     /// List the experiments; with --json as JSON
     #[arg(long)]
     pub list: bool,
-    /// Small sizes and wide intervals: a minute for all, instead of 5 to 8
+    /// Small sizes and wide intervals: 1 minute for all instead of 5 to 8
     #[arg(long)]
     pub quick: bool,
     /// Time for each experiment [default: 15; 1.5 with --quick]
@@ -54,16 +54,16 @@ pub struct BenchArguments {
     /// Print Markdown
     #[arg(long, conflicts_with = "csv")]
     pub markdown: bool,
-    /// Print CSV: a line a measurement, with its keys as numbers
+    /// Print CSV: one line for each measurement
     #[arg(long)]
     pub csv: bool,
     /// Also write a page with tables and plots; - for standard output, instead of tables
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Say what differs from an older report, written by --json
+    /// Compare with an older report, written by --json
     #[arg(long, value_name = "OLD.json", value_hint = ValueHint::FilePath)]
     pub compare: Option<PathBuf>,
-    /// Measure nothing: what differs in this report, written by --json
+    /// Measure nothing: compare this report, written by --json
     #[arg(
         long,
         value_name = "NEW.json",

@@ -43,10 +43,10 @@ pub struct DoctorArguments {
         value_parser = PossibleValuesParser::new(checks::ALL.iter().map(|check| check.id))
     )]
     pub except: Vec<String>,
-    /// Name the checks, and what each looks at
+    /// List the checks and what each looks at
     #[arg(long, conflicts_with_all = ["checks", "except", "all"])]
     pub list: bool,
-    /// Print notes in full too
+    /// Also print notes in full
     #[arg(long)]
     pub all: bool,
     /// Print JSON (schema_version 1)

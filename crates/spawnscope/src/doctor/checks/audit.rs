@@ -37,7 +37,7 @@ impl Source {
         match self {
             Source::Kernel => format!("loaded now: {}", rule.text),
             Source::Files => format!(
-                "in /etc/audit: {}; whether it is loaded, the kernel tells only root, outside of containers: `auditctl -l`",
+                "in /etc/audit: {}; only root outside of containers can see whether it is loaded: `auditctl -l`",
                 rule.text
             ),
         }
@@ -103,7 +103,7 @@ fn of_some_calls(source: Source, rules: u64, call: Option<Nanos>, first: &Rule) 
 
 fn call_takes(call: Nanos) -> String {
     format!(
-        "a system call that does nothing takes {} here; how much of that is due to the rules cannot be told, since each call is compared with them",
+        "a system call that does nothing takes {} here; the share of the rules is unknown, since each call is compared with them",
         units::time(call)
     )
 }

@@ -48,7 +48,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             Finding::note(format!("programs of {processors} are emulated"))
                 .evidence(format!("registered: {}", emulators.join(", ")))
                 .evidence("each launch of such a program starts an emulator first, and all its work is emulated")
-                .fix("in containers, take images of this machine's own processor; `uname -m` in the container tells")
+                .fix("in containers, take images of this machine's own processor; `uname -m` in the container shows which it is")
                 .fix_cost("nothing"),
         );
     }

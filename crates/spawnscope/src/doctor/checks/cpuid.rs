@@ -40,7 +40,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         .evidence_if(examination.nesting().map(|(_, sentence)| sentence))
         .effect(Effect::modelled(all, "each start of a program that uses glibc"))
         .fix("from inside nothing can be done but to launch less; programs that use musl, or Go's own run time, ask less")
-        .fix("whoever runs the hypervisor can see whether it runs inside another one, which makes each exit dearer")
+        .fix("whoever runs the hypervisor can see whether it runs inside another one, which makes each exit slower")
         .fix_cost("another machine");
     findings.add(finding);
 }

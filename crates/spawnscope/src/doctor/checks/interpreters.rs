@@ -148,7 +148,7 @@ fn dearest(table: &str) -> Option<String> {
         .take(MOST_NAMED)
         .map(|(own, name)| format!("{name} {}", units::time(Nanos(own * 1000))))
         .collect();
-    (!named.is_empty()).then(|| format!("the dearest modules: {}", named.join(", ")))
+    (!named.is_empty()).then(|| format!("the slowest modules: {}", named.join(", ")))
 }
 
 #[cfg(test)]
@@ -166,7 +166,7 @@ warning: something";
         let dearest = dearest(table).unwrap();
         assert_eq!(
             dearest,
-            "the dearest modules: slow_plugin 9.00 ms, site 200 us, zipimport 100 us"
+            "the slowest modules: slow_plugin 9.00 ms, site 200 us, zipimport 100 us"
         );
     }
 }

@@ -33,7 +33,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         .partition(Large::is_known_to_fork_dearly);
     for large in &forking {
         let title = format!(
-            "{} forks for each command, and a fork of it is dear",
+            "{} forks for each command, and a fork of it is slow",
             large.process.name
         );
         let finding = Finding::problem(title)
@@ -48,7 +48,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             false => "each fork of the largest, if it forks, at most",
         };
         let finding =
-            Finding::note("a fork of the largest processes would be dear").effect(Effect::modelled(dearest.fork, of));
+            Finding::note("a fork of the largest processes would be slow").effect(Effect::modelled(dearest.fork, of));
         let finding = others
             .iter()
             .fold(finding, |finding, large| finding.evidence(large.sentence()))

@@ -34,7 +34,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     };
     // A launch that can be quick is not dear.
     if dearest(examination.measured.quickest).is_some_and(|quickest| quickest <= DEAR) {
-        findings.unseen("whether launches are dear: the machine is too busy to tell");
+        findings.unseen("whether launches are slow: the machine is too busy to measure");
     } else if let Some(finding) = dear(cost, most) {
         findings.add(finding);
     }

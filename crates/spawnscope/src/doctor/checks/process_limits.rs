@@ -143,7 +143,7 @@ fn near(limit: &Limit, surroundings: &Surroundings) -> Finding {
     );
     let finding = Finding::problem(title)
         .evidence("processes and threads count; beyond the limit, forks fail: \"Resource temporarily unavailable\"")
-        .fix("look who has so many: `ps -eLf | awk '{print $1, $10}' | sort | uniq -c | sort -n | tail`")
+        .fix("list who has most of them: `ps -eLf | awk '{print $1, $10}' | sort | uniq -c | sort -n | tail`")
         .fix("children that ended and were never waited for (state Z) count as well: mend their parent");
     let raise = limit.raise(surroundings).into_iter();
     raise

@@ -32,7 +32,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let is_dear = call.is_some_and(|call| call >= DEAR_CALL) && !examination.surroundings.is_gvisor;
     let takes = call.map(|call| {
         format!(
-            "a system call that does nothing takes {}; how much of that is due to filters cannot be told, since no call is exempt from them",
+            "a system call that does nothing takes {}; the share of filters is unknown, since no call is exempt from them",
             units::time(call)
         )
     });

@@ -52,7 +52,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.add(hypervisor(name, examination));
     }
     if surroundings.is_hypervisor_unseen {
-        findings.unseen("whether a hypervisor runs this machine: neither the processor nor the firmware tells");
+        findings.unseen("whether a hypervisor runs this machine: neither the processor nor the firmware shows it");
     }
 }
 

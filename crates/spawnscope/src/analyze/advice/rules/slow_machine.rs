@@ -136,6 +136,6 @@ fn fix(dearest: Phase) -> Vec<String> {
         ],
     };
     let mut fix: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-    fix.push("`time /bin/true` on another machine, or in another container, tells whether it is this one".to_owned());
+    fix.push("compare `time /bin/true` on another machine or in another container".to_owned());
     fix
 }

@@ -39,7 +39,7 @@ fn finding(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
         )],
         example: ground.example(&group.launches),
         fix: [
-            "let nobody wait for it: close the output pipe before the exit; a parent that only wants the output goes on at EOF, and reaps later",
+            "do not wait for it: close the output pipe before the exit; a parent that only wants the output goes on at EOF, and reaps later",
             "of several such programs, start the next before the last has ended",
             "huge pages are given back 512 at a time (glibc 2.35 and later; jemalloc: MALLOC_CONF=thp:always; or madvise with MADV_HUGEPAGE):",
             "  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM",

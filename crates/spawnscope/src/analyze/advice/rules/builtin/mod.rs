@@ -233,7 +233,7 @@ fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
     }
     if forms.len() > MOST_FORMS {
         let rest: usize = forms[MOST_FORMS..].iter().map(|(_, count)| count).sum();
-        lines.push(format!("  and likewise with other arguments ({})", times(rest)));
+        lines.push(format!("  and the same with other arguments ({})", times(rest)));
     }
     lines
 }
