@@ -1,5 +1,6 @@
 //! Writes programs: from slices, which say what each thread did when, to steps, which say only what it did.
 
+use std::cmp::Reverse;
 use std::thread;
 
 use super::Setting;
@@ -17,6 +18,8 @@ use crate::record::reader::SliceRow;
 
 /// However many system calls, recording does not make up more of a stretch than this.
 const MOST_COST: f64 = 0.9;
+/// Actions that are kept room for although they are done: 4 MiB.
+const MOST_SPARE: usize = 1 << 18;
 
 /// What a thread does to another one, at an instant of the recording: as one number in the order of threads, of time, and of
 /// what is done first at one instant. There are several for each launch, all of which have to be sorted.
@@ -88,13 +91,12 @@ pub(super) fn write(
         root,
         last_thread(timelines, last_of(forest, root, window.1)),
     );
-    let (mut actions, mut tokens) = (actions.as_slice(), 0..0);
+    let mut tokens = 0..0;
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);
         let is_own = |place: &&u32| slices.places().contains(place);
         tokens = tokens.end..tokens.end + waits[tokens.end..].iter().take_while(is_own).count();
-        let (own, others) = actions.split_at(actions.partition_point(|action| action.thread() == thread));
-        actions = others;
+        let own = take_own(&mut actions, thread);
         programs.add(|steps| {
             let writer = Writer {
                 actions: own,
@@ -114,12 +116,23 @@ pub(super) fn write(
     programs
 }
 
-/// Where the slices are that wait for tokens, and what threads do to each other, in order.
+/// Where the slices are that wait for tokens, and what threads do to each other, the last of the last thread first.
 fn collect_actions(timelines: &Timelines, window: (Nanos, Nanos)) -> (Vec<u32>, Vec<Action>) {
     let (waits, mut actions) = collect_wakes(timelines, window);
     collect_spawns(timelines, &mut actions);
-    actions.sort_unstable();
+    actions.sort_unstable_by_key(|action| Reverse(*action));
     (waits, actions)
+}
+
+/// Takes the actions of a thread, the last of those that are left. While programs grow, the memory of what is taken is given back.
+fn take_own(actions: &mut Vec<Action>, thread: ThreadIndex) -> Vec<Action> {
+    let is_own = |action: &&Action| action.thread() == thread;
+    let others = actions.len() - actions.iter().rev().take_while(is_own).count();
+    let own = actions.split_off(others);
+    if actions.capacity() - actions.len() > MOST_SPARE {
+        actions.shrink_to_fit();
+    }
+    own
 }
 
 /// Gives a token to every wait that a recorded thread ended while it was on a CPU, and to that thread the wake. A wait to the end
@@ -167,8 +180,8 @@ fn collect_spawns(timelines: &Timelines, actions: &mut Vec<Action>) {
 
 /// Writes one thread's program.
 struct Writer<'w> {
-    /// Those that are still to be done.
-    actions: &'w [Action],
+    /// Those that are still to be done, the next one last.
+    actions: Vec<Action>,
     steps: &'w mut Steps,
     /// Where the slices are that wait for tokens, and the token of the first.
     waits: &'w [u32],
@@ -217,14 +230,13 @@ impl Writer<'_> {
     /// Does what comes before `until`; gives the instant that the CPU time has been told up to.
     fn act_until(&mut self, until: Nanos, on: Option<Nanos>) -> Nanos {
         let mut at = on.unwrap_or(until);
-        while let Some((action, others)) = self.actions.split_first().filter(|(action, _)| action.at() <= until) {
+        while let Some(action) = self.actions.pop_if(|action| action.at() <= until) {
             self.push_run(at, action.at());
             at = at.max(action.at());
             self.steps.push(match action.deed() {
                 Deed::Wake(token) => Step::Wake(token),
                 Deed::Spawn(child) => Step::Spawn(child),
             });
-            self.actions = others;
         }
         at
     }
