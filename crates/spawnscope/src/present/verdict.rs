@@ -26,12 +26,12 @@ pub fn verdict(report: &Report) -> Option<String> {
         units::percent(tax, report.wall)
     );
     if let Some(best) = report.advices.worth.first() {
-        let cause = largest_cause(report).map_or_else(String::new, |cause| format!(", most of it for {cause}"));
+        let cause = largest_cause(report).map_or_else(String::new, |cause| format!(", the largest part for {cause}"));
         return Some(format!("{starting}{cause}. {}", best_fix(best, report)));
     }
     if tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64 {
         let cause = largest_cause(report)?;
-        return Some(format!("{starting}, most of it for {cause}."));
+        return Some(format!("{starting}, the largest part for {cause}."));
     }
     let share = units::percent(*time, report.wall);
     if let Spent::Outside(Outside::Unknown, _) = largest {
