@@ -10,7 +10,7 @@ use crate::analyze::timeline::Timelines;
 use crate::analyze::{Forest, SliceCollection, Slices};
 use crate::record::reader::{Contradictions, Recording, RecordingFile};
 
-/// Slices are most of a recording: they are read, through a connection of their own, while the launches are joined. The recording comes
+/// Slices are most of a recording: they are read, through a connection of their own, while the launches are read and joined. The recording comes
 /// without the rows of launches and execs, which the forest has joined. What of it cannot be true comes with it.
 ///
 /// # Errors
@@ -22,9 +22,9 @@ pub fn with_timelines<T>(
     let file = RecordingFile::open(path)?;
     thread::scope(|scope| {
         let other = file.again()?;
-        let mut recording = file.read()?;
         let reader = thread::Builder::new().spawn_scoped(scope, move || read_slices(&other));
         let slices = reader.context("failed to start a thread that reads slices")?;
+        let mut recording = file.read()?;
         let (launches, execs) = (mem::take(&mut recording.launches), mem::take(&mut recording.execs));
         let forest = Forest::join(&recording, &launches, &execs);
         drop((launches, execs));

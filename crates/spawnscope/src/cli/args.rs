@@ -44,7 +44,7 @@ Examples:
   spawnscope export --format perfetto -o t.pftrace   for ui.perfetto.dev
   spawnscope hold --match cc1 -- make       stop cc1 at its start, for gdb
   spawnscope bench --quick                  what launches cost here
-  spawnscope doctor                         what makes launches dear here
+  spawnscope doctor                         what makes launches slow here
 
 Exit status: the command's own (128+n on signal n); 125 when spawnscope itself
 fails, 126 when the command cannot be executed, 127 when it is not found.";

@@ -1,4 +1,4 @@
-//! `spawnscope doctor`: what makes launches dear on this machine.
+//! `spawnscope doctor`: what makes launches slow on this machine.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

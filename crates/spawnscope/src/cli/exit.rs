@@ -55,7 +55,7 @@ pub fn of_command(wait_status: i32) -> ExitCode {
 #[must_use]
 pub fn sentence(wait_status: i32) -> String {
     match Outcome::of_wait_status(wait_status) {
-        Outcome::Code(code) => format!("; the command exited with {code}"),
+        Outcome::Code(code) => format!("; the command exited with status {code}"),
         Outcome::Signal { number, .. } => format!("; the command was killed by {}", signal_name(number)),
         Outcome::Running | Outcome::Unknown => String::new(),
     }

@@ -300,7 +300,6 @@ fn finish(
         .collector_failure
         .as_ref()
         .map(|error| format!("failed: {error}"));
-    let launches = recorder.launches_so_far();
     let written = recorder.finish(Ending {
         wall: Some(end.since(started)),
         ended: ended.unwrap_or_else(|| outcome.ended.to_owned()),
@@ -318,8 +317,12 @@ fn finish(
     }
     // Moved away means that another recording may stand there.
     if !arguments.quiet && !matches!(written, Err(RecordError::Moved { .. })) {
-        failed |= print_report(&arguments.output, arguments.json, owner).is_err();
-        if !arguments.json {
+        let printed = print_report(&arguments.output, arguments.json, owner);
+        failed |= printed.is_err();
+        if let Ok(launches) = printed
+            && written.is_ok()
+            && !arguments.json
+        {
             let launches = units::counted(launches, "launch", "launches");
             let ended = outcome.wait_status.map_or_else(String::new, exit::sentence);
             tell(&format!("recorded {launches} to {}{ended}", arguments.output.display()));
@@ -336,14 +339,17 @@ fn finish(
 }
 
 /// Reads the recording as its owner, who may have put another file into its place.
-fn print_report(file: &Path, as_json: bool, owner: Option<&Owner>) -> Result<()> {
+fn print_report(file: &Path, as_json: bool, owner: Option<&Owner>) -> Result<u64> {
     let mut out = anstream::stderr().lock();
     let bytes = fs::metadata(file).map_or(0, |metadata| metadata.len());
     let printed = room::lacks_room_to_report(bytes)
         .map_or(Ok(()), |why| Err(anyhow::anyhow!(why)))
         .and_then(|()| act_as(owner).context("failed to read it as its owner"))
         .and_then(|_acting| report::print_after_recording(file, as_json, &mut out))
-        .and_then(|()| out.flush().context("failed to write the report"));
+        .and_then(|launches| {
+            out.flush().context("failed to write the report")?;
+            Ok(launches)
+        });
     drop(out);
     printed.inspect_err(|error| tell(&format!("no report: {}", line(format!("{error:#}")))))
 }

@@ -45,18 +45,19 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     print(&text, &mut anstream::stdout().lock())
 }
 
-/// Prints the report of a recording that was just made.
+/// Prints the report of a recording that was just made, and gives the number of its launches.
 ///
 /// # Errors
 /// As for `run`.
-pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) -> Result<()> {
+pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) -> Result<u64> {
     let report = read(file, GroupBy::Command)?;
     let text = if as_json {
         json::render(&report)
     } else {
         summary::render(&report, output::width(&io::stderr()), output::typed(file).as_deref())
     };
-    print(&text, out)
+    print(&text, out)?;
+    Ok(report.all.count)
 }
 
 /// Reads a recording and finds out everything that a report says.

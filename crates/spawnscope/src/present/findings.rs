@@ -217,9 +217,15 @@ pub(super) fn reservations(page: &mut Page, report: &Report) {
     }
 }
 
-/// How many things the reader must know to trust the figures, lost events aside.
-pub(super) fn notes(report: &Report) -> usize {
-    reservations_of(report).len() - usize::from(report.lost_events() > 0)
+/// What makes figures wrong: each in a sentence. Gives how many lesser notes there are.
+pub(super) fn warnings(page: &mut Page, report: &Report) -> usize {
+    let (warnings, notes): (Vec<_>, Vec<_>) = reservations_of(report)
+        .into_iter()
+        .partition(|(style, _)| *style == WARNING);
+    for (style, sentence) in warnings {
+        page.sentence(2, style, &sentence);
+    }
+    notes.len()
 }
 
 /// Commands with how often they occur, the first few of them.

@@ -1,7 +1,7 @@
 //! The report on one screen: 24 lines of 80 columns, unless the recording needs warnings. `table` has the whole report.
 
 use super::page::{Page, plain, styled};
-use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
+use super::palette::{self, PLAIN, QUIET, TITLE};
 use super::verdict::verdict;
 use super::{advice, findings, table, text, units};
 use crate::analyze::phases::Phase;
@@ -43,10 +43,6 @@ fn above_the_table(report: &Report, width: usize) -> String {
     }
     page.line([]);
     page.sentence(2, PLAIN, &totals(report));
-    if report.lost_events() > 0 {
-        let lost = units::counted(report.lost_events(), "event", "events");
-        page.sentence(2, WARNING, &format!("{lost} lost: counts and times are too small"));
-    }
     let tax = report.all.tax.unwrap_or_default();
     if tax.0 as f64 >= LEAST_SHARE * report.wall.0 as f64 && report.all.count > 0 {
         table::bar(&mut page, report);
@@ -109,6 +105,16 @@ fn legend(page: &mut Page, report: &Report) {
     page.line(spans);
 }
 
+/// Warnings in full, and how many notes the whole report has.
+pub(super) fn reservations(page: &mut Page, report: &Report) {
+    let notes = findings::warnings(page, report);
+    if notes > 0 {
+        let notes = units::counted(notes as u64, "note", "notes");
+        let sentence = format!("{notes} on these figures: see --full");
+        page.sentence(2, QUIET, &sentence);
+    }
+}
+
 fn below_the_table(report: &Report, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
     let advices = &report.advices.worth;
@@ -121,15 +127,7 @@ fn below_the_table(report: &Report, width: usize, file: Option<&str>) -> String 
         page.hanging([plain(format!("  saves{saving}  "))], PLAIN, &title);
     }
     page.line([]);
-    let notes = findings::notes(report);
-    if notes > 0 {
-        let notes = units::counted(notes as u64, "note", "notes");
-        page.sentence(
-            2,
-            QUIET,
-            &format!("{notes} on what is unknown or incomplete: see --full"),
-        );
-    }
+    reservations(&mut page, report);
     let file = table::argument(file);
     if !advices.is_empty() {
         page.command(2, &format!("spawnscope advise{file}"));

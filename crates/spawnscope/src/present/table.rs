@@ -83,7 +83,10 @@ pub fn only_table(report: &Report, options: &Options<'_>) -> String {
     let mut page = Page::of_width(options.width);
     page.line([styled(TITLE, title(report, page.width()))]);
     page.sentence(2, PLAIN, &summary::totals(report));
-    groups(&mut page, report, options);
+    if report.all.count > 0 {
+        groups(&mut page, report, options);
+    }
+    summary::reservations(&mut page, report);
     page.finish()
 }
 

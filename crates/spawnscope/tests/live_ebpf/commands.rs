@@ -217,7 +217,7 @@ fn untold_end() {
         said.contains("what threads were doing when the recording ended"),
         "{said}"
     );
-    assert!(said.contains("No cause and no advice"), "{said}");
+    assert!(said.contains("No verdict"), "{said}");
     let report = report(&record.file());
     let (unknown, tax) = (spent(&report, "unknown"), spent(&report, "launch_tax"));
     assert!(

@@ -36,7 +36,7 @@ fn printed_commands() {
     .expect_code(0);
     assert!(finished.errors().lines().count() <= 25, "{}", finished.errors());
     assert!(
-        finished.errors().ends_with("; the command exited with 0\n"),
+        finished.errors().ends_with("; the command exited with status 0\n"),
         "{}",
         finished.errors()
     );

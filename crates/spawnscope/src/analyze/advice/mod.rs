@@ -206,7 +206,7 @@ fn in_parallel<T: Send>(count: usize, most: usize, each: impl Fn(usize) -> T + S
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         workers
             .into_iter()
-            .flat_map(|worker| worker.join().unwrap_or_default())
+            .flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
     });
     done.sort_by_key(|(index, _)| *index);

@@ -84,7 +84,7 @@ pub struct Critical {
 pub enum OutlookError {
     /// A selection that no launch fits.
     #[error(
-        "`{0}` selects no launch of this recording; `spawnscope report` lists the programs, `spawnscope tree` their arguments"
+        "`{0}` selects no launch of this recording; `spawnscope report --by command --top 0` lists the programs, `spawnscope tree` their arguments"
     )]
     NothingSelected(String),
     /// The same, by the line that asked for a launch.

@@ -3,8 +3,8 @@
  * (`settings.preemptible`), and the kernel skips a program on a CPU where it has not ended yet. Two measures make up for it:
  * the body of a program runs with preemption off, since buffers of a CPU and a thread's state are used as if it was alone; and each
  * program has a spare, which is attached behind it and handles the event where the kernel skipped the first. Preemption off
- * alone is not enough: the thread may lose the CPU just when the body ends, and the program has not ended then. Of both skipped, a
- * third program counts the event as lost. */
+ * alone is not enough: the thread may lose the CPU just when the body ends, and the program has not ended then. If both are skipped,
+ * a third program counts the event as lost. */
 #pragma once
 
 /* Linux 6.10 */
@@ -39,11 +39,12 @@ static __always_inline bool is_handled(void)
 
 static __always_inline void check_handled(void)
 {
-	struct WireTask *task = followed(current_task());
-	if (task && !(task->flags & TASK_HANDLED))
+	struct WireTask *task = find_task(current_task());
+	if (!task)
+		return;
+	if (recording && !(task->flags & (TASK_IGNORED | TASK_HANDLED)))
 		count_lost(KIND_SKIPPED);
-	if (task)
-		task->flags &= ~TASK_HANDLED;
+	task->flags &= ~TASK_HANDLED;
 }
 
 /* A program, its spare, and the check that one of them was called. */
@@ -71,6 +72,8 @@ static __always_inline void check_handled(void)
 	SEC(event)                                             \
 	int BPF_PROG(name##_check)                             \
 	{                                                      \
+		disable_preemption();                          \
 		check_handled();                               \
+		enable_preemption();                           \
 		return 0;                                      \
 	}
