@@ -19,7 +19,7 @@ if [ "$(uname -m)" != aarch64 ]; then
     runner=(qemu-aarch64-static -L /usr/aarch64-linux-gnu -E "LD_LIBRARY_PATH=$libraries:$sysroot/lib/aarch64-linux-gnu")
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="${runner[*]}"
 fi
-if [ "$1" = --program ]; then
+if [ "${1-}" = --program ]; then
     shift
     exec "${runner[@]}" "$@"
 fi

@@ -18,7 +18,10 @@ fetch_kernel "$kernel"
 
 archive() { (cd "$1" && find . -print0 | cpio --null --create --format=newc --owner=0:0 --quiet); }
 base=$ROOTS/$suite.cpio
-[ "$base" -nt "$ROOTS/$suite.complete" ] || archive "$ROOTS/$suite" >"$base"
+if ! [ "$base" -nt "$ROOTS/$suite.complete" ]; then
+    archive "$ROOTS/$suite" >"$base.new"
+    mv "$base.new" "$base"
+fi
 
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT

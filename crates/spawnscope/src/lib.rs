@@ -13,6 +13,7 @@ pub mod event;
 pub mod hold;
 pub mod lab;
 pub mod owner;
+mod parallel;
 pub mod present;
 pub mod record;
 pub mod signals;

@@ -18,8 +18,11 @@ pub(crate) fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
         return 0.0;
     }
     let (_, below, larger) = values.select_nth_unstable_by(low, f64::total_cmp);
-    let above = larger.iter().copied().min_by(f64::total_cmp).unwrap_or(*below);
-    *below + (above - *below) * position.fract()
+    let above = larger.iter().copied().min_by(f64::total_cmp);
+    match above.filter(|_| position.fract() > 0.0) {
+        Some(above) => *below + (above - *below) * position.fract(),
+        None => *below,
+    }
 }
 
 /// Rank correlation from -1 to 1: the share of pairs in the same order minus that in opposite order.

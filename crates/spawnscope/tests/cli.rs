@@ -128,8 +128,8 @@ fn man_pages_are_up_to_date() {
     for name in pages(&kept) {
         let (kept, made) = (kept.join(&name), folder.path().join(&name));
         assert_eq!(
-            std::fs::read(kept).unwrap(),
-            std::fs::read(made).unwrap(),
+            std::fs::read_to_string(kept).unwrap(),
+            std::fs::read_to_string(made).unwrap(),
             "{name:?}: renew it with `make man`"
         );
     }

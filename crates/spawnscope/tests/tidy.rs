@@ -22,7 +22,7 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("record", &["event", "owner", "record"]),
     (
         "analyze",
-        &["event", "units", "statistics", "analyze", "record::reader"],
+        &["event", "units", "parallel", "statistics", "analyze", "record::reader"],
     ),
     ("doctor", &["arch", "event", "units", "tiny", "collect", "doctor"]),
     ("present", &["event", "units", "analyze", "doctor", "lab", "present"]),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use spawnscope::analyze::{GroupBy, report};
-use spawnscope::present::{json, table};
+use spawnscope::present::{json, summary, table};
 use spawnscope::record::RecordingFile;
 
 static PLACE: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
@@ -23,5 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(recording) = file.read() else { return };
     let found = report(&recording, GroupBy::Command);
     let _ = json::render(&found);
+    let _ = summary::render(&found, 80, None);
     let _ = table::render(&found, &table::Options::default());
+    let _ = table::only_table(&found, &table::Options::default());
 });

@@ -1,7 +1,5 @@
 //! What the slices of a recording say beyond its launches: the critical path, and whether the replay can be trusted.
 
-use std::thread;
-
 use super::advice::{Advices, Ground, advise};
 use super::callers::{Callers, Detail};
 use super::critical_path::{CriticalPath, critical_path};
@@ -11,6 +9,7 @@ use super::timeline::Timelines;
 use super::tree::Forest;
 use super::whatif::WhatIf;
 use super::whatif::constants::Constants;
+use crate::parallel;
 use crate::record::reader::Recording;
 
 /// Why a command took as long as it did, and what would make it shorter.
@@ -32,12 +31,10 @@ impl Causes {
     pub fn find(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Option<Causes> {
         let setting = Setting::of(recording)?;
         // They do not need each other, and for 100,000 launches each takes a good part of a second. The replay takes longest.
-        let (path, drifts, replay) = thread::scope(|scope| {
-            let replay = scope.spawn(|| Replay::new(forest, timelines, &setting));
-            let path = critical_path(forest, timelines, setting.wall);
-            let drifts = drifts(forest);
-            (path, drifts, replay.join().ok().flatten())
-        });
+        let (replay, (path, drifts)) = parallel::both(
+            || Replay::new(forest, timelines, &setting),
+            || (critical_path(forest, timelines, setting.wall), drifts(forest)),
+        );
         let (path, replay) = (path?, replay?);
         let ground = Ground {
             recording,

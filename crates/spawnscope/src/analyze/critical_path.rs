@@ -3,6 +3,7 @@
 //! to the wall exactly.
 
 use super::Origin;
+use super::compact::Compact;
 use super::outside::{Outside, OutsideTimes, outside_of};
 use super::phases::{Phase, Piece, pieces};
 use super::timeline::{Moment, State, ThreadIndex, Timelines, last_of, last_thread, root_of};
@@ -13,24 +14,11 @@ use crate::record::reader::SliceRow;
 /// Steps from thread to thread without any time passing after which the path gives up on a wait.
 const MOST_JUMPS: usize = 64;
 
-/// What is charged to one launch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Charges(Sums);
-
-/// In nanoseconds by phase, `run` without what comes last: in `run`, but waiting for a CPU. Most launches have little of each.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Sums {
-    Short([u32; 9]),
-    Long(Box<[u64; 9]>),
-}
+/// What is charged to one launch: nanoseconds by phase, `run` without what comes last: in `run`, but waiting for a CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Charges(Compact<9>);
 
 const RUN_QUEUE: usize = Phase::ALL.len();
-
-impl Default for Charges {
-    fn default() -> Charges {
-        Charges(Sums::Short([0; 9]))
-    }
-}
 
 impl Charges {
     /// What is charged to one phase.
@@ -54,23 +42,11 @@ impl Charges {
     }
 
     fn sum(&self, place: usize) -> Nanos {
-        Nanos(match &self.0 {
-            Sums::Short(sums) => sums[place].into(),
-            Sums::Long(sums) => sums[place],
-        })
+        Nanos(self.0.get(place))
     }
 
     fn add_to(&mut self, place: usize, span: Nanos) {
-        let sum = self.sum(place).0 + span.0;
-        match (&mut self.0, u32::try_from(sum)) {
-            (Sums::Short(sums), Ok(short)) => sums[place] = short,
-            (Sums::Long(sums), _) => sums[place] = sum,
-            (Sums::Short(sums), Err(_)) => {
-                let mut sums = Box::new(sums.map(u64::from));
-                sums[place] = sum;
-                self.0 = Sums::Long(sums);
-            }
-        }
+        self.0.set(place, self.0.get(place) + span.0);
     }
 
     /// Everything.
@@ -336,22 +312,4 @@ enum Time {
     Queue,
     /// No slice tells. The launch's own instants may: launching is launching, but `run` may be work or a wait.
     Unknown,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn charges_grow_beyond_what_is_short() {
-        let mut charges = Charges::default();
-        for span in [1, u64::from(u32::MAX) - 1, 1, 5_000_000_000] {
-            charges.add(Phase::Reap, Nanos(span));
-            charges.add_run_queue(Nanos(2));
-        }
-        assert_eq!(charges.get(Phase::Reap), Nanos((1 << 32) + 5_000_000_000));
-        assert_eq!((charges.run_queue(), charges.get(Phase::Load)), (Nanos(8), Nanos(0)));
-        assert_eq!(charges.total(), Nanos((1 << 32) + 5_000_000_008));
-        assert_eq!(size_of::<Charges>(), 40);
-    }
 }

@@ -7,7 +7,7 @@ use super::grouped::Grouped;
 use super::launch::{Command, Exec, Instants, Launch, Outcome};
 use super::phases;
 use crate::event::{LaunchId, Nanos};
-use crate::record::reader::{ExecRow, LaunchRow, Recording, TextId};
+use crate::record::reader::{ExecRow, LaunchRow, Recording};
 
 /// Joins the rows that belong to each launch.
 pub(super) struct Joiner<'a> {
@@ -96,8 +96,8 @@ impl<'a> Joiner<'a> {
             texts,
             path: row.path,
             argv: row.argv,
-            interpreter: row.interpreter.unwrap_or(TextId::NONE),
-            cwd: row.cwd.unwrap_or(TextId::NONE),
+            interpreter: row.interpreter.into(),
+            cwd: row.cwd.into(),
         }
     }
 }

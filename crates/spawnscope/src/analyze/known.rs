@@ -3,12 +3,13 @@
 use std::fmt;
 
 use crate::event::{LaunchId, Nanos, TaskId};
+use crate::record::reader::TextId;
 
 /// An instant, a span, a count or an id that may not be known, in half the memory of an `Option`: every launch has more than a dozen of these.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Known<T: Number = Nanos>(T::Bits);
 
-/// What is a number below the largest one of its size, as all are that a recording can hold.
+/// A number whose largest value stands for "unknown". No recorder writes that value.
 pub trait Number: Sized {
     /// How the number is kept.
     type Bits: Copy + Eq;
@@ -64,16 +65,16 @@ macro_rules! plain_numbers {
 }
 
 macro_rules! wrapped_numbers {
-    ($($type:ident),*) => {$(
+    ($bits:ident: $($type:ident),*) => {$(
         impl Number for $type {
-            type Bits = u64;
-            const UNKNOWN: u64 = u64::MAX;
+            type Bits = $bits;
+            const UNKNOWN: $bits = $bits::MAX;
 
-            fn of(bits: u64) -> $type {
+            fn of(bits: $bits) -> $type {
                 $type(bits)
             }
 
-            fn bits(self) -> u64 {
+            fn bits(self) -> $bits {
                 self.0
             }
         }
@@ -81,7 +82,8 @@ macro_rules! wrapped_numbers {
 }
 
 plain_numbers!(u32, u64);
-wrapped_numbers!(LaunchId, Nanos, TaskId);
+wrapped_numbers!(u32: TextId);
+wrapped_numbers!(u64: LaunchId, Nanos, TaskId);
 
 #[cfg(test)]
 mod tests {

@@ -197,8 +197,8 @@ pub struct Exec<'a> {
     pub(super) texts: &'a Texts,
     pub(super) path: TextId,
     pub(super) argv: TextId,
-    pub(super) interpreter: TextId,
-    pub(super) cwd: TextId,
+    pub(super) interpreter: Known<TextId>,
+    pub(super) cwd: Known<TextId>,
 }
 
 impl<'a> Exec<'a> {
@@ -211,13 +211,13 @@ impl<'a> Exec<'a> {
     /// The interpreter of a `#!` script.
     #[must_use]
     pub fn interpreter(&self) -> Option<&'a [u8]> {
-        self.interpreter.known().map(|id| self.texts.get(id))
+        self.interpreter.get().map(|id| self.texts.get(id))
     }
 
     /// The working directory.
     #[must_use]
     pub fn cwd(&self) -> Option<&'a [u8]> {
-        self.cwd.known().map(|id| self.texts.get(id))
+        self.cwd.get().map(|id| self.texts.get(id))
     }
 
     /// Time in its dynamic loader.

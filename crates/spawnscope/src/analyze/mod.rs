@@ -24,6 +24,7 @@ pub mod tree;
 pub mod waits;
 pub mod whatif;
 
+mod compact;
 mod grouped;
 mod join;
 mod known;

@@ -3,6 +3,7 @@
 //! launch does not have is zero and counts for nothing.
 
 use super::Origin;
+use super::compact::Compact;
 use super::launch::{Exec, Instants};
 use crate::event::Nanos;
 use crate::record::reader::{ExecRow, LaunchRow};
@@ -68,79 +69,37 @@ impl Phase {
     }
 }
 
-/// A span for each phase; `None` where it is unknown, zero where the launch has no such phase.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PhaseTimes(Spans);
+/// A span for each phase; `None` where it is unknown, zero where the launch has no such phase. Kept as nanoseconds plus two, so that there are
+/// numbers for both.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PhaseTimes(Compact<8>);
 
-/// Every launch has two of these, and most phases are short.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Spans {
-    Short([u32; 8]),
-    Long(Box<[Span; 8]>),
-}
-
-/// What is known of one phase of one launch: its nanoseconds, or one of the following.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span(u64);
-
-impl Span {
-    const UNKNOWN: Span = Span(u64::MAX);
-    /// The launch has no such phase: without an exec there is neither `exec` nor `load`.
-    const ABSENT: Span = Span(u64::MAX - 1);
-
-    /// The same in half the memory, where it fits: what is no length are the largest numbers there as well.
-    fn short(self) -> Option<u32> {
-        let is_length = self.0 < Span::ABSENT.0;
-        let short = self.0 as u32;
-        (!is_length || (self.0 == u64::from(short) && short < Span::ABSENT.0 as u32)).then_some(short)
-    }
-
-    fn of_short(short: u32) -> Span {
-        let is_length = short < Span::ABSENT.0 as u32;
-        Span(u64::from(short) | if is_length { 0 } else { u64::MAX << u32::BITS })
-    }
-}
-
-impl From<[Span; 8]> for PhaseTimes {
-    fn from(spans: [Span; 8]) -> PhaseTimes {
-        let mut all = [0; 8];
-        for (short, span) in all.iter_mut().zip(spans) {
-            match span.short() {
-                Some(fits) => *short = fits,
-                None => return PhaseTimes(Spans::Long(Box::new(spans))),
-            }
-        }
-        PhaseTimes(Spans::Short(all))
-    }
-}
+const UNKNOWN: u64 = 0;
+/// The launch has no such phase: without an exec there is neither `exec` nor `load`.
+const ABSENT: u64 = 1;
+/// What stands for a span of no time.
+const NO_TIME: u64 = 2;
 
 impl PhaseTimes {
     /// The span of one phase.
     #[must_use]
     pub fn get(&self, phase: Phase) -> Option<Nanos> {
-        match self.span(phase) {
-            Span::UNKNOWN => None,
-            Span::ABSENT => Some(Nanos(0)),
-            Span(span) => Some(Nanos(span)),
+        match self.0.get(phase as usize) {
+            UNKNOWN => None,
+            ABSENT => Some(Nanos(0)),
+            span => Some(Nanos(span - NO_TIME)),
         }
     }
 
     /// Whether the launch has this phase at all, be its span known or not.
     #[must_use]
     pub fn has(&self, phase: Phase) -> bool {
-        self.span(phase) != Span::ABSENT
+        self.0.get(phase as usize) != ABSENT
     }
 
     /// Phases with their spans, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Phase, Option<Nanos>)> + '_ {
         Phase::ALL.into_iter().map(|phase| (phase, self.get(phase)))
-    }
-
-    fn span(&self, phase: Phase) -> Span {
-        match &self.0 {
-            Spans::Short(spans) => Span::of_short(spans[phase as usize]),
-            Spans::Long(spans) => spans[phase as usize],
-        }
     }
 
     /// The sum over those of `phases` that are known; `None` when none is.
@@ -320,11 +279,16 @@ fn sum_of_pieces(first: Option<Nanos>, cuts: &[Cut], absent: &[Phase]) -> PhaseT
         }
         start = cut.at;
     }
-    let mut spans = sums.map(|sum| sum.map_or(Span::UNKNOWN, |span| Span(span.0)));
-    for phase in absent {
-        spans[*phase as usize] = Span::ABSENT;
+    let mut times = PhaseTimes::default();
+    for (place, sum) in sums.into_iter().enumerate() {
+        times
+            .0
+            .set(place, sum.map_or(UNKNOWN, |span| span.0.saturating_add(NO_TIME)));
     }
-    spans.into()
+    for phase in absent {
+        times.0.set(*phase as usize, ABSENT);
+    }
+    times
 }
 
 /// The pieces with both boundaries known, brought into order: two CPUs stamp neighbouring events a little apart, so
@@ -344,27 +308,4 @@ fn known_pieces(first: Option<Nanos>, cuts: &[Cut]) -> impl Iterator<Item = Piec
         start = end;
         piece
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_of_any_length_come_out_as_they_went_in() {
-        let short = [0, 7, u64::from(u32::MAX) - 2].map(Span);
-        for more in [
-            short[2],
-            Span(u64::from(u32::MAX) - 1),
-            Span(u64::from(u32::MAX)),
-            Span(1 << 60),
-        ] {
-            let [a, b, c] = short;
-            let spans = [a, b, c, Span::UNKNOWN, Span::ABSENT, more, a, b];
-            let times = PhaseTimes::from(spans);
-            assert_eq!(Phase::ALL.map(|phase| times.span(phase)), spans);
-            assert_eq!(matches!(times.0, Spans::Short(_)), more == c);
-        }
-        assert_eq!(size_of::<PhaseTimes>(), 40);
-    }
 }

@@ -3,7 +3,6 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::thread;
 
 use super::advice::Advices;
 use super::causes::Causes;
@@ -20,6 +19,7 @@ use super::summary::Summary;
 use super::tree::Forest;
 use super::waits::tied::TiedWaits;
 use crate::event::{Loss, Missing, Nanos, Pid};
+use crate::parallel;
 use crate::record::reader::{Contradictions, Origin, Recording, Scope};
 
 /// What one row of the table stands for.
@@ -150,12 +150,10 @@ fn sum_of_all(forest: &Forest<'_>, path: Option<&CriticalPath>) -> Summary {
 #[must_use]
 pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
     let path = causes.map(|causes| &causes.path);
-    let (mut all, mut overlaps) = (Summary::default(), false);
-    let groups = thread::scope(|scope| {
-        scope.spawn(|| overlaps = tax_overlaps(forest));
-        scope.spawn(|| all = sum_of_all(forest, path));
-        groups(forest, path, group_by)
-    });
+    let ((all, overlaps), groups) = parallel::both(
+        || (sum_of_all(forest, path), tax_overlaps(forest)),
+        || groups(forest, path, group_by),
+    );
     let (path_searches, failures) = failures(forest);
     let info = &recording.info;
     Report {

@@ -16,7 +16,6 @@ pub use self::doctor::DoctorArguments;
 pub use self::hold::HoldArguments;
 pub use self::identity::IdentityArguments;
 use crate::analyze::phases::Phase;
-use crate::present::table::DEFAULT_TOP;
 
 /// File that holds a recording unless another is named.
 pub const DEFAULT_FILE: &str = "spawnscope.db";
@@ -223,9 +222,10 @@ pub struct ReportArguments {
     /// Print only the table of launches by BY; with --full or --json, group that table by BY
     #[arg(long, value_enum)]
     pub by: Option<Grouping>,
-    /// Rows of the table to print, the most expensive first; 0 prints all
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_TOP, allow_negative_numbers = true)]
-    pub top: usize,
+    /// Rows of the table to print, the most expensive first; 0 prints all [default: 15]. Alone, it prints the
+    /// table of commands
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub top: Option<usize>,
     /// Print JSON (schema_version 1)
     #[arg(long)]
     pub json: bool,

@@ -6,7 +6,7 @@
 //! | 128 + n | CMD was killed by signal n |
 //! | 0 | `record -p`, `record -a`: ended by Ctrl-C, `--duration`, or the process's end |
 //! | 1 | `doctor`: there is a problem; `bench --exit-code`: a case stands apart |
-//! | 130 | a second Ctrl-C left CMD running |
+//! | 130 | three Ctrl-C within a second left CMD running |
 //! | 129, 130, 143 | `bench`: ended by SIGHUP, Ctrl-C or SIGTERM, with what there is |
 //! | 125 | spawnscope itself failed: bad usage, no permission, an unreadable recording |
 //! | 126 | CMD was found but could not be executed |
@@ -27,7 +27,7 @@ pub const PROBLEMS: u8 = 1;
 /// `bench --exit-code` has found a case that stands apart.
 pub const DIFFERS: u8 = 1;
 
-/// A second Ctrl-C ended the recording, as SIGINT would have.
+/// Three Ctrl-C within a second ended the recording, as SIGINT would have.
 pub const INTERRUPTED: u8 = 130;
 
 /// The status with which a failure ends the program.

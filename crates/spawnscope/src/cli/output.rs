@@ -59,6 +59,13 @@ pub fn file(named: Option<&Path>) -> Option<&Path> {
 #[must_use]
 pub fn typed(file: &Path) -> Option<String> {
     let is_default = file == Path::new(DEFAULT_FILE);
+    // A name that begins with a hyphen would be read as an option.
+    let is_option = file.as_os_str().as_bytes().starts_with(b"-");
+    let file = if is_option {
+        Path::new(".").join(file)
+    } else {
+        file.to_path_buf()
+    };
     (!is_default).then(|| text::quote(file.as_os_str().as_bytes()))
 }
 
@@ -82,7 +89,8 @@ pub fn tell_usage(error: &clap::Error) {
     let again = Arguments::try_parse_from(shown).err();
     let message = again.as_ref().unwrap_or(error).render().to_string();
     let _ = writeln!(io::stderr(), "{}", lines(message.trim_end()));
-    if error.kind() == ErrorKind::InvalidSubcommand {
+    let is_help = typed.get(1).is_some_and(|verb| verb == "help");
+    if error.kind() == ErrorKind::InvalidSubcommand && !is_help {
         let command = text::command_line(typed.iter().skip(1).map(|argument| argument.as_bytes()), None);
         let _ = writeln!(
             io::stderr(),

@@ -208,10 +208,7 @@ fn tell_refusal(refusal: &Refusal) {
 
 fn say_missing(collector: &dyn Collector, quiet: bool) {
     for missing in collector.missing().iter().filter(|_| !quiet) {
-        tell(&format!(
-            "kernel does not support {}; unknown: {}",
-            missing.what, missing.effect
-        ));
+        tell(&missing.to_string());
     }
 }
 

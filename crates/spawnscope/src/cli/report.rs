@@ -2,15 +2,15 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::thread;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 
 use super::analysis::with_timelines;
 use super::args::{Grouping, ReportArguments};
 use super::output;
 use crate::analyze::waits::tied::tied_waits;
 use crate::analyze::{self, Causes, GroupBy, Report};
+use crate::parallel;
 use crate::present::{json, summary, table};
 
 /// Runs the verb.
@@ -30,14 +30,14 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     let typed = output::typed(file);
     let options = table::Options {
         width,
-        top: Some(arguments.top).filter(|&top| top > 0),
+        top: Some(arguments.top.unwrap_or(table::DEFAULT_TOP)).filter(|&top| top > 0),
         file: typed.as_deref(),
     };
     let text = if arguments.json {
         json::render(&report)
     } else if arguments.full {
         table::render(&report, &options)
-    } else if arguments.by.is_some() {
+    } else if arguments.by.is_some() || arguments.top.is_some() {
         table::only_table(&report, &options)
     } else {
         summary::render(&report, width, options.file)
@@ -66,17 +66,17 @@ pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) ->
 /// When the recording cannot be read.
 pub fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
     with_timelines(path, |recording, forest, timelines, contradictions| {
-        thread::scope(|scope| {
-            // Nothing else needs them, and on a large recording they take a second.
-            let waits = scope.spawn(|| tied_waits(recording, forest, timelines));
-            let causes = Causes::find(recording, forest, timelines);
-            let mut report = analyze::report_on(recording, forest, causes.as_ref(), group_by);
-            report.waits = waits
-                .join()
-                .map_err(|_| anyhow!("failed to find out what was waited for"))?;
-            report.contradictions = contradictions;
-            Ok(report)
-        })
+        // Nothing else needs the waits, and on a large recording they take a second.
+        let (waits, mut report) = parallel::both(
+            || tied_waits(recording, forest, timelines),
+            || {
+                let causes = Causes::find(recording, forest, timelines);
+                analyze::report_on(recording, forest, causes.as_ref(), group_by)
+            },
+        );
+        report.waits = waits;
+        report.contradictions = contradictions;
+        Ok(report)
     })
 }
 

@@ -105,9 +105,11 @@ impl Session<'_> {
                 self.move_events(&mut outcome);
                 self.stop_if_over(&mut outcome);
             }
-            if ready.process_ended {
-                outcome.process_ended = true;
+            outcome.process_ended |= ready.process_ended;
+            if outcome.process_ended {
                 self.settle(&mut outcome);
+            }
+            if ready.process_ended {
                 self.say_who_is_waited_for(&outcome);
             }
             if outcome.process_ended && !self.is_to_wait_on(&outcome) {

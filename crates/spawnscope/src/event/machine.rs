@@ -1,6 +1,8 @@
 //! What is known of the machine itself: constants that were measured before a recording, and what it does not let the
 //! collector see.
 
+use std::fmt;
+
 use super::Nanos;
 
 /// How long the calibration pauses before each round of `Constant::ColdForkExit`.
@@ -88,4 +90,10 @@ pub struct Missing {
     pub what: String,
     /// What is therefore unknown, in words for the report.
     pub effect: String,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not available here: {}; unknown: {}", self.what, self.effect)
+    }
 }

@@ -302,11 +302,7 @@ fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
         ));
     }
     for missing in &report.missing {
-        let (what, effect) = (
-            text::escape(missing.what.as_bytes()),
-            text::escape(missing.effect.as_bytes()),
-        );
-        sentences.push((PLAIN, format!("not available on this machine: {what}: {effect}")));
+        sentences.push((PLAIN, text::escape(missing.to_string().as_bytes())));
     }
     sentences
 }

@@ -1,4 +1,4 @@
-//! The report on one screen: 24 lines of 80 columns, unless the recording needs warnings. `table` has the whole report.
+//! The report on one screen: with the prompt, or the last line of `record`, 24 lines of 80 columns, unless the recording needs warnings. `table` has the whole report.
 
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE};
@@ -7,8 +7,8 @@ use super::{advice, findings, table, text, units};
 use crate::analyze::phases::Phase;
 use crate::analyze::report::Report;
 
-/// Lines of a screen.
-const LINES: usize = 24;
+/// Lines of a screen, less one for what follows the report: the prompt, or the last line of `record`.
+const LINES: usize = 23;
 /// Rows of the table of commands, as far as the screen has room.
 const MOST_COMMANDS: usize = 5;
 /// What takes less of the wall is left out.

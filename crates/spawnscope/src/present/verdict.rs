@@ -26,12 +26,12 @@ pub fn verdict(report: &Report) -> Option<String> {
         units::percent(tax, report.wall)
     );
     if let Some(best) = report.advices.worth.first() {
-        let cause = largest_cause(report).map_or_else(String::new, |cause| format!(", the largest part for {cause}"));
+        let cause = largest_cause(report).unwrap_or_default();
         return Some(format!("{starting}{cause}. {}", best_fix(best, report)));
     }
     if tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64 {
-        let cause = largest_cause(report)?;
-        return Some(format!("{starting}, the largest part for {cause}."));
+        let cause = largest_cause(report).unwrap_or_default();
+        return Some(format!("{starting}{cause}."));
     }
     let share = units::percent(*time, report.wall);
     if let Spent::Outside(Outside::Unknown, _) = largest {
@@ -49,25 +49,28 @@ fn best_fix(best: &Advice, report: &Report) -> String {
     let [expected, least, most] = best.saving.map(units::time);
     let unrecorded = report.advices.unrecorded;
     let wall = if took_time(report.wall, unrecorded) {
-        format!("{} without recording", units::time(unrecorded))
+        format!("the {} that the command takes unrecorded", units::time(unrecorded))
     } else {
         units::time(report.wall)
     };
     let title = text::escape(best.finding.title.as_bytes());
-    format!("The best fix saves {expected} of {wall} ({least} to {most}): {title}.")
+    format!("The best fix saves {expected} ({least} to {most}) of {wall}: {title}.")
 }
 
-/// The row of the table with the largest tax on the critical path.
+/// The row of the table with the largest tax on the critical path, as the end of a clause.
 fn largest_cause(report: &Report) -> Option<String> {
     let groups = report.groups.iter().filter(|group| group.label != THE_RECORDER);
-    let largest = groups.max_by_key(|group| group.sums.critical_tax)?;
+    let largest = groups
+        .filter(|group| group.sums.critical_tax > Some(Nanos(0)))
+        .max_by_key(|group| group.sums.critical_tax)?;
     let label = text::escape(&largest.label);
     let part = units::time(largest.sums.critical_tax);
-    Some(match report.group_by {
-        GroupBy::Command => format!("{} x {label} ({part})", units::count(largest.sums.count)),
+    let cause = match report.group_by {
+        GroupBy::Command => format!("for {} x {label}", units::count(largest.sums.count)),
         GroupBy::Parent | GroupBy::Line | GroupBy::Caller => {
             let launches = units::counted(largest.sums.count, "launch", "launches");
-            format!("{launches} by {label} ({part})")
+            format!("for {launches} by {label}")
         }
-    })
+    };
+    Some(format!(", the largest part {cause} ({part})"))
 }

@@ -65,7 +65,7 @@ pub fn render(outlook: &Outlook, width: usize) -> String {
     difference(&mut page, prediction);
     let error = 100.0 * prediction.replay_error;
     let error = format!(
-        "played again unchanged, the wall comes out {error:+.1} % off; the intervals include that error; that of the wall also includes run-to-run variation"
+        "replay error: {error:+.1} %; the intervals include it; that of the wall also includes run-to-run variation"
     );
     page.sentence(2, QUIET, &error);
     if !outlook.critical_after.is_empty() {

@@ -178,17 +178,6 @@ impl Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TextId(pub u32);
 
-impl TextId {
-    /// Refers to no string, where an `Option` would take twice the memory.
-    pub const NONE: TextId = TextId(u32::MAX);
-
-    /// The same as an `Option`.
-    #[must_use]
-    pub fn known(self) -> Option<TextId> {
-        (self != TextId::NONE).then_some(self)
-    }
-}
-
 /// Refers to a frame of a recording by its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub u32);

@@ -51,10 +51,7 @@ fn unpacking() -> Recording {
         kind: "slice".to_owned(),
         events: 17,
     }];
-    let (what, effect) = (
-        "sched_prepare_exec".to_owned(),
-        "the files of failed execs are not seen".to_owned(),
-    );
+    let (what, effect) = ("sched_prepare_exec".to_owned(), "the files of failed execs".to_owned());
     info.missing = vec![Missing { what, effect }];
     builder.recording
 }

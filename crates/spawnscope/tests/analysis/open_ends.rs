@@ -223,8 +223,7 @@ fn what_follows_the_last_slice_of_a_thread_that_has_not_ended_is_unknown() {
 fn where_the_replay_misses_the_wall_nothing_is_concluded() {
     let builder = shell_with(0);
     let found = report(&builder.recording, &[]);
-    let sentence = "No verdict: played again from the recording, the wall comes out -100.0 % off, so that too \
-                    much of it is not known.";
+    let sentence = "No verdict: the replay misses the wall by -100.0 %: the recording holds too little of it.";
     assert_eq!(verdict::verdict(&found).as_deref(), Some(sentence));
     assert!(found.advices.worth.is_empty() && found.advices.not_worth.is_empty());
     let shown = |text: String| {

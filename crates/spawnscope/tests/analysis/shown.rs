@@ -191,7 +191,10 @@ fn a_saving_has_the_same_share_wherever_it_is_told_and_the_wall_its_name() {
     assert!(told.contains(&share), "{told}");
     let told = joined(&table::render(&found, &table::Options::default()));
     assert!(told.contains(&share), "{told}");
-    assert!(told.contains(&format!("of {base} without recording (")), "{told}");
+    assert!(
+        told.contains(&format!("of the {base} that the command takes unrecorded")),
+        "{told}"
+    );
     let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
     assert_eq!(parsed["unrecorded_ns"].as_u64(), Some(prediction.unrecorded.0));
 }

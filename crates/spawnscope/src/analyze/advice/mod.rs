@@ -16,13 +16,11 @@ mod titles;
 mod wording;
 
 use std::cmp::Reverse;
-use std::iter;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use super::callers::CallerCounts;
 use super::whatif::{Fix, Prediction};
 use crate::event::Nanos;
+use crate::parallel;
 pub use ground::Ground;
 
 /// What a rule has found: launches that cost more than they need to, and a way to change that.
@@ -122,7 +120,7 @@ const TOGETHER: usize = 3;
 /// Applies all rules to a recording.
 #[must_use]
 pub fn advise(ground: &Ground<'_, '_>) -> Advices {
-    let findings = in_parallel(rules::ALL.len(), usize::MAX, |index| rules::ALL[index](ground));
+    let findings = parallel::each(rules::ALL.len(), usize::MAX, |index| rules::ALL[index](ground));
     let findings = findings.into_iter().flatten();
     let worthy = |finding: &Finding| ground.most_saved(&finding.launches) >= least(ground.wall());
     let findings: Vec<Finding> = findings.filter(worthy).collect();
@@ -186,31 +184,7 @@ fn share_of(wall: Nanos, share: f64) -> Nanos {
 /// Plays every proposal, as many at a time as memory is well spent on.
 fn predict_all(ground: &Ground<'_, '_>, tries: &[&[Fix]]) -> Vec<Prediction> {
     let for_memory = (MOST_TRIED / ground.forest().launches.len().max(1)).max(1);
-    in_parallel(tries.len(), for_memory, |index| ground.whatif.predict(tries[index]))
-}
-
-/// Does all of so many things, `most` of them at a time if there are CPUs for it; gives what comes of each, in order.
-fn in_parallel<T: Send>(count: usize, most: usize, each: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let workers = thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(count)
-        .min(most);
-    let work = || {
-        let taken = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < count);
-        iter::from_fn(taken)
-            .map(|index| (index, each(index)))
-            .collect::<Vec<_>>()
-    };
-    let mut done: Vec<(usize, T)> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        workers
-            .into_iter()
-            .flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, done)| done).collect()
+    parallel::each(tries.len(), for_memory, |index| ground.whatif.predict(tries[index]))
 }
 
 fn mark_overlaps(advices: &mut [Advice]) {

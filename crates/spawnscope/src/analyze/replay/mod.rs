@@ -13,12 +13,11 @@ mod write;
 
 pub(in crate::analyze) use contention::runnable;
 
-use std::thread::{self, ScopedJoinHandle};
-
 use super::critical_path::CriticalPath;
 use super::timeline::{Timelines, root_of};
 use super::tree::Forest;
 use crate::event::{Constant, Nanos};
+use crate::parallel;
 use crate::record::reader::Recording;
 use history::History;
 use program::{Programs, Script};
@@ -38,9 +37,7 @@ pub fn is_believable(error: f64) -> bool {
 #[must_use]
 pub fn unbelievable(error: f64) -> String {
     let percent = 100.0 * error;
-    format!(
-        "played again from the recording, the wall comes out {percent:+.1} % off, so that too much of it is not known"
-    )
+    format!("the replay misses the wall by {percent:+.1} %: the recording holds too little of it")
 }
 
 /// A recording made ready to be played.
@@ -100,15 +97,13 @@ impl Replay {
         let programs = write::write(forest, timelines, setting, root, window);
         let machine = Machine::with_cpus(setting.cpus);
         let is_free = setting.call == 0.0;
-        let (unchanged, unrecorded) = thread::scope(|scope| {
-            let unrecorded = (!is_free).then(|| scope.spawn(|| simulate(&programs, &machine.unrecorded())));
-            let unchanged = simulate(&programs, &machine);
-            let unrecorded = unrecorded.map_or(Ok(unchanged), ScopedJoinHandle::join);
-            Some((unchanged, unrecorded.ok()?))
-        })?;
+        let (unrecorded, unchanged) = parallel::both(
+            || (!is_free).then(|| simulate(&programs, &machine.unrecorded())),
+            || simulate(&programs, &machine),
+        );
         Some(Replay {
             unchanged,
-            unrecorded,
+            unrecorded: unrecorded.unwrap_or(unchanged),
             programs,
             cpus: setting.cpus,
             measured: setting.wall,

@@ -1,7 +1,6 @@
 //! Writes programs: from slices, which say what each thread did when, to steps, which say only what it did.
 
 use std::cmp::Reverse;
-use std::thread;
 
 use super::Setting;
 use super::contention::{Contention, runnable};
@@ -14,6 +13,7 @@ use crate::analyze::slices::ThreadSlices;
 use crate::analyze::timeline::{Thread, ThreadIndex, Timelines, beginning, last_of, last_thread};
 use crate::analyze::tree::Forest;
 use crate::event::{LeftCpu, Nanos};
+use crate::parallel;
 use crate::record::reader::SliceRow;
 
 /// However many system calls, recording does not make up more of a stretch than this.
@@ -79,11 +79,10 @@ pub(super) fn write(
     root: u32,
     window: (Nanos, Nanos),
 ) -> Programs {
-    let (mut waits, mut actions) = (Vec::new(), Vec::new());
-    let contention = thread::scope(|scope| {
-        scope.spawn(|| (waits, actions) = collect_actions(timelines, window));
-        Contention::new(timelines, setting.cpus)
-    });
+    let ((waits, mut actions), contention) = parallel::both(
+        || collect_actions(timelines, window),
+        || Contention::new(timelines, setting.cpus),
+    );
     let launch_of = timelines.threads.iter().map(|thread| thread.launch).collect();
     let mut programs = Programs::new(
         launch_of,

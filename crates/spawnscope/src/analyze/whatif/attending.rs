@@ -13,7 +13,7 @@ const MOST_ATTENDING: u64 = 3_000_000;
 /// Whoever sleeps more often than once before a child is reaped polls.
 const NAPS: u32 = 2;
 
-/// Of a thread, the launches beside which it does things of its own: those are few, while it may attend to a million.
+/// The launches of a thread beside which it does work of its own. They are few, even where the thread attends to a million launches.
 #[derive(Debug, Default)]
 pub(super) struct Attending {
     own: HashMap<u32, Own>,

@@ -22,14 +22,13 @@ static TASK_STORAGE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT
 /// For kernels whose tracing programs have no task storage: `tasks.h` says what else is different.
 static HASH_OF_TASKS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/spawnscope_hash.bpf.o")));
 
-/// Names of programs that are to be treated as refused by the kernel, separated by commas: for tests.
+/// For tests: names of programs, or of the features below, that the collector treats as refused by the kernel, separated by commas.
 const REFUSE_VARIABLE: &str = "SPAWNSCOPE_EBPF_REFUSE";
-/// Likewise, what else of the kernel is to be treated as absent: that programs can walk a process's mappings.
+/// Programs can walk a process's mappings.
 const WALK: &str = "bpf_iter_task_vma_new";
-/// Likewise, that they have task storage.
+/// Programs have task storage.
 const STORAGE: &str = "task_storage";
-
-/// Likewise, that programs run with preemption off.
+/// Programs run with preemption off.
 const PREEMPTION_OFF: &str = "preemption_off";
 
 /// What the variable for tests says is refused.
@@ -72,7 +71,7 @@ pub(super) fn can_lose_cpu() -> bool {
     !may_use(PREEMPTION_OFF) || major.is_none_or(|major| major >= 7)
 }
 
-/// Whether something of the kernel's is not to be treated as if it was absent.
+/// Whether a feature of the kernel may be used: whether no test refuses it.
 pub(super) fn may_use(name: &str) -> bool {
     !pretended().iter().any(|each| each == name)
 }
@@ -137,14 +136,17 @@ impl Request<'_> {
         }
     }
 
-    /// Whether to load a program: one that was chosen, or the spare or check of such a one.
+    /// Whether to load a program: one that was chosen, or the spare or check of such a one. The two are loaded together or not at all:
+    /// a spare alone would miss events that no check counts.
     fn is_wanted(&self, program: &str, chosen: &[Option<&str>], refusals: &[Refusal]) -> bool {
         let spared = skipped::spared(program);
         let name = spared.unwrap_or(program);
         chosen.contains(&Some(name))
             && parts::is_asked_for(name, self.settings)
             && (spared.is_none() || self.settings.preemptible != 0)
-            && refusals.iter().all(|refusal| refusal.program != program)
+            && refusals.iter().all(|refusal| {
+                refusal.program != program && (spared.is_none() || skipped::spared(&refusal.program) != spared)
+            })
     }
 
     fn configure(

@@ -56,7 +56,7 @@ const LOSSES: [(u32, &str); 21] = [
     (KIND_STACK, "stack"),
     (KIND_SAMPLE, "sample"),
     (KIND_IMAGE, "mappings of a sampled process"),
-    (KIND_SKIPPED, "event that the kernel called no program for"),
+    (KIND_SKIPPED, "event whose program the kernel skipped"),
 ];
 
 /// Follows processes through BPF programs.
@@ -227,7 +227,7 @@ impl Collector for EbpfCollector {
             });
         }
         losses.push(Loss {
-            kind: "call of a program that was not yet done".to_owned(),
+            kind: "program call that the kernel skipped".to_owned(),
             events: skipped::events(&self.object),
         });
         losses.push(Loss {
