@@ -90,9 +90,11 @@ impl Session<'_> {
     pub fn run(&mut self) -> Result<Outcome> {
         let mut outcome = Outcome::default();
         let mut interrupts = Interrupts::default();
+        let mut has_more = false;
         while outcome.ended.is_empty() {
             let is_recording = outcome.recorded_until.is_none();
-            let ready = self.wait(is_recording, outcome.process_ended)?;
+            let at_most = if has_more { Duration::ZERO } else { INTERVAL };
+            let ready = self.wait(is_recording, outcome.process_ended, at_most)?;
             while let Some(arrived) = self.signals.next() {
                 if let Some(command) = self.command {
                     arrived.hand_on(command.pid.0);
@@ -102,7 +104,7 @@ impl Session<'_> {
                 }
             }
             if is_recording {
-                self.move_events(&mut outcome);
+                has_more = self.move_events(&mut outcome);
                 self.stop_if_over(&mut outcome);
             }
             outcome.process_ended |= ready.process_ended;
@@ -131,11 +133,14 @@ impl Session<'_> {
     fn settle(&mut self, outcome: &mut Outcome) {
         let end = Instant::now() + MOST_SETTLING;
         while outcome.recorded_until.is_none() {
-            self.move_events(outcome);
-            if !self.running.has_leaving_threads() || Instant::now() >= end {
+            let has_more = self.move_events(outcome);
+            let has_settled = !has_more && !self.running.has_leaving_threads();
+            if has_settled || Instant::now() >= end {
                 return;
             }
-            std::thread::sleep(Duration::from_millis(1));
+            if !has_more {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
     }
 
@@ -157,8 +162,8 @@ impl Session<'_> {
         }
     }
 
-    /// Sleeps until something happens or the interval is over.
-    fn wait(&self, is_recording: bool, process_ended: bool) -> Result<Ready> {
+    /// Sleeps until something happens, for that long at most.
+    fn wait(&self, is_recording: bool, process_ended: bool, at_most: Duration) -> Result<Ready> {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds = vec![readable(self.signals.readiness())];
         let process = self.process.as_ref().filter(|_| !process_ended).map(|process| {
@@ -171,7 +176,7 @@ impl Session<'_> {
         let until_deadline = self
             .deadline
             .map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let interval = until_deadline.map_or(INTERVAL, |left| left.min(INTERVAL));
+        let interval = until_deadline.map_or(at_most, |left| left.min(at_most));
         let timeout = Timespec {
             tv_sec: 0,
             tv_nsec: i64::from(interval.subsec_nanos()),
@@ -200,11 +205,13 @@ impl Session<'_> {
         leaves
     }
 
-    fn move_events(&mut self, outcome: &mut Outcome) {
+    /// Moves a batch of events from the collector to the recorder; says whether there are more.
+    fn move_events(&mut self, outcome: &mut Outcome) -> bool {
         let mut events = Vec::new();
-        if let Err(error) = self.collector.drain(&mut events) {
+        let has_more = self.collector.drain(&mut events).unwrap_or_else(|error| {
             outcome.collector_failure.get_or_insert(error);
-        }
+            false
+        });
         let is_command = |launch| self.command.is_some_and(|command| command.launch == launch);
         for event in &events {
             self.running.note(event);
@@ -222,6 +229,7 @@ impl Session<'_> {
         let collector = &self.collector;
         self.progress
             .tick(self.recorder.launches_so_far(), || collector.terminal_used());
+        has_more
     }
 
     /// Ends the recording at its deadline or failure. A command is still waited for.
@@ -254,7 +262,7 @@ impl Session<'_> {
     fn stop_collecting(&mut self, outcome: &mut Outcome) {
         let until = collect::now();
         self.collector.detach();
-        self.move_events(outcome);
+        while self.move_events(outcome) {}
         self.progress.clear();
         let is_cut = self.waits_for_all && self.running.processes() > 0;
         outcome.recorded_until = outcome.last_ended.filter(|_| !is_cut).or(Some(until));

@@ -63,11 +63,11 @@ pub trait Collector {
     fn refusals(&self) -> &[Refusal];
     /// Readable when events should be drained at once; they may be drained at any time.
     fn readiness(&self) -> BorrowedFd<'_>;
-    /// Moves the events that have come since into `events`.
+    /// Moves the events that have come since into `events`, as many as are a batch; says whether there are more.
     ///
     /// # Errors
     /// When the kernel's buffer cannot be read.
-    fn drain(&mut self, events: &mut Vec<Event>) -> Result<(), CollectError>;
+    fn drain(&mut self, events: &mut Vec<Event>) -> Result<bool, CollectError>;
     /// Events dropped so far, by kind.
     ///
     /// # Errors

@@ -220,12 +220,13 @@ fn untold_end() {
     assert!(said.contains("No verdict"), "{said}");
     let report = report(&record.file());
     let (unknown, tax) = (spent(&report, "unknown"), spent(&report, "launch_tax"));
+    // Another process of the machine can have the CPU when the command starts.
+    let queued = spent(&report, "run_queue");
     assert!(
-        unknown > 400_000_000 && tax < 100_000_000,
+        unknown > 400_000_000 && tax < 100_000_000 && queued < 100_000_000,
         "{}",
         report["critical_path"]
     );
-    assert_eq!(spent(&report, "run_queue"), 0);
     let whatif = spawnscope([
         "whatif".as_ref(),
         "--cpus".as_ref(),

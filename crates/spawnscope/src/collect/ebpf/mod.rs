@@ -9,6 +9,7 @@ mod load;
 mod parts;
 mod places;
 mod refusal;
+mod rings;
 mod samples;
 mod seeds;
 mod skipped;
@@ -22,13 +23,15 @@ use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 use std::thread;
 
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
 use zerocopy::IntoBytes;
 
+#[cfg(fuzzing)]
 use self::decode::Chains;
 use self::interpreters::Interpreters;
 use self::load::Loaded;
 use self::places::Places;
+use self::rings::Rings;
 use self::wire::*;
 use super::stacks::{Unwinder, WhoTells};
 use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings, inode};
@@ -68,8 +71,7 @@ pub struct EbpfCollector {
     /// Tells what threads are doing at the end, where the kernel has such a thing.
     last_look: Option<Link>,
     has_missed_end: bool,
-    ring: RingBuffer<'static>,
-    drained: Rc<RefCell<Drained>>,
+    rings: Rings,
     /// Makes call chains of stacks, where these are wanted.
     unwinder: Option<Rc<RefCell<Unwinder>>>,
     lost: MapHandle,
@@ -78,17 +80,6 @@ pub struct EbpfCollector {
     interpreters: Option<Interpreters>,
     // Last: the maps and programs that the fields above use.
     object: Object,
-}
-
-/// What the ring buffer's callback fills.
-#[derive(Default)]
-struct Drained {
-    events: Vec<Event>,
-    /// Executables that nobody has looked at yet.
-    met: Vec<WireExecutableMet>,
-    chains: Chains,
-    /// Records that were not understood: a fault of ours, but never a silent one.
-    malformed: u64,
 }
 
 impl EbpfCollector {
@@ -135,7 +126,6 @@ impl EbpfCollector {
             .script_lines
             .then(|| Interpreters::new(&object, usual.unwrap_or_default()));
         let interpreters = interpreters.transpose()?;
-        let drained = Rc::new(RefCell::new(Drained::default()));
         let tells_stacks = settings.stacks || settings.sample.is_some();
         let who_tells = load::who_tells_mappings();
         if tells_stacks && who_tells == WhoTells::Recorder {
@@ -144,8 +134,8 @@ impl EbpfCollector {
         let unwinder = tells_stacks.then(|| Unwinder::start(who_tells)).transpose();
         let unwinder = unwinder.map_err(|error| no_thread(&error))?;
         let unwinder = unwinder.map(|unwinder| Rc::new(RefCell::new(unwinder)));
-        let ring = ring_buffer(&object, &drained, unwinder.as_ref())?;
-        drained.borrow_mut().events.extend(seeds::plant(&object, follow)?);
+        let rings = Rings::open(&object, unwinder.as_ref())?;
+        rings.drained().events.extend(seeds::plant(&object, follow)?);
         let (links, last_look) = attach_programs(&object, settings.sample, &mut missing)?;
         let handle = |name| {
             map(&object, name)
@@ -160,8 +150,7 @@ impl EbpfCollector {
             links,
             last_look,
             has_missed_end: false,
-            ring,
-            drained,
+            rings,
             unwinder,
             lost,
             shared,
@@ -186,15 +175,12 @@ impl Collector for EbpfCollector {
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
-        // SAFETY: the descriptor belongs to the ring buffer, which lives as long as `self`.
-        unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
+        self.rings.readiness()
     }
 
-    fn drain(&mut self, events: &mut Vec<Event>) -> Result<(), CollectError> {
-        self.ring
-            .consume()
-            .map_err(|error| failed("read the ring buffer", &error))?;
-        let mut drained = self.drained.borrow_mut();
+    fn drain(&mut self, events: &mut Vec<Event>) -> Result<bool, CollectError> {
+        let is_empty = self.rings.consume_some()?;
+        let mut drained = self.rings.drained();
         events.append(&mut drained.events);
         for met in drained.met.drain(..) {
             if let Some(interpreters) = &mut self.interpreters {
@@ -204,12 +190,12 @@ impl Collector for EbpfCollector {
         drop(drained);
         if let Some(unwinder) = &self.unwinder {
             // Nothing comes after what is drained when the programs are detached.
-            if self.links.is_empty() {
+            if is_empty && self.links.is_empty() {
                 unwinder.borrow_mut().finish();
             }
             unwinder.borrow_mut().drain(events);
         }
-        Ok(())
+        Ok(!is_empty)
     }
 
     fn losses(&self) -> Result<Vec<Loss>, CollectError> {
@@ -240,7 +226,7 @@ impl Collector for EbpfCollector {
         });
         losses.push(Loss {
             kind: "malformed record".to_owned(),
-            events: self.drained.borrow().malformed,
+            events: self.rings.drained().malformed,
         });
         losses.retain(|loss| loss.events > 0);
         Ok(losses)
@@ -262,7 +248,7 @@ impl Collector for EbpfCollector {
         let _ = set_recording(&self.recording, false);
         if let Some(link) = self.last_look.take() {
             // There has to be room for all of them. Should that fail, `drain` says so.
-            let _ = self.ring.consume();
+            while self.rings.consume_some().is_ok_and(|is_empty| !is_empty) {}
             self.has_missed_end = last::look(&link).is_err();
         }
         self.links.clear();
@@ -374,47 +360,6 @@ fn namespace(file: &'static str) -> Result<u32, CollectError> {
         detail: format!("{file}: {error}"),
     })?;
     Ok(found.ino() as u32)
-}
-
-fn ring_buffer(
-    object: &Object,
-    drained: &Rc<RefCell<Drained>>,
-    unwinder: Option<&Rc<RefCell<Unwinder>>>,
-) -> Result<RingBuffer<'static>, CollectError> {
-    let (events, stacks) = (map(object, "events")?, map(object, "stacks")?);
-    let page_bytes = rustix::param::page_size() as u64;
-    let (drained, malformed_at) = (Rc::clone(drained), drained);
-    let mut builder = RingBufferBuilder::new();
-    builder
-        .add(&events, move |record: &[u8]| {
-            let drained = &mut *drained.borrow_mut();
-            if seeds::is_of_recorder(record) {
-                return 0;
-            }
-            if let Some(met) = decode::executable_met(record) {
-                drained.met.push(met);
-            } else if decode::decode(record, page_bytes, &mut drained.chains, &mut drained.events).is_none() {
-                drained.malformed += 1;
-            }
-            0
-        })
-        .map_err(|error| failed("open the ring buffer", &error))?;
-    if let Some(unwinder) = unwinder {
-        let (unwinder, drained) = (Rc::clone(unwinder), Rc::clone(malformed_at));
-        builder
-            .add(&stacks, move |record: &[u8]| {
-                if seeds::is_of_recorder(record) {
-                    return 0;
-                }
-                match stacks::decode(record) {
-                    Some(told) => unwinder.borrow_mut().take(told),
-                    None => drained.borrow_mut().malformed += 1,
-                }
-                0
-            })
-            .map_err(|error| failed("open the ring buffer", &error))?;
-    }
-    builder.build().map_err(|error| failed("open the ring buffer", &error))
 }
 
 /// Decodes a record as the ring buffer's reader does, for `fuzz/`.
