@@ -1,6 +1,6 @@
 //! What the slices of a recording say beyond its launches: the critical path, and whether the replay can be trusted.
 
-use super::advice::{Advices, Ground, advise};
+use super::advice::{Advices, RuleContext, advise};
 use super::callers::{Callers, Detail};
 use super::critical_path::{CriticalPath, critical_path};
 use super::drift::{Drift, drifts};
@@ -36,7 +36,7 @@ impl Causes {
             || (critical_path(forest, timelines, setting.wall), drifts(forest)),
         );
         let (path, replay) = (path?, replay?);
-        let ground = Ground {
+        let context = RuleContext {
             recording,
             path: &path,
             drifts: &drifts,
@@ -51,7 +51,7 @@ impl Causes {
         let is_believable = is_believable(replay.error());
         Some(Causes {
             advices: if is_believable {
-                advise(&ground)
+                advise(&context)
             } else {
                 Advices::default()
             },

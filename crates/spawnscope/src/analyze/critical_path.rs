@@ -4,7 +4,7 @@
 
 use super::Origin;
 use super::compact::Compact;
-use super::outside::{Outside, OutsideTimes, outside_of};
+use super::external_wait::{ExternalWait, ExternalWaitTimes, external_wait_of};
 use super::phases::{Phase, Piece, pieces};
 use super::timeline::{Moment, State, ThreadIndex, Timelines, last_of, last_thread, root_of};
 use super::tree::Forest;
@@ -68,7 +68,7 @@ pub struct CriticalPath {
     /// Charges of each launch, by its index in the forest.
     pub launches: Vec<Charges>,
     /// Time in which no recorded process could have done more.
-    pub outside: OutsideTimes,
+    pub external_wait: ExternalWaitTimes,
     /// What all charges sum to.
     pub wall: Nanos,
 }
@@ -84,8 +84,8 @@ impl CriticalPath {
     #[must_use]
     pub fn sum(&self) -> Nanos {
         let launches: u64 = self.launches.iter().map(|charges| charges.total().0).sum();
-        let outside: u64 = self.outside.values().map(|time| time.0).sum();
-        Nanos(launches + outside)
+        let external_wait: u64 = self.external_wait.values().map(|time| time.0).sum();
+        Nanos(launches + external_wait)
     }
 }
 
@@ -102,7 +102,7 @@ pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) ->
         timelines,
         path: CriticalPath {
             launches: vec![Charges::default(); forest.launches.len()],
-            outside: OutsideTimes::new(),
+            external_wait: ExternalWaitTimes::new(),
             wall,
         },
         thread: last_thread(timelines, last),
@@ -113,7 +113,7 @@ pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) ->
     };
     let last_at = &forest.launches[last as usize].instants;
     if let Some(ended) = last_at.zombie.get().filter(|ended| *ended < end) {
-        walk.charge_outside(ended, Outside::Recorder);
+        walk.charge_outside(ended, ExternalWait::Recorder);
     }
     while walk.at > start {
         walk.step();
@@ -185,7 +185,7 @@ impl Walk<'_, '_> {
                 self.jumps += 1;
                 self.thread = waker;
             }
-            None => self.charge_outside(since, outside_of(slice)),
+            None => self.charge_outside(since, external_wait_of(slice)),
         }
     }
 
@@ -199,14 +199,14 @@ impl Walk<'_, '_> {
                 self.jumps += 1;
                 self.thread = creator;
             }
-            None => self.charge_outside(self.start, Outside::Unknown),
+            None => self.charge_outside(self.start, ExternalWait::Unknown),
         }
     }
 
-    fn charge_outside(&mut self, since: Nanos, what: Outside) {
+    fn charge_outside(&mut self, since: Nanos, what: ExternalWait) {
         let span = self.take(since);
         if span.0 > 0 {
-            self.path.outside.entry(what).or_default().0 += span.0;
+            self.path.external_wait.entry(what).or_default().0 += span.0;
         }
     }
 
@@ -254,11 +254,11 @@ impl Walk<'_, '_> {
         }
         while self.at > since {
             if self.is_not_begun(launch) {
-                return self.charge_outside(since, Outside::Recorder);
+                return self.charge_outside(since, ExternalWait::Recorder);
             }
             let (start, phase) = self.phase_before(self.at);
             if (time, phase) == (Time::Unknown, Phase::Run) {
-                self.charge_outside(start.max(since), Outside::Unknown);
+                self.charge_outside(start.max(since), ExternalWait::Unknown);
                 continue;
             }
             let span = self.take(start.max(since));

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::callers::{CallerCounts, Callers, Detail, Place};
+use super::callers::{CallSite, CallerCounts, Callers, Detail};
 use super::critical_path::{Charges, CriticalPath};
 use super::launch::{Command, Launch};
 use super::report::GroupBy;
@@ -18,7 +18,7 @@ pub struct Group {
     /// What they share, as people see it: `dirname`, `(bash)` for forks of bash without an exec, `unpack.sh:14 in relocate()`.
     pub label: Vec<u8>,
     /// The place, when they share one.
-    pub place: Option<Place>,
+    pub call_site: Option<CallSite>,
     /// Sums over them.
     pub sums: Summary,
     /// What they became: programs first, then forks, each with the most frequent first.
@@ -45,9 +45,9 @@ pub const THE_RECORDER: &[u8] = b"(recorder)";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key<'a> {
     Program(Command<'a>),
-    Place(u32),
+    CallSite(u32),
     /// The program of the parent stands for the place that is not known.
-    UnknownPlace(Command<'a>),
+    UnknownCallSite(Command<'a>),
 }
 
 /// Groups all launches, the dearest group first.
@@ -57,12 +57,12 @@ pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by:
         GroupBy::Caller => Some(Callers::find(forest, Detail::Function)),
         _ => None,
     };
-    let places = functions.as_ref().unwrap_or(&lines);
+    let call_sites = functions.as_ref().unwrap_or(&lines);
     let mut numbers: HashMap<Key<'_>, usize> = HashMap::new();
     let mut members: Vec<(Key<'_>, Vec<u32>)> = Vec::new();
     let mut group_of: Vec<Option<usize>> = vec![None; forest.launches.len()];
     for (index, launch) in forest.launches.iter().enumerate().filter(|(_, each)| each.is_launch()) {
-        let key = key_of(launch, places.number_of(index), group_by);
+        let key = key_of(launch, call_sites.number_of(index), group_by);
         let number = *numbers.entry(key).or_insert(members.len());
         if number == members.len() {
             members.push((key, Vec::new()));
@@ -72,13 +72,13 @@ pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by:
     }
     let inclusive = inclusive(forest, path, &group_of, members.len());
     let group = |((key, launches), inclusive): (&(Key<'_>, Vec<u32>), Inclusive)| {
-        let place = match key {
-            Key::Place(number) => Some(places.place(*number).clone()),
-            Key::Program(_) | Key::UnknownPlace(_) => None,
+        let call_site = match key {
+            Key::CallSite(number) => Some(call_sites.call_site(*number).clone()),
+            Key::Program(_) | Key::UnknownCallSite(_) => None,
         };
         Group {
-            label: label(*key, place.as_ref(), group_by),
-            place,
+            label: label(*key, call_site.as_ref(), group_by),
+            call_site,
             sums: sums(forest, path, launches),
             launched: launched(forest, launches),
             callers: lines.count(launches),
@@ -90,14 +90,14 @@ pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by:
     groups
 }
 
-fn key_of<'a>(launch: &Launch<'a>, place: Option<u32>, group_by: GroupBy) -> Key<'a> {
-    match (group_by, place) {
+fn key_of<'a>(launch: &Launch<'a>, call_site: Option<u32>, group_by: GroupBy) -> Key<'a> {
+    match (group_by, call_site) {
         (GroupBy::Command, _) => Key::Program(*launch.command),
         (GroupBy::Parent, _) => Key::Program(made_by(launch)),
-        (GroupBy::Line | GroupBy::Caller, Some(place)) => Key::Place(place),
+        (GroupBy::Line | GroupBy::Caller, Some(call_site)) => Key::CallSite(call_site),
         (GroupBy::Line | GroupBy::Caller, None) => match launch.origin {
             Origin::Command => Key::Program(made_by(launch)),
-            _ => Key::UnknownPlace(made_by(launch)),
+            _ => Key::UnknownCallSite(made_by(launch)),
         },
     }
 }
@@ -111,10 +111,10 @@ fn made_by<'a>(launch: &Launch<'a>) -> Command<'a> {
     }
 }
 
-fn label(key: Key<'_>, place: Option<&Place>, group_by: GroupBy) -> Vec<u8> {
-    match (key, place) {
-        (_, Some(place)) => place.label(),
-        (Key::UnknownPlace(parent), None) => {
+fn label(key: Key<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u8> {
+    match (key, call_site) {
+        (_, Some(call_site)) => call_site.label(),
+        (Key::UnknownCallSite(parent), None) => {
             let what: &[u8] = if group_by == GroupBy::Caller {
                 b"function"
             } else {
@@ -123,7 +123,7 @@ fn label(key: Key<'_>, place: Option<&Place>, group_by: GroupBy) -> Vec<u8> {
             [b"(", parent.name, b": unknown ", what, b")"].concat()
         }
         (Key::Program(command), None) => command.label(),
-        (Key::Place(_), None) => Vec::new(),
+        (Key::CallSite(_), None) => Vec::new(),
     }
 }
 

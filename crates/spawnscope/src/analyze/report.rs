@@ -8,16 +8,16 @@ use super::advice::Advices;
 use super::causes::Causes;
 use super::critical_path::CriticalPath;
 use super::drift::{Drift, drifts};
+use super::external_wait::ExternalWait;
 use super::failures::{Failure, failures};
 use super::groups::{Group, groups};
 use super::launch::Outcome;
-use super::outside::Outside;
 use super::overlap::tax_overlaps;
 use super::path_search::PathSearches;
 use super::phases::Phase;
 use super::summary::Summary;
 use super::tree::Forest;
-use super::waits::tied::TiedWaits;
+use super::waits::attribution::AttributedWaits;
 use crate::event::{Loss, Missing, Nanos, Pid};
 use crate::parallel;
 use crate::record::reader::{Contradictions, Origin, Recording, Scope};
@@ -66,7 +66,7 @@ pub struct Report {
     /// By how much the recording, played again unchanged, misses the wall, as a share of it; `None` when it was not played.
     pub replay_error: Option<f64>,
     /// What threads waited for that processes did, the longest first; empty when the slices were not looked at.
-    pub waits: Vec<TiedWaits>,
+    pub waits: Vec<AttributedWaits>,
     /// What is worth changing.
     pub advices: Advices,
     /// What `groups` are.
@@ -113,7 +113,7 @@ pub enum Spent {
     /// Programs that could have worked but had no CPU.
     RunQueue,
     /// Something that is not recorded; with the name of the process, where that is known.
-    Outside(Outside, Option<Vec<u8>>),
+    ExternalWait(ExternalWait, Option<Vec<u8>>),
 }
 
 /// Sums up a recording, without its slices: the critical path is then unknown.
@@ -193,23 +193,25 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
 pub(super) fn where_the_wall_went(path: &CriticalPath, recording: &Recording) -> Vec<(Spent, Nanos)> {
     let queue = Nanos(path.launches.iter().map(|charges| charges.run_queue().0).sum());
     let run = Nanos(path.launches.iter().map(|charges| charges.get(Phase::Run).0).sum());
-    let name_of = |what: &Outside| what.process().map(|name| recording.texts.get(name).to_vec());
-    let mut outside: Vec<(Spent, Nanos)> = Vec::new();
-    for (what, time) in &path.outside {
+    let name_of = |what: &ExternalWait| what.process().map(|name| recording.texts.get(name).to_vec());
+    let mut external_wait: Vec<(Spent, Nanos)> = Vec::new();
+    for (what, time) in &path.external_wait {
         // The same name may stand under several numbers.
-        let spent = Spent::Outside(*what, name_of(what));
+        let spent = Spent::ExternalWait(*what, name_of(what));
         let same = |(other, _): &&mut (Spent, Nanos)| match (other, &spent) {
-            (Spent::Outside(Outside::Process(_), a), Spent::Outside(Outside::Process(_), b))
-            | (Spent::Outside(Outside::Scanner(_), a), Spent::Outside(Outside::Scanner(_), b)) => a == b,
+            (Spent::ExternalWait(ExternalWait::Process(_), a), Spent::ExternalWait(ExternalWait::Process(_), b))
+            | (Spent::ExternalWait(ExternalWait::Scanner(_), a), Spent::ExternalWait(ExternalWait::Scanner(_), b)) => {
+                a == b
+            }
             _ => false,
         };
-        match outside.iter_mut().find(same) {
+        match external_wait.iter_mut().find(same) {
             Some((_, sum)) => sum.0 += time.0,
-            None => outside.push((spent, *time)),
+            None => external_wait.push((spent, *time)),
         }
     }
     let mut all = vec![(Spent::Tax, path.tax()), (Spent::Run, run), (Spent::RunQueue, queue)];
-    all.extend(outside);
+    all.extend(external_wait);
     all.retain(|(_, time)| time.0 > 0);
     all.sort_by_key(|(_, time)| Reverse(*time));
     all

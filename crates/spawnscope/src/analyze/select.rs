@@ -3,7 +3,7 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::callers::{Callers, Detail, Place};
+use super::callers::{CallSite, Callers, Detail};
 use super::launch::{Launch, base_name};
 use super::tree::Forest;
 
@@ -98,8 +98,8 @@ impl Selector {
         }
         let launches = (0..).zip(&forest.launches);
         let selected = launches.filter(|(index, launch)| {
-            let place = callers.as_ref().and_then(|callers| callers.of(*index as usize));
-            launch.is_launch() && self.terms.iter().all(|term| term.holds(launch, place))
+            let call_site = callers.as_ref().and_then(|callers| callers.of(*index as usize));
+            launch.is_launch() && self.terms.iter().all(|term| term.holds(launch, call_site))
         });
         Ok(selected.map(|(index, _)| index).collect())
     }
@@ -121,9 +121,9 @@ impl Selector {
         });
         let launches: Vec<u32> = launches.map(|(index, _)| index).collect();
         let counts = Callers::find(forest, Detail::Line).count(&launches);
-        let (place, _) = counts.most.first()?;
+        let (call_site, _) = counts.most.first()?;
         Some((
-            String::from_utf8_lossy(&place.short_label()).into_owned(),
+            String::from_utf8_lossy(&call_site.short_label()).into_owned(),
             launches.len() as u64,
         ))
     }
@@ -135,15 +135,17 @@ impl Term {
             Some((_, "")) | None if term.is_empty() || term.ends_with('=') => Err(SelectError::Empty(whole.to_owned())),
             Some(("argv", pattern)) => Ok(Term::Argv(glob(pattern)?)),
             Some(("parent", pattern)) => Ok(Term::Parent(glob(pattern)?)),
-            Some(("line", place)) => LinePattern::parse(place).map(Term::Line),
+            Some(("line", call_site)) => LinePattern::parse(call_site).map(Term::Line),
             Some((key, _)) => Err(SelectError::Key(key.to_owned())),
             None => Ok(Term::Program(glob(term)?)),
         }
     }
 
-    fn holds(&self, launch: &Launch<'_>, place: Option<&Place>) -> bool {
+    fn holds(&self, launch: &Launch<'_>, call_site: Option<&CallSite>) -> bool {
         match self {
-            Term::Line(pattern) => place.is_some_and(|place| pattern.holds(place.file.as_deref(), place.line)),
+            Term::Line(pattern) => {
+                call_site.is_some_and(|call_site| pattern.holds(call_site.file.as_deref(), call_site.line))
+            }
             Term::Program(glob) => {
                 let of_execs = || launch.execs.iter().map(|exec| base_name(exec.path()));
                 matches(glob, &launch.command.label()) || of_execs().any(|name| matches(glob, name))

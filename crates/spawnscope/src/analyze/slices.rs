@@ -35,14 +35,14 @@ struct Packed {
     /// The largest number for none.
     syscall: u16,
     reason: LeftCpu,
-    kind: Kind,
+    kind: WakerKind,
     is_waker_certain: bool,
 }
 
 const UNKNOWN: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum WakerKind {
     NoWaker,
     Task,
     Other,
@@ -57,7 +57,7 @@ impl Slices {
             self.whole.push(row);
             Packed {
                 waker: self.whole.len() as u32 - 1,
-                kind: Kind::Whole,
+                kind: WakerKind::Whole,
                 ..Packed::EMPTY
             }
         });
@@ -89,10 +89,10 @@ impl Slices {
         })
     }
 
-    pub(super) fn get(&self, place: u32) -> SliceRow {
-        let packed = &self.packed[place as usize];
+    pub(super) fn get(&self, index: u32) -> SliceRow {
+        let packed = &self.packed[index as usize];
         match packed.kind {
-            Kind::Whole => self.whole[packed.waker as usize],
+            WakerKind::Whole => self.whole[packed.waker as usize],
             _ => packed.row(&self.others),
         }
     }
@@ -114,7 +114,7 @@ impl Packed {
         calls: 0,
         syscall: u16::MAX,
         reason: LeftCpu::Created,
-        kind: Kind::NoWaker,
+        kind: WakerKind::NoWaker,
         is_waker_certain: false,
     };
 
@@ -124,10 +124,10 @@ impl Packed {
             return None;
         }
         let (kind, waker) = match row.waker {
-            None => (Kind::NoWaker, 0),
-            Some(WakerRow::Interrupt) => (Kind::Interrupt, 0),
-            Some(WakerRow::Task(task)) => (Kind::Task, u32::try_from(task.0).ok()?),
-            Some(WakerRow::Other(..)) => (Kind::Other, others),
+            None => (WakerKind::NoWaker, 0),
+            Some(WakerRow::Interrupt) => (WakerKind::Interrupt, 0),
+            Some(WakerRow::Task(task)) => (WakerKind::Task, u32::try_from(task.0).ok()?),
+            Some(WakerRow::Other(..)) => (WakerKind::Other, others),
         };
         Some(Packed {
             task: u32::try_from(row.task.0).ok()?,
@@ -148,7 +148,7 @@ impl Packed {
     /// Whose it is.
     fn task(&self, whole: &[SliceRow]) -> TaskId {
         match self.kind {
-            Kind::Whole => whole[self.waker as usize].task,
+            WakerKind::Whole => whole[self.waker as usize].task,
             _ => TaskId(u64::from(self.task)),
         }
     }
@@ -165,10 +165,10 @@ impl Packed {
             syscall: (self.syscall != u16::MAX).then_some(self.syscall),
             argument: None,
             waker: match self.kind {
-                Kind::NoWaker | Kind::Whole => None,
-                Kind::Interrupt => Some(WakerRow::Interrupt),
-                Kind::Task => Some(WakerRow::Task(TaskId(u64::from(self.waker)))),
-                Kind::Other => {
+                WakerKind::NoWaker | WakerKind::Whole => None,
+                WakerKind::Interrupt => Some(WakerRow::Interrupt),
+                WakerKind::Task => Some(WakerRow::Task(TaskId(u64::from(self.waker)))),
+                WakerKind::Other => {
                     let (pid, name) = others[self.waker as usize];
                     Some(WakerRow::Other(pid, name))
                 }
@@ -215,14 +215,14 @@ impl<'s> ThreadSlices<'s> {
     }
 
     /// Where each is among the slices of all threads.
-    pub(super) fn places(self) -> Range<u32> {
+    pub(super) fn indices(self) -> Range<u32> {
         self.start..self.end
     }
 
     /// The one at a place, from 0.
     #[must_use]
-    pub fn get(self, place: usize) -> Option<SliceRow> {
-        (place < self.len()).then(|| self.slices.get(self.start + place as u32))
+    pub fn get(self, index: usize) -> Option<SliceRow> {
+        (index < self.len()).then(|| self.slices.get(self.start + index as u32))
     }
 
     /// The last one.
@@ -233,13 +233,13 @@ impl<'s> ThreadSlices<'s> {
 
     /// All of them.
     pub fn iter(self) -> impl DoubleEndedIterator<Item = SliceRow> + use<'s> {
-        (self.start..self.end).map(move |place| self.slices.get(place))
+        (self.start..self.end).map(move |index| self.slices.get(index))
     }
 
     /// Those before a place, and those from there on.
     #[must_use]
-    pub fn split_at(self, place: usize) -> (ThreadSlices<'s>, ThreadSlices<'s>) {
-        let middle = self.start + place.min(self.len()) as u32;
+    pub fn split_at(self, index: usize) -> (ThreadSlices<'s>, ThreadSlices<'s>) {
+        let middle = self.start + index.min(self.len()) as u32;
         (
             ThreadSlices { end: middle, ..self },
             ThreadSlices { start: middle, ..self },

@@ -1,12 +1,12 @@
 //! What each thread did at every instant: on a CPU, able to run, or blocked. Slices are kept as they were recorded, by
-//! thread and time; a `Moment` is one of them seen at an instant. Why a thread was blocked is `outside`'s to name.
+//! thread and time; a `Moment` is one of them seen at an instant. Why a thread was blocked is `external_wait`'s to name.
 
 use std::collections::HashMap;
 
 use super::Origin;
+use super::external_wait::waker_is_cause;
 use super::launch::{Known, Launch};
-use super::living::Living;
-use super::outside::waker_is_cause;
+use super::open_waits::OpenWaits;
 use super::slices::{Slices, ThreadSlices};
 use super::tree::Forest;
 use crate::event::{LeftCpu, Nanos, TaskId};
@@ -34,7 +34,7 @@ pub struct Timelines {
     tasks: Tasks,
     slices: Slices,
     /// Where those of each thread are.
-    places: Vec<[u32; 2]>,
+    indices: Vec<[u32; 2]>,
     /// Of each launch, whether it was alive when the recording ended.
     is_alive: Vec<bool>,
     /// Who is waited for to the end.
@@ -48,7 +48,7 @@ pub struct SliceCollection {
     tasks: Tasks,
     slices: Slices,
     is_alive: Vec<bool>,
-    living: Living,
+    open_waits: OpenWaits,
 }
 
 impl SliceCollection {
@@ -87,7 +87,7 @@ impl SliceCollection {
             tasks,
             slices: Slices::default(),
             is_alive: forest.launches.iter().map(Launch::is_unfinished).collect(),
-            living: Living::of(forest),
+            open_waits: OpenWaits::of(forest),
         }
     }
 
@@ -106,21 +106,21 @@ impl SliceCollection {
     #[must_use]
     pub fn finish(mut self) -> Timelines {
         self.slices.sort();
-        let mut places = vec![[0; 2]; self.threads.len()];
-        for (task, place) in self.slices.runs() {
+        let mut indices = vec![[0; 2]; self.threads.len()];
+        for (task, index) in self.slices.runs() {
             if let Some(thread) = self.tasks.thread(task) {
-                places[thread as usize] = place;
+                indices[thread as usize] = index;
             }
         }
         let mut timelines = Timelines {
             slices: self.slices,
-            places,
+            indices,
             threads: self.threads,
             tasks: self.tasks,
             is_alive: self.is_alive,
             awaited: HashMap::new(),
         };
-        timelines.awaited = self.living.awaited(&timelines);
+        timelines.awaited = self.open_waits.awaited(&timelines);
         timelines
     }
 }
@@ -152,8 +152,8 @@ impl Tasks {
         if let Ok(index) = self.first.binary_search(&task) {
             return Some(index as ThreadIndex);
         }
-        let place = self.others.partition_point(|(other, _)| *other < task);
-        let found = self.others.get(place).filter(|(other, _)| *other == task);
+        let index = self.others.partition_point(|(other, _)| *other < task);
+        let found = self.others.get(index).filter(|(other, _)| *other == task);
         found.map(|(_, thread)| *thread)
     }
 }
@@ -211,7 +211,7 @@ impl Timelines {
     /// The slices of a thread, by time.
     #[must_use]
     pub fn slices(&self, thread: ThreadIndex) -> ThreadSlices<'_> {
-        ThreadSlices::new(&self.slices, self.places[thread as usize])
+        ThreadSlices::new(&self.slices, self.indices[thread as usize])
     }
 
     /// How many slices there are, of all threads.

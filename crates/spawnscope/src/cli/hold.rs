@@ -74,7 +74,7 @@ fn words(arguments: &HoldArguments, notice: &Notice) -> String {
             format!("the command of --run could not be started ({why}): process {pid} goes on")
         }
         Notice::Failed(status) => format!("the command of --run ended ({})", ended(*status)),
-        Notice::Asked(signal) => format!("the command of --run has not ended by itself: sending {signal}"),
+        Notice::Sending(signal) => format!("the command of --run has not ended by itself: sending {signal}"),
         Notice::Left(Pid(pid)) => format!("the command of --run has not ended even so: process {pid} is left running"),
         Notice::Continued(Pid(pid)) => format!("process {pid} was continued by another process"),
         Notice::Ended(Pid(pid), Some(status)) => format!("process {pid} ended while it was held ({})", ended(*status)),

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::analysis::with_timelines;
 use super::args::{Grouping, ReportArguments};
 use super::output;
-use crate::analyze::waits::tied::tied_waits;
+use crate::analyze::waits::attribution::attributed_waits;
 use crate::analyze::{self, Causes, GroupBy, Report};
 use crate::parallel;
 use crate::present::{json, summary, table};
@@ -68,7 +68,7 @@ pub fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
     with_timelines(path, |recording, forest, timelines, contradictions| {
         // Nothing else needs the waits, and on a large recording they take a second.
         let (waits, mut report) = parallel::both(
-            || tied_waits(recording, forest, timelines),
+            || attributed_waits(recording, forest, timelines),
             || {
                 let causes = Causes::find(recording, forest, timelines);
                 analyze::report_on(recording, forest, causes.as_ref(), group_by)

@@ -9,7 +9,7 @@ use super::args::WhatifArguments;
 use super::output;
 use crate::analyze::select::Selector;
 use crate::analyze::whatif::changes::Change;
-use crate::analyze::whatif::outlook::{Asked, outlook};
+use crate::analyze::whatif::whatif_report::{RequestedChange, whatif_report};
 use crate::present::whatif;
 
 /// Runs the verb.
@@ -24,14 +24,14 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
         );
     }
     let file = &arguments.recording.file;
-    let outlook = with_timelines(file, |recording, forest, timelines, contradictions| {
+    let whatif_report = with_timelines(file, |recording, forest, timelines, contradictions| {
         output::tell_contradictions(file, &contradictions);
-        Ok(outlook(recording, forest, timelines, &asked)?)
+        Ok(whatif_report(recording, forest, timelines, &asked)?)
     })?;
     let text = if arguments.json {
-        whatif::json(&outlook)
+        whatif::json(&whatif_report)
     } else {
-        whatif::render(&outlook, output::width(&io::stdout()))
+        whatif::render(&whatif_report, output::width(&io::stdout()))
     };
     anstream::stdout()
         .lock()
@@ -40,7 +40,7 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
 }
 
 /// The changes that were typed.
-fn asked(arguments: &WhatifArguments) -> Result<Vec<Asked>> {
+fn asked(arguments: &WhatifArguments) -> Result<Vec<RequestedChange>> {
     let selecting = [
         ("remove", Change::Remove, &arguments.remove),
         ("builtin", Change::Builtin, &arguments.builtin),
@@ -68,17 +68,17 @@ fn asked(arguments: &WhatifArguments) -> Result<Vec<Asked>> {
         asked.push(of_selection("batch", Change::Batch(size), selection)?);
     }
     if arguments.no_scan {
-        asked.push(Asked::of_all("--no-scan", Change::NoScan));
+        asked.push(RequestedChange::of_all("--no-scan", Change::NoScan));
     }
     if let Some(cpus) = arguments.cpus {
-        asked.push(Asked::of_all(format!("--cpus {cpus}"), Change::Cpus(cpus)));
+        asked.push(RequestedChange::of_all(format!("--cpus {cpus}"), Change::Cpus(cpus)));
     }
     Ok(asked)
 }
 
-fn of_selection(option: &str, change: Change, text: &str) -> Result<Asked> {
+fn of_selection(option: &str, change: Change, text: &str) -> Result<RequestedChange> {
     let selector = Selector::parse(text).with_context(|| format!("--{option}"))?;
-    Ok(Asked {
+    Ok(RequestedChange {
         change,
         text: match change {
             Change::Batch(size) => format!("--{option} {text}={size}"),

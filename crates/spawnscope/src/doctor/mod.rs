@@ -1,10 +1,11 @@
 //! The doctor: what of this machine makes launches dear. First everything that has to be measured is measured, alone
-//! (`measure`); then each check (`checks`, one file each) looks at the machine, at these figures, and at where it runs (`surroundings`).
+//! (`measure`); then each check (`checks`, one file each) looks at the machine, at these figures, and at where it runs (`environment`).
 //! Nothing here prints, and nothing is changed: what to do is the user's decision.
 
 mod audit;
 pub mod checks;
 mod child;
+pub mod environment;
 pub mod findings;
 pub mod machine;
 pub mod measure;
@@ -13,7 +14,6 @@ mod nesting;
 mod processes;
 mod programs;
 mod reading;
-pub mod surroundings;
 
 use std::cmp::Reverse;
 
@@ -21,6 +21,7 @@ use nix::unistd::SysconfVar;
 
 pub use self::checks::Check;
 use self::checks::Run;
+use self::environment::Environment;
 pub use self::findings::{Basis, Effect, Finding, Findings, Severity, Unseen};
 pub use self::machine::Machine;
 use self::measure::LaunchCost;
@@ -28,7 +29,6 @@ pub use self::measure::Measured;
 use self::nesting::Nesting;
 use self::processes::Process;
 use self::programs::Programs;
-use self::surroundings::Surroundings;
 
 /// What checks look at.
 pub struct Examination<'a> {
@@ -37,7 +37,7 @@ pub struct Examination<'a> {
     /// What was measured on it.
     pub measured: &'a Measured,
     /// What it runs in: a container, a virtual machine.
-    pub surroundings: Surroundings,
+    pub environment: Environment,
     /// The processes that can be seen.
     processes: Vec<Process>,
 }
@@ -45,7 +45,7 @@ pub struct Examination<'a> {
 impl Examination<'_> {
     /// Whether one hypervisor runs inside another, and what shows it; `None` where there is none.
     fn nesting(&self) -> Option<(Nesting, String)> {
-        nesting::of(self.machine, &self.surroundings, self.measured)
+        nesting::of(self.machine, &self.environment, self.measured)
     }
 }
 
@@ -108,7 +108,7 @@ pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Dia
     let examination = Examination {
         machine,
         measured,
-        surroundings: Surroundings::of(machine),
+        environment: Environment::of(machine),
         processes: processes::all(machine),
     };
     let mut diagnosis = Diagnosis {

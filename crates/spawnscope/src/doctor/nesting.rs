@@ -1,7 +1,7 @@
 //! Whether one hypervisor runs inside another, as far as it shows in the time of an instruction that leaves the guest: CPUID, which
 //! the outer one then has to pass on to the inner one.
 
-use super::surroundings::Surroundings;
+use super::environment::Environment;
 use super::{Machine, Measured};
 use crate::event::{Constant, Nanos};
 use crate::units;
@@ -26,8 +26,8 @@ pub(super) enum Nesting {
 }
 
 /// What can be told of a guest, and a sentence that shows it; `None` where there is no hypervisor.
-pub(super) fn of(machine: &Machine, surroundings: &Surroundings, measured: &Measured) -> Option<(Nesting, String)> {
-    let hypervisor = surroundings.hypervisor.as_ref()?;
+pub(super) fn of(machine: &Machine, environment: &Environment, measured: &Measured) -> Option<(Nesting, String)> {
+    let hypervisor = environment.hypervisor.as_ref()?;
     let unknown = |why: String| {
         let sentence = format!("whether one hypervisor runs inside another is unknown: {why}");
         Some((Nesting::Unknown, sentence))

@@ -80,7 +80,7 @@ pub enum Notice {
     /// It ended with this status.
     Failed(i32),
     /// It was sent this signal, since it did not end by itself.
-    Asked(Signal),
+    Sending(Signal),
     /// It did not end even so, and runs on.
     Left(Pid),
     /// Somebody else continued the process.

@@ -36,7 +36,7 @@ pub(super) struct Session<'a> {
     identity: Option<Identity>,
     tell: &'a mut dyn FnMut(Notice),
     held: Option<Stopped>,
-    asked: Asked,
+    asked: Releaser,
     tool: Option<Tool>,
     /// How the command ended.
     status: Option<i32>,
@@ -45,7 +45,7 @@ pub(super) struct Session<'a> {
 }
 
 /// Who decides when the held process goes on.
-enum Asked {
+enum Releaser {
     /// Nobody was asked: it does not stand yet.
     NotYet,
     Terminal(Prompt),
@@ -99,7 +99,7 @@ impl<'a> Session<'a> {
             signals,
             tell,
             held: None,
-            asked: Asked::NotYet,
+            asked: Releaser::NotYet,
             tool: None,
             identity,
             status: None,
@@ -139,7 +139,7 @@ impl<'a> Session<'a> {
         let is_held = self.held.as_ref().is_some_and(Stopped::is_held);
         let is_to_finish = self.has_held_ended() && !self.is_over();
         match self.asked {
-            Asked::Tool if is_held => Some(QUICK_LOOK),
+            Releaser::Tool if is_held => Some(QUICK_LOOK),
             _ => (is_held || is_to_finish).then_some(LOOK),
         }
     }
@@ -153,7 +153,7 @@ impl<'a> Session<'a> {
         let mut watched: Vec<BorrowedFd<'_>> = vec![self.signals.readiness(), self.children.as_fd()];
         watched.extend(self.held.as_ref().and_then(Stopped::end));
         watched.extend(self.tool.as_ref().and_then(Tool::end));
-        if let (Asked::Terminal(prompt), Some(true)) = (&self.asked, self.held.as_ref().map(Stopped::is_held)) {
+        if let (Releaser::Terminal(prompt), Some(true)) = (&self.asked, self.held.as_ref().map(Stopped::is_held)) {
             watched.extend(prompt.readiness());
         }
         let mut fds: Vec<PollFd<'_>> = watched
@@ -257,13 +257,13 @@ impl<'a> Session<'a> {
     /// The process stands: asks whoever decides, or takes the answer.
     fn ask(&mut self, pid: Pid) {
         let is_to_go_on = match &mut self.asked {
-            Asked::NotYet => {
+            Releaser::NotYet => {
                 self.say_stopped(pid);
                 false
             }
-            Asked::Terminal(prompt) => prompt.is_answered(),
-            Asked::Anybody => false,
-            Asked::Tool => self.has_attached(pid),
+            Releaser::Terminal(prompt) => prompt.is_answered(),
+            Releaser::Anybody => false,
+            Releaser::Tool => self.has_attached(pid),
         };
         if let (Some(held), true) = (&mut self.held, is_to_go_on) {
             held.go_on();
@@ -286,10 +286,10 @@ impl<'a> Session<'a> {
         self.asked = match (self.run, prompt) {
             (Some(run), _) => {
                 self.start_tool(run, pid);
-                Asked::Tool
+                Releaser::Tool
             }
-            (None, Some(prompt)) => Asked::Terminal(prompt),
-            (None, None) => Asked::Anybody,
+            (None, Some(prompt)) => Releaser::Terminal(prompt),
+            (None, None) => Releaser::Anybody,
         };
     }
 
@@ -319,7 +319,7 @@ impl<'a> Session<'a> {
             return;
         };
         if let Some(signal) = self.tool.as_mut().and_then(|tool| tool.finish(run.grace)) {
-            (self.tell)(Notice::Asked(signal));
+            (self.tell)(Notice::Sending(signal));
         }
     }
 

@@ -1,9 +1,9 @@
 //! Two reports against each other: what takes longer or shorter now, beyond the noise of both and beyond what all cases of its
 //! experiment did together. `docs/design/lab.md` has the formula.
 
+use super::common_shift::{self, CommonShift};
 use super::conditions::conditions;
 use super::harness::Estimate;
-use super::movement::{self, Movement};
 use super::outcome::{Column, Outcome, Report, Row, Unit, Value};
 
 /// What two reports say together.
@@ -12,7 +12,7 @@ pub struct Comparison {
     /// What else was not the same: each may be the reason of all that follows.
     pub conditions: Vec<String>,
     /// What the cases of an experiment did together.
-    pub movements: Vec<Movement>,
+    pub common_shifts: Vec<CommonShift>,
     /// Every measurement that both have.
     pub changes: Vec<Change>,
     /// Cases that only the newer has.
@@ -80,7 +80,7 @@ pub fn words_of(column: &str) -> String {
 pub fn compare(old: &Report, new: &Report) -> Comparison {
     let mut comparison = Comparison {
         conditions: conditions(old, new),
-        movements: Vec::new(),
+        common_shifts: Vec::new(),
         changes: Vec::new(),
         unmatched: 0,
         gone: gone(old, new),
@@ -102,7 +102,7 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
             comparison.changes.extend(matched.iter().filter_map(change));
         }
     }
-    comparison.movements = movement::judge(&mut comparison.changes);
+    comparison.common_shifts = common_shift::judge(&mut comparison.changes);
     comparison
 }
 
@@ -319,7 +319,7 @@ mod tests {
         let apart: Vec<bool> = found.changes[..6].iter().map(|change| change.stands_out).collect();
         assert_eq!(apart, [false, false, false, true, false, false]);
         assert!(found.changes.iter().all(|change| change.beyond_noise));
-        let of_all = &found.movements[0];
+        let of_all = &found.common_shifts[0];
         assert!((1.09..1.12).contains(&of_all.ratio) && of_all.low > 1.0, "{of_all:?}");
     }
 

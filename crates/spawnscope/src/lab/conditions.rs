@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::machine::Machine;
 use super::outcome::Report;
-use super::surroundings::{UNKNOWN, loads};
+use super::run_conditions::{UNKNOWN, loads};
 
 /// What it is, before, after.
 type Pair = (&'static str, String, String);
@@ -52,7 +52,7 @@ pub(super) fn conditions(old: &Report, new: &Report) -> Vec<String> {
         ),
         ("interrupted", yes_no(old.interrupted), yes_no(new.interrupted)),
     ];
-    let pairs: Vec<Pair> = pairs.into_iter().chain(surroundings(before, after)).collect();
+    let pairs: Vec<Pair> = pairs.into_iter().chain(of_the_runs(before, after)).collect();
     let differing = pairs
         .iter()
         .filter(|(_, before, after)| before != after && before != UNKNOWN && after != UNKNOWN);
@@ -95,8 +95,8 @@ fn other_files(old: &Report, new: &Report) -> Vec<String> {
 }
 
 /// What one machine may have otherwise in two runs: what it is, before, after.
-fn surroundings(before: &Machine, after: &Machine) -> [Pair; 5] {
-    let (before, after) = (&before.surroundings, &after.surroundings);
+fn of_the_runs(before: &Machine, after: &Machine) -> [Pair; 5] {
+    let (before, after) = (&before.run_conditions, &after.run_conditions);
     let [load_before, newer_load_before] = loads(before.load_before, after.load_before);
     let [load_after, newer_load_after] = loads(before.load_after, after.load_after);
     [
@@ -162,7 +162,7 @@ mod tests {
         let (mut old, mut new) = (report(), report());
         old.seconds = Some(15.0);
         new.seconds = Some(1.5);
-        let (before, after) = (&mut old.machine.surroundings, &mut new.machine.surroundings);
+        let (before, after) = (&mut old.machine.run_conditions, &mut new.machine.run_conditions);
         (before.load_before, after.load_before) = (Some(0.2), Some(5.0));
         (before.load_after, after.load_after) = (Some(1.2), Some(1.3));
         before.file_system = Some("ext4".to_owned());

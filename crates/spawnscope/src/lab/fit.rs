@@ -2,8 +2,8 @@
 
 use super::effect::{is_flat, named};
 use super::harness::{Estimate, FEWEST_ROUNDS, Measured};
+use super::linearity::Linearity;
 use super::outcome::{Fit, Outcome};
-use super::straight::Straightness;
 use crate::statistics::{median, theil_sen_slope};
 
 /// Fewer points have no line.
@@ -90,7 +90,7 @@ fn fitted(series: String, points: &[(f64, &Estimate)], slope: Slope, per: &str) 
         slope_interval_ns: Some([slope.low, slope.high]),
         per: per.to_owned(),
         r_squared,
-        straightness: Straightness::of(points, r_squared),
+        linearity: Linearity::of(points, r_squared),
     })
 }
 

@@ -1,13 +1,13 @@
 //! How often and in what order: rounds in which every case has its turn, so that what the machine does meanwhile hits all
-//! alike; as many rounds as the noise asks for and the time allows; medians with intervals. What a turn is stands in `turns`.
+//! alike; as many rounds as the noise asks for and the time allows; medians with intervals. What a turn is stands in `batches`.
 
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use super::LabError;
+use super::batches::{Batch, Case, prepare};
 use super::outcome::Value;
-use super::turns::{Case, Turn, prepare};
 use crate::statistics::median;
 
 /// Fewer rounds have no interval of 95 %.
@@ -30,7 +30,7 @@ impl Effort {
     }
 
     /// How long one turn of a case should take.
-    pub(super) fn turn(self) -> Duration {
+    pub(super) fn batch(self) -> Duration {
         Duration::from_millis(if self.quick { 2 } else { 10 })
     }
 
@@ -178,15 +178,15 @@ fn quotients(above: &[f64], below: &[f64]) -> Vec<f64> {
 /// Runs all cases in turns. `goes_on` is asked before each turn and told how far things are; when it says no, what there
 /// is comes back.
 pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, goes_on: &dyn Fn(f64) -> bool) -> Vec<Measured> {
-    let mut turns: Vec<Turn<'_>> = cases.into_iter().map(Turn::new).collect();
-    prepare(&mut turns, effort, &|| goes_on(0.0));
-    let mut order: Vec<usize> = (0..turns.len()).collect();
+    let mut batches: Vec<Batch<'_>> = cases.into_iter().map(Batch::new).collect();
+    prepare(&mut batches, effort, &|| goes_on(0.0));
+    let mut order: Vec<usize> = (0..batches.len()).collect();
     // The same orders every time.
     let mut random = fastrand::Rng::with_seed(0);
     let began = Instant::now();
     'rounds: for round in 0..MOST_ROUNDS {
         let spent = began.elapsed().as_secs_f64() / effort.time.as_secs_f64().max(1e-9);
-        let enough = round >= FEWEST_ROUNDS && (spent >= 1.0 || turns.iter().all(|turn| turn.is_quiet(effort)));
+        let enough = round >= FEWEST_ROUNDS && (spent >= 1.0 || batches.iter().all(|batch| batch.is_quiet(effort)));
         let done = spent.min(round as f64 / FEWEST_ROUNDS as f64).min(1.0);
         if enough {
             break;
@@ -197,10 +197,10 @@ pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, goes_on: &dyn Fn(f64) ->
             if !goes_on(done) {
                 break 'rounds;
             }
-            turns[index].take();
+            batches[index].take();
         }
     }
-    turns.into_iter().map(|turn| turn.measured).collect()
+    batches.into_iter().map(|batch| batch.measured).collect()
 }
 
 #[cfg(test)]
@@ -234,13 +234,13 @@ mod tests {
 
     #[test]
     fn every_case_has_its_turn_in_every_round_and_the_fewest_rounds_are_made() {
-        let turns = RefCell::new(Vec::new());
+        let batches = RefCell::new(Vec::new());
         let noisy = |name: &'static str| {
-            let turns = &turns;
+            let batches = &batches;
             case(name, move |count| {
                 assert!((1..=5).contains(&count));
-                turns.borrow_mut().push(name);
-                Ok(vec![turns.borrow().len() as f64])
+                batches.borrow_mut().push(name);
+                Ok(vec![batches.borrow().len() as f64])
             })
         };
         let measured = interleave(BRIEF, vec![noisy("a"), noisy("b"), noisy("c")], &|_| true);
@@ -249,8 +249,8 @@ mod tests {
                 .iter()
                 .all(|case| case.rounds.len() == FEWEST_ROUNDS && case.failure.is_none())
         );
-        let turns = turns.borrow();
-        let rounds: Vec<Vec<&str>> = turns.chunks(3).map(<[_]>::to_vec).collect();
+        let batches = batches.borrow();
+        let rounds: Vec<Vec<&str>> = batches.chunks(3).map(<[_]>::to_vec).collect();
         assert_eq!(rounds.len(), FEWEST_ROUNDS + 5, "and trials");
         assert!(
             rounds

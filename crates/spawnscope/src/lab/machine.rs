@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::memory::meminfo;
-use super::surroundings::Surroundings;
+use super::run_conditions::RunConditions;
 
 /// The machine; what it does not say is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct Machine {
     pub spawnscope: String,
     /// What may be otherwise in the next run.
     #[serde(flatten)]
-    pub surroundings: Surroundings,
+    pub run_conditions: RunConditions,
 }
 
 impl Machine {
@@ -54,7 +54,7 @@ impl Machine {
             huge_pages: huge_pages.and_then(|text| Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())),
             as_root: rustix::process::geteuid().is_root(),
             spawnscope: env!("CARGO_PKG_VERSION").to_owned(),
-            surroundings: Surroundings::default(),
+            run_conditions: RunConditions::default(),
         }
     }
 }

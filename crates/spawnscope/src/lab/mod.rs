@@ -1,28 +1,28 @@
 //! The lab: what a launch costs on this machine, and what makes it dear. One file an experiment in `experiments`; `worker` are
 //! the processes that launch, `harness` decides how often, `outcome` is what comes out. Prints nothing.
 
+pub mod common_shift;
 pub mod compare;
+pub mod context;
 pub mod experiments;
-pub mod ground;
 pub mod harness;
 pub mod keeper;
 pub mod machine;
-pub mod movement;
 pub mod outcome;
 pub mod worker;
 
+mod batches;
 mod compiler;
 mod conditions;
 mod copies;
 mod disk;
 mod effect;
 mod fit;
+pub mod linearity;
 pub mod memory;
+pub mod run_conditions;
 mod shell;
-pub mod straight;
-pub mod surroundings;
 mod tiny;
-mod turns;
 
 use std::io;
 

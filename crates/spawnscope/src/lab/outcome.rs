@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::harness::{Estimate, FEWEST_ROUNDS, Measured};
+use super::linearity::Linearity;
 use super::machine::Machine;
-use super::straight::Straightness;
 
 /// What a row has beside its columns: of how many launches the values of each round are. Not there where a round has a size of
 /// its own.
@@ -147,7 +147,7 @@ pub struct Fit {
     pub r_squared: Option<f64>,
     /// Whether it holds.
     #[serde(flatten)]
-    pub straightness: Straightness,
+    pub linearity: Linearity,
 }
 
 /// How an experiment is drawn, and laid out on a terminal: a line a series, a column an x.

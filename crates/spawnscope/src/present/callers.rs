@@ -6,24 +6,24 @@ use super::json::insert_text;
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
 use super::{text, units, words};
-use crate::analyze::callers::{CallerCounts, Place};
+use crate::analyze::callers::{CallSite, CallerCounts};
+use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::groups::{Group, THE_RECORDER};
-use crate::analyze::outside::Outside;
 use crate::analyze::report::{Report, Spent};
 
 /// Programs that a row names.
 const MOST_PROGRAMS: usize = 2;
 
 /// A place as a JSON object: what is not known of it is `null`, and so are `program` and `text` beside a file.
-pub(super) fn value(place: &Place) -> Value {
+pub(super) fn value(call_site: &CallSite) -> Value {
     let mut object = Map::new();
-    insert_or_null(&mut object, "file", place.file.as_deref());
-    object.insert("line".into(), place.line.into());
-    insert_or_null(&mut object, "function", place.function.as_deref());
-    insert_or_null(&mut object, "module", place.module.as_deref());
-    insert_or_null(&mut object, "program", place.program.as_deref());
-    insert_or_null(&mut object, "text", place.text.as_deref());
-    object.insert("language".into(), place.language.name().into());
+    insert_or_null(&mut object, "file", call_site.file.as_deref());
+    object.insert("line".into(), call_site.line.into());
+    insert_or_null(&mut object, "function", call_site.function.as_deref());
+    insert_or_null(&mut object, "module", call_site.module.as_deref());
+    insert_or_null(&mut object, "program", call_site.program.as_deref());
+    insert_or_null(&mut object, "text", call_site.text.as_deref());
+    object.insert("language".into(), call_site.language.name().into());
     Value::Object(object)
 }
 
@@ -36,8 +36,8 @@ fn insert_or_null(object: &mut Map<String, Value>, key: &str, bytes: Option<&[u8
 
 /// Adds the places that asked for most launches, with their counts, and how many launches these leave out.
 pub(super) fn insert_counts(object: &mut Map<String, Value>, counts: &CallerCounts) {
-    let with_count = |(place, count): &(Place, u64)| {
-        let mut caller = value(place);
+    let with_count = |(call_site, count): &(CallSite, u64)| {
+        let mut caller = value(call_site);
         caller["count"] = (*count).into();
         caller
     };
@@ -50,7 +50,7 @@ pub(super) fn insert_counts(object: &mut Map<String, Value>, counts: &CallerCoun
 pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
     for group in groups {
         let label = text::escape(&group.label);
-        let style = if group.place.is_some() { TITLE } else { PLAIN };
+        let style = if group.call_site.is_some() { TITLE } else { PLAIN };
         let facts = facts(group, report);
         let width = page.width().saturating_sub(2);
         if text::width(&label) + 2 + text::width(&facts) <= width {
@@ -67,7 +67,8 @@ pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
             page.sentence(6, PLAIN, &facts);
         }
     }
-    let is_outside = |(what, _): &(Spent, _)| matches!(what, Spent::Outside(what, _) if *what != Outside::Recorder);
+    let is_outside =
+        |(what, _): &(Spent, _)| matches!(what, Spent::ExternalWait(what, _) if *what != ExternalWait::Recorder);
     let share = match report.all.critical {
         Some(_) if report.where_the_wall_went.iter().any(is_outside) => {
             "; % of the wall: on the critical path, without sleeps and other waits for what is not a launch"
@@ -90,7 +91,7 @@ pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
     for meaning in words::of_parentheses(labels.iter().map(Vec::as_slice)) {
         page.sentence(2, QUIET, &meaning);
     }
-    if report.groups.iter().all(|group| group.place.is_none()) {
+    if report.groups.iter().all(|group| group.call_site.is_none()) {
         page.sentence(
             2,
             QUIET,

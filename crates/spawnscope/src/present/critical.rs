@@ -3,7 +3,7 @@
 use super::page::{Page, plain};
 use super::palette::{PLAIN, QUIET};
 use super::{text, units};
-use crate::analyze::outside::Outside;
+use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::report::{Report, Spent};
 use crate::event::Nanos;
 
@@ -16,14 +16,14 @@ pub(super) fn key(what: &Spent) -> &'static str {
         Spent::Tax => "launch_tax",
         Spent::Run => "run",
         Spent::RunQueue => "run_queue",
-        Spent::Outside(Outside::Timer, _) => "timer",
-        Spent::Outside(Outside::Disk, _) => "disk",
-        Spent::Outside(Outside::Network, _) => "network",
-        Spent::Outside(Outside::Process(_), _) => "process",
-        Spent::Outside(Outside::Scanner(_), _) => "scanner",
-        Spent::Outside(Outside::Stopped, _) => "stopped",
-        Spent::Outside(Outside::Recorder, _) => "recorder",
-        Spent::Outside(Outside::Unknown, _) => "unknown",
+        Spent::ExternalWait(ExternalWait::Timer, _) => "timer",
+        Spent::ExternalWait(ExternalWait::Disk, _) => "disk",
+        Spent::ExternalWait(ExternalWait::Network, _) => "network",
+        Spent::ExternalWait(ExternalWait::Process(_), _) => "process",
+        Spent::ExternalWait(ExternalWait::Scanner(_), _) => "scanner",
+        Spent::ExternalWait(ExternalWait::Stopped, _) => "stopped",
+        Spent::ExternalWait(ExternalWait::Recorder, _) => "recorder",
+        Spent::ExternalWait(ExternalWait::Unknown, _) => "unknown",
     }
 }
 
@@ -33,20 +33,20 @@ pub(super) fn words(what: &Spent) -> String {
         Spent::Tax => "launching: all phases but run",
         Spent::Run => "work of the programs",
         Spent::RunQueue => "programs able to work, waiting for a CPU",
-        Spent::Outside(Outside::Timer, _) => "sleeping on purpose",
-        Spent::Outside(Outside::Disk, _) => "reading and writing files",
-        Spent::Outside(Outside::Network, _) => "waiting for the network",
-        Spent::Outside(Outside::Process(_), Some(name)) => {
+        Spent::ExternalWait(ExternalWait::Timer, _) => "sleeping on purpose",
+        Spent::ExternalWait(ExternalWait::Disk, _) => "reading and writing files",
+        Spent::ExternalWait(ExternalWait::Network, _) => "waiting for the network",
+        Spent::ExternalWait(ExternalWait::Process(_), Some(name)) => {
             return format!("waiting for a process that is not recorded: {}", text::escape(name));
         }
-        Spent::Outside(Outside::Process(_), None) => "waiting for processes that are not recorded",
-        Spent::Outside(Outside::Scanner(_), Some(name)) => {
+        Spent::ExternalWait(ExternalWait::Process(_), None) => "waiting for processes that are not recorded",
+        Spent::ExternalWait(ExternalWait::Scanner(_), Some(name)) => {
             return format!("waiting for the permission of a scanner: {}", text::escape(name));
         }
-        Spent::Outside(Outside::Scanner(_), None) => "waiting for the permission of a scanner",
-        Spent::Outside(Outside::Stopped, _) => "stopped by a signal",
-        Spent::Outside(Outside::Recorder, _) => "the recorder, before the command and after its end",
-        Spent::Outside(Outside::Unknown, _) => "the recording does not say",
+        Spent::ExternalWait(ExternalWait::Scanner(_), None) => "waiting for the permission of a scanner",
+        Spent::ExternalWait(ExternalWait::Stopped, _) => "stopped by a signal",
+        Spent::ExternalWait(ExternalWait::Recorder, _) => "the recorder, before the command and after its end",
+        Spent::ExternalWait(ExternalWait::Unknown, _) => "the recording does not say",
     };
     words.to_owned()
 }

@@ -16,7 +16,7 @@ use crate::analyze::path_search::{Fault, PathSearches};
 use crate::analyze::phases::Phase;
 use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::analyze::summary::PhaseSums;
-use crate::analyze::waits::tied::{TiedObject, TiedWaits, WaitedFor, Who};
+use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, WaitedFor, Who};
 use crate::event::Nanos;
 
 /// Version of the report's keys: raised when one changes its meaning or goes away.
@@ -113,7 +113,7 @@ fn group(group: &Group, group_by: GroupBy) -> Value {
     append(&mut object, rest);
     callers::insert_counts(&mut object, &group.callers);
     if matches!(group_by, GroupBy::Line | GroupBy::Caller) {
-        object.insert("caller".into(), group.place.as_ref().map(callers::value).into());
+        object.insert("caller".into(), group.call_site.as_ref().map(callers::value).into());
         object.insert("launched".into(), group.launched.iter().map(launched).collect());
         let inclusive = json!({
             "inclusive_total_ns": group.inclusive.total.0,
@@ -134,14 +134,14 @@ fn launched((command, count): &(Vec<u8>, u64)) -> Value {
 pub(super) fn spent((what, time): &(Spent, Nanos)) -> Value {
     let mut object = Map::new();
     object.insert("on".into(), critical::key(what).into());
-    if let Spent::Outside(_, Some(name)) = what {
+    if let Spent::ExternalWait(_, Some(name)) = what {
         insert_text(&mut object, "process", name);
     }
     object.insert("ns".into(), time.0.into());
     Value::Object(object)
 }
 
-fn waits(waits: &TiedWaits) -> Value {
+fn waits(waits: &AttributedWaits) -> Value {
     let mut object = Map::new();
     insert_text(&mut object, "command", &waits.command);
     let parts = &waits.parts;
@@ -164,7 +164,7 @@ fn waits(waits: &TiedWaits) -> Value {
 }
 
 /// Device and inode are there when all waits were on the same.
-fn waited_object(waited: &TiedObject) -> Value {
+fn waited_object(waited: &AttributedObject) -> Value {
     let mut object = Map::new();
     object.insert("kind".into(), waited.kind.name().into());
     if let Some(only) = &waited.only {

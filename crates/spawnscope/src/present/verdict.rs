@@ -3,8 +3,8 @@
 use super::whatif::took_time;
 use super::{critical, text, units};
 use crate::analyze::advice::Advice;
+use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::groups::THE_RECORDER;
-use crate::analyze::outside::Outside;
 use crate::analyze::replay::{is_believable, unbelievable};
 use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::event::Nanos;
@@ -34,7 +34,7 @@ pub fn verdict(report: &Report) -> Option<String> {
         return Some(format!("{starting}{cause}."));
     }
     let share = units::percent(*time, report.wall);
-    if let Spent::Outside(Outside::Unknown, _) = largest {
+    if let Spent::ExternalWait(ExternalWait::Unknown, _) = largest {
         return Some(format!(
             "{share} of the wall is unknown: the recording does not explain it."
         ));

@@ -4,7 +4,7 @@ use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET};
 use super::{syscalls, text, units};
 use crate::analyze::report::Report;
-use crate::analyze::waits::tied::{Parts, TiedObject, TiedWaits, WaitedFor, Who};
+use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, Parts, WaitedFor, Who};
 use crate::event::{Nanos, ObjectKind};
 
 /// Less of the wall than this is not worth a line.
@@ -25,11 +25,11 @@ const TIED_NAME_WIDTH: usize = 16;
 
 /// The section of the report.
 pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
-    let matters = |waits: &&TiedWaits| {
+    let matters = |waits: &&AttributedWaits| {
         let total = waits.parts.total();
         total >= LEAST && total.0 as f64 >= LEAST_SHARE * report.wall.0 as f64
     };
-    let shown: Vec<&TiedWaits> = report.waits.iter().filter(matters).collect();
+    let shown: Vec<&AttributedWaits> = report.waits.iter().filter(matters).collect();
     if shown.is_empty() {
         return;
     }
@@ -54,7 +54,7 @@ pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
 
 /// Such as `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s run (800 ms of it waiting), 1.00 s launch tax, 300 ms for a
 /// CPU`. What a child waited for itself is part of its run; of launch tax, late reaping is told apart: the one who waited can end it.
-fn sentence(waits: &TiedWaits) -> String {
+fn sentence(waits: &AttributedWaits) -> String {
     let command = shown(&waits.command);
     let total = time(waits.parts.total());
     let call = waits.syscall.map(|call| format!(" in {}", syscalls::shown(call)));
@@ -69,7 +69,7 @@ fn sentence(waits: &TiedWaits) -> String {
     )
 }
 
-fn object(object: &TiedObject) -> Option<String> {
+fn object(object: &AttributedObject) -> Option<String> {
     if let Some(path) = object.only.as_ref().and_then(|only| only.path.as_deref()) {
         return Some(format!(" on {}", shown(path)));
     }

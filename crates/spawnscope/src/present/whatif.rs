@@ -9,7 +9,7 @@ use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE};
 use super::{critical, text, units};
 use crate::analyze::whatif::Prediction;
-use crate::analyze::whatif::outlook::{Changed, Critical, Outlook};
+use crate::analyze::whatif::whatif_report::{Changed, Critical, WhatIfReport};
 use crate::event::Nanos;
 
 /// Version of the keys.
@@ -37,10 +37,10 @@ const FIGURES: [Column; 2] = [
 
 /// The prediction as text.
 #[must_use]
-pub fn render(outlook: &Outlook, width: usize) -> String {
+pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
     let mut page = Page::of_width(width);
-    let prediction = &outlook.prediction;
-    for change in &outlook.changes {
+    let prediction = &whatif_report.prediction;
+    for change in &whatif_report.changes {
         page.sentence(0, TITLE, &text::escape(change.text.as_bytes()));
         page.sentence(
             2,
@@ -52,7 +52,7 @@ pub fn render(outlook: &Outlook, width: usize) -> String {
             &held(change),
         );
     }
-    if let Some((label, count)) = &outlook.forks_left {
+    if let Some((label, count)) = &whatif_report.forks_left {
         let forks = units::counted(*count, "fork stays", "forks stay");
         let (name, selector) = (text::escape(label), text::quote(label));
         let all = format!("{forks} that ran nothing else: `--remove {selector}` takes {name} too, all of them");
@@ -68,8 +68,8 @@ pub fn render(outlook: &Outlook, width: usize) -> String {
         "replay error: {error:+.1} %; the intervals include it; that of the wall also includes run-to-run variation"
     );
     page.sentence(2, QUIET, &error);
-    if !outlook.critical_after.is_empty() {
-        critical_after(&mut page, outlook);
+    if !whatif_report.critical_after.is_empty() {
+        critical_after(&mut page, whatif_report);
     }
     page.finish()
 }
@@ -135,11 +135,15 @@ fn difference(page: &mut Page, prediction: &Prediction) {
     figure(page, PLAIN, "saved", saved, &note);
 }
 
-fn critical_after(page: &mut Page, outlook: &Outlook) {
+fn critical_after(page: &mut Page, whatif_report: &WhatIfReport) {
     page.heading("The critical path then");
-    critical::parts(page, &outlook.where_the_wall_went, outlook.prediction.predicted);
+    critical::parts(
+        page,
+        &whatif_report.where_the_wall_went,
+        whatif_report.prediction.predicted,
+    );
     page.line([]);
-    let shown = &outlook.critical_after[..outlook.critical_after.len().min(MOST_PROGRAMS)];
+    let shown = &whatif_report.critical_after[..whatif_report.critical_after.len().min(MOST_PROGRAMS)];
     let rows: Vec<Vec<String>> = shown
         .iter()
         .map(|program| vec![units::time(program.critical), units::time(program.tax)])
@@ -157,8 +161,8 @@ fn critical_after(page: &mut Page, outlook: &Outlook) {
 
 /// The prediction as a JSON object in several lines, with a newline at its end.
 #[must_use]
-pub fn json(outlook: &Outlook) -> String {
-    let prediction = &outlook.prediction;
+pub fn json(whatif_report: &WhatIfReport) -> String {
+    let prediction = &whatif_report.prediction;
     let [saving, saving_low, saving_high] = prediction.saving();
     let value = json!({
         "schema_version": SCHEMA_VERSION,
@@ -171,9 +175,9 @@ pub fn json(outlook: &Outlook) -> String {
         "saving_low_ns": saving_low.0,
         "saving_high_ns": saving_high.0,
         "replay_error": prediction.replay_error,
-        "changes": outlook.changes.iter().map(change_value).collect::<Vec<_>>(),
-        "critical_after": outlook.critical_after.iter().map(critical_value).collect::<Vec<_>>(),
-        "critical_path": outlook.where_the_wall_went.iter().map(spent).collect::<Vec<_>>(),
+        "changes": whatif_report.changes.iter().map(change_value).collect::<Vec<_>>(),
+        "critical_after": whatif_report.critical_after.iter().map(critical_value).collect::<Vec<_>>(),
+        "critical_path": whatif_report.where_the_wall_went.iter().map(spent).collect::<Vec<_>>(),
     });
     format!("{value:#}\n")
 }

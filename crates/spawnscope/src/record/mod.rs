@@ -1,11 +1,11 @@
 //! The recording: one SQLite file between the collectors and everything else. `schema.sql` documents the format.
 //! `writer` puts events in (through `assemble`, which joins them to rows), `reader` takes rows out.
 
-mod aside;
 mod assemble;
 mod checksum;
 mod claim;
 mod contradictions;
+mod destination;
 mod error;
 mod fields;
 mod folder;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 
-use super::aside::{self, Place};
 use super::assemble::Batch;
+use super::destination::{self, Destination};
 use super::error::RecordError;
 use super::manner::Memory;
 use super::redact::Redaction;
@@ -36,7 +36,7 @@ const READERS_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Store {
     connection: Connection,
     path: PathBuf,
-    place: Arc<Place>,
+    place: Arc<Destination>,
     sums: Sums,
 }
 
@@ -48,7 +48,7 @@ impl Store {
         redaction: Redaction,
         memory: Memory,
     ) -> Result<Store, RecordError> {
-        let place = Arc::new(aside::make_room(path)?);
+        let place = Arc::new(destination::make_room(path)?);
         let failed = |source| RecordError::sqlite("create", path, source);
         let mut connection = open(&place.path(), "NORMAL").map_err(failed)?;
         let sums = create_schema(&mut connection, header, redaction).map_err(failed)?;
@@ -71,7 +71,7 @@ impl Store {
     }
 
     /// Where it stands, to take it back when its connection is closed.
-    pub(super) fn place(&self) -> Arc<Place> {
+    pub(super) fn place(&self) -> Arc<Destination> {
         Arc::clone(&self.place)
     }
 
@@ -157,7 +157,7 @@ const SETTINGS: &str = "
     PRAGMA temp_store = MEMORY;
 ";
 
-/// Opens a recording for writing: the file that `aside` made, by a path without links. `locking` is SQLite's mode: `NORMAL` or
+/// Opens a recording for writing: the file that `destination` made, by a path without links. `locking` is SQLite's mode: `NORMAL` or
 /// `EXCLUSIVE`.
 fn open(path: &Path, locking: &str) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use crate::event::{Event, EventKind, LaunchId, Loss};
 use crate::owner::{self, Acting, Owner};
 
-use super::aside::Place;
 use super::assemble::{Assembler, Batch};
+use super::destination::Destination;
 use super::error::RecordError;
 use super::manner::Manner;
 use super::redact::Redaction;
@@ -64,7 +64,7 @@ pub struct Recorder {
     sender: Option<Sender<Message>>,
     thread: Option<JoinHandle<()>>,
     progress: Arc<Progress>,
-    place: Arc<Place>,
+    place: Arc<Destination>,
     owner: Option<Owner>,
 }
 

@@ -357,9 +357,9 @@ fn scripts_that_call_each_other_are_no_way_to_themselves() {
 
 #[test]
 fn a_script_that_execs_itself_is_no_way_to_itself() {
-    let again: (&str, Option<&str>, &[&str]) = ("./x.sh", Some("/bin/sh"), &["sh", "./x.sh"]);
-    let told = chained(&[again, ("/home/user/x.sh", Some("/bin/sh"), &["sh", "x.sh"])]);
+    let rerun: (&str, Option<&str>, &[&str]) = ("./x.sh", Some("/bin/sh"), &["sh", "./x.sh"]);
+    let told = chained(&[rerun, ("/home/user/x.sh", Some("/bin/sh"), &["sh", "x.sh"])]);
     assert!(is_silent(&told, "shims"), "{told:?}");
     let wrapper: (&str, Option<&str>, &[&str]) = ("./w.sh", Some("/bin/sh"), &["sh", "./w.sh"]);
-    only(&chained(&[wrapper, again]), "shims");
+    only(&chained(&[wrapper, rerun]), "shims");
 }

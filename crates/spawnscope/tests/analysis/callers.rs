@@ -3,9 +3,9 @@
 use anstream::adapter::strip_str;
 use serde_json::Value;
 use spawnscope::analyze::callers::{Callers, Detail};
+use spawnscope::analyze::external_wait::ExternalWait;
 use spawnscope::analyze::flame::{Stacking, Wanted, Weight, flame};
 use spawnscope::analyze::groups::Group;
-use spawnscope::analyze::outside::Outside;
 use spawnscope::analyze::select::{SelectError, Selector};
 use spawnscope::analyze::{Forest, GroupBy, WaitCollection, critical_path, report};
 use spawnscope::event::{Language, LaunchId, Mechanism, Nanos};
@@ -322,7 +322,7 @@ fn a_line_has_its_share_of_the_wall() {
     let path = critical_path(&forest, &timelines, found.wall).unwrap();
     assert_eq!(
         command.inclusive.critical,
-        Some(path.sum().since(path.outside[&Outside::Recorder])),
+        Some(path.sum().since(path.external_wait[&ExternalWait::Recorder])),
         "with all that it launched, from its exec on"
     );
     let order: Vec<&[u8]> = found.groups.iter().map(|group| group.label.as_slice()).collect();

@@ -1,7 +1,7 @@
 //! The critical path: whose time it is, what lies outside, and that the charges sum to the wall whatever the slices say.
 
 use proptest::prelude::*;
-use spawnscope::analyze::outside::Outside;
+use spawnscope::analyze::external_wait::ExternalWait;
 use spawnscope::analyze::phases::Phase;
 use spawnscope::analyze::{CriticalPath, Forest, SliceCollection, critical_path};
 use spawnscope::event::{LaunchId, Nanos, Pid, TaskId};
@@ -73,10 +73,10 @@ fn a_parent_that_waits_charges_the_child_and_its_reaping() {
         WALL - RELEASE - spans.total(),
         "the rest is the shell's own"
     );
-    let outside: Vec<_> = path.outside.iter().collect();
+    let external_wait: Vec<_> = path.external_wait.iter().collect();
     assert_eq!(
-        outside,
-        [(&Outside::Recorder, &Nanos(RELEASE))],
+        external_wait,
+        [(&ExternalWait::Recorder, &Nanos(RELEASE))],
         "until the command's exec"
     );
     assert_eq!(path.sum(), Nanos(WALL));
@@ -122,7 +122,7 @@ fn a_sleep_is_outside_even_when_a_recorded_thread_was_interrupted_to_end_it() {
             ended(child.0, 1_140_000, 9_000_000),
         ],
     );
-    assert_eq!(path.outside.get(&Outside::Timer), Some(&Nanos(3_000_000)));
+    assert_eq!(path.external_wait.get(&ExternalWait::Timer), Some(&Nanos(3_000_000)));
     assert_eq!(path.sum(), Nanos(WALL));
 }
 
@@ -136,7 +136,10 @@ fn a_process_that_is_not_recorded_is_named() {
         ended(1, 5_050_000, WALL),
     ];
     let path = follow(&builder.recording, slices);
-    assert_eq!(path.outside.get(&Outside::Process(Some(name))), Some(&Nanos(3_000_000)));
+    assert_eq!(
+        path.external_wait.get(&ExternalWait::Process(Some(name))),
+        Some(&Nanos(3_000_000))
+    );
     assert_eq!(path.launches[0].run_queue(), Nanos(50_000));
     assert_eq!(path.sum(), Nanos(WALL));
 }

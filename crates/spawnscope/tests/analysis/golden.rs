@@ -210,7 +210,7 @@ fn launches_as_ndjson() {
         object: None,
         calls: 1,
     };
-    let outside = SliceRow {
+    let external_wait = SliceRow {
         off: Nanos(5_000_000),
         syscall: Some(0),
         argument: Some(3),
@@ -221,7 +221,7 @@ fn launches_as_ndjson() {
     };
     let mut waits = WaitCollection::new(&recording, &forest, &[]);
     waits.push(waited);
-    waits.push(outside);
+    waits.push(external_wait);
     let mut lines = Vec::new();
     ndjson::write(&mut lines, &forest, &waits.finish()).unwrap();
     assert_golden(

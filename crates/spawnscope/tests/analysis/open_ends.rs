@@ -3,12 +3,12 @@
 
 use anstream::adapter::strip_str;
 use serde_json::Value;
-use spawnscope::analyze::outside::Outside;
+use spawnscope::analyze::external_wait::ExternalWait;
 use spawnscope::analyze::phases::Phase;
 use spawnscope::analyze::select::Selector;
-use spawnscope::analyze::waits::tied::{TiedWaits, tied_waits};
+use spawnscope::analyze::waits::attribution::{AttributedWaits, attributed_waits};
 use spawnscope::analyze::whatif::changes::Change;
-use spawnscope::analyze::whatif::outlook::{Asked, OutlookError, outlook};
+use spawnscope::analyze::whatif::whatif_report::{RequestedChange, WhatIfError, whatif_report};
 use spawnscope::analyze::{Causes, CriticalPath, Forest, GroupBy, Report, report_on};
 use spawnscope::event::{LaunchId, LeftCpu, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope::present::{advice, table, verdict};
@@ -84,8 +84,8 @@ fn path(recording: &Recording, slices: &[SliceRow]) -> CriticalPath {
     path
 }
 
-fn of(path: &CriticalPath, what: Outside) -> u64 {
-    path.outside.get(&what).copied().unwrap_or_default().0
+fn of(path: &CriticalPath, what: ExternalWait) -> u64 {
+    path.external_wait.get(&what).copied().unwrap_or_default().0
 }
 
 fn report(recording: &Recording, slices: &[SliceRow]) -> Report {
@@ -99,7 +99,7 @@ fn a_wait_for_a_child_that_sleeps_to_the_end_is_a_sleep() {
     let waits = open(1, 0, 1_500_000, WAIT4, ANY);
     let slices = [&[waits][..], &sleeps(2)].concat();
     let path = path(&builder.recording, &slices);
-    assert!(of(&path, Outside::Timer) > WALL - 3_000_000, "{path:?}");
+    assert!(of(&path, ExternalWait::Timer) > WALL - 3_000_000, "{path:?}");
     let work: u64 = path.launches.iter().map(|charges| charges.get(Phase::Run).0).sum();
     assert!(work < 2_000_000, "{path:?}");
 }
@@ -139,12 +139,12 @@ fn awaited(mut waits: SliceRow, children: u64) -> Option<u64> {
             [made, running(child, on)]
         };
         let slices: Vec<SliceRow> = (2..2 + children).flat_map(child).chain([waits]).collect();
-        of(&path(&builder.recording, &slices), Outside::Timer) > WALL / 2
+        of(&path(&builder.recording, &slices), ExternalWait::Timer) > WALL / 2
     });
     if found.is_none() {
         let slices: Vec<SliceRow> = (2..2 + children).flat_map(sleeps).chain([waits]).collect();
         let path = path(&builder.recording, &slices);
-        assert!(of(&path, Outside::Unknown) > WALL / 2, "{path:?}");
+        assert!(of(&path, ExternalWait::Unknown) > WALL / 2, "{path:?}");
     }
     found
 }
@@ -197,7 +197,7 @@ fn who_could_run_at_the_end_waited_for_a_cpu() {
     };
     let path = path(&builder.recording, &[woken]);
     assert_eq!(path.launches[0].run_queue(), Nanos(WALL / 4));
-    assert_eq!(of(&path, Outside::Timer), WALL / 4);
+    assert_eq!(of(&path, ExternalWait::Timer), WALL / 4);
 }
 
 /// As where the kernel has no iterator over threads, or before version 6 of the format.
@@ -207,7 +207,7 @@ fn without_slices_launching_is_what_its_instants_say_and_the_rest_unknown() {
     let path = path(&builder.recording, &[]);
     let charged = [Phase::Queue, Phase::Exec, Phase::Load, Phase::Run].map(|phase| path.launches[0].get(phase).0);
     assert_eq!(charged, [0, 300_000, 400_000, 0]);
-    assert_eq!(of(&path, Outside::Unknown), WALL - LOADED);
+    assert_eq!(of(&path, ExternalWait::Unknown), WALL - LOADED);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn what_follows_the_last_slice_of_a_thread_that_has_not_ended_is_unknown() {
     let builder = shell_with(0);
     let back = slice(1, 0, 10_000_000, [1_000_000, 0], CLOCK_NANOSLEEP, None);
     let path = path(&builder.recording, &[back]);
-    assert_eq!(of(&path, Outside::Unknown), WALL - 11_000_000);
+    assert_eq!(of(&path, ExternalWait::Unknown), WALL - 11_000_000);
     assert_eq!(path.launches[0].get(Phase::Run), Nanos(10_000_000 - LOADED));
 }
 
@@ -239,14 +239,14 @@ fn where_the_replay_misses_the_wall_nothing_is_concluded() {
     assert_eq!(parsed["principal_cause"], sentence);
 
     let forest = Forest::grow(&builder.recording);
-    let asked = Asked {
+    let asked = RequestedChange {
         change: Change::Static,
         text: "--static sh".to_owned(),
         selector: Some(Selector::parse("sh").unwrap()),
     };
     let none = timelines(&forest, &[]);
-    let refused = outlook(&builder.recording, &forest, &none, &[asked]);
-    assert!(matches!(refused, Err(OutlookError::Unbelievable(error)) if error == -1.0));
+    let refused = whatif_report(&builder.recording, &forest, &none, &[asked]);
+    assert!(matches!(refused, Err(WhatIfError::Unbelievable(error)) if error == -1.0));
 }
 
 #[test]
@@ -261,9 +261,9 @@ fn a_wall_of_which_most_is_unknown_is_called_so() {
     );
 }
 
-fn tied(recording: &Recording, slices: &[SliceRow]) -> Vec<TiedWaits> {
+fn attribution(recording: &Recording, slices: &[SliceRow]) -> Vec<AttributedWaits> {
     let forest = Forest::grow(recording);
-    tied_waits(recording, &forest, &timelines(&forest, slices))
+    attributed_waits(recording, &forest, &timelines(&forest, slices))
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn a_wait_to_the_end_is_listed_and_what_the_child_waited_itself_is_told_apart() 
     let waits = open(1, 0, 1_500_000, WAIT4, ANY);
     let slices = [&[waits][..], &sleeps(2)].concat();
     let mut found = report(&builder.recording, &slices);
-    found.waits = tied(&builder.recording, &slices);
+    found.waits = attribution(&builder.recording, &slices);
     let [wait] = &found.waits[..] else {
         panic!("{:?}", found.waits)
     };
@@ -297,7 +297,7 @@ fn what_a_child_with_several_threads_waited_itself_is_not_told() {
     let by = Some(spawnscope::record::reader::WakerRow::Task(TaskId(child.0)));
     let waits = slice(1, 0, 200_000, [4_000_000, 0], WAIT4, by);
     let slices = [waits, sleeps, ended(child.0, 3_000_000, 5_900_000)];
-    let parts = tied(&builder.recording, &slices)[0].parts;
+    let parts = attribution(&builder.recording, &slices)[0].parts;
     assert_eq!(parts.run_waiting, Nanos(1_000_000));
 
     let forest = Forest::grow(&builder.recording);
@@ -312,7 +312,7 @@ fn what_a_child_with_several_threads_waited_itself_is_not_told() {
     };
     let mut collection = spawnscope::analyze::SliceCollection::new(&forest, &[thread]);
     slices.into_iter().for_each(|slice| collection.push(slice));
-    let parts = tied_waits(&builder.recording, &forest, &collection.finish())[0].parts;
+    let parts = attributed_waits(&builder.recording, &forest, &collection.finish())[0].parts;
     assert_eq!((parts.run_waiting, parts.run.0 > 3_000_000), (Nanos(0), true));
 }
 
@@ -337,5 +337,9 @@ fn a_thread_that_has_ended_is_not_where_its_process_is() {
     let mut collection = spawnscope::analyze::SliceCollection::new(&forest, &[thread]);
     slices.into_iter().for_each(|slice| collection.push(slice));
     let causes = Causes::find(&builder.recording, &forest, &collection.finish()).expect("a command");
-    assert!(of(&causes.path, Outside::Timer) > WALL - 3_000_000, "{:?}", causes.path);
+    assert!(
+        of(&causes.path, ExternalWait::Timer) > WALL - 3_000_000,
+        "{:?}",
+        causes.path
+    );
 }

@@ -2,7 +2,7 @@
 //! makes it hang or panic.
 
 use proptest::prelude::*;
-use spawnscope::analyze::outside::{Outside, OutsideTimes};
+use spawnscope::analyze::external_wait::{ExternalWait, ExternalWaitTimes};
 use spawnscope::analyze::replay::simulate::Machine;
 use spawnscope::analyze::replay::{Setting, critical_path_of};
 use spawnscope::analyze::{Forest, Replay, SliceCollection, critical_path};
@@ -161,9 +161,9 @@ fn the_replayed_path_names_what_threads_waited_for_outside_as_the_measured_one_d
         forest.launches.len(),
     );
     let mut measured = critical_path(&forest, &timelines, replay.measured).unwrap();
-    measured.outside.remove(&Outside::Recorder);
-    let each = |outside| (outside, Nanos(5_000_000));
-    let expected = [Outside::Disk, Outside::Stopped, Outside::Unknown].map(each);
-    assert_eq!(replayed.outside, OutsideTimes::from(expected));
-    assert_eq!(replayed.outside, measured.outside);
+    measured.external_wait.remove(&ExternalWait::Recorder);
+    let each = |external_wait| (external_wait, Nanos(5_000_000));
+    let expected = [ExternalWait::Disk, ExternalWait::Stopped, ExternalWait::Unknown].map(each);
+    assert_eq!(replayed.external_wait, ExternalWaitTimes::from(expected));
+    assert_eq!(replayed.external_wait, measured.external_wait);
 }

@@ -5,7 +5,7 @@ use anstream::adapter::strip_str;
 use serde_json::Value;
 use spawnscope::analyze::select::Selector;
 use spawnscope::analyze::whatif::changes::Change;
-use spawnscope::analyze::whatif::outlook::{Asked, Outlook, OutlookError, outlook};
+use spawnscope::analyze::whatif::whatif_report::{RequestedChange, WhatIfError, WhatIfReport, whatif_report};
 use spawnscope::analyze::{Causes, Forest, GroupBy, Report, report_on};
 use spawnscope::event::{Calibration, Constant, Language};
 use spawnscope::present::{advice, table, whatif};
@@ -35,19 +35,19 @@ fn report((recording, slices): &(Recording, Vec<SliceRow>), group_by: GroupBy) -
     report_on(recording, &forest, causes.as_ref(), group_by)
 }
 
-fn without_dirname(recorded: &(Recording, Vec<SliceRow>)) -> Result<Outlook, OutlookError> {
+fn without_dirname(recorded: &(Recording, Vec<SliceRow>)) -> Result<WhatIfReport, WhatIfError> {
     without(recorded, &["dirname"])
 }
 
-fn without((recording, slices): &(Recording, Vec<SliceRow>), selections: &[&str]) -> Result<Outlook, OutlookError> {
+fn without((recording, slices): &(Recording, Vec<SliceRow>), selections: &[&str]) -> Result<WhatIfReport, WhatIfError> {
     let forest = Forest::grow(recording);
-    let asked = selections.iter().map(|selection| Asked {
+    let asked = selections.iter().map(|selection| RequestedChange {
         change: Change::Remove,
         text: format!("--remove {selection}"),
         selector: Some(Selector::parse(selection).unwrap()),
     });
-    let asked: Vec<Asked> = asked.collect();
-    outlook(recording, &forest, &timelines(&forest, slices), &asked)
+    let asked: Vec<RequestedChange> = asked.collect();
+    whatif_report(recording, &forest, &timelines(&forest, slices), &asked)
 }
 
 /// The text without styles, in one line, so that words are found wherever lines are broken.
@@ -121,9 +121,9 @@ fn names_in_parentheses_are_explained_where_they_are_shown() {
 
 #[test]
 fn a_prediction_is_whole_at_every_width() {
-    let outlook = without_dirname(&looping()).unwrap();
+    let whatif_report = without_dirname(&looping()).unwrap();
     for width in WIDTHS {
-        let text = strip_str(&whatif::render(&outlook, width)).to_string();
+        let text = strip_str(&whatif::render(&whatif_report, width)).to_string();
         assert!(!text.contains('…'), "{width}:\n{text}");
         assert!(
             text.lines().all(|line| line.chars().count() <= width),
@@ -142,14 +142,14 @@ fn a_prediction_is_whole_at_every_width() {
 #[test]
 fn a_saving_has_the_same_interval_wherever_it_is_told() {
     let looping = looping();
-    let outlook = without_dirname(&looping).unwrap();
+    let whatif_report = without_dirname(&looping).unwrap();
     let advised = report(&looping, GroupBy::Command).advices.worth[0].saving;
-    assert_eq!(outlook.prediction.saving(), advised);
-    let parsed: Value = serde_json::from_str(&whatif::json(&outlook)).unwrap();
+    assert_eq!(whatif_report.prediction.saving(), advised);
+    let parsed: Value = serde_json::from_str(&whatif::json(&whatif_report)).unwrap();
     let told = ["saving_ns", "saving_low_ns", "saving_high_ns"].map(|key| parsed[key].as_u64().unwrap());
     assert_eq!(told, advised.map(|saving| saving.0));
     let [saved, least, most] = advised.map(spawnscope::units::time);
-    let text = joined(&whatif::render(&outlook, 80));
+    let text = joined(&whatif::render(&whatif_report, 80));
     assert!(text.contains(&format!("saved {saved} ")), "{text}");
     assert!(
         text.contains(&format!("of the wall; between {least} and {most}")),
@@ -169,8 +169,8 @@ fn a_saving_has_the_same_share_wherever_it_is_told_and_the_wall_its_name() {
     });
     slices.iter_mut().for_each(|slice| slice.calls = 400);
     let recorded = (recording, slices);
-    let outlook = without_dirname(&recorded).unwrap();
-    let prediction = &outlook.prediction;
+    let whatif_report = without_dirname(&recorded).unwrap();
+    let prediction = &whatif_report.prediction;
     assert!(
         prediction.wall.0 > prediction.unrecorded.0 + prediction.wall.0 / 100,
         "{prediction:?}"
@@ -181,7 +181,7 @@ fn a_saving_has_the_same_share_wherever_it_is_told_and_the_wall_its_name() {
         "{} of the wall without recording",
         units::percent(prediction.saving()[0], prediction.unrecorded)
     );
-    let told = joined(&whatif::render(&outlook, 80));
+    let told = joined(&whatif::render(&whatif_report, 80));
     assert!(told.contains(&share), "{told}");
     assert!(
         told.contains(&format!("about {base} had it not been recorded")),
@@ -258,12 +258,12 @@ fn a_recording_that_is_being_made_says_so() {
     recording.info.ended = None;
     recording.info.is_live = true;
     let live = (recording, slices);
-    assert!(matches!(without_dirname(&live), Err(OutlookError::IsLive)));
+    assert!(matches!(without_dirname(&live), Err(WhatIfError::IsLive)));
     let told = |of: &_| joined(&advice::render(&report(of, GroupBy::Command), false, 80, None));
     assert!(told(&live).contains("still being made"), "{}", told(&live));
     let mut cut_off = live;
     cut_off.0.info.is_live = false;
-    assert!(matches!(without_dirname(&cut_off), Err(OutlookError::NoWall)));
+    assert!(matches!(without_dirname(&cut_off), Err(WhatIfError::NoWall)));
     assert!(told(&cut_off).contains("began and ended"), "{}", told(&cut_off));
 }
 

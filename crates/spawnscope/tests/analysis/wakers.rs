@@ -1,8 +1,8 @@
 //! Wakers in doubt: where the recorder could not see whether an interrupt ended a wait or the thread that it hit, the wait is
 //! nobody's doing.
 
-use spawnscope::analyze::outside::Outside;
-use spawnscope::analyze::waits::tied::tied_waits;
+use spawnscope::analyze::external_wait::ExternalWait;
+use spawnscope::analyze::waits::attribution::attributed_waits;
 use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::analyze::whatif::constants::Constants;
 use spawnscope::analyze::{Forest, SliceCollection, critical_path};
@@ -44,7 +44,7 @@ fn by_child() -> WakerRow {
     WakerRow::Task(TaskId(2))
 }
 
-fn outside(call: u16, waker: WakerRow, certain: bool) -> Option<(Outside, Nanos)> {
+fn external_wait(call: u16, waker: WakerRow, certain: bool) -> Option<(ExternalWait, Nanos)> {
     let ((recording, slices), _) = waiting(call, waker, certain);
     let forest = Forest::grow(&recording);
     let mut collection = SliceCollection::new(&forest, &[]);
@@ -52,14 +52,17 @@ fn outside(call: u16, waker: WakerRow, certain: bool) -> Option<(Outside, Nanos)
     let timelines = collection.finish();
     let path = critical_path(&forest, &timelines, Nanos(WALL)).unwrap();
     assert_eq!(path.sum(), Nanos(WALL));
-    let tied = tied_waits(&recording, &forest, &timelines);
-    let mut others = path.outside.into_iter().filter(|(what, _)| *what != Outside::Recorder);
+    let attribution = attributed_waits(&recording, &forest, &timelines);
+    let mut others = path
+        .external_wait
+        .into_iter()
+        .filter(|(what, _)| *what != ExternalWait::Recorder);
     let found = others.next();
-    let is_charged = found.is_none_or(|(what, _)| matches!(what, Outside::Process(_)));
+    let is_charged = found.is_none_or(|(what, _)| matches!(what, ExternalWait::Process(_)));
     assert_eq!(
-        !tied.is_empty(),
+        !attribution.is_empty(),
         is_charged,
-        "what is outside is tied to nobody: {tied:?}"
+        "what is outside is tied to nobody: {attribution:?}"
     );
     found
 }
@@ -67,17 +70,26 @@ fn outside(call: u16, waker: WakerRow, certain: bool) -> Option<(Outside, Nanos)
 #[test]
 fn a_waker_in_doubt_is_not_followed() {
     let waited = Nanos(WAITED);
-    assert_eq!(outside(POLL, by_child(), true), None);
-    assert_eq!(outside(POLL, by_child(), false), Some((Outside::Timer, waited)));
-    assert_eq!(outside(RECVFROM, by_child(), false), Some((Outside::Network, waited)));
+    assert_eq!(external_wait(POLL, by_child(), true), None);
+    assert_eq!(
+        external_wait(POLL, by_child(), false),
+        Some((ExternalWait::Timer, waited))
+    );
+    assert_eq!(
+        external_wait(RECVFROM, by_child(), false),
+        Some((ExternalWait::Network, waited))
+    );
 }
 
 #[test]
 fn a_process_in_doubt_is_not_named() {
     let waker = WakerRow::Other(Pid(7), None);
     let waited = Nanos(WAITED);
-    assert_eq!(outside(POLL, waker, true), Some((Outside::Process(None), waited)));
-    assert_eq!(outside(POLL, waker, false), Some((Outside::Timer, waited)));
+    assert_eq!(
+        external_wait(POLL, waker, true),
+        Some((ExternalWait::Process(None), waited))
+    );
+    assert_eq!(external_wait(POLL, waker, false), Some((ExternalWait::Timer, waited)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The processor, and what the machine is itself run by.
 
-use spawnscope::doctor::surroundings::Surroundings;
+use spawnscope::doctor::environment::Environment;
 use spawnscope::doctor::{Measured, Severity};
 use spawnscope::event::{Calibration, Constant, Nanos};
 
@@ -77,7 +77,7 @@ fn surroundings_are_recognised_by_their_marks() {
         let gvisor = Tree::new().file("proc/version", version);
         let gvisor = gvisor.file("proc/cpuinfo", "flags\t: fpu hypervisor\n");
         only(
-            "surroundings",
+            "environment",
             &gvisor.machine(),
             &usual(),
             Severity::Problem,
@@ -86,36 +86,36 @@ fn surroundings_are_recognised_by_their_marks() {
     }
     let wsl = |release: &str| Tree::new().file("proc/sys/kernel/osrelease", release);
     only(
-        "surroundings",
+        "environment",
         &wsl("4.4.0-19041-Microsoft").machine(),
         &usual(),
         Severity::Problem,
         &["WSL 1"],
     );
     only(
-        "surroundings",
+        "environment",
         &wsl("5.15.90.1-microsoft-standard-WSL2").machine(),
         &usual(),
         Severity::Note,
         &["WSL 2", "/mnt/c"],
     );
     let podman = Tree::new().file("run/.containerenv", "");
-    only("surroundings", &podman.machine(), &usual(), Severity::Note, &["podman"]);
+    only("environment", &podman.machine(), &usual(), Severity::Note, &["podman"]);
     let told = Tree::new().file("proc/1/environ", "PATH=/bin\0container=systemd-nspawn\0");
     only(
-        "surroundings",
+        "environment",
         &told.machine(),
         &usual(),
         Severity::Note,
         &["systemd-nspawn"],
     );
     let pod = Tree::new().file("proc/1/cgroup", "4:pids:/kubepods/besteffort/pod1\n");
-    only("surroundings", &pod.machine(), &usual(), Severity::Note, &["kubepods"]);
+    only("environment", &pod.machine(), &usual(), Severity::Note, &["kubepods"]);
     let guest = Tree::new()
         .file("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme hypervisor lm\n")
         .file("sys/class/dmi/id/sys_vendor", "QEMU\n");
     only(
-        "surroundings",
+        "environment",
         &guest.machine(),
         &usual(),
         Severity::Note,
@@ -146,8 +146,8 @@ fn processors_that_are_not_x86_do_not_tell_of_hypervisors_and_others_do_or_it_is
         let tree = board(vendor, product);
         let named = format!("virtual machine ({vendor} {product})");
         let words = [named.as_str(), "is unknown"];
-        only("surroundings", &tree.machine(), &usual(), Severity::Note, &words);
-        assert!(diagnose("surroundings", &tree.machine(), &usual()).unseen.is_empty());
+        only("environment", &tree.machine(), &usual(), Severity::Note, &words);
+        assert!(diagnose("environment", &tree.machine(), &usual()).unseen.is_empty());
     }
     for (file, text, name) in [
         ("proc/device-tree/hypervisor/compatible", "linux,kvm\0", "linux,kvm"),
@@ -161,12 +161,12 @@ fn processors_that_are_not_x86_do_not_tell_of_hypervisors_and_others_do_or_it_is
     ] {
         let tree = arm().file(file, text);
         let named = format!("virtual machine ({name})");
-        only("surroundings", &tree.machine(), &usual(), Severity::Note, &[&named]);
+        only("environment", &tree.machine(), &usual(), Severity::Note, &[&named]);
     }
-    silent("surroundings", &board("Amazon EC2", "c7g.metal").machine(), &usual());
+    silent("environment", &board("Amazon EC2", "c7g.metal").machine(), &usual());
     let raspberry = arm().file("proc/device-tree/compatible", "raspberrypi,4-model-b\0brcm,bcm2711\0");
     for tree in [arm(), board("Ampere", "Mt. Jade"), raspberry, Tree::new()] {
-        let diagnosis = diagnose("surroundings", &tree.machine(), &usual());
+        let diagnosis = diagnose("environment", &tree.machine(), &usual());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(
             diagnosis.unseen[0].what.contains("whether a hypervisor"),
@@ -188,7 +188,7 @@ fn guest(flags: &str, product: &str) -> Tree {
 fn nested_hypervisors_are_told_by_how_long_an_exit_takes() {
     let told = |tree: &Tree, measured: &Measured| {
         let words = ["virtual machine", "translated twice"];
-        let finding = only("surroundings", &tree.machine(), measured, Severity::Note, &words);
+        let finding = only("environment", &tree.machine(), measured, Severity::Note, &words);
         (
             finding.title.contains("inside of another one"),
             finding.evidence.join(" "),
@@ -248,7 +248,7 @@ fn nested_hypervisors_are_told_by_how_long_an_exit_takes() {
 #[test]
 fn what_a_fork_costs_for_each_mebibyte_is_one_figure_everywhere() {
     let tree = guest("lm", "QEMU\n").process(10, 1, "server", 4096);
-    for check in ["surroundings", "large-parents"] {
+    for check in ["environment", "large-parents"] {
         let words = ["a fork takes 30.0 us for each MiB in pages of 4 KiB, whose tables are copied and freed again"];
         only(check, &tree.machine(), &usual(), Severity::Note, &words);
     }
@@ -264,7 +264,7 @@ fn what_could_not_be_timed_is_left_out_of_sentences() {
         .file("proc/cpuinfo", "flags\t\t: fpu hypervisor\n")
         .file("sys/class/dmi/id/sys_vendor", "QEMU\n");
     for tree in [gvisor, guest] {
-        let told = diagnose("surroundings", &tree.machine(), &Measured::default()).findings;
+        let told = diagnose("environment", &tree.machine(), &Measured::default()).findings;
         let evidence = told[0].evidence.join(" ") + " ";
         assert!(!evidence.contains(" - ") && !evidence.contains("takes "), "{evidence}");
     }
@@ -275,15 +275,15 @@ fn bare_metal_is_silent_and_an_image_of_a_container_is_none() {
     let bare = Tree::new()
         .file("proc/cpuinfo", "flags\t: fpu vme\n")
         .file("proc/version", "Linux version 6.1.0");
-    silent("surroundings", &bare.machine(), &usual());
-    assert_eq!(Surroundings::of(&bare.machine()), Surroundings::default());
+    silent("environment", &bare.machine(), &usual());
+    assert_eq!(Environment::of(&bare.machine()), Environment::default());
     let image = Tree::new()
         .file("proc/cpuinfo", "flags\t: fpu vme\n")
         .file(".dockerenv", "")
         .link("proc/self/ns/pid", "pid:[4026531836]")
         .link("proc/self/ns/uts", "uts:[4026531838]")
         .link("proc/self/ns/ipc", "ipc:[4026531839]");
-    silent("surroundings", &image.machine(), &usual());
+    silent("environment", &image.machine(), &usual());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use spawnscope::doctor::{Finding, Machine, Measured, Severity};
 
-use crate::attempts::at_best;
+use crate::attempts::best_of;
 use crate::tree::{Tree, diagnose, expect, find, only, silent, usual};
 
 /// This machine's programs in an environment that has nothing but a home.
@@ -23,13 +23,13 @@ fn is_longer(finding: &Finding, ns: u64) -> bool {
 /// The only finding, in one of some attempts: a busy machine leaves less time to count in, and makes what it is compared with longer.
 #[track_caller]
 fn told_at_best(id: &str, machine: &Machine, severity: Severity, words: &[&str]) -> Finding {
-    at_best(4, || find(id, machine, &usual(), severity, words))
+    best_of(4, || find(id, machine, &usual(), severity, words))
 }
 
 /// A problem that costs more than that, likewise.
 #[track_caller]
 fn dear_at_best(id: &str, machine: &Machine, words: &[&str], ns: u64) -> Finding {
-    at_best(4, || {
+    best_of(4, || {
         let finding = find(id, machine, &usual(), Severity::Problem, words)?;
         expect(is_longer(&finding, ns), &finding)?;
         Ok(finding)
@@ -39,7 +39,7 @@ fn dear_at_best(id: &str, machine: &Machine, words: &[&str], ns: u64) -> Finding
 /// What a busy machine makes longer may be told now and then: it is silent when left to itself.
 #[track_caller]
 fn silent_at_best(id: &str, machine: &Machine) {
-    at_best(8, || {
+    best_of(8, || {
         let told = diagnose(id, machine, &usual()).findings;
         expect(told.is_empty(), told)
     });
@@ -62,7 +62,7 @@ fn start_up_files_of_shells_that_launch_are_told_with_their_launches() {
 #[test]
 fn a_shell_that_does_not_come_to_its_end_is_told_as_taking_longer() {
     // On a busy machine, there may be no time to tidy up, or to count.
-    at_best(4, || {
+    best_of(4, || {
         let hanging = Tree::new().file(".bashrc", "touch began; trap 'touch ended' EXIT; /bin/sleep 60\n");
         let words = [
             "bash's start-up files take more than",
@@ -140,7 +140,7 @@ fn a_program_that_does_not_end_is_a_problem_of_its_own() {
 
 #[test]
 fn a_start_up_file_that_kills_the_keeper_of_its_shell_leaves_nothing_behind() {
-    at_best(4, || {
+    best_of(4, || {
         let tree = Tree::new().file(
             ".bashrc",
             "trap '' HUP TERM\necho $$ >>shells\nkill -9 $PPID\n/bin/sleep 60\n",
@@ -370,7 +370,7 @@ fn a_monitor_is_removed_where_it_was_set() {
         .file("monitor", "#!/bin/sh\nexit 1\n")
         .mode("monitor", 0o755)
         .file(".gitconfig", global);
-    let finding = at_best(4, || {
+    let finding = best_of(4, || {
         let found = diagnose("git", &machine(&tree), &usual()).findings;
         expect(found.len() == 1, &found)?;
         Ok(found.into_iter().next().unwrap())
@@ -394,7 +394,7 @@ fn a_status_that_is_slow_by_itself_is_told_and_its_monitor_is_not_blamed() {
     configure(&tree, "filter.slow.clean", "sleep 60");
     // As long as before, so that git has to ask the filter.
     let tree = tree.file("file", "TEXT\n");
-    at_best(4, || {
+    best_of(4, || {
         let found = diagnose("git", &machine(&tree), &usual()).findings;
         let told = |severity, words: &str| {
             let is_it = |finding: &Finding| finding.severity == severity && finding.title.contains(words);
@@ -435,7 +435,7 @@ fn a_fresh_repository_and_no_repository_are_silent() {
 /// On a busy machine, any of them may be the longest now and then.
 #[test]
 fn a_fork_is_shorter_than_an_exec_and_that_than_one_with_a_loader() {
-    at_best(8, || {
+    best_of(8, || {
         let launch = Measured::take(&Machine::here(None).unwrap()).launch;
         expect(launch.exec_static.is_some(), launch)?;
         let times = [launch.fork, launch.exec_static, launch.exec_dynamic];
@@ -447,7 +447,7 @@ fn a_fork_is_shorter_than_an_exec_and_that_than_one_with_a_loader() {
 
 #[test]
 fn all_that_can_be_measured_here_is() {
-    at_best(8, || {
+    best_of(8, || {
         let measured = Measured::take(&Machine::here(None).unwrap());
         let are_copies_launched = match &measured.scan {
             Some(scan) => {

@@ -6,7 +6,7 @@ use spawnscope::doctor::measure::{Scan, Stuck};
 use spawnscope::doctor::{Basis, Machine, Measured, Severity};
 use spawnscope::event::Nanos;
 
-use crate::attempts::at_best;
+use crate::attempts::best_of;
 use crate::directories::{directories, looked_up};
 use crate::tree::{Tree, diagnose, expect, only, scan, silent, usual};
 
@@ -125,7 +125,7 @@ fn of_many_dead_directories_a_few_are_named() {
 fn dead_directories_in_front_leave_time_to_ask_those_behind_them() {
     let names: Vec<String> = (0..3000).map(|number| format!("/gone/{number}")).collect();
     let machine = Machine::at("/").with_variable("PATH", names.join(":") + ":/usr/bin");
-    at_best(4, || {
+    best_of(4, || {
         let measured = Measured::take(&machine);
         let is_asked = measured
             .lookups

@@ -15,10 +15,10 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use serde_json::Value;
 
 use pair::{Pair, Variant};
-use support::again;
-use support::attempts::{at_best, good};
+use support::attempts::{best_of, good};
 use support::needs::{Need, unmet};
 use support::recording::{launches, report};
+use support::rerun;
 use support::run::spawnscope;
 use support::workloads;
 use truth::Truth;
@@ -29,8 +29,8 @@ const NEAR_ZERO: [&str; 2] = ["dead_path", "make_off_the_path"];
 const MOST_OF_THE_WALL: f64 = 1.05;
 
 fn main() -> ExitCode {
-    if let Some(name) = again::repeated() {
-        let code = again::alone(|| check(&name, &Pair::built(&name)));
+    if let Some(name) = rerun::repeated() {
+        let code = rerun::alone(|| check(&name, &Pair::built(&name)));
         workloads::remove();
         return code;
     }
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     let trials = Pair::names().into_iter().map(trial).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     workloads::remove();
-    again::verdict(&conclusion)
+    rerun::verdict(&conclusion)
 }
 
 fn trial(name: String) -> Trial {
@@ -48,7 +48,7 @@ fn trial(name: String) -> Trial {
         if let Some(reason) = unmet(&needs_of(&name))? {
             return Ok(Completion::ignored_with(reason));
         }
-        again::at_most_thrice(&name, || check(&name, &Pair::built(&name)))?;
+        rerun::up_to_three_times(&name, || check(&name, &Pair::built(&name)))?;
         Ok(Completion::Completed)
     })
 }
@@ -77,7 +77,7 @@ fn check(name: &str, pair: &Pair) -> Result<(), Failed> {
     };
     // The replay misses a recording of a busy machine by more than a small saving.
     let mut is_first = true;
-    at_best(4, || {
+    best_of(4, || {
         if !std::mem::take(&mut is_first) {
             before = pair.recorded(Variant::Before);
         }

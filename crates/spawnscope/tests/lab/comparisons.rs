@@ -82,9 +82,9 @@ fn comparison() {
     let apart: Vec<&serde_json::Value> = changes.iter().filter(|change| change["stands_out"] == true).collect();
     assert_eq!(apart.len(), 1, "{apart:?}");
     assert_eq!(apart[0]["keys"], json!({"wrapper": "number 4"}));
-    let movement = &found["movements"][0];
+    let common_shift = &found["movements"][0];
     assert_eq!(
-        (&movement["column"], &movement["cases"]),
+        (&common_shift["column"], &common_shift["cases"]),
         (&json!("wall_ns"), &json!(7))
     );
     let said = told(&old, &new, &[], 80);

@@ -223,9 +223,9 @@ fn page() {
     ] {
         assert!(page.contains(text), "{text}");
     }
-    for outside in ["http://", "https://", "<script", "<link", "src="] {
+    for external_wait in ["http://", "https://", "<script", "<link", "src="] {
         let outside_of_names = page.replace("http://www.w3.org/", "");
-        assert!(!outside_of_names.contains(outside), "{outside}");
+        assert!(!outside_of_names.contains(external_wait), "{external_wait}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::examined::{Examined, after, examine};
 use crate::findings::silent;
 use crate::support::LiveTest;
-use crate::support::attempts::{at_best, good};
+use crate::support::attempts::{best_of, good};
 use crate::support::needs::Need;
 use crate::support::run::{SPAWNSCOPE, run, spawnscope};
 use crate::support::workloads::path;
@@ -127,7 +127,7 @@ fn preload() {
 fn noexec() {
     let mount = "mount -t tmpfs -o noexec none \"$1\"; export TMPDIR=\"$1\"";
     after(mount, "file-systems").expect("note", &["refuses to execute programs", "noexec"]);
-    at_best(3, || {
+    best_of(3, || {
         let timed = after(mount, "launch-cost");
         silent(&timed)?;
         good(timed.unseen() == "[]", || timed.unseen())
@@ -145,11 +145,11 @@ fn container() {
         "env",
         "container=test-box",
     ];
-    examine(&words.map(OsStr::new), "surroundings").expect("note", &["this is a container (test-box)"]);
+    examine(&words.map(OsStr::new), "environment").expect("note", &["this is a container (test-box)"]);
     // A container's mark alone is none, in the machine's own namespaces.
     let words = ["env", "container=test-box"].map(OsStr::new);
     let named = |finding: &serde_json::Value| finding["title"].to_string().contains("test-box");
-    assert!(!examine(&words, "surroundings").all().iter().any(named));
+    assert!(!examine(&words, "environment").all().iter().any(named));
 }
 
 fn behind_sudo() {

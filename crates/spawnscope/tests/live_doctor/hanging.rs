@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use crate::examined::{Examined, examine};
 use crate::findings::{found, silent, timed, told};
 use crate::support::LiveTest;
-use crate::support::attempts::{at_best, good};
+use crate::support::attempts::{best_of, good};
 use crate::support::needs::Need;
 use crate::support::run::{Running, SPAWNSCOPE, await_some};
 use crate::support::workloads::path;
@@ -98,7 +98,7 @@ fn silent_directories() {
     let hung = folder.path().display().to_string();
     let path = format!("PATH={hung}/bin:/usr/bin");
     // On a busy machine nobody may get so far as to ask it.
-    at_best(3, || {
+    best_of(3, || {
         let examined = beside(folder.path(), "-1", &["env", &path], "search-path");
         let finding = found(
             &examined,
@@ -112,7 +112,7 @@ fn silent_directories() {
     beside(folder.path(), "-1", &["env", &path], "interpreters");
     for variable in ["TMPDIR", "HOME"] {
         let variable = format!("{variable}={hung}/deep");
-        at_best(3, || {
+        best_of(3, || {
             let examined = beside(folder.path(), "-1", &["env", &variable], "file-systems");
             found(&examined, "problem", &["does not answer", "(fuse)"])?;
             timed(&examined, &["exec_static"])
@@ -123,7 +123,7 @@ fn silent_directories() {
 fn slow_directory() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = format!("PATH={}:/usr/bin:/bin:/usr/sbin:/sbin", folder.path().display());
-    at_best(3, || {
+    best_of(3, || {
         let examined = beside(folder.path(), "30000", &["env", &path], "search-path");
         let finding = found(&examined, "problem", &["PATH has 1 directory", "(FUSE)"])?;
         let is_slow = finding["effect_ns"].as_u64() >= Some(30_000_000);
@@ -146,12 +146,12 @@ fn slow_temporary_files() {
         &temporary,
     ];
     // In the time that the doctor gives such a file system, a busy machine launches too few programs there to tell.
-    at_best(8, || {
+    best_of(8, || {
         let examined = beside(folder.path(), "3000", &words, "file-systems");
         let finding = found(&examined, "problem", &["temporary files", "(FUSE)", "from memory"])?;
         good(finding["effect_ns"].as_u64() >= Some(3_000_000), || told(&examined))
     });
-    at_best(4, || silent(&beside(folder.path(), "3000", &words, "scanners")));
+    best_of(4, || silent(&beside(folder.path(), "3000", &words, "scanners")));
 }
 
 fn held_opens() {
@@ -163,7 +163,7 @@ fn held_opens() {
         ),
     ] {
         let scanner = path(scanner);
-        at_best(3, || {
+        best_of(3, || {
             let folder = tempfile::tempdir().expect("a temporary directory");
             let launcher = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"].map(OsStr::new);
             let launcher = [&launcher[..], &[scanner.as_os_str(), folder.path().as_os_str()]].concat();
@@ -253,7 +253,7 @@ fn without_close_range() {
 fn many_directories() {
     let gone: Vec<String> = (0..1500).map(|number| format!("/nowhere/{number}")).collect();
     let path = format!("PATH=/usr/bin:/bin:{}", gone.join(":"));
-    at_best(3, || {
+    best_of(3, || {
         let examined = in_time(|| examine(&["/usr/bin/env".as_ref(), path.as_ref()], "search-path"));
         found(
             &examined,
@@ -315,7 +315,7 @@ fn beside_busy_loops() {
             "cannot be written",
             "does not come to its end",
         ];
-        at_best(3, || {
+        best_of(3, || {
             let examined = within(LIMIT, || examine(&launcher.map(OsStr::new), check));
             good(!has_title_with(&examined, &blaming), || told(&examined))
         });

@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::examined::{Examined, examine};
 use crate::findings::{found, silent};
 use crate::support::LiveTest;
-use crate::support::attempts::{at_best, good};
+use crate::support::attempts::{best_of, good};
 use crate::support::needs::Need;
 use crate::support::recording::launches;
 use crate::support::run::{Record, SPAWNSCOPE, run};
@@ -54,7 +54,7 @@ fn own_scanner() {
         "they queue",
         "leave protection on",
     ];
-    at_best(ATTEMPTS, || {
+    best_of(ATTEMPTS, || {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let scanned = [program.as_os_str(), folder.path().as_os_str()];
         let examined = examine(&[&ALONE.map(OsStr::new)[..], &scanned].concat(), "scanners");
@@ -73,7 +73,7 @@ fn unprivileged() {
     std::fs::set_permissions(binary.path(), Permissions::from_mode(0o755)).expect("chmod");
     let copied = binary.path().join("spawnscope");
     std::fs::copy(SPAWNSCOPE, &copied).expect("the binary can be copied");
-    at_best(ATTEMPTS, || {
+    best_of(ATTEMPTS, || {
         let folder = tempfile::tempdir_in("/tmp").expect("a temporary directory");
         let examined = Examined::of(&run(&mut unprivileged_command(folder.path(), &copied)));
         found(&examined, "problem", &["something scans it", "they queue"])?;
@@ -128,7 +128,7 @@ fn no_scanner() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let words = ["sh", "-c", script, "sh"].map(OsStr::new);
     let launcher = [&ALONE.map(OsStr::new)[..], &words, &[folder.path().as_os_str()]].concat();
-    at_best(ATTEMPTS, || {
+    best_of(ATTEMPTS, || {
         let examined = examine(&launcher, "scanners");
         silent(&examined)?;
         good(!examined.unseen().contains("could not be timed"), || examined.unseen())

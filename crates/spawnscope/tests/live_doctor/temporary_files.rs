@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use crate::examined::{after, examine};
 use crate::findings::silent;
 use crate::support::LiveTest;
-use crate::support::attempts::{at_best, good};
+use crate::support::attempts::{best_of, good};
 use crate::support::needs::Need;
 
 pub fn tests() -> Vec<LiveTest> {
@@ -28,7 +28,7 @@ fn full() {
     let words = ["no temporary file can be made", "no space is left", "df -i"];
     after(mount, "file-systems").expect("problem", &words);
     // Nothing is scanned elsewhere either, which is to be seen in spite of it.
-    at_best(4, || {
+    best_of(4, || {
         let scanned = after(mount, "scanners");
         silent(&scanned)?;
         good(!scanned.unseen().contains("first launch"), || scanned.unseen())

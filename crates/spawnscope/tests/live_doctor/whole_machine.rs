@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 
 use crate::examined::{Examined, after, examine};
 use crate::support::LiveTest;
-use crate::support::attempts::{at_best, good};
+use crate::support::attempts::{best_of, good};
 use crate::support::needs::{Need, groups_of_processes};
 use crate::support::workloads::path;
 
@@ -95,14 +95,14 @@ fn foreign_kernels() {
         "Linux version 4.19.0-gvisor #1 SMP Sun Jan 10 15:06:54 PST 2016",
         "4.19.0-gvisor",
     );
-    after(&gvisor, "surroundings").expect("problem", &["gVisor"]);
+    after(&gvisor, "environment").expect("problem", &["gVisor"]);
     let first = pretend("Linux version 4.4.0-19041-Microsoft", "4.4.0-19041-Microsoft");
-    after(&first, "surroundings").expect("problem", &["WSL 1", "--set-version"]);
+    after(&first, "environment").expect("problem", &["WSL 1", "--set-version"]);
     let second = pretend(
         "Linux version 5.15.153.1-microsoft-standard-WSL2",
         "5.15.153.1-microsoft-standard-WSL2",
     );
-    after(&second, "surroundings").expect("note", &["WSL 2", "/mnt/c"]);
+    after(&second, "environment").expect("note", &["WSL 2", "/mnt/c"]);
     let as_root = |examined: &Examined| {
         examined
             .all()
@@ -123,7 +123,7 @@ fn security_modules() {
 
 /// On a busy machine the doctor has no time to measure what a fork costs.
 fn with_constants(examine: impl Fn() -> Examined) -> Examined {
-    at_best(4, || {
+    best_of(4, || {
         let examined = examine();
         let is_measured = !examined.unseen().contains("could not be measured");
         good(is_measured, || examined.unseen())?;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::support::LiveTest;
-use crate::support::attempts::{at_best, good};
+use crate::support::attempts::{best_of, good};
 use crate::support::needs::Need;
 use crate::support::run::{Record, spawnscope};
 
@@ -129,7 +129,7 @@ fn clean() {
         "seq 200000 | sort -n | tail -n1",
     ];
     for script in scripts {
-        at_best(4, || {
+        best_of(4, || {
             let told = advice(script);
             good(told.is_empty(), || format!("{script}: {told:?}"))
         });

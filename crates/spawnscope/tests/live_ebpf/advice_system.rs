@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::support::LiveTest;
-use crate::support::attempts::{at_best, good};
+use crate::support::attempts::{best_of, good};
 use crate::support::needs::Need;
 use crate::support::run::{Record, spawnscope};
 use crate::support::workloads::{directory, path};
@@ -169,7 +169,7 @@ fn late_reaping() {
     // Not `select` with a time limit: where the kernel hides its preempt count, its end may look like another process's doing.
     let launch = "use Time::HiRes 'usleep'; my $pid = fork; exec 'sleep', '0.03' unless $pid;";
     let poll = format!("for (1..8) {{ {launch} usleep 50000 until waitpid($pid, 1) > 0 }}");
-    at_best(4, || {
+    best_of(4, || {
         let told = advice(&["perl", "-e", &poll]);
         // A child that a stall holds until the parent looks again did not wait for it.
         let seen = of_rule(&told, "late-reaping").and_then(|advice| advice["count"].as_u64());
@@ -226,7 +226,7 @@ fn clean() {
         "for i in 1 2 3; do x=$(ls /usr/bin | sort | tail -n1); done",
     ];
     for script in scripts {
-        at_best(4, || {
+        best_of(4, || {
             let told = advice(&["bash", "-c", script]);
             let found: Vec<&Value> = RULES.iter().filter_map(|rule| of_rule(&told, rule)).collect();
             good(found.is_empty(), || format!("{script}: {found:#?}"))

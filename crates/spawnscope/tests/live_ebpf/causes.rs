@@ -1,7 +1,7 @@
 //! Causes, on real recordings: the critical path charges the wall once, and the replay gives it back.
 
 use crate::support::LiveTest;
-use crate::support::attempts::{at_best, good};
+use crate::support::attempts::{best_of, good};
 use crate::support::needs::Need;
 use crate::support::recording::report;
 use crate::support::run::Record;
@@ -63,7 +63,7 @@ fn recorded(script: &str) -> serde_json::Value {
 /// What other processes take of the CPUs is known only while a recorded thread waits for one. On a machine that is busy with
 /// others the replay is off by more; a wrong model is off every time.
 fn played_again(script: &str, most_error: f64) {
-    at_best(ATTEMPTS, || {
+    best_of(ATTEMPTS, || {
         let error = recorded(script)["replay_error"].as_f64().expect("a number");
         good(error.abs() <= most_error, || {
             format!("off by {error} of the wall: {script}")
@@ -72,7 +72,7 @@ fn played_again(script: &str, most_error: f64) {
 }
 
 fn sleeping() {
-    at_best(ATTEMPTS, || {
+    best_of(ATTEMPTS, || {
         let report = recorded("sleep 0.3");
         let parts = report["critical_path"].as_array().expect("an array");
         let timer = parts.iter().find(|part| part["on"] == "timer").expect("a timer");

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::support::LiveTest;
 use serde_json::Value;
 
-use crate::support::attempts::{at_best, at_length, good, rounds};
+use crate::support::attempts::{at_length, best_of, good, rounds};
 use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, Running, SPAWNSCOPE, as_nobody, run, spawnscope};
@@ -175,7 +175,7 @@ fn spent(report: &Value, on: &str) -> u64 {
 /// the path cannot hold more of it than there was, and of a thread's end nothing is unknown.
 fn open_wait(command: &[&str]) {
     for _ in 0..rounds(8) {
-        at_best(ATTEMPTS, || {
+        best_of(ATTEMPTS, || {
             let record = Record::new().flags(&["--duration", "0.3"]);
             record.run(command).expect_code(0);
             let report = report(&record.file());
@@ -196,7 +196,7 @@ fn open_wait(command: &[&str]) {
 }
 
 fn open_run() {
-    at_best(ATTEMPTS, || {
+    best_of(ATTEMPTS, || {
         let record = Record::new().flags(&["--duration", "0.5"]);
         let script = "end=$(($(date +%s) + 2)); while [ $(date +%s) -lt $end ]; do n=0; while [ $n -lt 200000 ]; do n=$((n+1)); done; done";
         record.run(["sh", "-c", script]).expect_code(0);

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use crate::support::LiveTest;
-use crate::support::attempts::{at_best, good};
+use crate::support::attempts::{best_of, good};
 use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, Running};
@@ -162,7 +162,7 @@ fn reused_pid() {
 }
 
 fn stopped_child() {
-    at_best(4, try_stopped_child);
+    best_of(4, try_stopped_child);
 }
 
 fn try_stopped_child() -> Result<(), String> {

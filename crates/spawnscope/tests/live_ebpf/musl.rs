@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::LiveTest;
-use crate::support::attempts::{at_best, good};
+use crate::support::attempts::{best_of, good};
 use crate::support::needs::Need;
 use crate::support::recording::launches;
 use crate::support::run::{Record, run};
@@ -68,7 +68,7 @@ fn compile(compiler: &str, libraries: &[(&str, &str, &[&str])], program: &str) -
 fn ends_before_constructors(compiler: &str, launcher: &[&str]) {
     let library: (&str, &str, &[&str]) = ("constructed", "constructed.c", &["-DBUSY_MS=30"]);
     let built = compile(compiler, &[library], "constructed.c");
-    at_best(ATTEMPTS, || {
+    best_of(ATTEMPTS, || {
         let record = Record::new();
         let setting = format!("LD_LIBRARY_PATH={}", built.path().display());
         let program = built.path().join("program").display().to_string();

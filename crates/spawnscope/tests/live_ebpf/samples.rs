@@ -3,7 +3,7 @@
 use spawnscope::record::reader::RecordingFile;
 
 use crate::support::LiveTest;
-use crate::support::attempts::{at_best, at_length, good};
+use crate::support::attempts::{at_length, best_of, good};
 use crate::support::needs::Need;
 use crate::support::recording::report;
 use crate::support::run::{Record, run, spawnscope};
@@ -117,7 +117,7 @@ fn from_proc() {
 }
 
 fn searching() {
-    at_best(4, try_searching);
+    best_of(4, try_searching);
 }
 
 fn try_searching() -> Result<(), String> {
@@ -137,7 +137,7 @@ fn try_searching() -> Result<(), String> {
 }
 
 fn waiting() {
-    at_best(4, try_waiting);
+    best_of(4, try_waiting);
 }
 
 fn try_waiting() -> Result<(), String> {
@@ -157,7 +157,7 @@ fn try_waiting() -> Result<(), String> {
 }
 
 fn scanned() {
-    at_best(4, try_scanned);
+    best_of(4, try_scanned);
 }
 
 /// Each of seven children waits 20 ms for a permission scanner. A wait is not told whose end the kernel does not show: some hide a switch

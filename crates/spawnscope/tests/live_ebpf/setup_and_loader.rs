@@ -9,7 +9,7 @@ use spawnscope::event::{Calibration, Constant};
 use spawnscope::record::RecordingFile;
 
 use crate::support::LiveTest;
-use crate::support::attempts::{at_best, good};
+use crate::support::attempts::{best_of, good};
 use crate::support::needs::Need;
 use crate::support::recording::launches;
 use crate::support::run::Record;
@@ -66,7 +66,7 @@ pub fn tests() -> Vec<LiveTest> {
 fn errands() {
     let script = "for i in {1..20}; do x=$(/bin/true); for ((n = 0; n < 3000; n++)); do :; done; done";
     // A shell that has no CPU for long in the middle of its errands seems to be done with them.
-    at_best(4, || {
+    best_of(4, || {
         let record = Record::new();
         record.run(["bash", "-c", script]).expect_code(0);
         let file = RecordingFile::open(&record.file()).expect("a recording");
@@ -211,7 +211,7 @@ fn calibration() {
     };
     // On a busy machine time may be up before all are measured, but not each time.
     let mut attempts: Vec<Calibration> = Vec::new();
-    at_best(ATTEMPTS, || {
+    best_of(ATTEMPTS, || {
         attempts.extend(recorded());
         let is_missing = |what: &Constant| attempts.iter().all(|constant| constant.what != *what);
         let missing: Vec<Constant> = Constant::ALL.into_iter().filter(is_missing).collect();

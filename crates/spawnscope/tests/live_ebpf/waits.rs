@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::support::LiveTest;
-use crate::support::attempts::{at_best, good};
+use crate::support::attempts::{best_of, good};
 use crate::support::launches::Launches;
 use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
@@ -82,7 +82,7 @@ pub fn tests() -> Vec<LiveTest> {
 }
 
 /// Some rows of the report's waits. What the parts sum to is checked for all.
-fn tied(record: &Record, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
+fn attribution(record: &Record, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
     let report = report(&record.file());
     let rows = report["waits"].as_array().expect("an array");
     for row in rows {
@@ -128,7 +128,7 @@ fn on_the_pipe(how: &str, calls: &[u64]) {
         "{wait}"
     );
 
-    let row = only(tied(&record, |row| row["object"]["kind"] == "pipe"));
+    let row = only(attribution(&record, |row| row["object"]["kind"] == "pipe"));
     assert_eq!(row["command"], "wait_on_pipe");
     assert_eq!(row["object"]["inode"], truth.one("inode"));
     assert_eq!(
@@ -147,7 +147,7 @@ fn epoll() {
     record.run([workload.as_os_str(), "epoll".as_ref()]).expect_code(0);
     let wait = longest(&launches(&record.file()), &[EPOLL_WAIT]);
     assert_eq!(wait["object"]["kind"], "epoll", "{wait}");
-    let row = only(tied(&record, |row| row["syscall"] == "epoll_wait"));
+    let row = only(attribution(&record, |row| row["syscall"] == "epoll_wait"));
     assert_eq!(row["on"][0]["command"], "(wait_on_pipe)");
 }
 
@@ -164,7 +164,7 @@ fn fifo() {
             fifo.as_os_str(),
         ])
         .expect_code(0);
-    let row = only(tied(&record, |row| row["object"]["kind"] == "fifo"));
+    let row = only(attribution(&record, |row| row["object"]["kind"] == "fifo"));
     assert_eq!(
         row["object"]["path"].as_str(),
         fifo.canonicalize().expect("it is there").to_str()
@@ -178,7 +178,7 @@ fn child() {
     record
         .run(["bash", "-c", "sleep 0.2; true; sleep 0.2; true"])
         .expect_code(0);
-    let row = only(tied(&record, |row| row["syscall"] == "wait4"));
+    let row = only(attribution(&record, |row| row["syscall"] == "wait4"));
     assert_eq!(row["object"], Value::Null);
     assert_eq!(row["on"], serde_json::json!([{"command": "sleep", "count": 2}]));
     // Of the 400 ms: on a busy machine the shell may begin to wait late.
@@ -192,7 +192,7 @@ fn pipeline() {
         .run(["bash", "-c", "x=$(sleep 0.1 | cat; :); y=$(sleep 0.1)"])
         .expect_code(0);
     let of_root = |row: &Value| row["command"] == "bash" && row["object"]["kind"] == "pipe";
-    let row = only(tied(&record, of_root));
+    let row = only(attribution(&record, of_root));
     assert_eq!(row["syscall"], "read");
     let on = row["on"].as_array().expect("an array");
     assert!(on.iter().any(|each| each["command"] == "sleep"), "{row}");
@@ -200,14 +200,14 @@ fn pipeline() {
         on.iter().any(|each| each["command"] == "(bash)"),
         "the substitution's own process: {row}"
     );
-    let cat = only(tied(&record, |row| {
+    let cat = only(attribution(&record, |row| {
         row["command"] == "cat" && row["object"]["kind"] == "pipe"
     }));
     assert_eq!(cat["on"][0]["command"], "sleep", "its neighbour is no child: {cat}");
 }
 
 fn late() {
-    at_best(4, try_late);
+    best_of(4, try_late);
 }
 
 fn try_late() -> Result<(), String> {
@@ -216,12 +216,12 @@ fn try_late() -> Result<(), String> {
     let finished = record.run([workload.as_os_str(), "long".as_ref()]).expect_code(0);
     let slept: i64 = Truth::new(&finished.stdout).all("amount_ns").iter().sum();
     let is_sleep = |row: &Value| row["syscall"].as_str().is_some_and(|call| call.ends_with("nanosleep"));
-    let row = only(tied(&record, is_sleep));
+    let row = only(attribution(&record, is_sleep));
     assert_eq!(row["on"], serde_json::json!([{"command": "(long_reap)", "count": 7}]));
     let reap = row["reap_ns"].as_i64().expect("nanoseconds");
     assert!(reap <= slept, "{reap} of {slept}");
     // It learns of each end through a descriptor of the child.
-    let row = only(tied(&record, |row| row["syscall"] == "ppoll"));
+    let row = only(attribution(&record, |row| row["syscall"] == "ppoll"));
     assert_eq!(row["object"]["kind"], "pidfd");
     good(reap > slept * 9 / 10, || format!("{reap} of {slept}"))
 }
@@ -229,7 +229,7 @@ fn try_late() -> Result<(), String> {
 fn behind_a_scanner(record: &Record, scanner: &str, words: &[&str]) -> Launches {
     record.run(words).expect_code(0);
     for call in ["execve", "openat"] {
-        let row = only(tied(record, |row| {
+        let row = only(attribution(record, |row| {
             row["syscall"] == call && row["object"]["kind"] == "permission"
         }));
         assert_eq!(
@@ -273,7 +273,7 @@ fn recorded_scanner() {
         scanned.path().into(),
     ];
     record.run(words).expect_code(0);
-    let rows = tied(&record, |row| row["object"]["kind"] == "permission");
+    let rows = attribution(&record, |row| row["object"]["kind"] == "permission");
     assert_eq!(rows.len(), 7, "one for each program: {rows:#?}");
     for row in rows {
         assert_eq!(row["syscall"], "execve");

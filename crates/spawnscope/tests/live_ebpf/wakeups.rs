@@ -141,11 +141,11 @@ fn timed_out(absent: &str) {
 /// The waits alone take that long, whatever becomes of the launches.
 fn expect_nothing_false(record: &Record) {
     let file = record.file();
-    let tied = report(&file)["waits"].clone();
-    let of_waiters = tied.as_array().expect("an array").iter();
+    let attribution = report(&file)["waits"].clone();
+    let of_waiters = attribution.as_array().expect("an array").iter();
     let charged =
         of_waiters.filter(|row| row["command"] == "timed_waits" && row["total_ns"].as_u64() >= Some(TIME_OUT_NS));
-    assert_eq!(charged.count(), 0, "{tied}");
+    assert_eq!(charged.count(), 0, "{attribution}");
 
     let least = TIME_OUT_NS * TIMES;
     let whatif = spawnscope(

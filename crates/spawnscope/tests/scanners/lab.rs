@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::beside::{Beside, NEEDS};
 use crate::support::LiveTest;
-use crate::support::attempts::{at_best, good};
+use crate::support::attempts::{best_of, good};
 use crate::support::run::{SPAWNSCOPE, run};
 
 pub fn tests() -> Vec<LiveTest> {
@@ -19,7 +19,7 @@ pub fn tests() -> Vec<LiveTest> {
 
 /// ClamAV scans at each open, so that a second launch is no quicker than a first; one from memory is.
 fn looks_each_time() {
-    at_best(4, || {
+    best_of(4, || {
         let notes = notes();
         good(notes.contains("something looks at every executable each time"), || {
             notes.clone()

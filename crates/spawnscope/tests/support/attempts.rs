@@ -10,7 +10,7 @@ const PAUSES_MS: [u64; 4] = [0, 200, 1000, 2000];
 /// Makes attempts until one is good, and returns what it gave. An error is what the load of the machine may be the cause of;
 /// what holds under any load is asserted in each attempt.
 #[track_caller]
-pub fn at_best<T>(attempts: usize, mut attempt: impl FnMut() -> Result<T, String>) -> T {
+pub fn best_of<T>(attempts: usize, mut attempt: impl FnMut() -> Result<T, String>) -> T {
     let mut failures = Vec::new();
     for number in 0..attempts {
         let pause = PAUSES_MS.get(number).or(PAUSES_MS.last()).copied().unwrap_or_default();
@@ -32,7 +32,7 @@ pub fn at_best<T>(attempts: usize, mut attempt: impl FnMut() -> Result<T, String
 pub fn at_length<T>(mut attempt: impl FnMut(u32) -> Result<T, String>) -> T {
     const LENGTHS: [u32; 3] = [1, 3, 9];
     let mut lengths = LENGTHS.into_iter();
-    at_best(LENGTHS.len(), || attempt(lengths.next().expect("one for each attempt")))
+    best_of(LENGTHS.len(), || attempt(lengths.next().expect("one for each attempt")))
 }
 
 /// How often a race is tried: so many times, or once where `SPAWNSCOPE_TEST_ONCE` is set, as in guests whose clock counts instructions.

@@ -1,7 +1,6 @@
 //! What live tests share: what they need of the machine, the workloads, running the binary, reading its output.
 //! Knows no collector: the tests of each collector bring their own arguments.
 
-pub mod again;
 pub mod attempts;
 pub mod chains;
 pub mod launches;
@@ -9,6 +8,7 @@ pub mod needs;
 pub mod pty;
 pub mod pythons;
 pub mod recording;
+pub mod rerun;
 pub mod roots;
 pub mod run;
 pub mod workloads;
@@ -30,12 +30,12 @@ pub struct LiveTest {
 /// Runs the tests one after the other, since most of them measure; those whose needs are not met are ignored with the
 /// reason, or fail when `SPAWNSCOPE_TEST_REQUIRE` names the need.
 pub fn main(tests: Vec<LiveTest>) -> ExitCode {
-    if let Some(name) = again::repeated() {
+    if let Some(name) = rerun::repeated() {
         let test = tests
             .iter()
             .find(|test| test.name == name)
             .expect("a test of that name");
-        let code = again::alone(|| done(test.run));
+        let code = rerun::alone(|| done(test.run));
         workloads::remove();
         return code;
     }
@@ -44,7 +44,7 @@ pub fn main(tests: Vec<LiveTest>) -> ExitCode {
     arguments.test_threads = Some(1);
     let conclusion = libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect());
     workloads::remove();
-    again::verdict(&conclusion)
+    rerun::verdict(&conclusion)
 }
 
 fn trial(test: LiveTest) -> Trial {
@@ -52,7 +52,7 @@ fn trial(test: LiveTest) -> Trial {
         if let Some(reason) = unmet(test.needs)? {
             return Ok(Completion::ignored_with(reason));
         }
-        again::at_most_thrice(test.name, || done(test.run))?;
+        rerun::up_to_three_times(test.name, || done(test.run))?;
         Ok(Completion::Completed)
     })
 }

@@ -1,14 +1,14 @@
 //! The lines behind a finding: where its example was asked for, and which lines asked for most of its launches.
 
 use super::Finding;
-use super::ground::{Ground, name};
-use crate::analyze::callers::{CallerCounts, Callers, Place};
+use super::context::{RuleContext, name};
+use crate::analyze::callers::{CallSite, CallerCounts, Callers};
 use crate::units;
 
 /// Sentences for the evidence; none when no line is known.
-pub(super) fn evidence(ground: &Ground<'_, '_>, callers: &Callers, finding: &Finding) -> Vec<String> {
+pub(super) fn evidence(context: &RuleContext<'_, '_>, callers: &Callers, finding: &Finding) -> Vec<String> {
     let counts = callers.count(&finding.launches);
-    let example = ground
+    let example = context
         .example_launch(&finding.launches)
         .or(finding.launches.first().copied());
     let example = example.and_then(|launch| callers.of(launch as usize));
@@ -25,7 +25,8 @@ pub(super) fn evidence(ground: &Ground<'_, '_>, callers: &Callers, finding: &Fin
 
 /// `from unpack.sh:14 (71,000) and 2 more lines`
 fn from(counts: &CallerCounts) -> String {
-    let told = |(place, count): &(Place, u64)| format!("{} ({})", name(&place.short_label()), units::count(*count));
+    let told =
+        |(call_site, count): &(CallSite, u64)| format!("{} ({})", name(&call_site.short_label()), units::count(*count));
     let most = counts.most.first().map(told).unwrap_or_default();
     let more = counts.most.len().saturating_sub(1) as u64 + counts.other_places;
     let mut sentence = format!("from {most}");

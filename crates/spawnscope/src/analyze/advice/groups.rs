@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::{Ground, least};
+use super::{RuleContext, least};
 use crate::analyze::launch::Launch;
 use crate::event::Nanos;
 use crate::statistics::median;
@@ -22,7 +22,7 @@ pub(super) struct Group<'a> {
     pub(super) at_stake: Nanos,
 }
 
-impl<'a> Ground<'_, 'a> {
+impl<'a> RuleContext<'_, 'a> {
     /// Sorts launches by a program's name, the groups with most at stake first. `of` gives the name and what is at stake for
     /// each launch that the rule holds for.
     pub(super) fn groups(&self, of: impl Fn(u32, &Launch<'a>) -> Option<(&'a [u8], Nanos)>) -> Vec<Group<'a>> {

@@ -2,18 +2,19 @@
 //! each proposal is played, and only what saves wall time for sure is told, the largest saving first.
 
 mod callers;
+mod context;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod ground;
 mod groups;
+mod phrases;
 mod pipeline;
 mod python_calls;
 mod rules;
 mod runtimes;
 mod selection;
 mod shell;
+mod thresholds;
 mod titles;
-mod wording;
 
 use std::cmp::Reverse;
 
@@ -21,7 +22,7 @@ use super::callers::CallerCounts;
 use super::whatif::{Fix, Prediction};
 use crate::event::Nanos;
 use crate::parallel;
-pub use ground::Ground;
+pub use context::RuleContext;
 
 /// What a rule has found: launches that cost more than they need to, and a way to change that.
 #[derive(Clone, Debug)]
@@ -95,10 +96,10 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    fn of(ground: &Ground<'_, '_>, advice: &Advice, least: Nanos) -> Doubt {
+    fn of(context: &RuleContext<'_, '_>, advice: &Advice, least: Nanos) -> Doubt {
         if advice.saving[0] > least {
             Doubt::Uncertain
-        } else if rules::off_path::are_off_path(ground, &advice.finding.launches) {
+        } else if rules::off_path::are_off_path(context, &advice.finding.launches) {
             Doubt::OffPath
         } else {
             Doubt::Little
@@ -119,36 +120,36 @@ const TOGETHER: usize = 3;
 
 /// Applies all rules to a recording.
 #[must_use]
-pub fn advise(ground: &Ground<'_, '_>) -> Advices {
-    let findings = parallel::each(rules::ALL.len(), usize::MAX, |index| rules::ALL[index](ground));
+pub fn advise(context: &RuleContext<'_, '_>) -> Advices {
+    let findings = parallel::each(rules::ALL.len(), usize::MAX, |index| rules::ALL[index](context));
     let findings = findings.into_iter().flatten();
-    let worthy = |finding: &Finding| ground.most_saved(&finding.launches) >= least(ground.wall());
+    let worthy = |finding: &Finding| context.most_saved(&finding.launches) >= least(context.wall());
     let findings: Vec<Finding> = findings.filter(worthy).collect();
     let tries: Vec<&[Fix]> = findings.iter().map(|finding| finding.tries.as_slice()).collect();
-    let predictions = predict_all(ground, &tries);
+    let predictions = predict_all(context, &tries);
     let mut advices = Advices {
-        unrecorded: ground.whatif.unrecorded(),
+        unrecorded: context.whatif.unrecorded(),
         ..Advices::default()
     };
-    let callers = ground.callers;
+    let callers = context.callers;
     for (mut finding, prediction) in findings.into_iter().zip(predictions) {
         let saving = prediction.saving();
-        finding.evidence.extend(callers::evidence(ground, callers, &finding));
+        finding.evidence.extend(callers::evidence(context, callers, &finding));
         let advice = Advice {
             callers: callers.count(&finding.launches),
             finding,
             saving,
             overlaps: Vec::new(),
         };
-        let is_worth = saving[1] > least(ground.wall());
-        if advice.finding.rule == rules::off_path::RULE && saving[0] > least(ground.wall()) {
+        let is_worth = saving[1] > least(context.wall());
+        if advice.finding.rule == rules::off_path::RULE && saving[0] > least(context.wall()) {
             // What it says is not true then: these launches are in the way of others, or waited for something outside.
             continue;
         }
         if is_worth {
             advices.worth.push(advice);
-        } else if ground.spent_on(&advice.finding.launches) > share_of(ground.wall(), NOTABLE_SHARE) {
-            let doubt = Doubt::of(ground, &advice, least(ground.wall()));
+        } else if context.spent_on(&advice.finding.launches) > share_of(context.wall(), NOTABLE_SHARE) {
+            let doubt = Doubt::of(context, &advice, least(context.wall()));
             advices.not_worth.push((doubt, advice));
         }
     }
@@ -163,13 +164,13 @@ pub fn advise(ground: &Ground<'_, '_>) -> Advices {
     advices.not_worth.sort_by_key(|(doubt, advice)| {
         (
             *doubt,
-            Reverse(ground.spent_on(&advice.finding.launches)),
+            Reverse(context.spent_on(&advice.finding.launches)),
             advice.finding.rule,
         )
     });
     titles::tell_apart(&mut advices);
     mark_overlaps(&mut advices.worth);
-    advices.together = together(ground, &advices.worth);
+    advices.together = together(context, &advices.worth);
     advices
 }
 
@@ -182,9 +183,9 @@ fn share_of(wall: Nanos, share: f64) -> Nanos {
 }
 
 /// Plays every proposal, as many at a time as memory is well spent on.
-fn predict_all(ground: &Ground<'_, '_>, tries: &[&[Fix]]) -> Vec<Prediction> {
-    let for_memory = (MOST_TRIED / ground.forest().launches.len().max(1)).max(1);
-    parallel::each(tries.len(), for_memory, |index| ground.whatif.predict(tries[index]))
+fn predict_all(context: &RuleContext<'_, '_>, tries: &[&[Fix]]) -> Vec<Prediction> {
+    let for_memory = (MOST_TRIED / context.forest().launches.len().max(1)).max(1);
+    parallel::each(tries.len(), for_memory, |index| context.whatif.predict(tries[index]))
 }
 
 fn mark_overlaps(advices: &mut [Advice]) {
@@ -202,11 +203,11 @@ fn mark_overlaps(advices: &mut [Advice]) {
     }
 }
 
-fn together(ground: &Ground<'_, '_>, advices: &[Advice]) -> Option<[Nanos; 3]> {
+fn together(context: &RuleContext<'_, '_>, advices: &[Advice]) -> Option<[Nanos; 3]> {
     if advices.len() < 2 {
         return None;
     }
     let first = advices.iter().take(TOGETHER);
     let fixes: Vec<Fix> = first.flat_map(|advice| advice.finding.tries.iter().cloned()).collect();
-    Some(ground.whatif.predict(&fixes).saving())
+    Some(context.whatif.predict(&fixes).saving())
 }

@@ -8,7 +8,7 @@ use crate::analyze::whatif::changes::is_captured;
 
 /// A launch and what is there only for it.
 #[derive(Clone, Debug)]
-pub(super) struct Surroundings {
+pub(super) struct PipelineUnit {
     /// What goes when the shell does the launch's work, and all below it.
     pub(super) unit: Vec<u32>,
     /// The forks of the shell among that: the one that feeds it, and the subshell.
@@ -19,9 +19,9 @@ pub(super) struct Surroundings {
     pub(super) is_captured: bool,
 }
 
-impl Surroundings {
+impl PipelineUnit {
     /// Of the launch at `position` among the children of one process.
-    pub(super) fn of(whatif: &WhatIf<'_, '_>, siblings: &[usize], position: usize) -> Surroundings {
+    pub(super) fn of(whatif: &WhatIf<'_, '_>, siblings: &[usize], position: usize) -> PipelineUnit {
         let forest = whatif.forest;
         let launch = siblings[position];
         let parent = forest
@@ -41,7 +41,7 @@ impl Surroundings {
         if let Some(subshell) = subshell {
             unit = vec![subshell as u32];
         }
-        Surroundings {
+        PipelineUnit {
             unit,
             forks: feeder.into_iter().chain(subshell).map(|index| index as u32).collect(),
             is_fed: feeder.is_some(),

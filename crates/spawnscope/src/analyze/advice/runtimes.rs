@@ -1,6 +1,6 @@
 //! How programs start others, by what runs them: which calls copy the parent's page tables, and which do not.
 
-use super::Ground;
+use super::RuleContext;
 use crate::analyze::launch::base_name;
 use crate::analyze::whatif::changes::is_shell;
 
@@ -29,10 +29,10 @@ const NAMES: [(&str, Runtime); 6] = [
 
 impl Runtime {
     /// What runs the parent of a launch, at the time it made that.
-    pub(super) fn of_parent(ground: &Ground<'_, '_>, launch: u32) -> Runtime {
-        let name = ground.launch(launch).birth_command.name;
-        let parent = ground.forest().parent(launch as usize);
-        let execs = parent.map_or(&[][..], |parent| &ground.forest().launches[parent].execs);
+    pub(super) fn of_parent(context: &RuleContext<'_, '_>, launch: u32) -> Runtime {
+        let name = context.launch(launch).birth_command.name;
+        let parent = context.forest().parent(launch as usize);
+        let execs = parent.map_or(&[][..], |parent| &context.forest().launches[parent].execs);
         // A script that begins with `#!` goes by its own name.
         let exec = execs.iter().rev().find(|exec| base_name(exec.path()) == name);
         let interpreter = exec.and_then(|exec| exec.interpreter());

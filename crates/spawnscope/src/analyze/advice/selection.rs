@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::ground::{Ground, name};
-use super::wording::{launches_of, literal, quoted};
+use super::context::{RuleContext, name};
+use super::phrases::{launches_of, literal, quoted};
 use crate::analyze::select::Selector;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
@@ -17,32 +17,32 @@ const MOST_ARGUMENTS: usize = 100;
 const NEARLY_ALL: u64 = 20;
 
 /// The options that try these changes; empty where some of the launches cannot be told from others.
-pub(super) fn options(ground: &Ground<'_, '_>, tries: &[Fix]) -> String {
-    let options: Option<Vec<String>> = tries.iter().map(|fix| options_of(ground, fix)).collect();
+pub(super) fn options(context: &RuleContext<'_, '_>, tries: &[Fix]) -> String {
+    let options: Option<Vec<String>> = tries.iter().map(|fix| options_of(context, fix)).collect();
     options.unwrap_or_default().join(" ")
 }
 
-fn options_of(ground: &Ground<'_, '_>, fix: &Fix) -> Option<String> {
+fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
     let option = match fix.change {
         Change::Remove => "--remove",
         Change::Builtin => "--builtin",
         _ => return None,
     };
-    let meant = with_descendants(ground, &fix.launches);
+    let meant = with_descendants(context, &fix.launches);
     let mut kinds: BTreeMap<(Vec<u8>, &[u8]), Vec<u32>> = BTreeMap::new();
     for &index in &fix.launches {
-        let launch = ground.launch(index);
+        let launch = context.launch(index);
         let kind = (launch.command.label(), launch.birth_command.name);
         kinds.entry(kind).or_default().push(index);
     }
     let mut selections = Vec::new();
     for ((program, parent), launches) in &kinds {
         let plain = launches_of(program, parent);
-        let fits = |selections: &Vec<String>| fits(ground, selections, launches, &meant);
+        let fits = |selections: &Vec<String>| fits(context, selections, launches, &meant);
         let candidates = [
             Some(vec![plain.clone()]),
-            with_lines(ground, &plain, launches),
-            with_arguments(ground, launches),
+            with_lines(context, &plain, launches),
+            with_arguments(context, launches),
         ];
         selections.extend(candidates.into_iter().flatten().find(fits)?);
     }
@@ -51,17 +51,19 @@ fn options_of(ground: &Ground<'_, '_>, fix: &Fix) -> Option<String> {
 }
 
 /// The same selection for each line that asked for some of the launches; `None` when there are many, or not all are known.
-fn with_lines(ground: &Ground<'_, '_>, plain: &str, launches: &[u32]) -> Option<Vec<String>> {
-    let lines = launches.iter().map(|index| ground.callers.of(*index as usize));
-    let lines: BTreeSet<Vec<u8>> = lines.map(|place| Some(place?.short_label())).collect::<Option<_>>()?;
+fn with_lines(context: &RuleContext<'_, '_>, plain: &str, launches: &[u32]) -> Option<Vec<String>> {
+    let lines = launches.iter().map(|index| context.callers.of(*index as usize));
+    let lines: BTreeSet<Vec<u8>> = lines
+        .map(|call_site| Some(call_site?.short_label()))
+        .collect::<Option<_>>()?;
     let selection = |line: &Vec<u8>| format!("{plain},line={}", name(line));
     (lines.len() <= MOST_LINES).then(|| lines.iter().map(selection).collect())
 }
 
 /// By what they were told to do, where that is the same for all.
-fn with_arguments(ground: &Ground<'_, '_>, launches: &[u32]) -> Option<Vec<String>> {
+fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec<String>> {
     let arguments = |index: &u32| {
-        let exec = ground.launch(*index).execs.last().filter(|exec| !exec.argv_cut)?;
+        let exec = context.launch(*index).execs.last().filter(|exec| !exec.argv_cut)?;
         Some(exec.arguments().collect::<Vec<_>>().join(&b' '))
     };
     let all: BTreeSet<Vec<u8>> = launches.iter().map(arguments).collect::<Option<_>>()?;
@@ -76,21 +78,21 @@ fn with_arguments(ground: &Ground<'_, '_>, launches: &[u32]) -> Option<Vec<Strin
 }
 
 /// Whether selections hold for these launches, and for no others than are meant.
-fn fits(ground: &Ground<'_, '_>, selections: &[String], launches: &[u32], meant: &HashSet<u32>) -> bool {
-    let select = |text: &String| Selector::parse(text).ok()?.select(ground.forest()).ok();
+fn fits(context: &RuleContext<'_, '_>, selections: &[String], launches: &[u32], meant: &HashSet<u32>) -> bool {
+    let select = |text: &String| Selector::parse(text).ok()?.select(context.forest()).ok();
     let Some(selected) = selections.iter().map(select).collect::<Option<Vec<_>>>() else {
         return false;
     };
-    let selected = with_descendants(ground, &selected.concat());
+    let selected = with_descendants(context, &selected.concat());
     let missing = launches.iter().filter(|index| !selected.contains(index));
     let strays = selected.difference(meant);
     let unlike: Vec<u32> = missing.chain(strays).copied().collect();
-    ground.spent_on(&unlike).0 <= ground.spent_on(launches).0 / NEARLY_ALL
+    context.spent_on(&unlike).0 <= context.spent_on(launches).0 / NEARLY_ALL
 }
 
 /// What is gone with a launch.
-fn with_descendants(ground: &Ground<'_, '_>, launches: &[u32]) -> HashSet<u32> {
+fn with_descendants(context: &RuleContext<'_, '_>, launches: &[u32]) -> HashSet<u32> {
     let tops: Vec<usize> = launches.iter().map(|index| *index as usize).collect();
-    let steps = ground.forest().walk(&tops);
+    let steps = context.forest().walk(&tops);
     steps.map(|step| step.index as u32).collect()
 }

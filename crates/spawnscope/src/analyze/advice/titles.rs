@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::ground::name;
+use super::context::name;
 use super::{Advice, Advices};
 
 /// Characters of a command that are shown.
@@ -32,8 +32,8 @@ fn differing(alike: &[&mut Advice], of: fn(&Advice) -> Option<String>) -> Option
 
 /// The line that asked for most.
 fn line(advice: &Advice) -> Option<String> {
-    let (place, _) = advice.callers.most.first()?;
-    Some(format!(", at {}", name(&place.short_label())))
+    let (call_site, _) = advice.callers.most.first()?;
+    Some(format!(", at {}", name(&call_site.short_label())))
 }
 
 fn command(advice: &Advice) -> Option<String> {

@@ -1,12 +1,12 @@
 //! Where launches were asked for: the call chains of a recording as places with names. Which of two chains of a launch is
-//! the better one is said here; `place` picks the frame that is told, `count` says how often.
+//! the better one is said here; `call_site` picks the frame that is told, `count` says how often.
 
+mod call_site;
 mod count;
-mod place;
 
+pub(in crate::analyze) use call_site::is_standard_library;
+pub use call_site::{CallSite, Detail};
 pub use count::{CallerCounts, Callers};
-pub(in crate::analyze) use place::is_standard_library;
-pub use place::{Detail, Place};
 
 use super::launch::Launch;
 use crate::event::Language;

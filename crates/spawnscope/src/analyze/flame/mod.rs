@@ -8,8 +8,8 @@ use std::fmt;
 
 use super::callers::{Frame, Frames};
 use super::critical_path::CriticalPath;
+use super::external_wait::ExternalWait;
 use super::launch::{Command, Launch};
-use super::outside::Outside;
 use super::phases::Phase;
 use super::samples::Sample;
 use super::tree::Forest;
@@ -70,7 +70,7 @@ pub enum Label<'a> {
     /// A program.
     Program(Command<'a>),
     /// A place in a program; of machine code without the address where the function is known.
-    Place(Frame<'a>),
+    Frame(Frame<'a>),
     /// A line of a script that the program below was given with `-c`.
     Given(&'a [u8], Option<u32>),
     /// Frames that could not be read.
@@ -78,7 +78,7 @@ pub enum Label<'a> {
     /// Everything beyond the highest level.
     Beyond,
     /// Something that is not recorded, with its name where that is known.
-    Outside(Outside, Option<&'a [u8]>),
+    ExternalWait(ExternalWait, Option<&'a [u8]>),
 }
 
 /// A flame graph: a tree of boxes.
@@ -174,10 +174,10 @@ pub fn flame<'a>(
         }
     });
     if let Some(path) = path.filter(|_| wanted.weight == Weight::Critical && wanted.phase.is_none()) {
-        for (what, time) in &path.outside {
-            let label = Label::Outside(*what, what.process().map(&names));
-            let outside = stacks.above(None, label);
-            stacks.add(outside, time.0);
+        for (what, time) in &path.external_wait {
+            let label = Label::ExternalWait(*what, what.process().map(&names));
+            let external_wait = stacks.above(None, label);
+            stacks.add(external_wait, time.0);
         }
     }
     finished(stacks, wanted).ok_or(FlameError::NoWeight(Missing(wanted.phase)))
@@ -277,7 +277,7 @@ fn chain<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a
 fn frames<'a>(forest: &Forest<'a>, index: usize) -> Vec<Label<'a>> {
     let given = forest.launcher(index).and_then(command_of);
     let named = |label| match (label, given) {
-        (Label::Place(frame), Some(script)) if frame.language.is_script() && frame.file.is_none() => {
+        (Label::Frame(frame), Some(script)) if frame.language.is_script() && frame.file.is_none() => {
             Label::Given(script, frame.line)
         }
         _ => label,
@@ -287,7 +287,7 @@ fn frames<'a>(forest: &Forest<'a>, index: usize) -> Vec<Label<'a>> {
 }
 
 fn labels(mut frames: Frames<'_>) -> Vec<Label<'_>> {
-    let mut labels: Vec<Label<'_>> = frames.by_ref().map(|frame| Label::Place(place(frame))).collect();
+    let mut labels: Vec<Label<'_>> = frames.by_ref().map(|frame| Label::Frame(frame_of(frame))).collect();
     if frames.is_truncated() {
         labels.push(Label::Truncated);
     }
@@ -298,13 +298,13 @@ fn labels(mut frames: Frames<'_>) -> Vec<Label<'_>> {
 /// What a thread does is told by function: each sample of a loop may be at another of its lines.
 fn whole_function(label: Label<'_>) -> Label<'_> {
     match label {
-        Label::Place(frame) if frame.function.is_some() => Label::Place(Frame { line: None, ..frame }),
+        Label::Frame(frame) if frame.function.is_some() => Label::Frame(Frame { line: None, ..frame }),
         label => label,
     }
 }
 
 /// A frame without what would only tell apart calls of one function: every call has an address of its own.
-fn place(frame: Frame<'_>) -> Frame<'_> {
+fn frame_of(frame: Frame<'_>) -> Frame<'_> {
     let is_named_code = !frame.language.is_script() && frame.function.is_some();
     Frame {
         address: frame.address.filter(|_| !is_named_code),

@@ -28,15 +28,15 @@ impl Contention {
         // What a thread that could run since then would have lost by then.
         let mut before: HashMap<u32, f64> = HashMap::new();
         while let Some(event) = sweep.next() {
-            match event.kind {
-                Kind::StartsWaiting => {
+            match event.transition {
+                Transition::StartsWaiting => {
                     before.insert(event.slice, sweep.loss.at(event.at));
                 }
-                Kind::StopsWaiting => {
+                Transition::StopsWaiting => {
                     let sum = sweep.loss.at(event.at) - before.remove(&event.slice).unwrap_or_default();
                     contention.note(event.slice, Nanos(sum.round().max(0.0) as u64));
                 }
-                Kind::StartsRunning | Kind::StopsRunning => {}
+                Transition::StartsRunning | Transition::StopsRunning => {}
             }
         }
         contention
@@ -83,7 +83,7 @@ impl Loss {
 
 /// What begins or ends. At one instant, things happen in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum Transition {
     StopsRunning,
     StartsRunning,
     StopsWaiting,
@@ -93,7 +93,7 @@ enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     at: Nanos,
-    kind: Kind,
+    transition: Transition,
     thread: ThreadIndex,
     slice: u32,
 }
@@ -143,11 +143,11 @@ impl Sweep<'_> {
             }
         }
         let Reverse(event) = self.coming.pop()?;
-        match event.kind {
-            Kind::StopsRunning => self.running -= 1,
-            Kind::StartsRunning => self.running += 1,
-            Kind::StopsWaiting => self.waiting -= 1,
-            Kind::StartsWaiting => self.waiting += 1,
+        match event.transition {
+            Transition::StopsRunning => self.running -= 1,
+            Transition::StartsRunning => self.running += 1,
+            Transition::StopsWaiting => self.waiting -= 1,
+            Transition::StartsWaiting => self.waiting += 1,
         }
         let free = (self.cpus - self.running).clamp(0, self.waiting.max(0));
         let rate = if self.waiting > 0 {
@@ -158,8 +158,8 @@ impl Sweep<'_> {
         self.loss.change(event.at, rate);
         // Clocks of two CPUs differ: what follows a slice may begin a little before that has ended.
         let opens_next =
-            self.timelines.slices(event.thread).places().start + self.next[event.thread as usize] == event.slice + 1;
-        if opens_next && event.kind != Kind::StartsRunning {
+            self.timelines.slices(event.thread).indices().start + self.next[event.thread as usize] == event.slice + 1;
+        if opens_next && event.transition != Transition::StartsRunning {
             self.open(event.thread);
         }
         Some(event)
@@ -169,26 +169,26 @@ impl Sweep<'_> {
     fn open(&mut self, thread: ThreadIndex) {
         let slices = self.timelines.slices(thread);
         while let Some(slice) = slices.get(self.next[thread as usize] as usize) {
-            let place = slices.places().start + self.next[thread as usize];
+            let index = slices.indices().start + self.next[thread as usize];
             self.next[thread as usize] += 1;
             let ran = slice.on_span.is_some_and(|span| span.0 > 0);
             let ran = ran.then(|| (beginning(&slice), slice.off));
             let waited = runnable(&slice).filter(|(from, to)| from < to);
-            let mut push = |at, kind| {
+            let mut push = |at, transition| {
                 self.coming.push(Reverse(Event {
                     at,
-                    kind,
+                    transition,
                     thread,
-                    slice: place,
+                    slice: index,
                 }));
             };
             if let Some((from, to)) = ran {
-                push(from, Kind::StartsRunning);
-                push(to, Kind::StopsRunning);
+                push(from, Transition::StartsRunning);
+                push(to, Transition::StopsRunning);
             }
             if let Some((from, to)) = waited {
-                push(from, Kind::StartsWaiting);
-                push(to, Kind::StopsWaiting);
+                push(from, Transition::StartsWaiting);
+                push(to, Transition::StopsWaiting);
             }
             if ran.or(waited).is_some() {
                 return;

@@ -1,9 +1,9 @@
 //! What happened in a replay, and its critical path: what held up the end once things are changed.
 
-use super::place::{Doing, Place};
+use super::activity::{Activity, Doing};
 use super::simulate::{Watch, What};
 use crate::analyze::critical_path::{Charges, CriticalPath};
-use crate::analyze::outside::{Outside, OutsideTimes};
+use crate::analyze::external_wait::{ExternalWait, ExternalWaitTimes};
 use crate::analyze::phases::Phase;
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
@@ -61,7 +61,7 @@ impl History {
     ) -> CriticalPath {
         let mut path = CriticalPath {
             launches: vec![Charges::default(); launches],
-            outside: OutsideTimes::new(),
+            external_wait: ExternalWaitTimes::new(),
             wall: end,
         };
         let (mut thread, mut at, mut jumps) = (last, end, 0);
@@ -89,27 +89,27 @@ impl History {
 }
 
 fn charge(path: &mut CriticalPath, launch: u32, what: Option<What>, span: Nanos) {
-    let outside = match what {
-        Some(What::Runs(place)) => return path.launches[place.launch as usize].add(phase_of(place), span),
-        Some(What::Queues(place)) => return charge_queue(path, launch, place, span),
-        Some(What::Sleeps(outside)) => outside,
-        Some(What::Waits) | None => Outside::Unknown,
+    let external_wait = match what {
+        Some(What::Runs(activity)) => return path.launches[activity.launch as usize].add(phase_of(activity), span),
+        Some(What::Queues(activity)) => return charge_queue(path, launch, activity, span),
+        Some(What::Sleeps(external_wait)) => external_wait,
+        Some(What::Waits) | None => ExternalWait::Unknown,
     };
-    path.outside.entry(outside).or_default().0 += span.0;
+    path.external_wait.entry(external_wait).or_default().0 += span.0;
 }
 
 /// Waiting for a CPU is part of the phase that goes on then; in `run` it counts apart.
-fn charge_queue(path: &mut CriticalPath, launch: u32, place: Option<Place>, span: Nanos) {
-    let place = place.filter(|place| phase_of(*place) != Phase::Run);
-    match place {
-        Some(place) => path.launches[place.launch as usize].add(phase_of(place), span),
+fn charge_queue(path: &mut CriticalPath, launch: u32, activity: Option<Activity>, span: Nanos) {
+    let activity = activity.filter(|activity| phase_of(*activity) != Phase::Run);
+    match activity {
+        Some(activity) => path.launches[activity.launch as usize].add(phase_of(activity), span),
         None => path.launches[launch as usize].add_run_queue(span),
     }
 }
 
-fn phase_of(place: Place) -> Phase {
-    match place.stage.doing() {
+fn phase_of(activity: Activity) -> Phase {
+    match activity.stage.doing() {
         Doing::Phase(phase) => phase,
-        Doing::Attend | Doing::Faults => Phase::Run,
+        Doing::Supervise | Doing::Faults => Phase::Run,
     }
 }

@@ -1,12 +1,12 @@
 //! The replay: what the recorded threads did, played again on simulated CPUs. Played unchanged it has to give the measured
-//! wall; the difference is the model's error. `write` turns slices into what each thread does, each thing at its `place` in
+//! wall; the difference is the model's error. `write` turns slices into what each thread does, each thing at its `activity` in
 //! the life of a launch; `simulate` plays it.
 
+pub mod activity;
 mod contention;
+mod delayed;
 mod history;
-mod losers;
 mod packed;
-pub mod place;
 pub mod program;
 pub mod simulate;
 mod write;

@@ -1,8 +1,8 @@
 //! Steps in a third of the memory: a recording has about twenty for each launch, and they stay as long as changes are tried on it.
 
-use super::place::{Place, Stage};
+use super::activity::{Activity, Stage};
 use super::program::Step;
-use crate::analyze::outside::Outside;
+use crate::analyze::external_wait::ExternalWait;
 use crate::event::Nanos;
 
 /// Steps, one behind the other. Those that do not fit are kept whole.
@@ -13,7 +13,7 @@ pub(super) struct Steps {
     /// By token, how long the wait for it took. Each token is waited for once.
     waits: Vec<u32>,
     /// What sleeps are for; there are few.
-    outside: Vec<Outside>,
+    external_wait: Vec<ExternalWait>,
 }
 
 /// A step, but for what `Steps` has by its numbers.
@@ -23,13 +23,13 @@ struct Packed {
     number: u32,
     launch: u32,
     stage: Stage,
-    kind: Kind,
+    kind: StepKind,
     /// Of a sleep, what it is for.
-    outside: u8,
+    external_wait: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum StepKind {
     Run,
     Record,
     Lose,
@@ -48,58 +48,61 @@ impl Steps {
     pub(super) fn push(&mut self, step: Step) {
         let packed = self.pack(step).unwrap_or_else(|| {
             self.whole.push(step);
-            Packed::number(Kind::Whole, self.whole.len() as u32 - 1)
+            Packed::number(StepKind::Whole, self.whole.len() as u32 - 1)
         });
         self.packed.push(packed);
     }
 
-    pub(super) fn get(&self, place: usize) -> Step {
-        let packed = self.packed[place];
-        let (span, place) = (Nanos(u64::from(packed.number)), packed.place());
+    pub(super) fn get(&self, activity: usize) -> Step {
+        let packed = self.packed[activity];
+        let (span, activity) = (Nanos(u64::from(packed.number)), packed.activity());
         match packed.kind {
-            Kind::Run => Step::Run(span, place),
-            Kind::Record => Step::Record(span, place),
-            Kind::Lose => Step::Lose(span, place),
-            Kind::Wait => {
+            StepKind::Run => Step::Run(span, activity),
+            StepKind::Record => Step::Record(span, activity),
+            StepKind::Lose => Step::Lose(span, activity),
+            StepKind::Wait => {
                 let span = self.waits[packed.number as usize];
-                Step::Wait(packed.number, place, Nanos(u64::from(span)))
+                Step::Wait(packed.number, activity, Nanos(u64::from(span)))
             }
-            Kind::Sleep => Step::Sleep(span, place, self.outside[usize::from(packed.outside)]),
-            Kind::Wake => Step::Wake(packed.number),
-            Kind::Spawn => Step::Spawn(packed.number),
-            Kind::Whole => self.whole[packed.number as usize],
+            StepKind::Sleep => Step::Sleep(span, activity, self.external_wait[usize::from(packed.external_wait)]),
+            StepKind::Wake => Step::Wake(packed.number),
+            StepKind::Spawn => Step::Spawn(packed.number),
+            StepKind::Whole => self.whole[packed.number as usize],
         }
     }
 
     /// `None` when it does not fit.
     fn pack(&mut self, step: Step) -> Option<Packed> {
         match step {
-            Step::Run(span, place) => Packed::span(Kind::Run, span, place),
-            Step::Record(span, place) => Packed::span(Kind::Record, span, place),
-            Step::Lose(span, place) => Packed::span(Kind::Lose, span, place),
-            Step::Wait(token, place, span) => {
+            Step::Run(span, activity) => Packed::span(StepKind::Run, span, activity),
+            Step::Record(span, activity) => Packed::span(StepKind::Record, span, activity),
+            Step::Lose(span, activity) => Packed::span(StepKind::Lose, span, activity),
+            Step::Wait(token, activity, span) => {
                 let span = u32::try_from(span.0).ok()?;
                 if self.waits.len() <= token as usize {
                     self.waits.resize(token as usize + 1, 0);
                 }
                 self.waits[token as usize] = span;
-                Some(Packed::at(Kind::Wait, token, place))
+                Some(Packed::at(StepKind::Wait, token, activity))
             }
-            Step::Sleep(span, place, outside) => {
-                let packed = Packed::span(Kind::Sleep, span, place)?;
-                let outside = self.number_of(outside)?;
-                Some(Packed { outside, ..packed })
+            Step::Sleep(span, activity, external_wait) => {
+                let packed = Packed::span(StepKind::Sleep, span, activity)?;
+                let external_wait = self.number_of(external_wait)?;
+                Some(Packed {
+                    external_wait,
+                    ..packed
+                })
             }
-            Step::Wake(token) => Some(Packed::number(Kind::Wake, token)),
-            Step::Spawn(thread) => Some(Packed::number(Kind::Spawn, thread)),
+            Step::Wake(token) => Some(Packed::number(StepKind::Wake, token)),
+            Step::Spawn(thread) => Some(Packed::number(StepKind::Spawn, thread)),
         }
     }
 
-    fn number_of(&mut self, outside: Outside) -> Option<u8> {
-        let known = self.outside.iter().position(|known| *known == outside);
-        let number = u8::try_from(known.unwrap_or(self.outside.len())).ok()?;
+    fn number_of(&mut self, external_wait: ExternalWait) -> Option<u8> {
+        let known = self.external_wait.iter().position(|known| *known == external_wait);
+        let number = u8::try_from(known.unwrap_or(self.external_wait.len())).ok()?;
         if known.is_none() {
-            self.outside.push(outside);
+            self.external_wait.push(external_wait);
         }
         Some(number)
     }
@@ -107,11 +110,11 @@ impl Steps {
 
 impl Packed {
     /// `None` when it does not fit.
-    fn span(kind: Kind, span: Nanos, place: Place) -> Option<Packed> {
-        Some(Packed::at(kind, u32::try_from(span.0).ok()?, place))
+    fn span(kind: StepKind, span: Nanos, activity: Activity) -> Option<Packed> {
+        Some(Packed::at(kind, u32::try_from(span.0).ok()?, activity))
     }
 
-    fn at(kind: Kind, number: u32, Place { launch, stage }: Place) -> Packed {
+    fn at(kind: StepKind, number: u32, Activity { launch, stage }: Activity) -> Packed {
         Packed {
             launch,
             stage,
@@ -119,18 +122,18 @@ impl Packed {
         }
     }
 
-    fn number(kind: Kind, number: u32) -> Packed {
+    fn number(kind: StepKind, number: u32) -> Packed {
         Packed {
             number,
             launch: 0,
             stage: Stage::default(),
             kind,
-            outside: 0,
+            external_wait: 0,
         }
     }
 
-    fn place(self) -> Place {
-        Place {
+    fn activity(self) -> Activity {
+        Activity {
             launch: self.launch,
             stage: self.stage,
         }
@@ -145,37 +148,46 @@ mod tests {
 
     #[test]
     fn what_comes_out_is_what_was_put_in() {
-        let place = Place {
+        let activity = Activity {
             launch: 7,
             stage: Stage::new(Phase::Load, 3),
         };
         let (short, long) = (Nanos(5), Nanos(1 << 40));
         let all = [
-            Step::Run(short, place),
-            Step::Run(long, place),
-            Step::Record(short, place),
-            Step::Lose(Nanos(u64::from(u32::MAX)), place),
-            Step::Wait(9, place, short),
-            Step::Wait(2, place, long),
-            Step::Sleep(short, place, Outside::Process(Some(TextId(2)))),
-            Step::Sleep(short, place, Outside::Scanner(None)),
-            Step::Sleep(long, place, Outside::Disk),
+            Step::Run(short, activity),
+            Step::Run(long, activity),
+            Step::Record(short, activity),
+            Step::Lose(Nanos(u64::from(u32::MAX)), activity),
+            Step::Wait(9, activity, short),
+            Step::Wait(2, activity, long),
+            Step::Sleep(short, activity, ExternalWait::Process(Some(TextId(2)))),
+            Step::Sleep(short, activity, ExternalWait::Scanner(None)),
+            Step::Sleep(long, activity, ExternalWait::Disk),
             Step::Wake(3),
             Step::Spawn(4),
         ];
         let mut steps = Steps::default();
         all.iter().for_each(|step| steps.push(*step));
-        assert_eq!((0..steps.len()).map(|place| steps.get(place)).collect::<Vec<_>>(), all);
+        assert_eq!(
+            (0..steps.len()).map(|activity| steps.get(activity)).collect::<Vec<_>>(),
+            all
+        );
         assert_eq!(size_of::<Packed>(), 12);
     }
 
     #[test]
     fn sleeps_for_more_than_can_be_numbered_are_kept_whole() {
         let (launch, stage) = (7, Stage::new(Phase::Run, 0));
-        let sleep = |name| Step::Sleep(Nanos(1), Place { launch, stage }, Outside::Process(Some(TextId(name))));
+        let sleep = |name| {
+            Step::Sleep(
+                Nanos(1),
+                Activity { launch, stage },
+                ExternalWait::Process(Some(TextId(name))),
+            )
+        };
         let mut steps = Steps::default();
         (0..300).for_each(|name| steps.push(sleep(name)));
         assert!((0..300).all(|name| steps.get(name as usize) == sleep(name)));
-        assert_eq!((steps.outside.len(), steps.whole.len()), (256, 44));
+        assert_eq!((steps.external_wait.len(), steps.whole.len()), (256, 44));
     }
 }

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
+use super::activity::Activity;
 use super::packed::Steps;
-use super::place::Place;
-use crate::analyze::outside::Outside;
+use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 
@@ -16,15 +16,15 @@ pub type Token = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Uses a CPU for so long.
-    Run(Nanos, Place),
+    Run(Nanos, Activity),
     /// Uses a CPU for so long because it is being recorded.
-    Record(Nanos, Place),
+    Record(Nanos, Activity),
     /// Could use a CPU, while so much of CPUs that recorded threads left free passes it by.
-    Lose(Nanos, Place),
+    Lose(Nanos, Activity),
     /// Waits until somebody has signalled this, which took so long.
-    Wait(Token, Place, Nanos),
+    Wait(Token, Activity, Nanos),
     /// Waits so long for something outside.
-    Sleep(Nanos, Place, Outside),
+    Sleep(Nanos, Activity, ExternalWait),
     /// Lets the thread that waits for this go on.
     Wake(Token),
     /// Makes a thread.
@@ -69,12 +69,12 @@ impl Programs {
 
     /// What a thread does.
     pub fn of(&self, thread: ThreadIndex) -> impl Iterator<Item = Step> + '_ {
-        self.range(thread).map(|place| self.steps.get(place))
+        self.range(thread).map(|index| self.steps.get(index))
     }
 
     /// What it does at a place.
-    pub(in crate::analyze) fn step(&self, thread: ThreadIndex, place: usize) -> Option<Step> {
-        self.range(thread).nth(place).map(|place| self.steps.get(place))
+    pub(in crate::analyze) fn step(&self, thread: ThreadIndex, index: usize) -> Option<Step> {
+        self.range(thread).nth(index).map(|index| self.steps.get(index))
     }
 
     fn range(&self, thread: ThreadIndex) -> Range<usize> {
@@ -97,7 +97,7 @@ pub trait Script {
     fn begin(&mut self, thread: ThreadIndex);
     /// What a thread that has begun and not ended does, by its place; `None` behind its last step. Places before the one that was asked for
     /// last but one are not asked for.
-    fn step(&mut self, thread: ThreadIndex, place: usize) -> Option<Step>;
+    fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step>;
     /// A thread has done all that it does.
     fn end(&mut self, thread: ThreadIndex);
 }
@@ -121,8 +121,8 @@ impl Script for &Programs {
 
     fn begin(&mut self, _: ThreadIndex) {}
 
-    fn step(&mut self, thread: ThreadIndex, place: usize) -> Option<Step> {
-        Programs::step(self, thread, place)
+    fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step> {
+        Programs::step(self, thread, index)
     }
 
     fn end(&mut self, _: ThreadIndex) {}

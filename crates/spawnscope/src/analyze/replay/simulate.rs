@@ -4,10 +4,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::losers::{Forecast, Losers};
-use super::place::Place;
+use super::activity::Activity;
+use super::delayed::{DelayedThreads, Forecast};
 use super::program::{Script, Step};
-use crate::analyze::outside::Outside;
+use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 
@@ -46,10 +46,10 @@ impl Machine {
     }
 
     /// What a step takes of a CPU; `None` for one that is nothing of the kind.
-    fn cpu_time(&self, step: Step) -> Option<(Nanos, Place)> {
+    fn cpu_time(&self, step: Step) -> Option<(Nanos, Activity)> {
         match step {
-            Step::Run(span, place) => Some((span, place)),
-            Step::Record(span, place) => Some((if self.is_recorded { span } else { Nanos(0) }, place)),
+            Step::Run(span, activity) => Some((span, activity)),
+            Step::Record(span, activity) => Some((if self.is_recorded { span } else { Nanos(0) }, activity)),
             _ => None,
         }
     }
@@ -68,12 +68,12 @@ pub(super) trait Watch {
 /// What a thread does in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    Runs(Place),
+    Runs(Activity),
     /// Waits for a CPU, to do something there.
-    Queues(Option<Place>),
+    Queues(Option<Activity>),
     /// Waits until another thread signals.
     Waits,
-    Sleeps(Outside),
+    Sleeps(ExternalWait),
 }
 
 /// Nobody watches.
@@ -97,11 +97,11 @@ pub(super) fn play(script: impl Script, machine: &Machine, watch: &mut impl Watc
     play.ready.push_back(root);
     play.fill_cpus();
     while let Some(Reverse((at, _, event))) = play.events.pop() {
-        if matches!(event, Event::Found(forecast) if !play.losers.holds(forecast)) {
+        if matches!(event, Event::Found(forecast) if !play.delayed.holds(forecast)) {
             continue;
         }
         play.now = at;
-        play.losers.advance(at);
+        play.delayed.advance(at);
         match event {
             Event::Ready(thread) => play.become_ready(thread),
             Event::Off(cpu) => play.leave(cpu),
@@ -171,7 +171,7 @@ struct Play<'p, S, W> {
     next: Vec<Next>,
     signals: Vec<Signal>,
     ready: VecDeque<ThreadIndex>,
-    losers: Losers,
+    delayed: DelayedThreads,
     cpus: Vec<Option<ThreadIndex>>,
     ended: bool,
 }
@@ -188,7 +188,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
             next: vec![Next::default(); script.launch_of().len()],
             signals: script.given().iter().map(signal).collect(),
             ready: VecDeque::new(),
-            losers: Losers::default(),
+            delayed: DelayedThreads::default(),
             cpus: vec![None; machine.cpus as usize],
             ended: false,
             script,
@@ -212,14 +212,14 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
             self.go_on(cpu as u32, thread);
         }
         let free = self.cpus.iter().filter(|cpu| cpu.is_none()).count() as u64;
-        if let Some((at, forecast)) = self.losers.share(self.now, free) {
+        if let Some((at, forecast)) = self.delayed.share(self.now, free) {
             self.schedule(at, Event::Found(forecast));
         }
     }
 
     /// Who has lost all it had to is ready.
     fn find(&mut self) {
-        while let Some(thread) = self.losers.pop() {
+        while let Some(thread) = self.delayed.pop() {
             self.ready.push_front(thread);
         }
     }
@@ -234,8 +234,8 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
 
     /// A thread waits for a CPU from now on.
     fn queue(&mut self, thread: ThreadIndex) {
-        let place = self.next_place(thread);
-        self.watch.begins(thread, self.now, What::Queues(place));
+        let activity = self.next_place(thread);
+        self.watch.begins(thread, self.now, What::Queues(activity));
     }
 
     /// The place of what the thread does next.
@@ -249,13 +249,13 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
     }
 
     /// Where the thread is when it gets a CPU next.
-    fn next_place(&mut self, thread: ThreadIndex) -> Option<Place> {
+    fn next_place(&mut self, thread: ThreadIndex) -> Option<Activity> {
         match self.script.step(thread, self.position(thread))? {
-            Step::Run(_, place)
-            | Step::Record(_, place)
-            | Step::Lose(_, place)
-            | Step::Wait(_, place, _)
-            | Step::Sleep(_, place, _) => Some(place),
+            Step::Run(_, activity)
+            | Step::Record(_, activity)
+            | Step::Lose(_, activity)
+            | Step::Wait(_, activity, _)
+            | Step::Sleep(_, activity, _) => Some(activity),
             Step::Wake(_) | Step::Spawn(_) => None,
         }
     }
@@ -266,7 +266,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
             return false;
         };
         self.pass(thread);
-        self.losers.push(thread, span);
+        self.delayed.push(thread, span);
         true
     }
 
@@ -301,9 +301,9 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
                 self.ended |= thread == self.script.last();
                 return self.script.end(thread);
             };
-            if let Some((span, place)) = self.machine.cpu_time(step) {
+            if let Some((span, activity)) = self.machine.cpu_time(step) {
                 if done < span {
-                    self.watch.begins(thread, self.now, What::Runs(place));
+                    self.watch.begins(thread, self.now, What::Runs(activity));
                     return self.run(cpu, thread, span.since(done));
                 }
             } else if !self.act(cpu, thread, step) {
@@ -358,8 +358,8 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
                 self.step_off(cpu, thread, What::Sleeps(away));
                 false
             }
-            Step::Lose(_, place) => {
-                self.watch.begins(thread, self.now, What::Queues(Some(place)));
+            Step::Lose(_, activity) => {
+                self.watch.begins(thread, self.now, What::Queues(Some(activity)));
                 self.cpus[cpu as usize] = None;
                 !self.lose(thread)
             }

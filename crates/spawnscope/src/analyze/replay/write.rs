@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 
 use super::Setting;
+use super::activity::{Activities, Activity, Doing};
 use super::contention::{Contention, runnable};
 use super::packed::Steps;
-use super::place::{Doing, Place, Places};
 use super::program::{Programs, Step, Token};
-use crate::analyze::outside::outside_of;
+use crate::analyze::external_wait::external_wait_of;
 use crate::analyze::phases::Phase;
 use crate::analyze::slices::ThreadSlices;
 use crate::analyze::timeline::{Thread, ThreadIndex, Timelines, beginning, last_of, last_thread};
@@ -93,7 +93,7 @@ pub(super) fn write(
     let mut tokens = 0..0;
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);
-        let is_own = |place: &&u32| slices.places().contains(place);
+        let is_own = |index: &&u32| slices.indices().contains(index);
         tokens = tokens.end..tokens.end + waits[tokens.end..].iter().take_while(is_own).count();
         let own = take_own(&mut actions, thread);
         programs.add(|steps| {
@@ -107,7 +107,7 @@ pub(super) fn write(
                 call: setting.call,
                 cost: 0.0,
                 outlives: timelines.outlives(thread),
-                places: Places::new(forest, timelines, thread, setting.fault),
+                activities: Activities::new(forest, timelines, thread, setting.fault),
             };
             writer.write(slices);
         });
@@ -140,7 +140,7 @@ fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u3
     let (mut waits, mut actions) = (Vec::new(), Vec::new());
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);
-        for (place, slice) in slices.places().zip(slices.iter()) {
+        for (index, slice) in slices.indices().zip(slices.iter()) {
             let Some(woken) = woken_at(&slice, end).filter(|woken| *woken > start) else {
                 continue;
             };
@@ -148,15 +148,15 @@ fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u3
                 continue;
             };
             actions.push(Action::new(waker, woken, Deed::Wake(waits.len() as Token)));
-            waits.push(place);
+            waits.push(index);
         }
     }
     (waits, actions)
 }
 
 /// What a parent does for a child is one call that takes long, and a few beside it.
-fn makes_many_calls(place: Place) -> bool {
-    !matches!(place.stage.doing(), Doing::Phase(Phase::Create) | Doing::Attend)
+fn makes_many_calls(activity: Activity) -> bool {
+    !matches!(activity.stage.doing(), Doing::Phase(Phase::Create) | Doing::Supervise)
 }
 
 fn woken_at(slice: &SliceRow, end: Nanos) -> Option<Nanos> {
@@ -193,23 +193,23 @@ struct Writer<'w> {
     cost: f64,
     /// Whether its process was alive when the recording ended.
     outlives: bool,
-    places: Places,
+    activities: Activities,
 }
 
 impl Writer<'_> {
     fn write(mut self, slices: ThreadSlices<'_>) {
         let (start, end) = self.window;
         let mut back_on = None;
-        for (place, slice) in slices.places().zip(slices.iter()) {
+        for (index, slice) in slices.indices().zip(slices.iter()) {
             if slice.off <= start && slice.reason != LeftCpu::Created {
                 back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
                 continue;
             }
             self.cost = self.cost_of_recording(&slice);
             self.run(beginning(&slice).max(start), slice.off.min(end));
-            let wait = self.waits.binary_search(&place).ok();
+            let wait = self.waits.binary_search(&index).ok();
             let token = wait.map(|wait| self.first_token + wait as Token);
-            self.leave(&slice, token, self.contention.lost(place));
+            self.leave(&slice, token, self.contention.lost(index));
             back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
         }
         self.cost = 0.0;
@@ -244,12 +244,12 @@ impl Writer<'_> {
         if from >= to {
             return;
         }
-        for (span, place) in self.places.between(from, to) {
-            let cost = if makes_many_calls(place) { self.cost } else { 0.0 };
+        for (span, activity) in self.activities.between(from, to) {
+            let cost = if makes_many_calls(activity) { self.cost } else { 0.0 };
             let recording = Nanos((span.0 as f64 * cost) as u64);
-            self.steps.push(Step::Run(span.since(recording), place));
+            self.steps.push(Step::Run(span.since(recording), activity));
             if recording.0 > 0 {
-                self.steps.push(Step::Record(recording, place));
+                self.steps.push(Step::Record(recording, activity));
             }
         }
     }
@@ -259,29 +259,29 @@ impl Writer<'_> {
         if slice.calls == 0 || self.call == 0.0 {
             return 0.0;
         }
-        let pieces = self.places.between(beginning(slice), slice.off);
-        let with_calls = pieces.filter(|(_, place)| makes_many_calls(*place));
+        let pieces = self.activities.between(beginning(slice), slice.off);
+        let with_calls = pieces.filter(|(_, activity)| makes_many_calls(*activity));
         let span: u64 = with_calls.map(|(span, _)| span.0).sum();
         (f64::from(slice.calls) * self.call / span.max(1) as f64).min(MOST_COST)
     }
 
     fn leave(&mut self, slice: &SliceRow, token: Option<Token>, lost: Nanos) {
-        let since = self.places.at(slice.off);
+        let since = self.activities.at(slice.off);
         match (slice.reason, token) {
             (LeftCpu::Created | LeftCpu::Preempted | LeftCpu::Ended, _) => {}
             (_, Some(token)) => self.steps.push(Step::Wait(token, since, self.span_of(slice))),
             (_, None) => self.sleep(slice),
         }
         if let Some((from, _)) = runnable(slice).filter(|_| lost.0 > 0) {
-            self.steps.push(Step::Lose(lost, self.places.at(from)));
+            self.steps.push(Step::Lose(lost, self.activities.at(from)));
         }
     }
 
     /// A sleep stands where it ends: in one that a child's end falls into, it is the reaping that is late.
     fn sleep(&mut self, slice: &SliceRow) {
         let span = self.span_of(slice);
-        let place = self.places.at(Nanos((slice.off.0 + span.0).saturating_sub(1)));
-        self.steps.push(Step::Sleep(span, place, outside_of(slice)));
+        let activity = self.activities.at(Nanos((slice.off.0 + span.0).saturating_sub(1)));
+        self.steps.push(Step::Sleep(span, activity, external_wait_of(slice)));
     }
 
     /// How long a thread was unable to run after a slice.

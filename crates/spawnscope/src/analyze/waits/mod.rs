@@ -1,7 +1,7 @@
 //! Blocked stretches of threads, grouped by launch. Only the grouping: whose doing it was that a wait took so long is
-//! `tied`'s. There are several for each launch, so they are kept as rows and told as `Wait` one at a time.
+//! `attribution`'s. There are several for each launch, so they are kept as rows and told as `Wait` one at a time.
 
-pub mod tied;
+pub mod attribution;
 
 mod split;
 

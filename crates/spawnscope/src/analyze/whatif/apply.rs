@@ -3,12 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::mem;
 
-use super::attending::Attending;
-use super::edits::Edits;
+use super::adjustments::Adjustments;
 use super::refill::Cold;
-use crate::analyze::outside::Outside;
+use super::supervision::Supervision;
+use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::phases::Phase;
-use crate::analyze::replay::place::{Doing, Place};
+use crate::analyze::replay::activity::{Activity, Doing};
 use crate::analyze::replay::program::{Programs, Script, Step, Token};
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
@@ -25,18 +25,18 @@ pub(super) struct Edited<'e> {
 }
 
 impl<'e> Edited<'e> {
-    pub(super) fn new(programs: &'e Programs, edits: &'e Edits) -> Edited<'e> {
+    pub(super) fn new(programs: &'e Programs, adjustments: &'e Adjustments) -> Edited<'e> {
         let mut given = programs.given.clone();
-        give_what_the_removed_signalled(programs, edits, &mut given);
+        give_what_the_removed_signalled(programs, adjustments, &mut given);
         let mut rewriter = Rewriter {
             programs,
-            edits,
+            adjustments,
             first_new: given.len() as Token,
             given: given.clone(),
             news: HashMap::new(),
         };
         // Once through all of them for the tokens that are new, and for what is uncertain.
-        let mut cold = Cold::new(edits.refill);
+        let mut cold = Cold::new(adjustments.refill);
         for thread in 0..programs.launch_of.len() as ThreadIndex {
             let mut rewriting = rewriter.begin(thread, cold);
             while rewriter.go_on(&mut rewriting) {
@@ -46,7 +46,7 @@ impl<'e> Edited<'e> {
         }
         given.resize(given.len() + rewriter.news.len(), false);
         Edited {
-            uncertain: edits.uncertain + cold.uncertain(),
+            uncertain: adjustments.uncertain + cold.uncertain(),
             rewriter,
             given,
             live: HashMap::new(),
@@ -72,21 +72,21 @@ impl Script for Edited<'_> {
     }
 
     fn begin(&mut self, thread: ThreadIndex) {
-        let cold = Cold::new(self.rewriter.edits.refill);
+        let cold = Cold::new(self.rewriter.adjustments.refill);
         self.live.insert(thread, self.rewriter.begin(thread, cold));
     }
 
-    fn step(&mut self, thread: ThreadIndex, place: usize) -> Option<Step> {
+    fn step(&mut self, thread: ThreadIndex, activity: usize) -> Option<Step> {
         let rewriting = self.live.get_mut(&thread)?;
-        while rewriting.passed < place && rewriting.written.pop_front().is_some() {
+        while rewriting.passed < activity && rewriting.written.pop_front().is_some() {
             rewriting.passed += 1;
         }
-        while rewriting.passed + rewriting.written.len() <= place {
+        while rewriting.passed + rewriting.written.len() <= activity {
             if !self.rewriter.go_on(rewriting) {
                 return None;
             }
         }
-        rewriting.written.get(place - rewriting.passed).copied()
+        rewriting.written.get(activity - rewriting.passed).copied()
     }
 
     fn end(&mut self, thread: ThreadIndex) {
@@ -95,9 +95,9 @@ impl Script for Edited<'_> {
 }
 
 /// Nobody has to wait for what is gone.
-fn give_what_the_removed_signalled(programs: &Programs, edits: &Edits, given: &mut [bool]) {
+fn give_what_the_removed_signalled(programs: &Programs, adjustments: &Adjustments, given: &mut [bool]) {
     for (thread, launch) in (0..).zip(&programs.launch_of) {
-        if !edits.is_removed(*launch) {
+        if !adjustments.is_removed(*launch) {
             continue;
         }
         for step in programs.of(thread) {
@@ -117,7 +117,7 @@ enum New {
 
 struct Rewriter<'e> {
     programs: &'e Programs,
-    edits: &'e Edits,
+    adjustments: &'e Adjustments,
     /// By token: nobody has to wait for it, since what signalled it was there before or is gone.
     given: Vec<bool>,
     first_new: Token,
@@ -132,7 +132,7 @@ struct Rewriting {
     /// How many steps have been rewritten.
     done: usize,
     is_removed: bool,
-    attending: Attending,
+    supervision: Supervision,
     /// It has to be signalled still that the thread's launch has left its exec behind.
     awaits_exec: bool,
     /// The same of its end.
@@ -150,7 +150,7 @@ struct Rewriting {
 impl<'e> Rewriter<'e> {
     fn begin(&self, thread: ThreadIndex, mut cold: Cold) -> Rewriting {
         let launch = self.programs.launch_of[thread as usize];
-        let is_removed = self.edits.is_removed(launch);
+        let is_removed = self.adjustments.is_removed(launch);
         let is_first = thread == launch && !is_removed;
         cold.end();
         Rewriting {
@@ -158,9 +158,9 @@ impl<'e> Rewriter<'e> {
             thread,
             done: 0,
             is_removed,
-            attending: Attending::of(self.programs.of(thread), launch),
-            awaits_exec: is_first && self.edits.waited_for[launch as usize],
-            awaits_end: is_first && self.edits.reaped_at_once[launch as usize],
+            supervision: Supervision::of(self.programs.of(thread), launch),
+            awaits_exec: is_first && self.adjustments.waited_for[launch as usize],
+            awaits_end: is_first && self.adjustments.reaped_at_once[launch as usize],
             late: None,
             stays_awake: false,
             cold,
@@ -192,32 +192,34 @@ impl<'e> Rewriter<'e> {
     }
 
     fn rewrite_step(&mut self, step: Step, of: &mut Rewriting) {
-        let is_own = of.attending.is_own(step);
+        let is_own = of.supervision.is_own(step);
         let (written, cold) = (&mut of.written, &mut of.cold);
-        let scaled = |span: Nanos, place: Place| {
-            let factor = if is_own { 1.0 } else { self.edits.factor(place) };
+        let scaled = |span: Nanos, activity: Activity| {
+            let factor = if is_own { 1.0 } else { self.adjustments.factor(activity) };
             let span = Nanos((span.0 as f64 * factor).round() as u64);
             (span.0 > 0).then_some(span)
         };
         match step {
-            Step::Run(span, place) => {
+            Step::Run(span, activity) => {
                 let span = cold.warm(span);
-                written.extend(scaled(span, place).map(|span| Step::Run(span, place)));
+                written.extend(scaled(span, activity).map(|span| Step::Run(span, activity)));
             }
-            Step::Record(span, place) => written.extend(scaled(span, place).map(|span| Step::Record(span, place))),
-            Step::Lose(span, place) => written.extend(scaled(span, place).map(|span| Step::Lose(span, place))),
-            Step::Sleep(_, place, Outside::Timer) if self.is_late_reaping(place) => {
+            Step::Record(span, activity) => {
+                written.extend(scaled(span, activity).map(|span| Step::Record(span, activity)));
+            }
+            Step::Lose(span, activity) => written.extend(scaled(span, activity).map(|span| Step::Lose(span, activity))),
+            Step::Sleep(_, activity, ExternalWait::Timer) if self.is_late_reaping(activity) => {
                 // The first one ends with the child, the others are not needed.
-                if of.late.replace(place.launch) != Some(place.launch) {
-                    written.push_back(Step::Wait(self.end_token(place.launch), place, Nanos(0)));
+                if of.late.replace(activity.launch) != Some(activity.launch) {
+                    written.push_back(Step::Wait(self.end_token(activity.launch), activity, Nanos(0)));
                 }
             }
-            Step::Sleep(span, _, Outside::Scanner(_)) if self.edits.no_scan => cold.pause(span),
+            Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cold.pause(span),
             Step::Wait(token, _, span) if self.given[token as usize] => cold.pause(span),
-            Step::Sleep(span, place, away) => match scaled(span, place) {
+            Step::Sleep(span, activity, away) => match scaled(span, activity) {
                 Some(rest) => {
                     cold.end();
-                    written.push_back(Step::Sleep(rest, place, away));
+                    written.push_back(Step::Sleep(rest, activity, away));
                 }
                 None => cold.pause(span),
             },
@@ -232,19 +234,24 @@ impl<'e> Rewriter<'e> {
 
     fn spawn(&mut self, child: ThreadIndex, written: &mut VecDeque<Step>) {
         let launch = self.programs.launch_of[child as usize];
-        if self.edits.is_removed(launch) {
+        if self.adjustments.is_removed(launch) {
             return;
         }
         written.push_back(Step::Spawn(child));
-        if child == launch && self.edits.waited_for[launch as usize] {
-            let stage = crate::analyze::replay::place::Stage::new(Phase::Create, 0);
-            written.push_back(Step::Wait(self.exec_token(launch), Place { launch, stage }, Nanos(0)));
+        if child == launch && self.adjustments.waited_for[launch as usize] {
+            let stage = crate::analyze::replay::activity::Stage::new(Phase::Create, 0);
+            written.push_back(Step::Wait(
+                self.exec_token(launch),
+                Activity { launch, stage },
+                Nanos(0),
+            ));
         }
     }
 
-    fn is_late_reaping(&self, place: Place) -> bool {
-        let is_reaped = self.edits.reaped_at_once[place.launch as usize] && !self.edits.is_removed(place.launch);
-        place.is(Phase::Reap) && is_reaped
+    fn is_late_reaping(&self, activity: Activity) -> bool {
+        let is_reaped =
+            self.adjustments.reaped_at_once[activity.launch as usize] && !self.adjustments.is_removed(activity.launch);
+        activity.is(Phase::Reap) && is_reaped
     }
 
     fn exec_token(&mut self, launch: u32) -> Token {
@@ -263,17 +270,17 @@ impl<'e> Rewriter<'e> {
 
 /// Whether a launch has left its first exec behind when it does this.
 fn is_behind_exec(step: &Step, launch: u32) -> bool {
-    let place = match step {
-        Step::Run(_, place)
-        | Step::Record(_, place)
-        | Step::Lose(_, place)
-        | Step::Wait(_, place, _)
-        | Step::Sleep(_, place, _) => *place,
+    let activity = match step {
+        Step::Run(_, activity)
+        | Step::Record(_, activity)
+        | Step::Lose(_, activity)
+        | Step::Wait(_, activity, _)
+        | Step::Sleep(_, activity, _) => *activity,
         Step::Wake(_) | Step::Spawn(_) => return false,
     };
     let is_behind = matches!(
-        place.stage.doing(),
+        activity.stage.doing(),
         Doing::Phase(Phase::Load | Phase::Run | Phase::Teardown)
     );
-    place.launch == launch && is_behind
+    activity.launch == launch && is_behind
 }

@@ -1,14 +1,14 @@
-//! What if: a recording with changes, played again. `changes` turn launches into `edits`, `apply` rewrites the programs by
+//! What if: a recording with changes, played again. `changes` turn launches into `adjustments`, `apply` rewrites the programs by
 //! them, and the replay says how long it takes then; `interval` says how far that may be off.
 
+pub mod adjustments;
 mod apply;
-mod attending;
 pub mod changes;
 pub mod constants;
-pub mod edits;
 mod interval;
-pub mod outlook;
 pub mod refill;
+mod supervision;
+pub mod whatif_report;
 
 use std::collections::HashSet;
 
@@ -17,10 +17,10 @@ use super::replay::{Replay, critical_path_of, simulate};
 use super::timeline::Timelines;
 use super::tree::Forest;
 use crate::event::Nanos;
+use adjustments::Adjustments;
 use apply::Edited;
 use changes::{Change, Context};
 use constants::Constants;
-use edits::Edits;
 use simulate::Machine;
 
 /// A change and the launches that it is asked for.
@@ -88,18 +88,18 @@ struct Held {
 }
 
 impl Held {
-    fn by(fix: &Fix, context: Context<'_, '_>, edits: &mut Edits) -> Held {
-        let was_there = |launch: &u32| !edits.is_removed(*launch);
+    fn by(fix: &Fix, context: Context<'_, '_>, adjustments: &mut Adjustments) -> Held {
+        let was_there = |launch: &u32| !adjustments.is_removed(*launch);
         let before: HashSet<u32> = fix.launches.iter().copied().filter(was_there).collect();
-        let held = fix.change.edit(context, &fix.launches, edits);
-        let is_its_own = |launch: &u32| before.contains(launch) && edits.is_removed(*launch);
+        let held = fix.change.edit(context, &fix.launches, adjustments);
+        let is_its_own = |launch: &u32| before.contains(launch) && adjustments.is_removed(*launch);
         let (removed, others) = held.into_iter().partition(is_its_own);
         Held { removed, others }
     }
 
     /// What is taken away by another change is no longer changed by this one.
-    fn in_the_end(mut self, edits: &Edits) -> Vec<u32> {
-        self.others.retain(|launch| !edits.is_removed(*launch));
+    fn in_the_end(mut self, adjustments: &Adjustments) -> Vec<u32> {
+        self.others.retain(|launch| !adjustments.is_removed(*launch));
         self.removed.extend(self.others);
         self.removed.sort_unstable();
         self.removed
@@ -110,17 +110,17 @@ impl WhatIf<'_, '_> {
     /// Predicts the wall with all changes together.
     #[must_use]
     pub fn predict(&self, fixes: &[Fix]) -> Prediction {
-        let (edits, changed) = self.edits(fixes);
-        let edited = Edited::new(&self.replay.programs, &edits);
+        let (adjustments, changed) = self.adjustments(fixes);
+        let edited = Edited::new(&self.replay.programs, &adjustments);
         let uncertain = edited.uncertain;
-        let cpus = edits.cpus.unwrap_or(self.replay.cpus);
+        let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
         // Whoever runs the command with the changes does not record it.
         let played = simulate::simulate(edited, &Machine::with_cpus(cpus).unrecorded());
         let (predicted, wall) = (self.as_measured(played), self.as_measured(self.replay.unrecorded));
         let error = self.replay.error();
-        let savings = edits.savings(self.forest);
+        let savings = adjustments.savings(self.forest);
         let constants = uncertain / savings.iter().flatten().sum::<f64>().max(1.0);
-        let spread = constants.hypot(edits.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
+        let spread = constants.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
         let margins = interval::margins(predicted, wall - predicted, &savings, spread, error);
         Prediction {
             wall: self.replay.measured,
@@ -149,23 +149,26 @@ impl WhatIf<'_, '_> {
     /// The critical path with all changes together.
     #[must_use]
     pub fn critical_path(&self, fixes: &[Fix]) -> CriticalPath {
-        let (edits, _) = self.edits(fixes);
-        let edited = Edited::new(&self.replay.programs, &edits);
-        let cpus = edits.cpus.unwrap_or(self.replay.cpus);
+        let (adjustments, _) = self.adjustments(fixes);
+        let edited = Edited::new(&self.replay.programs, &adjustments);
+        let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
         let machine = Machine::with_cpus(cpus).unrecorded();
         critical_path_of(edited, &machine, self.forest.launches.len())
     }
 
-    fn edits(&self, fixes: &[Fix]) -> (Edits, Vec<Vec<u32>>) {
+    fn adjustments(&self, fixes: &[Fix]) -> (Adjustments, Vec<Vec<u32>>) {
         let context = Context {
             forest: self.forest,
             timelines: self.timelines,
             constants: self.constants,
         };
-        let mut edits = Edits::none(self.forest);
-        edits.refill = self.constants.refill;
-        let changed: Vec<Held> = fixes.iter().map(|fix| Held::by(fix, context, &mut edits)).collect();
-        let changed = changed.into_iter().map(|held| held.in_the_end(&edits)).collect();
-        (edits, changed)
+        let mut adjustments = Adjustments::none(self.forest);
+        adjustments.refill = self.constants.refill;
+        let changed: Vec<Held> = fixes
+            .iter()
+            .map(|fix| Held::by(fix, context, &mut adjustments))
+            .collect();
+        let changed = changed.into_iter().map(|held| held.in_the_end(&adjustments)).collect();
+        (adjustments, changed)
     }
 }

@@ -17,13 +17,13 @@ use self::progress::Progress;
 use super::args::BenchArguments;
 use super::{exit, output};
 use crate::lab::compare::{Comparison, compare};
+use crate::lab::context::ExperimentContext;
 use crate::lab::experiments::{ALL, Experiment};
-use crate::lab::ground::Ground;
 use crate::lab::harness::Effort;
 use crate::lab::keeper;
 use crate::lab::machine::Machine;
 use crate::lab::outcome::{Outcome, Report, SCHEMA_VERSION};
-use crate::lab::surroundings::Surroundings;
+use crate::lab::run_conditions::RunConditions;
 use crate::lab::worker::serve;
 use crate::present::lab as present;
 
@@ -123,7 +123,7 @@ fn judge(comparison: &Comparison, arguments: &BenchArguments) -> Result<ExitCode
     if !arguments.exit_code {
         return Ok(ExitCode::SUCCESS);
     }
-    if comparison.movements.is_empty() {
+    if comparison.common_shifts.is_empty() {
         bail!("too few cases in common to tell a change from the machine's drift: --exit-code says nothing");
     }
     let differs = comparison.changes.iter().any(|change| change.stands_out);
@@ -187,10 +187,10 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
     let quick = arguments.quick;
     let effort = Effort { quick, time };
     let progress = Progress::new(chosen.iter().map(|experiment| experiment.takes(effort)).collect());
-    let ground = Ground::prepare(effort, arguments.max, &progress)?;
+    let context = ExperimentContext::prepare(effort, arguments.max, &progress)?;
     let mut report = Report::new(Machine::here(), quick);
     report.seconds = Some(time.as_secs_f64());
-    report.machine.surroundings = Surroundings::before(ground.folder());
+    report.machine.run_conditions = RunConditions::before(context.folder());
     let show = |text: &dyn Fn(usize) -> String| match table_width {
         Some(width) => progress.suspend(|| print(text(width).as_bytes())),
         None => Ok(()),
@@ -202,7 +202,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
             continue;
         }
         progress.begin(experiment.name, number);
-        let mut outcome = experiment.run(&ground);
+        let mut outcome = experiment.run(&context);
         if interrupt::status().is_some() {
             outcome.note("interrupted before all was measured");
         }
@@ -210,7 +210,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
         report.experiments.push(outcome);
     }
     progress.clear();
-    report.machine.surroundings.end();
+    report.machine.run_conditions.end();
     report.interrupted = interrupt::status().is_some();
     Ok((report, shown))
 }

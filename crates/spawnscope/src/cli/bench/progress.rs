@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use super::interrupt;
 use crate::cli::output;
-use crate::lab::ground::Watch;
+use crate::lab::context::Watch;
 
 /// What is never cut comes first: the message takes what is left of the line.
 const TEMPLATE: &str = "{prefix} [{bar:10}] {elapsed} {wide_msg}";

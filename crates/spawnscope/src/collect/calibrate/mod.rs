@@ -2,9 +2,9 @@
 //! that the recording does not hold. The measuring is done in a process of its own (`rounds`), since the recorder has memory
 //! and threads, and while the collector is being loaded. It can fail or be too slow; then constants are unknown.
 
-mod board;
 mod calls;
 mod rounds;
+mod shared_results;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use nix::unistd::{ForkResult, fork};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use self::board::{Board, Life};
 pub use self::calls::Unrecorded;
+use self::shared_results::{Life, SharedResults};
 use super::pidfd;
 use super::shared::Shared;
 use crate::event::{Calibration, Constant, Pid};
@@ -30,7 +30,7 @@ const FEWEST_ROUNDS: usize = 5;
 pub struct Calibrator {
     process: Measuring,
     ended: OwnedFd,
-    board: Shared<Board>,
+    results: Shared<SharedResults>,
     until: Instant,
 }
 
@@ -49,17 +49,17 @@ impl Calibrator {
     /// # Errors
     /// As `start`.
     pub fn start_for(last_round: Duration) -> io::Result<Calibrator> {
-        let board = Shared::<Board>::map()?;
+        let results = Shared::<SharedResults>::map()?;
         // SAFETY: the child makes only system calls on memory that was mapped before, and never returns.
         let pid = match unsafe { fork() }? {
-            ForkResult::Child => rounds::run(&board, last_round),
+            ForkResult::Child => rounds::run(&results, last_round),
             ForkResult::Parent { child } => Pid(child.as_raw()),
         };
         let process = Measuring(pid);
         Ok(Calibrator {
             ended: pidfd(pid)?,
             process,
-            board,
+            results,
             until: Instant::now() + last_round + LAST_MOMENT,
         })
     }
@@ -69,7 +69,7 @@ impl Calibrator {
     pub fn finish(self) -> Vec<Calibration> {
         self.await_end();
         drop(self.process);
-        constants(&self.board)
+        constants(&self.results)
     }
 
     fn await_end(&self) {
@@ -102,19 +102,19 @@ impl Drop for Measuring {
 }
 
 /// Medians and quartiles, where there are enough rounds and the costs came out as costs.
-fn constants(board: &Board) -> Vec<Calibration> {
-    let (small, vfork, large) = (board.small.lives(), board.vfork.lives(), board.large.lives());
+fn constants(results: &SharedResults) -> Vec<Calibration> {
+    let (small, vfork, large) = (results.small.lives(), results.vfork.lives(), results.large.lives());
     let found = [
         constant(Constant::ForkCreate, &small, |life| life.created as f64),
         constant(Constant::ForkExit, &small, |life| life.reaped as f64),
-        constant(Constant::ColdForkExit, &board.cold.lives(), |life| life.reaped as f64),
+        constant(Constant::ColdForkExit, &results.cold.lives(), |life| life.reaped as f64),
         constant(Constant::VforkCreate, &vfork, |life| life.created as f64),
         constant(Constant::VforkExit, &vfork, |life| life.reaped as f64),
         per_mebibyte(Constant::PageCopy, &small, &large, |life| life.created as f64),
         per_mebibyte(Constant::PageFree, &small, &large, |life| life.after_creation() as f64),
-        constant(Constant::CowFault, &board.faults.lives(), of_one_fault),
-        constant(Constant::ReuseFault, &board.reuses.lives(), of_one_fault),
-        constant(Constant::Cpuid, &board.identifications.lives(), of_one_identification),
+        constant(Constant::CowFault, &results.faults.lives(), of_one_fault),
+        constant(Constant::ReuseFault, &results.reuses.lives(), of_one_fault),
+        constant(Constant::Cpuid, &results.identifications.lives(), of_one_identification),
     ];
     found.into_iter().flatten().collect()
 }

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use super::board::{Board, Life, MOST_ROUNDS};
+use super::shared_results::{Life, MOST_ROUNDS, SharedResults};
 use crate::collect::now;
 use crate::event::CALIBRATION_PAUSE;
 
@@ -32,7 +32,7 @@ const PAGE: usize = 4096;
 const STACK_BYTES: usize = 64 << 10;
 
 /// Measures until all rounds are done or the time is up; whatever fails ends it early.
-pub(super) fn run(board: &Board, last_round: Duration) -> ! {
+pub(super) fn run(results: &SharedResults, last_round: Duration) -> ! {
     // SAFETY: plain system calls in a process of our own. It keeps no descriptor of the recorder's (the held command
     // must see the recorder's death), dies with the recorder, and its wait calls see its children.
     unsafe {
@@ -41,30 +41,30 @@ pub(super) fn run(board: &Board, last_round: Duration) -> ! {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
     }
     let until = now().0.saturating_add(last_round.as_nanos() as u64);
-    let _ = measure(board, || now().0 < until);
+    let _ = measure(results, || now().0 < until);
     // SAFETY: leaves at once; nothing of the recorder's runs here.
     unsafe { libc::_exit(0) }
 }
 
 /// The small process first: where time is short, at least these constants are known. On a busy machine it is: so it has only some of
 /// its rounds then, and the others at the end.
-fn measure(board: &Board, is_time_left: impl Fn() -> bool) -> Option<()> {
+fn measure(results: &SharedResults, is_time_left: impl Fn() -> bool) -> Option<()> {
     let bench = Bench {
-        board,
+        results,
         stack: Memory::map(STACK_BYTES)?,
     };
     let rounds = |most: usize| (0..most).take_while(|_| is_time_left());
     let small = |most: usize| -> Option<()> {
         for _ in rounds(most) {
-            board.small.add(bench.life(0)?);
-            board.vfork.add(bench.life(libc::CLONE_VM | libc::CLONE_VFORK)?);
+            results.small.add(bench.life(0)?);
+            results.vfork.add(bench.life(libc::CLONE_VM | libc::CLONE_VFORK)?);
         }
         Some(())
     };
     small(FIRST_ROUNDS)?;
     #[cfg(target_arch = "x86_64")]
     for _ in rounds(ENOUGH_ROUNDS) {
-        board.identifications.add(timed(identify));
+        results.identifications.add(timed(identify));
     }
     let few_pages = Memory::map(2 * FAULTS as usize * PAGE)?;
     // With huge pages there would be no page tables to copy.
@@ -78,19 +78,19 @@ fn measure(board: &Board, is_time_left: impl Fn() -> bool) -> Option<()> {
     many_pages.advise(libc::MADV_NOHUGEPAGE)?;
     many_pages.fill();
     for _ in rounds(ENOUGH_ROUNDS) {
-        board.large.add(bench.life(0)?);
+        results.large.add(bench.life(0)?);
     }
     many_pages.advise(libc::MADV_DONTFORK)?;
     for _ in rounds(PAUSES) {
         pause();
-        board.cold.add(bench.life(0)?);
+        results.cold.add(bench.life(0)?);
     }
     small(MOST_ROUNDS - FIRST_ROUNDS)
 }
 
 /// What the making of a child needs.
 struct Bench<'a> {
-    board: &'a Board,
+    results: &'a SharedResults,
     stack: Memory,
 }
 
@@ -104,10 +104,10 @@ impl Bench<'_> {
     /// A child that only exits.
     fn life(&self, flags: c_int) -> Option<Life> {
         let entered = now();
-        let child = self.clone(exit_at_once, flags, std::ptr::from_ref(self.board).cast())?;
+        let child = self.clone(exit_at_once, flags, std::ptr::from_ref(self.results).cast())?;
         reap(child)?;
         let reaped = now();
-        let born = self.board.born.load(Ordering::Relaxed);
+        let born = self.results.born.load(Ordering::Relaxed);
         Some(Life {
             created: born.saturating_sub(entered.0),
             reaped: reaped.since(entered).0,
@@ -127,7 +127,7 @@ impl Bench<'_> {
             write: ends[1],
         };
         let child = self.clone(exit_at_end_of_file, 0, std::ptr::from_ref(&pipe).cast());
-        self.board.faults.add(timed(|| pages.part(half).touch()));
+        self.results.faults.add(timed(|| pages.part(half).touch()));
         // SAFETY: both are ours, and used by nobody here any more. The end of the pipe ends the child.
         unsafe {
             libc::close(pipe.write);
@@ -135,7 +135,7 @@ impl Bench<'_> {
         }
         reap(child?)?;
         // The second half is reached through all of it: what was touched before costs next to nothing.
-        self.board.reuses.add(timed(|| pages.touch()));
+        self.results.reuses.add(timed(|| pages.touch()));
         Some(())
     }
 
@@ -152,10 +152,10 @@ impl Bench<'_> {
     }
 }
 
-extern "C" fn exit_at_once(board: *mut c_void) -> c_int {
+extern "C" fn exit_at_once(results: *mut c_void) -> c_int {
     // SAFETY: the board, which is mapped in every child.
-    let board = unsafe { &*board.cast_const().cast::<Board>() };
-    board.born.store(now().0, Ordering::Relaxed);
+    let results = unsafe { &*results.cast_const().cast::<SharedResults>() };
+    results.born.store(now().0, Ordering::Relaxed);
     // SAFETY: leaves at once.
     unsafe { libc::_exit(0) }
 }

@@ -1,32 +1,32 @@
 //! The constants of this machine, and of rounds made up.
 
-use super::board::Life;
+use super::shared_results::{Life, MOST_ROUNDS};
 use super::*;
 
 /// Rounds of which the fastest takes 1, the slowest `rounds` times its time; the large process's take 100 ns longer for
 /// each MiB to create, and 50 to free.
-fn board(rounds: u64) -> Shared<Board> {
-    let board = Shared::<Board>::map().unwrap();
+fn results(rounds: u64) -> Shared<SharedResults> {
+    let results = Shared::<SharedResults>::map().unwrap();
     let mebibytes = (rounds::LARGE_BYTES >> 20) as u64;
     // Not in order.
     for scale in (1..=rounds).map(|number| 1 + number * 2 % rounds) {
         let life = |created, reaped| Life { created, reaped };
-        board.small.add(life(100 * scale, 200 * scale));
-        board.cold.add(life(0, 350 * scale));
-        board.vfork.add(life(20 * scale, 30 * scale));
-        board.large.add(life(300 + 100 * mebibytes, 600 + 150 * mebibytes));
-        board.faults.add(life(0, 1_000 * scale * u64::from(rounds::FAULTS)));
-        board.reuses.add(life(0, 400 * scale * u64::from(rounds::FAULTS)));
-        board
+        results.small.add(life(100 * scale, 200 * scale));
+        results.cold.add(life(0, 350 * scale));
+        results.vfork.add(life(20 * scale, 30 * scale));
+        results.large.add(life(300 + 100 * mebibytes, 600 + 150 * mebibytes));
+        results.faults.add(life(0, 1_000 * scale * u64::from(rounds::FAULTS)));
+        results.reuses.add(life(0, 400 * scale * u64::from(rounds::FAULTS)));
+        results
             .identifications
             .add(life(0, 30 * scale * u64::from(rounds::IDENTIFICATIONS)));
     }
-    board
+    results
 }
 
 #[test]
 fn constants_are_medians_between_their_quartiles() {
-    let found: Vec<_> = constants(&board(5))
+    let found: Vec<_> = constants(&results(5))
         .into_iter()
         .map(|constant| (constant.what, constant.low_ns, constant.ns, constant.high_ns))
         .collect();
@@ -50,15 +50,15 @@ fn constants_are_medians_between_their_quartiles() {
 
 #[test]
 fn few_rounds_and_impossible_costs_are_unknown() {
-    assert_eq!(constants(&board(4)), []);
-    let board = board(5);
+    assert_eq!(constants(&results(4)), []);
+    let results = results(5);
     for _ in 0..11 {
-        board.large.add(Life {
+        results.large.add(Life {
             created: 50,
             reaped: 5_000,
         });
     }
-    let found = constants(&board);
+    let found = constants(&results);
     let names: Vec<_> = found.iter().map(|constant| constant.what.name()).collect();
     assert!(
         !names.contains(&"page_copy") && names.contains(&"page_free"),
@@ -70,16 +70,16 @@ fn few_rounds_and_impossible_costs_are_unknown() {
 
 #[test]
 fn a_board_holds_no_more_than_it_has_room_for() {
-    let board = board(20);
-    assert_eq!(board.small.lives().len(), board::MOST_ROUNDS);
+    let results = results(20);
+    assert_eq!(results.small.lives().len(), MOST_ROUNDS);
     assert_eq!(
-        board.small.lives()[0],
+        results.small.lives()[0],
         Life {
             created: 300,
             reaped: 600
         }
     );
-    assert_eq!(Shared::<Board>::map().unwrap().small.lives(), []);
+    assert_eq!(Shared::<SharedResults>::map().unwrap().small.lives(), []);
 }
 
 #[test]

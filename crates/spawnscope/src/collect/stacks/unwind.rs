@@ -46,7 +46,7 @@ impl Registers {
 
 /// A place in code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct CodeAddress {
     pub(super) code: Code,
     /// In the file's own numbering, in the file, or in memory, as `code` says.
     pub(super) address: u64,
@@ -71,7 +71,7 @@ pub(super) enum Code {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Walked {
     /// From the innermost outwards.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<CodeAddress>,
     /// Whether more follow outwards.
     pub(super) is_truncated: bool,
 }
@@ -175,7 +175,13 @@ impl Walker {
         walked
     }
 
-    fn step(&mut self, registers: &mut Registers, memory: &Memory, module: &Module, place: Option<&Place>) -> Step {
+    fn step(
+        &mut self,
+        registers: &mut Registers,
+        memory: &Memory,
+        module: &Module,
+        place: Option<&CodeAddress>,
+    ) -> Step {
         let Some(place) = place else {
             return Step::Unknown;
         };
@@ -194,7 +200,7 @@ impl Walker {
     }
 }
 
-fn place(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: bool) -> Place {
+fn place(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: bool) -> CodeAddress {
     // A call may be the last instruction of a mapping: where it returns to is then behind it.
     let offset = (address - mapping.start) + mapping.offset;
     let before = offset - u64::from(is_return);
@@ -204,7 +210,7 @@ fn place(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: bo
         (None, Some(file)) => (Code::File(Arc::clone(&file.path)), offset),
         (None, None) => (Code::Memory, address),
     };
-    Place {
+    CodeAddress {
         code,
         address,
         is_return,

@@ -9,7 +9,7 @@ use super::mappings::{self, Image, ImageId};
 use super::modules::Modules;
 use super::perf_map::PerfMaps;
 use super::recent::Recent;
-use super::unwind::{Code, Memory, Place, Walked, Walker};
+use super::unwind::{Code, CodeAddress, Memory, Walked, Walker};
 use super::{CopiedStack, Told};
 use crate::event::{Chain, Event, EventKind, Frame, Language, Sampled};
 
@@ -31,7 +31,7 @@ pub(super) struct Worker {
     kernel: KernelNames,
     /// Samples whose images are not told yet, the oldest first.
     early: VecDeque<(ImageId, Box<CopiedStack>)>,
-    named: Recent<Place, Rc<[Frame]>>,
+    named: Recent<CodeAddress, Rc<[Frame]>>,
 }
 
 impl Default for Worker {
@@ -158,14 +158,14 @@ impl Worker {
             walked = self.walk_user_part(stack);
             // Of the kernel's own page, say, which is no file's.
             if let (true, Some(address)) = (walked.places.is_empty(), stack.registers.next_instruction()) {
-                walked.places.push(Place {
+                walked.places.push(CodeAddress {
                     code: Code::Memory,
                     address,
                     is_return: false,
                 });
             }
         }
-        let in_kernel = sample.kernel.iter().enumerate().map(|(depth, address)| Place {
+        let in_kernel = sample.kernel.iter().enumerate().map(|(depth, address)| CodeAddress {
             code: Code::Kernel,
             address: *address,
             is_return: depth > 0 || sample.is_waiting,
@@ -197,7 +197,7 @@ impl Worker {
         told.or_else(|| mappings::read(stack.pid, stack.start_stack).map(|read| Rc::new(Image::of_all(read))))
     }
 
-    fn add_frames(&mut self, place: &Place, stack: &CopiedStack, frames: &mut Vec<Frame>) {
+    fn add_frames(&mut self, place: &CodeAddress, stack: &CopiedStack, frames: &mut Vec<Frame>) {
         if let Some(named) = self.named.get(place) {
             frames.extend_from_slice(named);
             return;

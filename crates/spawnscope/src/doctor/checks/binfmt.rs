@@ -120,7 +120,7 @@ impl Entry {
         let machine = examination.machine;
         let quoted = |text: &str| shlex::try_quote(text).map_or_else(|_| text.to_owned(), Into::into);
         let mut lines = vec![
-            format!("now, {}:", examination.surroundings.where_settings_are_made()),
+            format!("now, {}:", examination.environment.where_settings_are_made()),
             format!("  echo -1 >{}", quoted(&format!("{FOLDER}/{}", self.name))),
         ];
         if machine.exists(format!("{DEBIANS}/{}", self.name)) {

@@ -28,7 +28,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
                 .fix("create the process in its group: clone3 with CLONE_INTO_CGROUP, which runc, crun and systemd do in newer versions")
                 .fix(format!(
                     "the mount option favordynmods makes moves cheaper (Linux 6.0), {}",
-                    examination.surroundings.where_settings_are_made()
+                    examination.environment.where_settings_are_made()
                 ))
                 .fix_cost("with favordynmods, every fork and exit costs a little more"),
         );
@@ -38,7 +38,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.add(
             Finding::note(format!("control groups of version 1 for {controllers}"))
                 .evidence("a launch can be created in its group (CLONE_INTO_CGROUP) only in version 2; here it is moved once for each hierarchy")
-                .fix(format!("boot with systemd.unified_cgroup_hierarchy=1, {}", examination.surroundings.where_settings_are_made()))
+                .fix(format!("boot with systemd.unified_cgroup_hierarchy=1, {}", examination.environment.where_settings_are_made()))
                 .fix_cost("old runtimes of containers know version 1 only"),
         );
     }

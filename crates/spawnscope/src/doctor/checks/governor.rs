@@ -14,7 +14,7 @@ const FOLDER: &str = "/sys/devices/system/cpu";
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     // A guest's governor, where it has one, governs nothing.
-    if examination.surroundings.hypervisor.is_some() {
+    if examination.environment.hypervisor.is_some() {
         return;
     }
     let file = |name: &str| machine.text(format!("{FOLDER}/cpu0/cpufreq/{name}"));
@@ -40,7 +40,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             .evidence("a launch is over in a millisecond, before a governor that samples has seen that there is work")
             .fix(format!(
                 "while it matters, `schedutil` or `performance`, {}:",
-                examination.surroundings.where_settings_are_made()
+                examination.environment.where_settings_are_made()
             ))
             .fix("  cpupower frequency-set -g schedutil")
             .fix_cost("energy, heat and noise; on battery, time"),

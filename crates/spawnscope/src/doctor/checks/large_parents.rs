@@ -70,7 +70,7 @@ fn with_pages(finding: Finding, examination: &Examination<'_>, of_mebibyte: f64)
     let how = match mode.as_deref() {
         Some("never") => format!(
             "they are switched off: /sys/kernel/mm/transparent_hugepage/enabled, {}",
-            examination.surroundings.where_settings_are_made()
+            examination.environment.where_settings_are_made()
         ),
         Some("madvise") if can_malloc_ask() => {
             "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 for programs that use glibc's malloc".to_owned()

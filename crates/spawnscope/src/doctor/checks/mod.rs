@@ -5,6 +5,7 @@ mod binfmt;
 pub(super) mod c_library;
 mod cgroups;
 mod cpuid;
+mod environment;
 mod file_systems;
 mod git;
 mod git_setting;
@@ -25,7 +26,6 @@ mod security_modules;
 mod shell_start;
 mod shims;
 mod start_file;
-mod surroundings;
 mod unending;
 mod values;
 
@@ -75,7 +75,7 @@ pub const ALL: [&Check; 23] = [
     &seccomp::CHECK,
     &security_modules::CHECK,
     &cpuid::CHECK,
-    &surroundings::CHECK,
+    &environment::CHECK,
     &loader_cache::CHECK,
     &loader_environment::CHECK,
     &search_path::CHECK,

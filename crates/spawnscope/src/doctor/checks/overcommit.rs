@@ -20,7 +20,7 @@ const LARGE: u64 = 256 << 20;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
-    if examination.surroundings.is_gvisor {
+    if examination.environment.is_gvisor {
         return;
     }
     let (Some(mode), Some(memory)) = (
@@ -99,7 +99,7 @@ fn refused(examination: &Examination<'_>, process: &Process, why: String) -> Fin
     .fix("launch by posix_spawn or vfork, which promise nothing")
     .fix(format!(
         "or more swap, or another mode of vm.overcommit_memory, {}",
-        examination.surroundings.where_settings_are_made()
+        examination.environment.where_settings_are_made()
     ))
     .fix_cost("with a looser mode, memory that is really used up ends in the out-of-memory killer")
 }

@@ -1,8 +1,8 @@
 //! Limits of processes that are nearly reached: forks fail with EAGAIN beyond them.
 
 use super::{Check, Run};
+use crate::doctor::environment::{Environment, is_in_first_pid_namespace};
 use crate::doctor::processes::field;
-use crate::doctor::surroundings::{Surroundings, is_in_first_pid_namespace};
 use crate::doctor::{Examination, Finding, Findings, Machine};
 use crate::units;
 
@@ -17,13 +17,13 @@ const NEAR: f64 = 0.8;
 
 /// A limit, and how many there are.
 struct Limit {
-    kind: Kind,
+    source: LimitSource,
     used: u64,
     limit: u64,
 }
 
 /// Who set it, which decides how it is raised.
-enum Kind {
+enum LimitSource {
     /// `pids.max` of the group, in the hierarchy that is mounted there.
     Group {
         root: &'static str,
@@ -43,11 +43,11 @@ const MOST_PIDS: u64 = 4 << 20;
 
 impl Limit {
     fn name(&self) -> String {
-        match &self.kind {
-            Kind::Group { group, .. } => format!("pids.max of the control group /{group}"),
-            Kind::User { user, .. } => format!("RLIMIT_NPROC of user {user}"),
-            Kind::PidMax => "kernel.pid_max".to_owned(),
-            Kind::ThreadsMax => "kernel.threads-max".to_owned(),
+        match &self.source {
+            LimitSource::Group { group, .. } => format!("pids.max of the control group /{group}"),
+            LimitSource::User { user, .. } => format!("RLIMIT_NPROC of user {user}"),
+            LimitSource::PidMax => "kernel.pid_max".to_owned(),
+            LimitSource::ThreadsMax => "kernel.threads-max".to_owned(),
         }
     }
 
@@ -56,24 +56,24 @@ impl Limit {
     }
 
     /// Who raises it, and what they type, with twice as much.
-    fn raise(&self, surroundings: &Surroundings) -> Vec<String> {
+    fn raise(&self, environment: &Environment) -> Vec<String> {
         let twice = self.limit.saturating_mul(2);
         let setting = |name: &str, value: u64| {
-            let place = surroundings.where_settings_are_made();
+            let place = environment.where_settings_are_made();
             vec![format!("raise it, {place}:"), format!("  sysctl {name}={value}")]
         };
-        match &self.kind {
-            Kind::PidMax if self.limit >= MOST_PIDS => {
+        match &self.source {
+            LimitSource::PidMax if self.limit >= MOST_PIDS => {
                 vec!["it cannot be raised: the kernel has no more numbers".to_owned()]
             }
-            Kind::PidMax => setting("kernel.pid_max", twice.min(MOST_PIDS)),
-            Kind::ThreadsMax => setting("kernel.threads-max", twice),
-            Kind::User { most, .. } => of_user_raised(self.limit, twice, *most),
-            Kind::Group { .. } if surroundings.container.is_some() => vec![
+            LimitSource::PidMax => setting("kernel.pid_max", twice.min(MOST_PIDS)),
+            LimitSource::ThreadsMax => setting("kernel.threads-max", twice),
+            LimitSource::User { most, .. } => of_user_raised(self.limit, twice, *most),
+            LimitSource::Group { .. } if environment.container.is_some() => vec![
                 "raise it where the container is started: `--pids-limit` of docker and podman, podPidsLimit of kubelet"
                     .to_owned(),
             ],
-            Kind::Group { root, group } => of_group_raised(root, group, twice),
+            LimitSource::Group { root, group } => of_group_raised(root, group, twice),
         }
     }
 }
@@ -94,7 +94,11 @@ fn of_user_raised(limit: u64, twice: u64, most: Option<u64>) -> Vec<String> {
 
 /// systemd writes its own value again: it has to be told.
 fn of_group_raised(root: &str, group: &str, twice: u64) -> Vec<String> {
-    let is_unit = |name: &&str| [".service", ".scope", ".slice"].iter().any(|kind| name.ends_with(kind));
+    let is_unit = |name: &&str| {
+        [".service", ".scope", ".slice"]
+            .iter()
+            .any(|source| name.ends_with(source))
+    };
     let raise = |line: String| vec!["raise it, as root or as its owner:".to_owned(), line];
     let Some(unit) = group.rsplit('/').next().filter(is_unit) else {
         return raise(format!("  echo {twice} >'{root}/{group}/pids.max'"));
@@ -119,22 +123,22 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             seen_tasks(machine, |_| true)
         };
         let of_machine = [
-            (Kind::PidMax, "/proc/sys/kernel/pid_max", numbered),
-            (Kind::ThreadsMax, "/proc/sys/kernel/threads-max", used),
+            (LimitSource::PidMax, "/proc/sys/kernel/pid_max", numbered),
+            (LimitSource::ThreadsMax, "/proc/sys/kernel/threads-max", used),
         ];
-        for (kind, file, used) in of_machine {
-            limits.extend(machine.number(file).map(|limit| Limit { kind, used, limit }));
+        for (source, file, used) in of_machine {
+            limits.extend(machine.number(file).map(|limit| Limit { source, used, limit }));
         }
     } else {
         findings.unseen("the number of tasks in /proc/loadavg");
     }
     limits.extend(of_user(machine));
     for limit in limits.iter().filter(|limit| limit.is_near()) {
-        findings.add(near(limit, &examination.surroundings));
+        findings.add(near(limit, &examination.environment));
     }
 }
 
-fn near(limit: &Limit, surroundings: &Surroundings) -> Finding {
+fn near(limit: &Limit, environment: &Environment) -> Finding {
     let title = format!(
         "{} is nearly reached: {} of {}",
         limit.name(),
@@ -145,7 +149,7 @@ fn near(limit: &Limit, surroundings: &Surroundings) -> Finding {
         .evidence("processes and threads count; beyond the limit, forks fail: \"Resource temporarily unavailable\"")
         .fix("list who has most of them: `ps -eLf | awk '{print $1, $10}' | sort | uniq -c | sort -n | tail`")
         .fix("children that ended and were never waited for (state Z) count as well: mend their parent");
-    let raise = limit.raise(surroundings).into_iter();
+    let raise = limit.raise(environment).into_iter();
     raise
         .fold(finding, Finding::fix)
         .fix_cost("a higher limit takes some kilobytes of kernel memory for each task")
@@ -174,8 +178,8 @@ fn of_groups(machine: &Machine) -> Vec<Limit> {
             let number = |file: &str| machine.number(format!("{root}/{group}/{file}"));
             if let (Some(used), Some(limit)) = (number("pids.current"), number("pids.max")) {
                 let group = group.to_owned();
-                let kind = Kind::Group { root, group };
-                limits.push(Limit { kind, used, limit });
+                let source = LimitSource::Group { root, group };
+                limits.push(Limit { source, used, limit });
             }
             match group.rsplit_once('/') {
                 Some((above, _)) => group = above,
@@ -200,7 +204,7 @@ fn of_user(machine: &Machine) -> Option<Limit> {
     let limit = values.next()?.parse().ok()?;
     let most = values.next().and_then(|most| most.parse().ok());
     Some(Limit {
-        kind: Kind::User { user, most },
+        source: LimitSource::User { user, most },
         used: seen_tasks(machine, |status| owner(status) == Some(user)),
         limit,
     })

@@ -121,7 +121,7 @@ fn unseen(examination: &Examination<'_>, marks: &Marks<'_>, findings: &mut Findi
     if hides_processes(examination.machine) {
         findings.unseen("processes of other users: /proc is mounted so that it does not show them");
     }
-    if examination.surroundings.container.is_some() {
+    if examination.environment.container.is_some() {
         findings.unseen("scanners of the host, but for what first launches take: this is a container");
     }
     if examination.measured.scan.is_none() {

@@ -208,7 +208,7 @@ fn slow(examination: &Examination<'_>, findings: &mut Findings) {
     findings.add(
         finding
             .fix("put them at the end of PATH, behind what is launched often, or launch by absolute path")
-            .fix(match examination.surroundings.wsl {
+            .fix(match examination.environment.wsl {
                 Some(_) => "in WSL, Windows's directories are left out by `appendWindowsPath=false` in /etc/wsl.conf ([interop])",
                 None => "programs that are launched often can be copied, or installed, on a local disk",
             })

@@ -29,14 +29,14 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     });
     let call = examination.measured.system_call;
     // In gVisor it is a program that answers, and slow by itself.
-    let is_dear = call.is_some_and(|call| call >= DEAR_CALL) && !examination.surroundings.is_gvisor;
+    let is_dear = call.is_some_and(|call| call >= DEAR_CALL) && !examination.environment.is_gvisor;
     let takes = call.map(|call| {
         format!(
             "a system call that does nothing takes {}; the share of filters is unknown, since no call is exempt from them",
             units::time(call)
         )
     });
-    let owner = match examination.surroundings.container {
+    let owner = match examination.environment.container {
         Some(_) => "whoever runs this container decides",
         None => "whoever starts this with them, such as a sandbox or a service manager, decides",
     };

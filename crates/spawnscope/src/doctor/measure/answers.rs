@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::small::Small;
-use super::{folder, vain};
+use super::{folder, missing_directories};
 use crate::collect::now;
 use crate::collect::shared::Shareable;
 use crate::doctor::checks::{loader_cache, loader_environment};
@@ -40,12 +40,12 @@ impl Answers {
     pub(super) fn of(machine: &Machine) -> Answers {
         let end = Instant::now() + LIMIT;
         let mut answers = Answers::default();
-        let mut asked: Vec<Asked> = Vec::new();
+        let mut asked: Vec<PendingQuestion> = Vec::new();
         let questions = questions(machine);
-        let vain = vain::of(machine, &questions, AT_ONCE, end);
+        let missing_directories = missing_directories::of(machine, &questions, AT_ONCE, end);
         for question in questions
             .into_iter()
-            .filter(|question| !vain.contains(&question.directory))
+            .filter(|question| !missing_directories.contains(&question.directory))
         {
             let ask = || (Instant::now() < end).then(|| question.ask(machine)).flatten();
             if asked.len() >= AT_ONCE {
@@ -58,7 +58,7 @@ impl Answers {
                 small = ask();
             }
             match small {
-                Some(small) => asked.push(Asked {
+                Some(small) => asked.push(PendingQuestion {
                     until: Instant::now() + PATIENCE,
                     question,
                     small,
@@ -70,12 +70,12 @@ impl Answers {
         answers
     }
 
-    fn take(&mut self, asked: Vec<Asked>, end: Instant) {
-        for Asked { question, small, until } in asked {
+    fn take(&mut self, asked: Vec<PendingQuestion>, end: Instant) {
+        for PendingQuestion { question, small, until } in asked {
             let measured = small.end(until.min(end));
             let Question { directory, is_of_path } = question;
-            let answer = measured.board.answer.load(Ordering::Acquire);
-            let fastest = measured.board.fastest.load(Ordering::Acquire);
+            let answer = measured.results.answer.load(Ordering::Acquire);
+            let fastest = measured.results.fastest.load(Ordering::Acquire);
             let is_known = match answer {
                 DIRECTORY if is_of_path => fastest > 0 || measured.is_in_time,
                 answer => matches!(answer, DIRECTORY | SOMETHING_ELSE),
@@ -101,9 +101,9 @@ pub(super) struct Question {
     is_of_path: bool,
 }
 
-struct Asked {
+struct PendingQuestion {
     question: Question,
-    small: Small<Board>,
+    small: Small<SharedResults>,
     until: Instant,
 }
 
@@ -137,37 +137,37 @@ const SOMETHING_ELSE: u64 = 3;
 
 /// What an asking process leaves.
 #[repr(C)]
-struct Board {
+struct SharedResults {
     answer: AtomicU64,
     /// In nanoseconds, of those in which nobody took the processor. A slow file system is slow each time; a busy machine adds to some.
     fastest: AtomicU64,
 }
 
 // SAFETY: nothing but atomic numbers, which may be zero.
-unsafe impl Shareable for Board {}
+unsafe impl Shareable for SharedResults {}
 
 impl Question {
     /// `None` where no process can be made.
-    fn ask(&self, machine: &Machine) -> Option<Small<Board>> {
+    fn ask(&self, machine: &Machine) -> Option<Small<SharedResults>> {
         let place = machine.path(&self.directory);
         let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
         let directory = text(&place)?;
         let names = (0..if self.is_of_path { NAMES } else { 0 })
             .map(|number| text(&place.join(format!("spawnscope-{}-{number}", std::process::id()))))
             .collect::<Option<Vec<CString>>>()?;
-        Small::begin(|board: &Board| {
-            board.answer.store(ASKED, Ordering::Release);
+        Small::begin(|results: &SharedResults| {
+            results.answer.store(ASKED, Ordering::Release);
             let is_directory = kind(&directory) == Some(libc::S_IFDIR);
             let answer = if is_directory { DIRECTORY } else { SOMETHING_ELSE };
-            board.answer.store(answer, Ordering::Release);
+            results.answer.store(answer, Ordering::Release);
             for name in names.iter().take_while(|_| is_directory) {
                 let interruptions = interruptions();
                 let began = now();
                 let _ = kind(name);
                 let took = now().since(began).0.max(1);
-                let fastest = board.fastest.load(Ordering::Relaxed);
+                let fastest = results.fastest.load(Ordering::Relaxed);
                 if (fastest == 0 || took < fastest) && interruptions == self::interruptions() {
-                    board.fastest.store(took, Ordering::Release);
+                    results.fastest.store(took, Ordering::Release);
                 }
             }
             Some(())

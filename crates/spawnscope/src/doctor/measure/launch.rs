@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::board::{Board, MOST_TIMES, SERIES, Series};
 use super::folder::Folder;
 use super::image::{Image, static_program};
 use super::launches::{Untimed, Work, launch};
+use super::shared_results::{MOST_TIMES, SERIES, Series, SharedResults};
 use super::small;
 use crate::collect::now;
 use crate::doctor::checks::{c_library, loader_cache, loader_environment};
@@ -66,18 +66,18 @@ pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> Launches {
     kinds[WITHOUT_VARIABLES] = unasked.as_ref().map(Work::Execute);
     kinds[WITHOUT_SEARCH] = found.as_ref().map(Work::Execute);
     kinds[DYNAMIC] = dynamic.as_ref().map(Work::Execute);
-    let measured = small::measure(LIMIT, |board: &Board| {
+    let measured = small::measure(LIMIT, |results: &SharedResults| {
         if let Some(image) = &tiny {
             let written = launch(Work::Write(image.path(), &content), LIMIT_OF_ONE);
             kinds[STATIC] = written.is_ok().then_some(Work::Execute(image));
         }
-        take_turns(kinds, board);
+        take_turns(kinds, results);
         Some(())
     });
     let Ok(measured) = measured else {
         return Default::default();
     };
-    let series = &measured.board.series;
+    let series = &measured.results.series;
     let cost = |of: fn(&Series) -> Option<Nanos>| LaunchCost {
         fork: of(&series[FORK]),
         exec_static: of(&series[STATIC]),
@@ -93,8 +93,8 @@ pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> Launches {
 }
 
 /// The first launch of each is apart: files are cold then, and may be scanned. What takes too long is not launched again.
-fn take_turns(mut kinds: [Option<Work<'_>>; SERIES], board: &Board) {
-    for (kind, series) in kinds.iter_mut().zip(&board.series) {
+fn take_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
+    for (kind, series) in kinds.iter_mut().zip(&results.series) {
         match kind.map(|work| launch(work, LIMIT_OF_ONE)) {
             Some(Ok(launched)) => series.set_first(launched),
             Some(Err(Untimed::TookTooLong)) => {
@@ -106,7 +106,7 @@ fn take_turns(mut kinds: [Option<Work<'_>>; SERIES], board: &Board) {
     }
     let until = now().0.saturating_add(LAST_ROUND.as_nanos() as u64);
     for _ in (0..MOST_TIMES).take_while(|_| now().0 < until) {
-        for (kind, series) in kinds.iter_mut().zip(&board.series) {
+        for (kind, series) in kinds.iter_mut().zip(&results.series) {
             match kind.map(|work| launch(work, LIMIT_OF_ONE)) {
                 Some(Ok(launched)) => series.add(launched),
                 Some(Err(Untimed::TookTooLong)) => *kind = None,

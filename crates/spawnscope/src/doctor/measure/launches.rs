@@ -4,8 +4,8 @@ use std::ffi::{CStr, c_int};
 use std::ptr;
 use std::time::Duration;
 
-use super::board::Series;
 use super::image::{Image, execute_in_memory, write};
+use super::shared_results::Series;
 use super::waits::Waits;
 use crate::collect::now;
 use crate::doctor::child::die_with_parent;

@@ -1,18 +1,18 @@
 //! What the doctor measures, before anything else runs: which directories answer (`answers`), what a launch costs (`launch`), whether
 //! fresh files are scanned (`scan`), and single steps (`steps`). Whatever can hang is done by small processes (`small`): they time launches
-//! (`launches`), and the part of it that a processor was waited for (`waits`), of static and dynamic programs (`image`) in a folder of ours (`folder`), and leave the times on a `board`. What cannot be
+//! (`launches`), and the part of it that a processor was waited for (`waits`), of static and dynamic programs (`image`) in a folder of ours (`folder`), and leave the times on a `results`. What cannot be
 //! measured, or takes too long, is unknown.
 
 mod answers;
-mod board;
 mod folder;
 mod image;
 mod launch;
 mod launches;
+mod missing_directories;
 mod scan;
+mod shared_results;
 mod small;
 mod steps;
-mod vain;
 mod waits;
 
 use std::path::PathBuf;

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use super::board::{Board, Series};
 use super::folder::Folder;
 use super::image::{self, Image};
 use super::launches::{Untimed, Work, launch, launch_together};
 use super::median;
+use super::shared_results::{Series, SharedResults};
 use super::small::{self, Measurement};
 use crate::event::Nanos;
 
@@ -111,8 +111,8 @@ pub(super) fn measure(folder: &Folder, limit: Duration) -> Option<Scan> {
     let program = image::static_program();
     let (one_by_one, at_once) = copies.split_at(ONE_BY_ONE);
     let at_once: &[Image; AT_ONCE] = at_once.try_into().ok()?;
-    let measured = small::measure(limit, |board: &Board| {
-        let [created, first, later, unscanned, together] = &board.series;
+    let measured = small::measure(limit, |results: &SharedResults| {
+        let [created, first, later, unscanned, together] = &results.series;
         let memory = image::in_memory(&program);
         for copy in one_by_one {
             // Where the kernel forbids that, there are none.
@@ -129,8 +129,8 @@ pub(super) fn measure(folder: &Folder, limit: Duration) -> Option<Scan> {
     Some(found(&measured.ok()?, limit))
 }
 
-fn found(measured: &Measurement<Board>, limit: Duration) -> Scan {
-    let all = &measured.board.series;
+fn found(measured: &Measurement<SharedResults>, limit: Duration) -> Scan {
+    let all = &measured.results.series;
     let [created, first, later, unscanned, at_once] = std::array::from_fn(|kind| all[kind].times());
     let [_, settled_first, settled_later, settled_unscanned, _] = std::array::from_fn(|kind| all[kind].settled(FEWEST));
     let waited = Nanos(limit.as_nanos() as u64);

@@ -10,13 +10,13 @@ use crate::doctor::child::{Child, die_with_parent};
 
 /// A small process with memory that it leaves its results in.
 pub(super) struct Small<B: Shareable> {
-    board: Shared<B>,
+    results: Shared<B>,
     child: Child,
 }
 
 /// What a small process has left.
 pub(super) struct Measurement<B: Shareable> {
-    pub(super) board: Shared<B>,
+    pub(super) results: Shared<B>,
     /// Whether it came to its end by itself.
     pub(super) is_in_time: bool,
     /// Whether it did not, but was to run, and waited for nothing but a processor.
@@ -26,12 +26,12 @@ pub(super) struct Measurement<B: Shareable> {
 impl<B: Shareable> Small<B> {
     /// Has `work` done, from now on. The process ends with the doctor at the latest.
     pub(super) fn begin(work: impl FnOnce(&B) -> Option<()>) -> io::Result<Small<B>> {
-        let board = Shared::<B>::map()?;
+        let results = Shared::<B>::map()?;
         let child = Child::fork(None, || {
             die_with_parent();
-            let _ = work(&board);
+            let _ = work(&results);
         })?;
-        Ok(Small { board, child })
+        Ok(Small { results, child })
     }
 
     /// Waits for its end, but not for longer. What it put on the board until then counts.
@@ -40,7 +40,7 @@ impl<B: Shareable> Small<B> {
         Measurement {
             is_in_time,
             is_runnable: !is_in_time && waits::is_runnable(self.child.pid()),
-            board: self.board,
+            results: self.results,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::{launches, wall_and_call};
 use crate::lab::LabError;
 use crate::lab::compiler::Compiler;
-use crate::lab::ground::Ground;
+use crate::lab::context::ExperimentContext;
 use crate::lab::outcome::{Outcome, Unit, Value, key};
 use crate::lab::shell::find;
 use crate::lab::worker::protocol::{Program, Setting};
@@ -22,16 +22,16 @@ const KINDS: [(&str, &str, &[&str]); 5] = [
     ("C, musl, static", "musl-gcc", &["-static"]),
 ];
 
-pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = [key("child", "child", Unit::Text)].into_iter().chain(wall_and_call());
     let mut outcome = Outcome::new("Launches against the kind of child, by vfork", columns.collect());
-    let mut programs = vec![("no library".to_owned(), ground.tiny())];
+    let mut programs = vec![("no library".to_owned(), context.tiny())];
     for (number, (kind, name, options)) in KINDS.iter().enumerate() {
         let Some(compiler) = Compiler::named(name) else {
             outcome.note(format!("{kind}: left out, since there is no {name}"));
             continue;
         };
-        match compiler.compile(SOURCE, &ground.folder().join(format!("kind{number}")), options) {
+        match compiler.compile(SOURCE, &context.folder().join(format!("kind{number}")), options) {
             Ok(path) => programs.push(((*kind).to_owned(), Program::new([path]).ends_with(STATUS))),
             Err(error) => outcome.note(format!("{kind}: {error}")),
         }
@@ -46,7 +46,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let case = |(name, program): &(String, Program)| {
         launches([Value::from(name.as_str())], &worker, Mechanism::VforkExec, program)
     };
-    let measured = ground.interleave(programs.iter().map(case).collect());
+    let measured = context.interleave(programs.iter().map(case).collect());
     outcome.add(&measured);
     if let Some(base) = measured.first() {
         outcome.compare("ratio", &measured, base, 0);

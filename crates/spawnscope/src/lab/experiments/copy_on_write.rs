@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use crate::lab::LabError;
-use crate::lab::ground::Ground;
+use crate::lab::batches::Case;
+use crate::lab::context::ExperimentContext;
 use crate::lab::harness::Measured;
 use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
 use crate::lab::shell::find;
-use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{Companion, Pages, Program, Request, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
@@ -18,7 +18,7 @@ const MEASURES: usize = 3;
 /// One with small pages, one with huge ones, and what a child keeps of one of them.
 const PARENTS_AND_COPY: u64 = 3;
 
-pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
         key("mechanism", "child", Unit::Text),
         key("memory", "memory", Unit::Text),
@@ -28,7 +28,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         measure("after_ns", "after", Unit::Nanos),
     ];
     let mut outcome = Outcome::new("", columns);
-    let bytes = ground.size_of_each(ground.pick(BYTES, QUICK_BYTES), PARENTS_AND_COPY, &mut outcome);
+    let bytes = context.size_of_each(context.pick(BYTES, QUICK_BYTES), PARENTS_AND_COPY, &mut outcome);
     outcome.title = format!(
         "Writing to each page of {} in the parent, before any child, while one lives, or after one has ended",
         crate::units::bytes(bytes)
@@ -39,7 +39,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         outcome.note("without cat, children that exec are left out");
     }
     let (cases, failed) = cases(bytes, program.as_ref());
-    let mut measured = ground.interleave(cases);
+    let mut measured = context.interleave(cases);
     measured.extend(failed);
     outcome.add(&measured);
     outcome.tell_equal_columns("before_ns", &["during_ns", "after_ns"]);

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::scanners;
 use crate::lab::LabError;
+use crate::lab::batches::Case;
+use crate::lab::context::ExperimentContext;
 use crate::lab::copies::{InMemory, forget, fresh};
-use crate::lab::ground::Ground;
 use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
 use crate::lab::shell::find;
-use crate::lab::turns::Case;
 use crate::lab::worker::Worker;
 use crate::lab::worker::protocol::{Request, Setting};
 use crate::statistics::median;
@@ -27,7 +27,7 @@ pub(super) const SECOND_LAST: usize = 3;
 /// So much further on is the least of each, which is not told but judged by.
 pub(super) const UNDISTURBED: usize = 4;
 
-pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
         key("program", "program", Unit::Text),
         key("at_once", "at once", Unit::Count),
@@ -38,7 +38,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     ];
     let mut outcome = Outcome::new("The first launch of fresh files against the second", columns);
     outcome.draw_bars(&["first_ns", "first_last_ns", "second_ns", "second_last_ns"]);
-    let mut programs = vec![("tiny", ground.tiny_path(), ground.tiny().status)];
+    let mut programs = vec![("tiny", context.tiny_path(), context.tiny().status)];
     programs.extend(
         find("true")
             .and_then(|path| path.canonicalize().ok())
@@ -47,19 +47,19 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     if programs.len() == 1 {
         outcome.note("without true, only the tiny program is launched");
     }
-    let counts: &[usize] = ground.pick(&AT_ONCE, &QUICK_AT_ONCE);
+    let counts: &[usize] = context.pick(&AT_ONCE, &QUICK_AT_ONCE);
     let worker = Worker::start(&Setting::default())?;
-    let in_memory = InMemory::of(&ground.tiny_path())?;
-    let mut cases = of_files(ground, &worker, &programs, counts);
+    let in_memory = InMemory::of(&context.tiny_path())?;
+    let mut cases = of_files(context, &worker, &programs, counts);
     let files = cases.len();
     for count in ends_of(counts) {
         let keys = [Value::from("tiny, in memory"), Value::from(count as u64)];
-        let (paths, status) = (vec![in_memory.path(); count * times(count)], ground.tiny().status);
+        let (paths, status) = (vec![in_memory.path(); count * times(count)], context.tiny().status);
         let asked = &worker;
         let run = move || first_and_second(asked, paths.chunks(count), status);
         cases.push(Case::whole(keys, run).promises(UNDISTURBED));
     }
-    let measured = ground.interleave(cases);
+    let measured = context.interleave(cases);
     outcome.add(&measured);
     outcome.tell_equal_columns("first_ns", &["second_ns"]);
     let (of_files, in_memory) = measured.split_at(files);
@@ -80,19 +80,24 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
 type Named = (&'static str, PathBuf, i32);
 
 /// Each program in so many fresh copies at once, and the last of them out of the cache too.
-fn of_files<'a>(ground: &Ground<'_>, worker: &'a Worker, programs: &'a [Named], counts: &[usize]) -> Vec<Case<'a>> {
+fn of_files<'a>(
+    context: &ExperimentContext<'_>,
+    worker: &'a Worker,
+    programs: &'a [Named],
+    counts: &[usize],
+) -> Vec<Case<'a>> {
     let mut cases = Vec::new();
     for (name, program, status) in programs {
         for &count in counts {
             let keys = [Value::from(*name), Value::from(count as u64)];
-            let folder = ground.folder().join(format!("fresh-{name}-{count}"));
+            let folder = context.folder().join(format!("fresh-{name}-{count}"));
             let copies = (count, Cache::AsWritten);
             cases.push(case(keys, worker, (program, *status), folder, copies));
         }
     }
     if let Some((name, program, status)) = programs.last() {
         let keys = [Value::from(format!("{name}, out of the cache")), Value::from(1)];
-        let folder = ground.folder().join("cold");
+        let folder = context.folder().join("cold");
         cases.push(case(keys, worker, (program, *status), folder, (1, Cache::Cold)));
     }
     cases

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use crate::lab::LabError;
-use crate::lab::ground::Ground;
+use crate::lab::context::ExperimentContext;
 use crate::lab::harness::{FEWEST_ROUNDS, Measured};
 use crate::lab::outcome::{Outcome, Scale, Unit, key, measure};
 use crate::lab::worker::protocol::{Request, Setting, WALL};
@@ -16,7 +16,7 @@ const QUICK_STEPS: u64 = 24;
 const MOST_SWEEPS: usize = 100;
 const MECHANISMS: [Mechanism; 2] = [Mechanism::ForkExit, Mechanism::Vspawn];
 
-pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
         key("mechanism", "mechanism", Unit::Text),
         key("parent_bytes", "growth", Unit::Bytes),
@@ -29,15 +29,15 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         &["mechanism"],
         [Scale::Linear, Scale::Linear],
     );
-    let wanted = STEP_BYTES * ground.pick(STEPS, QUICK_STEPS);
-    let steps = ground.size_of_each(wanted, MECHANISMS.len() as u64, &mut outcome) / STEP_BYTES;
+    let wanted = STEP_BYTES * context.pick(STEPS, QUICK_STEPS);
+    let steps = context.size_of_each(wanted, MECHANISMS.len() as u64, &mut outcome) / STEP_BYTES;
     let mut measured: Vec<Measured> = (0..=steps)
         .flat_map(|step| MECHANISMS.map(|one| unmeasured(one, step)))
         .collect();
     let began = Instant::now();
     for sweep in 0..MOST_SWEEPS {
-        let is_over = began.elapsed() >= ground.effort.time && sweep >= FEWEST_ROUNDS;
-        if is_over || !grow(ground, sweep, &mut measured)? {
+        let is_over = began.elapsed() >= context.effort.time && sweep >= FEWEST_ROUNDS;
+        if is_over || !grow(context, sweep, &mut measured)? {
             break;
         }
     }
@@ -58,10 +58,10 @@ fn unmeasured(mechanism: Mechanism, step: u64) -> Measured {
 }
 
 /// One sweep over all steps: a parent for each mechanism, so that none pays for another's forks. False when it is to stop.
-fn grow(ground: &Ground<'_>, sweep: usize, measured: &mut [Measured]) -> Result<bool, LabError> {
+fn grow(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measured]) -> Result<bool, LabError> {
     let launch = |mechanism| Request::Launch {
         mechanism,
-        program: ground.tiny(),
+        program: context.tiny(),
         count: 1,
     };
     let mut parents = Vec::new();
@@ -74,15 +74,15 @@ fn grow(ground: &Ground<'_>, sweep: usize, measured: &mut [Measured]) -> Result<
     let count = measured.len() / MECHANISMS.len();
     for (step, cases) in measured.chunks_mut(MECHANISMS.len()).enumerate() {
         let share = (sweep * count + step) as f64 / (FEWEST_ROUNDS * count) as f64;
-        if !ground.goes_on("", share.min(1.0)) {
+        if !context.goes_on("", share.min(1.0)) {
             return Ok(false);
         }
-        let mut turns: Vec<_> = parents.iter().zip(cases).collect();
+        let mut batches: Vec<_> = parents.iter().zip(cases).collect();
         // What comes after the other finds its caches: each does, in every second step.
         if (sweep + step) % 2 == 1 {
-            turns.reverse();
+            batches.reverse();
         }
-        for ((mechanism, parent), case) in turns {
+        for ((mechanism, parent), case) in batches {
             if step > 0 {
                 parent.ask(&Request::Grow { bytes: STEP_BYTES })?;
             }

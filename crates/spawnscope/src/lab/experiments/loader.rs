@@ -8,11 +8,11 @@ use std::rc::Rc;
 
 use super::{launches, wall_and_call};
 use crate::lab::LabError;
+use crate::lab::batches::Case;
 use crate::lab::compiler::Compiler;
-use crate::lab::ground::Ground;
+use crate::lab::context::ExperimentContext;
 use crate::lab::outcome::{Outcome, Row, Scale, Unit, Value, key};
 use crate::lab::shell::find;
-use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{Program, Setting};
 use crate::lab::worker::{Environment, Mechanism, Worker};
 
@@ -58,7 +58,7 @@ enum Linking {
     Absolute,
 }
 
-pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let keys = [
         key("loading", "loading", Unit::Text),
         key("count", "libraries or folders", Unit::Count),
@@ -73,18 +73,18 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     let plain = Environment::without_the_loaders();
     let mut cases = Vec::new();
     match find("true") {
-        Some(program) => searches(ground, &plain, &Program::new([program]), &mut cases)?,
+        Some(program) => searches(context, &plain, &Program::new([program]), &mut cases)?,
         None => outcome.note("without true, folders searched in vain are left out"),
     }
     match Compiler::find() {
         Some(compiler) => {
-            if let Err(error) = libraries(ground, &plain, &compiler, &mut cases) {
+            if let Err(error) = libraries(context, &plain, &compiler, &mut cases) {
                 outcome.note(format!("libraries: {error}"));
             }
         }
         None => outcome.note("without a C compiler (cc), programs with libraries are left out"),
     }
-    let measured = ground.interleave(cases);
+    let measured = context.interleave(cases);
     outcome.add(&measured);
     outcome.fit("count", 1.0, "library or folder");
     if let Some(note) = plain.note() {
@@ -99,15 +99,15 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
 
 /// `true`, with folders in `LD_LIBRARY_PATH` that hold nothing.
 fn searches(
-    ground: &Ground<'_>,
+    context: &ExperimentContext<'_>,
     plain: &Environment,
     program: &Program,
     cases: &mut Vec<Case<'_>>,
 ) -> Result<(), LabError> {
-    let counts: &[usize] = ground.pick(&FOLDERS, &QUICK_FOLDERS);
+    let counts: &[usize] = context.pick(&FOLDERS, &QUICK_FOLDERS);
     for &count in counts {
         let folders: Vec<PathBuf> = (0..count)
-            .map(|number| ground.folder().join("loader").join(format!("empty{number}")))
+            .map(|number| context.folder().join("loader").join(format!("empty{number}")))
             .collect();
         let made: Result<(), _> = folders.iter().try_for_each(fs::create_dir_all);
         made.map_err(LabError::doing("make folders"))?;
@@ -124,24 +124,24 @@ fn searches(
 }
 
 fn libraries(
-    ground: &Ground<'_>,
+    context: &ExperimentContext<'_>,
     plain: &Environment,
     compiler: &Compiler,
     cases: &mut Vec<Case<'_>>,
 ) -> Result<(), LabError> {
-    let counts: &[usize] = ground.pick(&LIBRARIES, &QUICK_LIBRARIES);
+    let counts: &[usize] = context.pick(&LIBRARIES, &QUICK_LIBRARIES);
     let most = counts.last().copied().unwrap_or_default();
     let started = |environment| Worker::start_with(&Setting::default(), environment).map(Rc::new);
     let lazy = started(plain.clone())?;
     let now = started(plain.clone().with("LD_BIND_NOW", "1"))?;
-    let root = ground.folder().join("libraries");
-    let _ = ground.goes_on("compiling a library", 0.0);
+    let root = context.folder().join("libraries");
+    let _ = context.goes_on("compiling a library", 0.0);
     fs::create_dir_all(&root).map_err(LabError::doing("make a folder"))?;
     let library = compiler.compile(LIBRARY, &root.join("library.so"), &LIBRARY_OPTIONS)?;
     let one_folder = copies(&library, most, |number| root.join(format!("lib{number}.so")))?;
     let folder_each = copies(&library, most, |number| root.join(format!("f{number}/lib{number}.so")))?;
     for &count in counts {
-        let _ = ground.goes_on(&format!("linking {count} libraries"), 0.0);
+        let _ = context.goes_on(&format!("linking {count} libraries"), 0.0);
         let mut linked: Vec<(Linking, PathBuf)> = Vec::new();
         for (kind, linking, binds_now) in KINDS {
             let files = match linking {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::{launches, wall_and_call};
 use crate::lab::LabError;
-use crate::lab::ground::Ground;
+use crate::lab::context::ExperimentContext;
 use crate::lab::harness::Measured;
 use crate::lab::outcome::{Column, Outcome, Unit, Value, key, measure};
 use crate::lab::worker::protocol::{CPU, SYSTEM, Setting};
@@ -43,7 +43,7 @@ fn published(mechanism: Mechanism) -> Option<f64> {
     }
 }
 
-pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = [key("mechanism", "mechanism", Unit::Text)]
         .into_iter()
         .chain(wall_and_call())
@@ -60,11 +60,11 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     for mechanism in ALL {
         // A process each: after a fork the parent pays for every page that it writes, and others would be charged with it.
         let worker = Rc::new(Worker::start(&Setting::default())?);
-        let program = ground.tiny_for(mechanism);
+        let program = context.tiny_for(mechanism);
         let case = launches([Value::from(mechanism.name())], &worker, mechanism, &program);
         cases.push(case.promises(CPU + 1));
     }
-    let measured = ground.interleave(cases);
+    let measured = context.interleave(cases);
     outcome.add(&measured);
     let base = measured.iter().zip(ALL).find(|(_, mechanism)| *mechanism == BASE);
     if !leave_out_ticks(&mut outcome) {

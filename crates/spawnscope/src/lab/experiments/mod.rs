@@ -22,10 +22,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::LabError;
-use super::ground::Ground;
+use super::batches::Case;
+use super::context::ExperimentContext;
 use super::harness::Effort;
 use super::outcome::{Column, Outcome, Unit, Value, measure};
-use super::turns::Case;
 use super::worker::protocol::{Program, Request};
 use super::worker::{Mechanism, Worker};
 
@@ -37,7 +37,7 @@ pub struct Experiment {
     pub about: &'static str,
     /// Seconds that it takes at least, whole and quick: parents that are filled, programs that are compiled, rounds that must be.
     least: [f64; 2],
-    run: fn(&Ground<'_>) -> Result<Outcome, LabError>,
+    run: fn(&ExperimentContext<'_>) -> Result<Outcome, LabError>,
 }
 
 impl Experiment {
@@ -51,15 +51,15 @@ impl Experiment {
 
     /// Runs it. What cannot be done is in the outcome's notes: an experiment that failed has no rows.
     #[must_use]
-    pub fn run(&self, ground: &Ground<'_>) -> Outcome {
+    pub fn run(&self, context: &ExperimentContext<'_>) -> Outcome {
         let failed = |error: LabError| {
             let mut outcome = Outcome::new(self.about, Vec::new());
             outcome.note(format!("not measured: {error}"));
             outcome
         };
-        let mut outcome = (self.run)(ground).unwrap_or_else(failed);
+        let mut outcome = (self.run)(context).unwrap_or_else(failed);
         self.name.clone_into(&mut outcome.name);
-        for note in ground.notes() {
+        for note in context.notes() {
             outcome.note(note);
         }
         outcome

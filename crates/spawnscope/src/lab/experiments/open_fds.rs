@@ -6,10 +6,10 @@ use nix::sys::resource::{Resource, getrlimit};
 
 use super::{launches, wall_and_call};
 use crate::lab::LabError;
-use crate::lab::ground::Ground;
+use crate::lab::batches::Case;
+use crate::lab::context::ExperimentContext;
 use crate::lab::harness::Measured;
 use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
-use crate::lab::turns::Case;
 use crate::lab::worker::protocol::Setting;
 use crate::lab::worker::{Mechanism, Worker};
 
@@ -29,7 +29,7 @@ const MECHANISMS: [Mechanism; 9] = [
     Mechanism::VspawnCloseOthers,
 ];
 
-pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let keys = [
         key("mechanism", "mechanism", Unit::Text),
         key("open_files", "open files", Unit::Count),
@@ -42,9 +42,9 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         &["mechanism"],
         [Scale::Logarithmic, Scale::Logarithmic],
     );
-    let counts: &[u64] = ground.pick(&COUNTS, &QUICK_COUNTS);
-    let (cases, failed) = cases(ground, counts);
-    let mut measured = ground.interleave(cases);
+    let counts: &[u64] = context.pick(&COUNTS, &QUICK_COUNTS);
+    let (cases, failed) = cases(context, counts);
+    let mut measured = context.interleave(cases);
     measured.extend(failed);
     outcome.add(&measured);
     outcome.fit("open_files", 1.0, "open file");
@@ -59,7 +59,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
 }
 
 /// Every mechanism with so many open files, and those that could not be opened.
-fn cases<'a>(ground: &Ground<'_>, counts: &[u64]) -> (Vec<Case<'a>>, Vec<Measured>) {
+fn cases<'a>(context: &ExperimentContext<'_>, counts: &[u64]) -> (Vec<Case<'a>>, Vec<Measured>) {
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for &open_files in counts {
         let setting = Setting {
@@ -70,7 +70,7 @@ fn cases<'a>(ground: &Ground<'_>, counts: &[u64]) -> (Vec<Case<'a>>, Vec<Measure
         match Worker::start(&setting).map(Rc::new) {
             Ok(worker) => cases.extend(MECHANISMS.map(|mechanism| {
                 let keys = [Value::from(mechanism.name()), Value::from(open_files)];
-                launches(keys, &worker, mechanism, &ground.tiny())
+                launches(keys, &worker, mechanism, &context.tiny())
             })),
             Err(error) => {
                 let keys = vec![Value::from("every mechanism"), Value::from(open_files)];

@@ -6,13 +6,13 @@ use std::rc::Rc;
 use super::passes::Passes;
 use super::{launches, mechanisms, wall_and_call};
 use crate::lab::LabError;
+use crate::lab::batches::Case;
+use crate::lab::context::ExperimentContext;
 use crate::lab::disk;
-use crate::lab::ground::Ground;
 use crate::lab::harness::Measured;
 use crate::lab::memory::Room;
 use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
 use crate::lab::shell::{ShellParent, TAKEN_TO_FILL, find};
-use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{Pages, Setting};
 use crate::lab::worker::{Environment, Mechanism, Worker};
 
@@ -73,7 +73,7 @@ const STORY: [(u64, f64); 7] = [
     (1000, 45.2),
 ];
 
-pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let keys = [
         key("mechanism", "mechanism", Unit::Text),
         key("memory", "memory", Unit::Text),
@@ -96,11 +96,11 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     if in_bash.is_none() {
         outcome.note("without bash or true, the curve of bash is left out");
     }
-    let mut series = series(ground, in_bash);
+    let mut series = series(context, in_bash);
     for of in &mut series {
-        of.leave_room_on_the_disk(ground.folder(), &mut outcome);
+        of.leave_room_on_the_disk(context.folder(), &mut outcome);
     }
-    let measured = in_passes(ground, &series, &mut outcome);
+    let measured = in_passes(context, &series, &mut outcome);
     outcome.add(&measured);
     outcome.fit("parent_bytes", MB as f64, "MB");
     outcome.note(format!(
@@ -112,11 +112,11 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
 }
 
 /// All that is to be measured, the most important first: it is measured together where memory is short.
-fn series<'p>(ground: &Ground<'_>, in_bash: Option<(&'p Path, &'p Path)>) -> Vec<Series<'p>> {
-    let listed: &[u64] = ground.pick(&SIZES_MB, &QUICK_SIZES_MB);
-    let largest = ground.most_memory / MB;
+fn series<'p>(context: &ExperimentContext<'_>, in_bash: Option<(&'p Path, &'p Path)>) -> Vec<Series<'p>> {
+    let listed: &[u64] = context.pick(&SIZES_MB, &QUICK_SIZES_MB);
+    let largest = context.most_memory / MB;
     let mut sizes: Vec<u64> = listed.iter().copied().filter(|size| *size <= largest).collect();
-    if !ground.effort.quick && sizes.last().is_some_and(|last| *last < largest) {
+    if !context.effort.quick && sizes.last().is_some_and(|last| *last < largest) {
         sizes.push(largest);
     }
     let those = |is_wanted: &dyn Fn(u64) -> bool| sizes.iter().copied().filter(|size| is_wanted(*size)).collect();
@@ -147,7 +147,7 @@ fn series<'p>(ground: &Ground<'_>, in_bash: Option<(&'p Path, &'p Path)>) -> Vec
 }
 
 /// Measures all of them, in as many passes as memory asks for.
-fn in_passes(ground: &Ground<'_>, series: &[Series<'_>], outcome: &mut Outcome) -> Vec<Measured> {
+fn in_passes(context: &ExperimentContext<'_>, series: &[Series<'_>], outcome: &mut Outcome) -> Vec<Measured> {
     let sizes = |of: &Series<'_>| of.sizes_mb.iter().map(|size_mb| size_mb * MB).collect();
     let waiting = series.iter().map(|of| (sizes(of), of.launcher.to_fill()));
     let mut passes = Passes::of(waiting.collect());
@@ -162,11 +162,11 @@ fn in_passes(ground: &Ground<'_>, series: &[Series<'_>], outcome: &mut Outcome) 
     let (mut measured, mut done, mut count) = (Vec::new(), 0.0, 0);
     // Nothing of the pass before lives any more: what was its room is there again.
     while let Some(pass) = passes.next(Room::here()) {
-        let Some((cases, failed)) = filled(ground, series, &pass, done) else {
+        let Some((cases, failed)) = filled(context, series, &pass, done) else {
             break;
         };
         let share = weight(&pass) / all;
-        measured.extend(ground.interleave_part(cases, done, share));
+        measured.extend(context.interleave_part(cases, done, share));
         measured.extend(failed);
         done += share;
         count += 1;
@@ -186,7 +186,7 @@ fn in_passes(ground: &Ground<'_>, series: &[Series<'_>], outcome: &mut Outcome) 
 
 /// The cases of a pass, and what could not be started; `None` when it is to stop. So much was done before.
 fn filled<'a>(
-    ground: &Ground<'_>,
+    context: &ExperimentContext<'_>,
     series: &'a [Series<'_>],
     pass: &[Vec<u64>],
     done: f64,
@@ -195,11 +195,11 @@ fn filled<'a>(
     for (of, sizes) in series.iter().zip(pass) {
         for &bytes in sizes {
             let doing = format!("filling {} with {}", of.who(), crate::units::bytes(bytes));
-            let goes_on = || ground.goes_on(&doing, done);
+            let goes_on = || context.goes_on(&doing, done);
             if !goes_on() {
                 return None;
             }
-            of.add(ground, bytes, &goes_on, (&mut cases, &mut failed));
+            of.add(context, bytes, &goes_on, (&mut cases, &mut failed));
         }
     }
     Some((cases, failed))
@@ -236,16 +236,16 @@ impl Series<'_> {
     /// Starts a parent of so many bytes, and adds what it launches, or that it could not be started.
     fn add(
         &self,
-        ground: &Ground<'_>,
+        context: &ExperimentContext<'_>,
         bytes: u64,
         goes_on: &dyn Fn() -> bool,
         (cases, failed): (&mut Vec<Case<'_>>, &mut Vec<Measured>),
     ) {
         let keys = |name: &str| vec![Value::from(name), Value::from(self.memory), Value::from(bytes)];
         match self.launcher {
-            Launcher::Worker(pages, mechanisms) => match worker(ground, bytes, pages) {
+            Launcher::Worker(pages, mechanisms) => match worker(context, bytes, pages) {
                 Ok(worker) => cases.extend(mechanisms.iter().map(|mechanism| {
-                    let program = ground.tiny_for(*mechanism);
+                    let program = context.tiny_for(*mechanism);
                     launches(keys(mechanism.name()), &worker, *mechanism, &program)
                 })),
                 Err(error) => failed.push(Measured::failed(keys(""), error)),
@@ -263,7 +263,7 @@ impl Series<'_> {
     }
 }
 
-fn worker(ground: &Ground<'_>, memory_bytes: u64, pages: Pages) -> Result<Rc<Worker>, LabError> {
+fn worker(context: &ExperimentContext<'_>, memory_bytes: u64, pages: Pages) -> Result<Rc<Worker>, LabError> {
     let setting = Setting {
         memory_bytes,
         pages,
@@ -271,7 +271,7 @@ fn worker(ground: &Ground<'_>, memory_bytes: u64, pages: Pages) -> Result<Rc<Wor
     };
     // Where the file is.
     let environment = match pages {
-        Pages::File => Environment::default().with("TMPDIR", ground.folder()),
+        Pages::File => Environment::default().with("TMPDIR", context.folder()),
         Pages::Small | Pages::Huge => Environment::default(),
     };
     Worker::start_with(&setting, environment).map(Rc::new)

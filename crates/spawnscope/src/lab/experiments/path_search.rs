@@ -7,16 +7,16 @@ use std::rc::Rc;
 
 use super::{launches, wall_and_call};
 use crate::lab::LabError;
-use crate::lab::ground::Ground;
+use crate::lab::batches::Case;
+use crate::lab::context::ExperimentContext;
 use crate::lab::outcome::{Outcome, Scale, Unit, Value, key};
-use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{Program, Setting};
 use crate::lab::worker::{Environment, Mechanism, Worker};
 
 const MISSES: [usize; 5] = [0, 1, 10, 30, 100];
 const QUICK_MISSES: [usize; 2] = [0, 20];
 
-pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let keys = [
         key("search", "who searches", Unit::Text),
         key("folders", "folders", Unit::Text),
@@ -30,7 +30,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         &["search", "folders"],
         [Scale::Linear, Scale::Linear],
     );
-    let measured = ground.interleave(cases(ground)?);
+    let measured = context.interleave(cases(context)?);
     outcome.add(&measured);
     outcome.fit("misses", 1.0, "miss");
     outcome.note(
@@ -40,13 +40,13 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
 }
 
 /// Each who searches, behind folders that are empty or missing.
-fn cases<'a>(ground: &Ground<'_>) -> Result<Vec<Case<'a>>, LabError> {
-    let root = ground.folder().join("path");
-    let tiny = ground.tiny();
-    let name = ground.tiny_path().file_name().map(PathBuf::from).unwrap_or_default();
+fn cases<'a>(context: &ExperimentContext<'_>) -> Result<Vec<Case<'a>>, LabError> {
+    let root = context.folder().join("path");
+    let tiny = context.tiny();
+    let name = context.tiny_path().file_name().map(PathBuf::from).unwrap_or_default();
     let named = Program::new([&name]).ends_with(tiny.status);
     let shell = Program::new([PathBuf::from("/bin/sh"), PathBuf::from("-c"), name]).ends_with(tiny.status);
-    let misses: &[usize] = ground.pick(&MISSES, &QUICK_MISSES);
+    let misses: &[usize] = context.pick(&MISSES, &QUICK_MISSES);
     let mut cases = Vec::new();
     for (kind, exist) in [("empty", true), ("missing", false)] {
         for &count in misses {
@@ -55,7 +55,7 @@ fn cases<'a>(ground: &Ground<'_>) -> Result<Vec<Case<'a>>, LabError> {
                 let made: Result<(), _> = folders.iter().try_for_each(fs::create_dir_all);
                 made.map_err(LabError::doing("make folders"))?;
             }
-            let path: OsString = std::env::join_paths(folders.into_iter().chain([ground.folder().to_owned()]))
+            let path: OsString = std::env::join_paths(folders.into_iter().chain([context.folder().to_owned()]))
                 .map_err(|error| LabError::Unavailable(error.to_string()))?;
             let worker = Rc::new(Worker::start_with(
                 &Setting::default(),

@@ -8,12 +8,12 @@ use std::rc::Rc;
 
 use super::phases::{NoPhases, PHASES, recorded};
 use crate::lab::LabError;
+use crate::lab::batches::Case;
 use crate::lab::compiler::Compiler;
-use crate::lab::ground::Ground;
+use crate::lab::context::ExperimentContext;
 use crate::lab::harness::FEWEST_ROUNDS;
 use crate::lab::outcome::{Outcome, Row, Unit, Value, key, measure};
 use crate::lab::shell::find;
-use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{CPU, Program, Request, Setting, WALL};
 use crate::lab::worker::{Mechanism, Worker};
 
@@ -57,7 +57,7 @@ const SHIM: &str = "(shim)";
 /// The columns of what the collector says.
 const PHASE_COLUMNS: [&str; 3] = ["exec_ns", "load_ns", "run_ns"];
 
-pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
         key("runtime", "runtime", Unit::Text),
         measure("wall_ns", "wall", Unit::Nanos),
@@ -68,7 +68,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     if let Some(note) = tell_sh_from_others(&mut found) {
         outcome.note(note);
     }
-    found.extend(compiled(ground, &mut outcome));
+    found.extend(compiled(context, &mut outcome));
     let worker = Rc::new(Worker::start(&Setting::default())?);
     let case = |(name, program): &(String, Program)| {
         let (worker, program) = (Rc::clone(&worker), program.clone());
@@ -81,10 +81,10 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
             worker.ask(&request).map(|values| vec![values[WALL], values[CPU]])
         })
     };
-    let measured = ground.interleave(found.iter().map(case).collect());
+    let measured = context.interleave(found.iter().map(case).collect());
     outcome.add(&measured);
-    outcome.files = files(ground.folder(), &found);
-    add_phases(ground, &mut outcome, &found);
+    outcome.files = files(context.folder(), &found);
+    add_phases(context, &mut outcome, &found);
     if !absent.is_empty() {
         outcome.note(format!("not here: {}", absent.join(", ")));
     }
@@ -184,8 +184,8 @@ fn behind(name: &str, script: &Path) -> Option<PathBuf> {
 }
 
 /// Programs that do nothing, from the compilers that are here; in a hurry, only C's.
-fn compiled(ground: &Ground<'_>, outcome: &mut Outcome) -> Vec<(String, Program)> {
-    let folder = ground.folder();
+fn compiled(context: &ExperimentContext<'_>, outcome: &mut Outcome) -> Vec<(String, Program)> {
+    let folder = context.folder();
     let mut programs = Vec::new();
     let c = Compiler::find().map(|cc| cc.compile("int main(void) { return 0; }", &folder.join("c-hello"), &[]));
     match c {
@@ -193,12 +193,12 @@ fn compiled(ground: &Ground<'_>, outcome: &mut Outcome) -> Vec<(String, Program)
         Some(Err(error)) => outcome.note(format!("C: {error}")),
         None => outcome.note("C: left out, since there is no cc"),
     }
-    if ground.effort.quick {
+    if context.effort.quick {
         outcome.note("quick: nothing in Rust, Go and Java is compiled");
         return programs;
     }
     for language in LANGUAGES {
-        if !ground.goes_on(&format!("compiling {}", language.name), 0.0) {
+        if !context.goes_on(&format!("compiling {}", language.name), 0.0) {
             break;
         }
         match language.compile(folder) {
@@ -274,7 +274,7 @@ impl Language {
 }
 
 /// Follows starts of each by the collector, where that is allowed.
-fn add_phases(ground: &Ground<'_>, outcome: &mut Outcome, found: &[(String, Program)]) {
+fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(String, Program)]) {
     let columns = PHASE_COLUMNS.into_iter().zip(PHASES);
     outcome
         .columns
@@ -283,9 +283,9 @@ fn add_phases(ground: &Ground<'_>, outcome: &mut Outcome, found: &[(String, Prog
     for row in 0..outcome.rows.len() {
         let name = outcome.rows[row].0[0].1.clone();
         let program = found.iter().find(|(runtime, _)| name == Value::from(runtime.as_str()));
-        let doing = |runtime: &String| ground.goes_on(&format!("following {runtime}"), 1.0);
+        let doing = |runtime: &String| context.goes_on(&format!("following {runtime}"), 1.0);
         let program = program.filter(|(runtime, _)| !none_at_all && doing(runtime));
-        let phases = match program.map(|(runtime, program)| (runtime, recorded(ground.folder(), program))) {
+        let phases = match program.map(|(runtime, program)| (runtime, recorded(context.folder(), program))) {
             Some((_, Ok(phases))) => phases.map(Value::from),
             Some((runtime, Err(NoPhases::OfThis(reason)))) => {
                 outcome.note(format!("{runtime}: exec, load and run are unknown: {reason}"));

@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use super::{launches, wall_and_call};
 use crate::lab::LabError;
-use crate::lab::ground::Ground;
+use crate::lab::batches::Case;
+use crate::lab::context::ExperimentContext;
 use crate::lab::outcome::{Outcome, Unit, Value, key};
 use crate::lab::shell::find;
-use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{Program, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
@@ -23,15 +23,15 @@ const SHELLS: [(&str, &[&str]); 8] = [
     ("zsh", &["-f"]),
 ];
 
-pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let keys = [
         key("shell", "shell", Unit::Text),
         key("text", "its command", Unit::Text),
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
     let mut outcome = Outcome::new("A tiny command through a shell, against without one", columns);
-    let (cases, absent) = cases(ground)?;
-    let measured = ground.interleave(cases);
+    let (cases, absent) = cases(context)?;
+    let measured = context.interleave(cases);
     outcome.add(&measured);
     if let Some(base) = measured.first() {
         outcome.compare("ratio", &measured, base, 0);
@@ -46,13 +46,13 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
 }
 
 /// The command by itself and through each shell, and the shells that are not here.
-fn cases<'a>(ground: &Ground<'_>) -> Result<(Vec<Case<'a>>, Vec<&'static str>), LabError> {
+fn cases<'a>(context: &ExperimentContext<'_>) -> Result<(Vec<Case<'a>>, Vec<&'static str>), LabError> {
     let worker = Rc::new(Worker::start(&Setting::default())?);
-    let command = shlex::try_quote(&super::text(&ground.tiny_path()))
+    let command = shlex::try_quote(&super::text(&context.tiny_path()))
         .map_err(|error| LabError::Unavailable(error.to_string()))?
         .into_owned();
     let direct = [Value::from("none"), Value::from("COMMAND")];
-    let mut cases = vec![launches(direct, &worker, Mechanism::VforkExec, &ground.tiny())];
+    let mut cases = vec![launches(direct, &worker, Mechanism::VforkExec, &context.tiny())];
     let mut absent = Vec::new();
     for (name, arguments) in SHELLS {
         let Some(path) = find(name).map(|path| super::text(&path)) else {
@@ -65,7 +65,7 @@ fn cases<'a>(ground: &Ground<'_>) -> Result<(Vec<Case<'a>>, Vec<&'static str>), 
             ("COMMAND; exit $?", format!("{command}; exit $?")),
         ] {
             let argv = [&[path.as_str()], arguments, &["-c", text.as_str()]].concat();
-            let program = Program::new(argv).ends_with(ground.tiny().status);
+            let program = Program::new(argv).ends_with(context.tiny().status);
             let keys = [Value::from(name), Value::from(shown)];
             cases.push(launches(keys, &worker, Mechanism::VforkExec, &program));
         }

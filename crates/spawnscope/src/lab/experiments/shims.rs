@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::{launches, wall_and_call};
 use crate::lab::LabError;
 use crate::lab::compiler::Compiler;
-use crate::lab::ground::Ground;
+use crate::lab::context::ExperimentContext;
 use crate::lab::outcome::{Outcome, Unit, Value, key};
 use crate::lab::shell::find;
 use crate::lab::worker::protocol::{Program, Setting};
@@ -37,16 +37,16 @@ int main(int count, char **arguments) {
 }
 "#;
 
-pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = [key("wrapper", "wrapper", Unit::Text)]
         .into_iter()
         .chain(wall_and_call());
     let mut outcome = Outcome::new("A tiny program behind wrappers", columns.collect());
-    let folder = ground.folder().join("shims");
+    let folder = context.folder().join("shims");
     fs::create_dir_all(&folder).map_err(LabError::doing("make a folder"))?;
-    let tiny = ground.tiny();
-    let target = super::text(&ground.tiny_path());
-    let mut chains = chains(&folder, &ground.tiny_path())?;
+    let tiny = context.tiny();
+    let target = super::text(&context.tiny_path());
+    let mut chains = chains(&folder, &context.tiny_path())?;
     match Compiler::find().map(|compiler| proxy(&compiler, &folder, &target)) {
         Some(Ok(path)) => chains.push(("compiled proxy", vec![path])),
         Some(Err(error)) => outcome.note(format!("compiled proxy: {error}")),
@@ -60,7 +60,7 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         let program = Program::new(argv).ends_with(tiny.status);
         launches([Value::from(*name)], &worker, Mechanism::VforkExec, &program)
     };
-    let measured = ground.interleave(chains.iter().map(case).collect());
+    let measured = context.interleave(chains.iter().map(case).collect());
     outcome.add(&measured);
     if let Some(base) = measured.first() {
         outcome.compare("ratio", &measured, base, 0);

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use crate::lab::LabError;
-use crate::lab::ground::Ground;
+use crate::lab::batches::Case;
+use crate::lab::context::ExperimentContext;
 use crate::lab::harness::Measured;
 use crate::lab::outcome::{Outcome, Unit, Value, key, measure};
-use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{Program, Request, STALL, Setting, WALL};
 use crate::lab::worker::{Mechanism, Worker};
 
@@ -30,7 +30,7 @@ const MECHANISMS: [Mechanism; 4] = [
     Mechanism::Vspawn,
 ];
 
-pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
         key("mechanism", "mechanism", Unit::Text),
         key("threads", "threads", Unit::Count),
@@ -40,8 +40,8 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
     ];
     let mut outcome = Outcome::new("Launches against the threads of the parent", columns);
     outcome.draw_bars(&["wall_ns", "stall_ns"]);
-    let counts: &[u64] = ground.pick(&COUNTS, &QUICK_COUNTS);
-    let large = ground.size_of_each(ground.pick(LARGE_BYTES, QUICK_LARGE_BYTES), 1, &mut outcome);
+    let counts: &[u64] = context.pick(&COUNTS, &QUICK_COUNTS);
+    let large = context.size_of_each(context.pick(LARGE_BYTES, QUICK_LARGE_BYTES), 1, &mut outcome);
     let alone = (large > 0).then_some((0, large));
     let settings = counts.iter().map(|threads| (*threads, 0)).chain(alone);
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
@@ -55,15 +55,15 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         match Worker::start(&setting) {
             Ok(worker) => {
                 let worker = Rc::new(worker);
-                let cased = |mechanism: Mechanism| case(keys(mechanism.name()), &worker, mechanism, ground.tiny());
+                let cased = |mechanism: Mechanism| case(keys(mechanism.name()), &worker, mechanism, context.tiny());
                 cases.extend(MECHANISMS.map(cased));
-                let paused = |(name, mechanism)| pause(keys(name), &worker, mechanism, ground.tiny());
+                let paused = |(name, mechanism)| pause(keys(name), &worker, mechanism, context.tiny());
                 cases.extend(PAUSES.map(paused));
             }
             Err(error) => failed.push(Measured::failed(keys("every mechanism"), error)),
         }
     }
-    let mut measured = ground.interleave(cases);
+    let mut measured = context.interleave(cases);
     measured.extend(failed);
     outcome.add(&measured);
     outcome.tell_equal_rows("wall_ns");

@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use super::mechanisms;
 use crate::lab::LabError;
-use crate::lab::ground::Ground;
+use crate::lab::batches::Case;
+use crate::lab::context::ExperimentContext;
 use crate::lab::outcome::{Outcome, Scale, Unit, Value, key, measure};
-use crate::lab::turns::Case;
 use crate::lab::worker::protocol::{Request, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
@@ -20,7 +20,7 @@ const FILLS: u32 = 3;
 /// Those that take a shell are ten times as slow: as many of them as of others would leave few rounds to all.
 const MOST_SHELLS: u32 = 8;
 
-pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
         key("mechanism", "mechanism", Unit::Text),
         key("threads", "threads", Unit::Count),
@@ -34,16 +34,16 @@ pub fn run(ground: &Ground<'_>) -> Result<Outcome, LabError> {
         &["mechanism", "threads"],
         [Scale::Logarithmic, Scale::Linear],
     );
-    let shapes: &[(u32, u32)] = ground.pick(&SHAPES, &QUICK_SHAPES);
+    let shapes: &[(u32, u32)] = context.pick(&SHAPES, &QUICK_SHAPES);
     let mut cases = Vec::new();
     for mechanism in mechanisms::ALL {
         let worker = Rc::new(Worker::start(&Setting::default())?);
         let possible = shapes
             .iter()
             .filter(|(_, in_flight)| *in_flight <= most_in_flight(mechanism));
-        cases.extend(possible.map(|shape| case(ground, &worker, mechanism, *shape)));
+        cases.extend(possible.map(|shape| case(context, &worker, mechanism, *shape)));
     }
-    let measured = ground.interleave(cases);
+    let measured = context.interleave(cases);
     outcome.add(&measured);
     outcome.tell_flat_series();
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -69,7 +69,7 @@ fn most_in_flight(mechanism: Mechanism) -> u32 {
 }
 
 fn case<'a>(
-    ground: &Ground<'_>,
+    context: &ExperimentContext<'_>,
     worker: &Rc<Worker>,
     mechanism: Mechanism,
     (threads, in_flight): (u32, u32),
@@ -79,7 +79,7 @@ fn case<'a>(
         Value::from(u64::from(threads)),
         Value::from(u64::from(in_flight)),
     ];
-    let program = ground.tiny_for(mechanism);
+    let program = context.tiny_for(mechanism);
     let worker = Rc::clone(worker);
     Case::whole(keys, move || {
         worker.ask(&Request::Throughput {

@@ -20,7 +20,7 @@ const TURNS_TO_BEGIN: u64 = 16;
 #[derive(Default)]
 struct Neighbour {
     ended: AtomicBool,
-    turns: AtomicU64,
+    batches: AtomicU64,
     /// Nanoseconds of the longest turn.
     longest: AtomicU64,
 }
@@ -33,15 +33,15 @@ impl Neighbour {
             let now = Instant::now();
             self.longest
                 .fetch_max((now - last).as_nanos() as u64, Ordering::Relaxed);
-            self.turns.fetch_add(1, Ordering::Relaxed);
+            self.batches.fetch_add(1, Ordering::Relaxed);
             last = now;
         }
     }
 
     /// Waits for so many more of its turns to end.
     fn await_turns(&self, count: u64) {
-        let from = self.turns.load(Ordering::Relaxed);
-        while self.turns.load(Ordering::Relaxed) < from + count {
+        let from = self.batches.load(Ordering::Relaxed);
+        while self.batches.load(Ordering::Relaxed) < from + count {
             thread::yield_now();
         }
     }

@@ -29,12 +29,12 @@ fn text_of(label: &Label<'_>) -> String {
         Label::RunQueue => "waiting for a CPU".to_owned(),
         Label::UnknownPhase => "(unknown phase)".to_owned(),
         Label::Program(command) => text::escape(&command.label()),
-        Label::Place(frame) => text_of_place(frame),
+        Label::Frame(frame) => text_of_place(frame),
         Label::Given(script, line) => text_of_given(script, *line),
         Label::Truncated => "(callers unknown)".to_owned(),
         Label::Beyond => "(more)".to_owned(),
-        Label::Outside(what, name) => {
-            let words = critical::words(&Spent::Outside(*what, name.map(<[u8]>::to_vec)));
+        Label::ExternalWait(what, name) => {
+            let words = critical::words(&Spent::ExternalWait(*what, name.map(<[u8]>::to_vec)));
             format!("({words})")
         }
     };
@@ -162,20 +162,20 @@ fn order(flame: &Flame<'_>, texts: &[String], a: u32, b: u32) -> Ordering {
 
 /// What kind of box it is: each has colours of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum BoxKind {
     Phase,
     Program,
     Script,
     MachineCode,
 }
 
-fn kind(label: &Label<'_>) -> Kind {
+fn kind(label: &Label<'_>) -> BoxKind {
     match label {
-        Label::Phase(_) | Label::RunQueue | Label::UnknownPhase | Label::Outside(..) => Kind::Phase,
-        Label::Program(_) => Kind::Program,
-        Label::Place(frame) if frame.language.is_script() => Kind::Script,
-        Label::Given(..) => Kind::Script,
-        Label::Place(_) | Label::Truncated | Label::Beyond => Kind::MachineCode,
+        Label::Phase(_) | Label::RunQueue | Label::UnknownPhase | Label::ExternalWait(..) => BoxKind::Phase,
+        Label::Program(_) => BoxKind::Program,
+        Label::Frame(frame) if frame.language.is_script() => BoxKind::Script,
+        Label::Given(..) => BoxKind::Script,
+        Label::Frame(_) | Label::Truncated | Label::Beyond => BoxKind::MachineCode,
     }
 }
 

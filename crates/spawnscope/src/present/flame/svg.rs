@@ -5,7 +5,7 @@ use std::io;
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
-use super::{Kind, each_line, folded_line, kind, text_of, without_noncharacters};
+use super::{BoxKind, each_line, folded_line, kind, text_of, without_noncharacters};
 use crate::analyze::flame::{Flame, Label, Stacking, Weight};
 use crate::analyze::phases::Phase;
 use crate::event::Language;
@@ -130,10 +130,10 @@ fn with_the_whole_named(mut drawn: Vec<u8>) -> Vec<u8> {
 /// no phase.
 fn marked(label: &Label<'_>, text: &str) -> String {
     let mark = match kind(label) {
-        Kind::Phase => 'k',
-        Kind::Program => 'w',
-        Kind::Script => 'i',
-        Kind::MachineCode => 'j',
+        BoxKind::Phase => 'k',
+        BoxKind::Program => 'w',
+        BoxKind::Script => 'i',
+        BoxKind::MachineCode => 'j',
     };
     format!("{text}_[{mark}]")
 }
@@ -143,12 +143,12 @@ fn colour(label: &Label<'_>, text: &str) -> Color {
     match label {
         Label::Phase(phase) => PHASES[*phase as usize],
         Label::RunQueue => RUN_QUEUE,
-        Label::UnknownPhase | Label::Outside(..) | Label::Truncated | Label::Beyond => UNKNOWN,
+        Label::UnknownPhase | Label::ExternalWait(..) | Label::Truncated | Label::Beyond => UNKNOWN,
         Label::Program(_) => tint(&PROGRAMS),
         Label::Given(..) => tint(&SCRIPTS),
-        Label::Place(_) if kind(label) == Kind::Script => tint(&SCRIPTS),
-        Label::Place(frame) if frame.language == Language::Kernel => tint(&KERNEL),
-        Label::Place(_) => tint(&MACHINE_CODE),
+        Label::Frame(_) if kind(label) == BoxKind::Script => tint(&SCRIPTS),
+        Label::Frame(frame) if frame.language == Language::Kernel => tint(&KERNEL),
+        Label::Frame(_) => tint(&MACHINE_CODE),
     }
 }
 

@@ -1,8 +1,8 @@
 //! What differs from an older report: on a terminal, and as the parts of pages.
 
 use super::values::figure;
+use crate::lab::common_shift::CommonShift;
 use crate::lab::compare::{Change, Comparison, Gone, words_of};
-use crate::lab::movement::Movement;
 use crate::present::page::{Page, plain};
 use crate::present::palette::{PLAIN, QUIET, WARNING};
 use crate::present::text::escape;
@@ -61,13 +61,13 @@ pub(super) fn conditions(comparison: &Comparison) -> String {
 /// The movements of each experiment that are beyond the noise: its name, and what its columns did.
 pub(super) fn moved(comparison: &Comparison) -> Vec<(String, String)> {
     let mut told: Vec<(String, String)> = Vec::new();
-    for movement in comparison
-        .movements
+    for common_shift in comparison
+        .common_shifts
         .iter()
-        .filter(|movement| movement.is_beyond_noise())
+        .filter(|common_shift| common_shift.is_beyond_noise())
     {
-        let experiment = movement.experiment.as_deref().unwrap_or("all others");
-        let what = movement_in_words(movement);
+        let experiment = common_shift.experiment.as_deref().unwrap_or("all others");
+        let what = movement_in_words(common_shift);
         match told.iter_mut().find(|(name, _)| name == experiment) {
             Some((_, others)) => *others = format!("{others}, {what}"),
             None => told.push((experiment.to_owned(), what)),
@@ -76,9 +76,13 @@ pub(super) fn moved(comparison: &Comparison) -> Vec<(String, String)> {
     told
 }
 
-fn movement_in_words(movement: &Movement) -> String {
-    let column = movement.column.as_deref().map_or("all".to_owned(), words_of);
-    format!("{column} {:.2}x ±{:.0} %", movement.ratio, 100.0 * movement.spread)
+fn movement_in_words(common_shift: &CommonShift) -> String {
+    let column = common_shift.column.as_deref().map_or("all".to_owned(), words_of);
+    format!(
+        "{column} {:.2}x ±{:.0} %",
+        common_shift.ratio,
+        100.0 * common_shift.spread
+    )
 }
 
 /// What stands out, the largest difference first.
@@ -111,7 +115,7 @@ pub(super) fn rest(comparison: &Comparison) -> String {
         format!("{} compared", units::counted(all as u64, "measurement", "measurements")),
         format!("{} within the noise", units::count(within as u64)),
     ];
-    if comparison.movements.is_empty() {
+    if comparison.common_shifts.is_empty() {
         parts.push("too few cases to tell a change from the machine's drift".to_owned());
     } else {
         let with_others = units::count((all - within - apart) as u64);

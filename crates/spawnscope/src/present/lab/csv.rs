@@ -100,7 +100,7 @@ impl Lines<'_> {
                 self.line([&outcome.name, &fit.series], None, [measure, unit], figures, None)?;
             }
         }
-        let bent = outcome.fits.iter().filter(|fit| !fit.straightness.holds);
+        let bent = outcome.fits.iter().filter(|fit| !fit.linearity.holds);
         let bent: Vec<String> = bent.map(sentence).collect();
         let notes = bent.iter().chain(&outcome.notes);
         notes.into_iter().try_for_each(|note| self.note(&outcome.name, note))

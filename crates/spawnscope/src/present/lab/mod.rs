@@ -50,9 +50,9 @@ fn pretty(value: &impl serde::Serialize) -> String {
 mod tests {
     use super::*;
     use crate::lab::harness::Estimate;
+    use crate::lab::linearity::Linearity;
     use crate::lab::machine::Machine;
     use crate::lab::outcome::{Fit, Outcome, Row, Scale, Unit, Value, key, measure};
-    use crate::lab::straight::Straightness;
 
     const CASE: &str = "\"a\", | <b> & \u{1b}[2J";
 
@@ -115,7 +115,7 @@ mod tests {
             slope_interval_ns: Some([85.0, 115.0]),
             per: "MB".to_owned(),
             r_squared: None,
-            straightness: Straightness::default(),
+            linearity: Linearity::default(),
         }];
         let written = String::from_utf8(csv(&report, None).unwrap()).unwrap();
         for line in [

@@ -33,7 +33,7 @@ pub fn list(experiments: &[Experiment], width: usize) -> String {
 pub fn machine(machine: &Machine, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.sentence(0, QUIET, &words(machine));
-    if let Some(busy) = machine.surroundings.busy(machine.cpus) {
+    if let Some(busy) = machine.run_conditions.busy(machine.cpus) {
         page.sentence(0, WARNING, &busy);
     }
     page.finish()

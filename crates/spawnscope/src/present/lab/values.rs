@@ -109,9 +109,9 @@ pub(super) fn noise(estimate: &Estimate) -> String {
 pub(super) fn sentence(fit: &Fit) -> String {
     let series = &fit.series;
     let explained = fit.r_squared.unwrap_or_default();
-    let straightness = &fit.straightness;
-    if !straightness.holds {
-        let what = match straightness.bends {
+    let linearity = &fit.linearity;
+    if !linearity.holds {
+        let what = match linearity.bends {
             true => "it bends".to_owned(),
             false => format!("no straight line (R² {explained:.2})"),
         };
@@ -141,7 +141,7 @@ fn ends(fit: &Fit) -> String {
         false => many(x),
     };
     let per = format!(" per {}", fit.per);
-    let told = fit.straightness.each_ns.iter().enumerate().map(|(number, (x, each))| {
+    let told = fit.linearity.each_ns.iter().enumerate().map(|(number, (x, each))| {
         let per = if number == 0 { per.as_str() } else { "" };
         format!("{} us{per} with {}", microseconds(*each), at(*x))
     });
@@ -201,14 +201,14 @@ pub(super) fn caveats(report: &Report) -> Vec<String> {
 
 /// That processes had to wait for a CPU.
 pub(super) fn busy(report: &Report) -> Option<String> {
-    report.machine.surroundings.busy(report.machine.cpus)
+    report.machine.run_conditions.busy(report.machine.cpus)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::linearity::Linearity;
     use crate::lab::outcome::{key, measure};
-    use crate::lab::straight::Straightness;
 
     fn within(half: f64) -> Estimate {
         Estimate {
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    fn fit(at_zero_ns: f64, r_squared: f64, straightness: Straightness) -> Fit {
+    fn fit(at_zero_ns: f64, r_squared: f64, linearity: Linearity) -> Fit {
         Fit {
             series: "a folder each".to_owned(),
             at_zero_ns,
@@ -227,15 +227,15 @@ mod tests {
             slope_interval_ns: Some([227_000.0, 289_000.0]),
             per: "library".to_owned(),
             r_squared: Some(r_squared),
-            straightness,
+            linearity,
         }
     }
 
     #[test]
     fn a_line_that_holds_is_told_with_the_sign_of_its_beginning() {
-        let holding = || Straightness {
+        let holding = || Linearity {
             holds: true,
-            ..Straightness::default()
+            ..Linearity::default()
         };
         let line = "a folder each: 266 us per library (227 to 289), from";
         assert_eq!(
@@ -251,19 +251,19 @@ mod tests {
 
     #[test]
     fn where_there_is_no_line_the_cost_at_its_ends_is_told() {
-        let bent = Straightness {
+        let bent = Linearity {
             bends: true,
             each_ns: vec![(10.0, 100_333.0), (300.0, 476_112.0)],
-            ..Straightness::default()
+            ..Linearity::default()
         };
         assert_eq!(
             sentence(&fit(0.0, 0.99, bent)),
             "a folder each: 100 us per library with 10, 476 us with 300: it bends"
         );
-        let mut noisy = fit(0.0, 0.717, Straightness::default());
+        let mut noisy = fit(0.0, 0.717, Linearity::default());
         assert_eq!(sentence(&noisy), "a folder each: no straight line (R² 0.72)");
         noisy.per = "MB".to_owned();
-        noisy.straightness.each_ns = vec![(4000.0, 45_892.0)];
+        noisy.linearity.each_ns = vec![(4000.0, 45_892.0)];
         assert_eq!(
             sentence(&noisy),
             "a folder each: 45.9 us per MB with 4,000 MB: no straight line (R² 0.72)"

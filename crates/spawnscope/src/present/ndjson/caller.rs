@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{hex_unless_text, text};
 use crate::analyze::Forest;
-use crate::analyze::callers::{Frame, Frames, Place};
+use crate::analyze::callers::{CallSite, Frame, Frames};
 use crate::analyze::launch::Launch;
 
 /// The place that a report tells, and the whole chain from the innermost frame outwards: of the script where one is known,
@@ -29,17 +29,21 @@ pub(super) struct CallerObject<'a> {
 
 impl<'a> CallerObject<'a> {
     /// `None` when nothing is known. A chain may be known in which no frame is worth telling.
-    pub(super) fn of(forest: &Forest<'a>, launch: &Launch<'a>, place: Option<&'a Place>) -> Option<CallerObject<'a>> {
+    pub(super) fn of(
+        forest: &Forest<'a>,
+        launch: &Launch<'a>,
+        call_site: Option<&'a CallSite>,
+    ) -> Option<CallerObject<'a>> {
         let (stack, stack_truncated) = stack_of(forest.frames(Some(launch.best_stack()?)));
         let beside = launch.native_stack.filter(|_| launch.script_stack.is_some());
         let (native_stack, native_stack_truncated) = stack_of(forest.frames(beside));
-        let file = place.and_then(|place| place.file.as_deref());
-        let function = place.and_then(|place| place.function.as_deref());
+        let file = call_site.and_then(|call_site| call_site.file.as_deref());
+        let function = call_site.and_then(|call_site| call_site.function.as_deref());
         Some(CallerObject {
-            language: place.map(|place| place.language.name()),
+            language: call_site.map(|call_site| call_site.language.name()),
             file: file.map(text),
             file_hex: file.and_then(hex_unless_text),
-            line: place.and_then(|place| place.line),
+            line: call_site.and_then(|call_site| call_site.line),
             function: function.map(text),
             function_hex: function.and_then(hex_unless_text),
             stack,

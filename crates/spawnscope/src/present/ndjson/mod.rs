@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use super::json::hex;
 use super::words::signal_name;
-use crate::analyze::callers::{Callers, Detail, Place};
+use crate::analyze::callers::{CallSite, Callers, Detail};
 use crate::analyze::launch::{Exec, FailedExec, Outcome};
 use crate::analyze::phases::{Phase, PhaseTimes};
 use crate::analyze::waits::{Wait, WaitedObject, Waker};
@@ -32,7 +32,7 @@ fn write_launch(
     out: &mut dyn Write,
     forest: &Forest<'_>,
     waits: &Waits<'_>,
-    place: Option<&Place>,
+    call_site: Option<&CallSite>,
     index: usize,
 ) -> io::Result<()> {
     let launch = &forest.launches[index];
@@ -57,7 +57,7 @@ fn write_launch(
         setup_close_ns: nanos(launch.setup_close_span.get()),
         waits: Each(waits.of(index).map(|wait| WaitObject::of(forest, &wait))),
         exit: ExitObject::of(launch.outcome),
-        caller: CallerObject::of(forest, launch, place),
+        caller: CallerObject::of(forest, launch, call_site),
     };
     Ok(serde_json::to_writer(out, &line)?)
 }

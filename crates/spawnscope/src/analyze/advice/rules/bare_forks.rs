@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::super::ground::{name, time};
+use super::super::context::{name, time};
 use super::super::pipeline::is_bare_leaf;
 use super::super::selection::options;
 use super::super::shell::Dialect;
-use super::super::wording::{largest, working};
-use super::super::{Basis, Finding, Ground};
+use super::super::thresholds::{largest, working};
+use super::super::{Basis, Finding, RuleContext};
 use super::builtin::forks_around;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::chains::is_inside;
@@ -19,15 +19,15 @@ const MOST_FINDINGS: usize = 3;
 /// A fork that runs for more than so many times what its launch takes does work that stays.
 const MOST_RUN: u64 = 3;
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
-    let forest = ground.forest();
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let forest = context.forest();
     // Those are told with the program that they are there for.
-    let with_a_program = forks_around(ground);
+    let with_a_program = forks_around(context);
     let mut kinds: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
     for (index, launch) in forest.launches.iter().enumerate() {
         let is_told = with_a_program.contains(&(index as u32));
         let is_needless =
-            || is_bare_leaf(forest, index) && is_little(ground, index) && !is_inside(forest, index as u32);
+            || is_bare_leaf(forest, index) && is_little(context, index) && !is_inside(forest, index as u32);
         if is_told || !is_needless() {
             continue;
         }
@@ -37,24 +37,24 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
             kinds.entry(kind).or_default().push(index as u32);
         }
     }
-    largest(ground, kinds, MOST_FINDINGS)
+    largest(context, kinds, MOST_FINDINGS)
         .into_iter()
-        .map(|((parent, dialect), launches)| finding(ground, parent, dialect, launches))
+        .map(|((parent, dialect), launches)| finding(context, parent, dialect, launches))
         .collect()
 }
 
 /// Whether a fork does so little that having been copied is most of it: a copy's first write to each page counts as `run`, and
 /// so it is in a fork for an `echo` that runs for as long as its launch takes.
-fn is_little(ground: &Ground<'_, '_>, index: usize) -> bool {
-    let launch = &ground.forest().launches[index];
-    working(ground, index)
+fn is_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
+    let launch = &context.forest().launches[index];
+    working(context, index)
         .zip(launch.launching())
         .is_some_and(|(run, launching)| run.0 <= MOST_RUN * launching.0)
 }
 
-fn finding(ground: &Ground<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {
     let forks = units::counted(launches.len() as u64, "fork", "forks");
-    let is_read = |index: &&u32| is_captured(ground.forest(), ground.whatif.timelines, **index);
+    let is_read = |index: &&u32| is_captured(context.forest(), context.whatif.timelines, **index);
     let captured = launches.iter().filter(is_read).count();
     let tries = vec![Fix {
         change: Change::Remove,
@@ -70,7 +70,7 @@ fn finding(ground: &Ground<'_, '_>, parent: &[u8], dialect: Dialect, launches: V
         evidence: vec![
             format!(
                 "{forks} that never exec and launch nothing take {} in all, for little work",
-                time(ground.spent_on(&launches))
+                time(context.spent_on(&launches))
             ),
             format!(
                 "the shell reads what {} of them write, as for $( ); the others are parts of pipelines, or in ( )",
@@ -82,7 +82,7 @@ fn finding(ground: &Ground<'_, '_>, parent: &[u8], dialect: Dialect, launches: V
         limits: "what a subshell keeps apart (variables, cd, exit, traps) is then the script's own; $( ) takes the newline at the \
                  end away, printf -v does not"
             .to_owned(),
-        whatif: options(ground, &tries),
+        whatif: options(context, &tries),
         tries,
         basis: Basis::Modelled,
         launches,

@@ -1,8 +1,8 @@
 //! A child that closes descriptors one by one before its exec, often up to a limit of thousands or millions.
 
-use super::super::ground::{name, time};
+use super::super::context::{name, time};
 use super::super::groups::Group;
-use super::super::{Basis, Finding, Ground};
+use super::super::{Basis, Finding, RuleContext};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
 use crate::units;
@@ -10,17 +10,17 @@ use crate::units;
 /// So many closes before an exec are a loop. Shells and libraries that set up redirections make some ten.
 const LOOP: u32 = 32;
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
-    let groups = ground.groups(|_, launch| {
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let groups = context.groups(|_, launch| {
         launch.setup_closes.filter(|closes| *closes >= LOOP)?;
         Some((launch.birth_command.name, launch.setup_close_span.get()?))
     });
-    groups.into_iter().map(|group| finding(ground, group)).collect()
+    groups.into_iter().map(|group| finding(context, group)).collect()
 }
 
-fn finding(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
     let parent = name(group.name);
-    let closes = ground.middle(&group.launches, |launch| launch.setup_closes.map(f64::from));
+    let closes = context.middle(&group.launches, |launch| launch.setup_closes.map(f64::from));
     let count = units::counted(group.launches.len() as u64, "launch", "launches");
     Finding {
         rule: "close-loop",
@@ -30,7 +30,7 @@ fn finding(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
             units::count(closes.unwrap_or_default() as u64),
             time(group.at_stake),
         )],
-        example: ground.example(&group.launches),
+        example: context.example(&group.launches),
         fix: [
             "one call in the place of the loop (Linux 5.11; without the flag 5.9; or closefrom(3) of glibc 2.34):",
             "  close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);",

@@ -1,30 +1,30 @@
 //! A parent that grows while it launches: each fork copies more than the one before, as with a leak.
 
-use super::super::ground::{name, time};
+use super::super::context::{name, time};
 use super::super::groups::MOST_FINDINGS;
 use super::super::runtimes::Runtime;
-use super::super::{Basis, Finding, Ground};
+use super::super::{Basis, Finding, RuleContext};
 use crate::analyze::drift::{Drift, MemoryGrowth};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::{Change, copies_tables};
 use crate::event::Nanos;
 use crate::units;
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
-    let grown = ground
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let grown = context
         .drifts
         .iter()
-        .filter_map(|drift| finding(ground, drift, drift.memory?));
+        .filter_map(|drift| finding(context, drift, drift.memory?));
     grown.take(MOST_FINDINGS).collect()
 }
 
-fn finding(ground: &Ground<'_, '_>, drift: &Drift, growth: MemoryGrowth) -> Option<Finding> {
-    let forest = ground.forest();
+fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -> Option<Finding> {
+    let forest = context.forest();
     let parent = forest.launches.iter().position(|launch| launch.id == drift.parent)?;
     let children = forest.children(parent).iter().map(|child| *child as u32);
-    let mut launches: Vec<u32> = children.filter(|child| copies_tables(ground.launch(*child))).collect();
+    let mut launches: Vec<u32> = children.filter(|child| copies_tables(context.launch(*child))).collect();
     // What the process launched before it became this program is not this program's.
-    let birth = |launch: u32| ground.launch(launch).birth_command.name;
+    let birth = |launch: u32| context.launch(launch).birth_command.name;
     let program = birth(*launches.last()?);
     launches.retain(|launch| birth(*launch) == program);
     launches.sort_unstable();
@@ -34,8 +34,8 @@ fn finding(ground: &Ground<'_, '_>, drift: &Drift, growth: MemoryGrowth) -> Opti
         rule: "growing-parent",
         title: format!("{program} grows while it launches, and each launch costs more than the one before"),
         evidence: evidence(drift, growth, launches.len()),
-        example: ground.example(&launches),
-        fix: fix(Runtime::of_parent(ground, first)),
+        example: context.example(&launches),
+        fix: fix(Runtime::of_parent(context, first)),
         limits: "only what is copied at each fork is counted, not what the memory costs otherwise; if the program needs it, only \
                  the other way remains"
             .to_owned(),

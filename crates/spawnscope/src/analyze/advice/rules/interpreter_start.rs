@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::ground::{name, time};
-use super::super::wording::{HABIT, largest, launches, option};
-use super::super::{Basis, Finding, Ground};
+use super::super::context::{name, time};
+use super::super::phrases::{launches, option};
+use super::super::thresholds::{HABIT, largest};
+use super::super::{Basis, Finding, RuleContext};
 use crate::analyze::launch::{Exec, Launch, base_name};
 use crate::analyze::phases::Phase;
 use crate::analyze::whatif::Fix;
@@ -76,16 +77,16 @@ const BATCHES_EACH: usize = 2;
 const MOST_FINDINGS: usize = 3;
 
 /// Interpreter by its place in the table, the program that launched it, its name, and what it was to run.
-type Kind<'a> = (usize, &'a [u8], &'a [u8], Vec<u8>);
+type Start<'a> = (usize, &'a [u8], &'a [u8], Vec<u8>);
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
-    let forest = ground.forest();
-    let mut kinds: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let forest = context.forest();
+    let mut kinds: BTreeMap<Start<'_>, Vec<u32>> = BTreeMap::new();
     for parent in 0..forest.launches.len() {
-        let mut of_parent: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
+        let mut of_parent: BTreeMap<Start<'_>, Vec<u32>> = BTreeMap::new();
         for &index in forest.children(parent) {
             let launch = &forest.launches[index];
-            let is_only_that = |_: &_| !did_other_work(forest, ground.whatif.timelines, index as u32);
+            let is_only_that = |_: &_| !did_other_work(forest, context.whatif.timelines, index as u32);
             if let Some((interpreter, script)) = started_for_little(launch).filter(is_only_that) {
                 let kind = (interpreter, launch.birth_command.name, launch.command.name, script);
                 of_parent.entry(kind).or_default().push(index as u32);
@@ -96,11 +97,11 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
             kinds.entry(kind).or_default().append(&mut launches);
         }
     }
-    largest(ground, kinds, MOST_FINDINGS)
+    largest(context, kinds, MOST_FINDINGS)
         .into_iter()
         .map(|((interpreter, parent, program, script), mut all)| {
             all.sort_unstable();
-            finding(ground, &INTERPRETERS[interpreter], (parent, program), &script, all)
+            finding(context, &INTERPRETERS[interpreter], (parent, program), &script, all)
         })
         .collect()
 }
@@ -141,13 +142,13 @@ fn script_of(exec: &Exec<'_>) -> Vec<u8> {
 }
 
 fn finding(
-    ground: &Ground<'_, '_>,
+    context: &RuleContext<'_, '_>,
     interpreter: &Interpreter,
     (parent, program): (&[u8], &[u8]),
     script: &[u8],
     all: Vec<u32>,
 ) -> Finding {
-    let size = size(ground, &all);
+    let size = size(context, &all);
     let what = match script {
         b"-" => String::new(),
         script if script.starts_with(b"-") => format!(" {}", name(script)),
@@ -163,8 +164,8 @@ fn finding(
             name(program),
             units::count(all.len() as u64)
         ),
-        evidence: vec![evidence(ground, &all)],
-        example: ground.example(&all),
+        evidence: vec![evidence(context, &all)],
+        example: context.example(&all),
         fix,
         limits:
             "the shortest run is taken for the start: where every run does the same work, less is saved; variables and \
@@ -180,25 +181,25 @@ fn finding(
     }
 }
 
-fn evidence(ground: &Ground<'_, '_>, all: &[u32]) -> String {
+fn evidence(context: &RuleContext<'_, '_>, all: &[u32]) -> String {
     let runs = all
         .iter()
-        .filter_map(|index| ground.launch(*index).phases.get(Phase::Run));
+        .filter_map(|index| context.launch(*index).phases.get(Phase::Run));
     let least = runs.min().unwrap_or_default();
-    let run = ground.phase_of(all, Phase::Run);
+    let run = context.phase_of(all, Phase::Run);
     format!(
         "{} take {} in all; each runs for {} at least, {} on average, which is its start and little else",
         launches(all.len()),
-        time(ground.spent_on(all)),
+        time(context.spent_on(all)),
         time(least),
         time(Nanos(run.0 / all.len().max(1) as u64))
     )
 }
 
 /// So many become one: all, or where they ran in parallel, what leaves work for every CPU.
-fn size(ground: &Ground<'_, '_>, all: &[u32]) -> usize {
+fn size(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
     let beside = all.windows(2).filter(|pair| {
-        let [first, second] = [pair[0], pair[1]].map(|index| ground.launch(index).instants);
+        let [first, second] = [pair[0], pair[1]].map(|index| context.launch(index).instants);
         first
             .reaped
             .get()
@@ -208,6 +209,6 @@ fn size(ground: &Ground<'_, '_>, all: &[u32]) -> usize {
     if beside.count() * 2 < all.len() {
         return MOST_AT_ONCE;
     }
-    let batches = ground.recording.info.cpus as usize * BATCHES_EACH;
+    let batches = context.recording.info.cpus as usize * BATCHES_EACH;
     (all.len() / batches.max(1)).clamp(2, MOST_AT_ONCE)
 }

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::super::ground::{name, time};
+use super::super::context::{name, time};
 use super::super::groups::Group;
 use super::super::python_calls::PythonCall;
 use super::super::runtimes::Runtime;
-use super::super::{Basis, Finding, Ground};
+use super::super::{Basis, Finding, RuleContext};
 use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
 use crate::analyze::whatif::Fix;
@@ -21,37 +21,37 @@ const DEAR: f64 = 2.0;
 /// Below this, it is not the parent's memory that makes a fork dear.
 const LARGE_BYTES: f64 = 10e6;
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
-    let Some(small) = ground.whatif.constants.fork_create else {
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let Some(small) = context.whatif.constants.fork_create else {
         return Vec::new();
     };
-    let by_large = made_by_large_parents(ground, small);
+    let by_large = made_by_large_parents(context, small);
     let at_stake = |index: u32, launch: &Launch<'_>| {
         let create = launch.phases.get(Phase::Create).filter(|_| by_large[index as usize])?;
-        let freed = 1.0 + ground.whatif.constants.free_per_copy.unwrap_or_default();
+        let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
         Some(Nanos(((create.0 as f64 - small).max(0.0) * freed) as u64))
     };
     // A shell cannot launch otherwise than by fork, and what executes nothing needs the copy.
     let can_change = |index: u32, launch: &Launch<'_>| {
-        !launch.execs.is_empty() && Runtime::of_parent(ground, index) != Runtime::Shell
+        !launch.execs.is_empty() && Runtime::of_parent(context, index) != Runtime::Shell
     };
     let chosen = |wanted: bool| {
-        ground.groups(|index, launch| {
+        context.groups(|index, launch| {
             let at_stake = at_stake(index, launch)?;
             (can_change(index, launch) == wanted).then_some((launch.birth_command.name, at_stake))
         })
     };
-    let avoidable = chosen(true).into_iter().map(|group| avoidable(ground, group, small));
-    let necessary = chosen(false).into_iter().map(|group| necessary(ground, group, small));
+    let avoidable = chosen(true).into_iter().map(|group| avoidable(context, group, small));
+    let necessary = chosen(false).into_iter().map(|group| necessary(context, group, small));
     avoidable.chain(necessary).collect()
 }
 
 /// By launch: whether it was forked by a parent whose forks are dear for its size.
-fn made_by_large_parents(ground: &Ground<'_, '_>, small: f64) -> Vec<bool> {
-    let launches = &ground.forest().launches;
+fn made_by_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool> {
+    let launches = &context.forest().launches;
     let mut found = vec![false; launches.len()];
     for parent in 0..launches.len() {
-        let children = ground.forest().children(parent);
+        let children = context.forest().children(parent);
         let copied = || {
             let copied = children.iter().map(|child| &launches[*child]);
             copied.filter(|child| child.is_launch() && copies_tables(child))
@@ -67,20 +67,20 @@ fn made_by_large_parents(ground: &Ground<'_, '_>, small: f64) -> Vec<bool> {
 }
 
 /// Launches that need no copy.
-fn avoidable(ground: &Ground<'_, '_>, group: Group<'_>, small: f64) -> Finding {
-    let runtime = Runtime::of_parent(ground, group.launches[0]);
+fn avoidable(context: &RuleContext<'_, '_>, group: Group<'_>, small: f64) -> Finding {
+    let runtime = Runtime::of_parent(context, group.launches[0]);
     let parent = name(group.name);
     let mut fix = lines(runtime.without_copying());
     fix.push("where the call cannot be changed, huge pages make the copy smaller: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later)".to_owned());
-    let mut evidence = evidence(ground, &group, small);
+    let mut evidence = evidence(context, &group, small);
     if runtime == Runtime::Python {
-        evidence.extend(python_calls(ground, &group.launches));
+        evidence.extend(python_calls(context, &group.launches));
     }
     Finding {
         rule: "large-parent",
         title: format!("{parent} copies the page tables of its memory for each launch"),
         evidence,
-        example: ground.example(&group.launches),
+        example: context.example(&group.launches),
         fix,
         limits: "work that the child does between fork and exec has to be said otherwise, or done by a wrapper; huge pages help \
                  only with memory that the program allocates itself, and may cost memory"
@@ -96,12 +96,12 @@ fn avoidable(ground: &Ground<'_, '_>, group: Group<'_>, small: f64) -> Finding {
 }
 
 /// Launches that need their copy, or whose parent cannot do without.
-fn necessary(ground: &Ground<'_, '_>, group: Group<'_>, small: f64) -> Finding {
-    let runtime = Runtime::of_parent(ground, group.launches[0]);
+fn necessary(context: &RuleContext<'_, '_>, group: Group<'_>, small: f64) -> Finding {
+    let runtime = Runtime::of_parent(context, group.launches[0]);
     let parent = name(group.name);
-    let mut evidence = evidence(ground, &group, small);
+    let mut evidence = evidence(context, &group, small);
     if runtime == Runtime::Python {
-        evidence.extend(python_calls(ground, &group.launches));
+        evidence.extend(python_calls(context, &group.launches));
     }
     let mut fix = match runtime {
         Runtime::Shell => lines(runtime.without_copying()),
@@ -122,7 +122,7 @@ fn necessary(ground: &Ground<'_, '_>, group: Group<'_>, small: f64) -> Finding {
         rule: "large-parent-pages",
         title: format!("{parent} forks with much memory, whose page tables are copied each time"),
         evidence,
-        example: ground.example(&group.launches),
+        example: context.example(&group.launches),
         fix,
         limits: "writing to memory after a fork copies whole pages, which is dearer with huge ones; they need memory that is not \
                  scattered, and sparse use of them wastes it"
@@ -137,10 +137,10 @@ fn necessary(ground: &Ground<'_, '_>, group: Group<'_>, small: f64) -> Finding {
     }
 }
 
-fn evidence(ground: &Ground<'_, '_>, group: &Group<'_>, small: f64) -> Vec<String> {
+fn evidence(context: &RuleContext<'_, '_>, group: &Group<'_>, small: f64) -> Vec<String> {
     let count = units::counted(group.launches.len() as u64, "fork", "forks");
-    let bytes = ground.middle(&group.launches, |launch| Some(launch.parent_rss_bytes.get()? as f64));
-    let create = ground.middle(&group.launches, |launch| {
+    let bytes = context.middle(&group.launches, |launch| Some(launch.parent_rss_bytes.get()? as f64));
+    let create = context.middle(&group.launches, |launch| {
         Some(launch.phases.get(Phase::Create)?.0 as f64)
     });
     vec![format!(
@@ -149,15 +149,15 @@ fn evidence(ground: &Ground<'_, '_>, group: &Group<'_>, small: f64) -> Vec<Strin
         units::bytes(bytes.unwrap_or_default() as u64),
         time(Nanos(create.unwrap_or_default() as u64)),
         time(Nanos(small as u64)),
-        time(ground.phase_of(&group.launches, Phase::Create)),
+        time(context.phase_of(&group.launches, Phase::Create)),
     )]
 }
 
 /// Which calls of Python made the copies, as far as the chains tell.
-fn python_calls(ground: &Ground<'_, '_>, launches: &[u32]) -> Vec<String> {
+fn python_calls(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<String> {
     let mut counts: BTreeMap<PythonCall, u64> = BTreeMap::new();
     for index in launches {
-        if let Some(call) = PythonCall::of(ground.forest(), ground.launch(*index)) {
+        if let Some(call) = PythonCall::of(context.forest(), context.launch(*index)) {
             *counts.entry(call).or_default() += 1;
         }
     }

@@ -1,12 +1,12 @@
 //! A parent that looks from time to time whether its child has ended, and sleeps in between: it sleeps through the end.
 
-use super::super::ground::{name, time};
+use super::super::context::{name, time};
 use super::super::groups::Group;
 use super::super::runtimes::Runtime;
-use super::super::{Basis, Finding, Ground};
-use crate::analyze::outside::{Outside, outside_of};
+use super::super::{Basis, Finding, RuleContext};
+use crate::analyze::external_wait::{ExternalWait, external_wait_of};
 use crate::analyze::phases::Phase;
-use crate::analyze::replay::place::is_alone;
+use crate::analyze::replay::activity::is_alone;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
 use crate::event::Nanos;
@@ -26,9 +26,9 @@ enum Slept {
     AgainAndAgain,
 }
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
-    let slept = all_slept(ground);
-    let mut groups = ground.groups(|index, launch| {
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let slept = all_slept(context);
+    let mut groups = context.groups(|index, launch| {
         slept[index as usize]?;
         Some((launch.birth_command.name, launch.phases.get(Phase::Reap)?))
     });
@@ -37,34 +37,34 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
         let polls = |launch: &u32| slept[*launch as usize] == Some(Slept::AgainAndAgain);
         group.launches.len() >= HABIT || group.launches.iter().any(polls)
     });
-    groups.into_iter().map(|group| finding(ground, group)).collect()
+    groups.into_iter().map(|group| finding(context, group)).collect()
 }
 
 /// By launch, when its parent slept through its end with no other child at hand.
-fn all_slept(ground: &Ground<'_, '_>) -> Vec<Option<Slept>> {
-    let forest = ground.forest();
+fn all_slept(context: &RuleContext<'_, '_>) -> Vec<Option<Slept>> {
+    let forest = context.forest();
     let mut slept = vec![None; forest.launches.len()];
     for parent in 0..forest.launches.len() {
         let children = forest.children(parent);
         for (position, child) in children.iter().enumerate() {
             if is_alone(forest, children, position) {
-                slept[*child] = slept_through(ground, parent as u32, *child as u32);
+                slept[*child] = slept_through(context, parent as u32, *child as u32);
             }
         }
     }
     slept
 }
 
-fn slept_through(ground: &Ground<'_, '_>, parent: u32, child: u32) -> Option<Slept> {
-    let at = &ground.launch(child).instants;
+fn slept_through(context: &RuleContext<'_, '_>, parent: u32, child: u32) -> Option<Slept> {
+    let at = &context.launch(child).instants;
     let (created, zombie, reaped) = (at.created.get()?, at.zombie.get()?, at.reaped.get()?);
-    let timelines = ground.whatif.timelines;
+    let timelines = context.whatif.timelines;
     let slices = timelines.slices(timelines.threads[child as usize].creator.get().unwrap_or(parent));
     let before = slices.partition_point(|slice| slice.off < reaped);
     let last = slices.split_at(before).0.iter().rev().take(LOOKED_AT);
     let sleeps: Vec<Nanos> = last
         .take_while(|slice| slice.off >= created)
-        .filter(|slice| outside_of(slice) == Outside::Timer)
+        .filter(|slice| external_wait_of(slice) == ExternalWait::Timer)
         .filter_map(|slice| Some(Nanos(slice.off.0 + slice.wake_span?.0)))
         .collect();
     let woken_too_late = sleeps.iter().any(|woken| *woken > zombie);
@@ -76,9 +76,9 @@ fn slept_through(ground: &Ground<'_, '_>, parent: u32, child: u32) -> Option<Sle
     }
 }
 
-fn finding(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
     let parent = name(group.name);
-    let late = ground.middle(&group.launches, |launch| Some(launch.phases.get(Phase::Reap)?.0 as f64));
+    let late = context.middle(&group.launches, |launch| Some(launch.phases.get(Phase::Reap)?.0 as f64));
     Finding {
         rule: "late-reaping",
         title: format!("{parent} sleeps while its children have ended already"),
@@ -88,8 +88,8 @@ fn finding(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
             time(Nanos(late.unwrap_or_default() as u64)),
             time(group.at_stake),
         )],
-        example: ground.example(&group.launches),
-        fix: fix(Runtime::of_parent(ground, group.launches[0])),
+        example: context.example(&group.launches),
+        fix: fix(Runtime::of_parent(context, group.launches[0])),
         limits: "what the parent does at each look besides is still to be done; shorter sleeps find ends sooner, at the cost of CPU"
             .to_owned(),
         whatif: format!("--reap-now=parent={parent}"),

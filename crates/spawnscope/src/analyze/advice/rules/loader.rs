@@ -1,8 +1,8 @@
 //! Launches that the dynamic loader takes a large part of: it looks for libraries where they are not, or there are many of them.
 
-use super::super::ground::{name, time};
+use super::super::context::{name, time};
 use super::super::groups::Group;
-use super::super::{Basis, Finding, Ground};
+use super::super::{Basis, Finding, RuleContext};
 use crate::analyze::launch::{Exec, Launch};
 use crate::analyze::phases::Phase;
 use crate::analyze::whatif::Fix;
@@ -17,19 +17,19 @@ const MANY: u32 = 12;
 /// Loading is what a launch is spent on when it takes this share of it.
 const LARGE_SHARE: f64 = 0.3;
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
-    let searching = ground.groups(|_, launch| {
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let searching = context.groups(|_, launch| {
         let in_vain: f64 = launch.execs.iter().map(time_in_vain).sum();
         let load = launch.phases.get(Phase::Load)?;
         (in_vain >= ASTRAY * load.0 as f64 && in_vain > 0.0).then_some((launch.command.name, Nanos(in_vain as u64)))
     });
-    let loading = ground.groups(|_, launch| {
+    let loading = context.groups(|_, launch| {
         let load = launch.phases.get(Phase::Load)?;
-        let is_large = load.0 as f64 >= LARGE_SHARE * launch.total(ground.forest().end)?.0 as f64;
+        let is_large = load.0 as f64 >= LARGE_SHARE * launch.total(context.forest().end)?.0 as f64;
         (is_large && libraries(launch) >= MANY).then_some((launch.command.name, load))
     });
-    let searching = searching.into_iter().map(|group| astray(ground, group));
-    let loading = loading.into_iter().map(|group| many(ground, group));
+    let searching = searching.into_iter().map(|group| astray(context, group));
+    let loading = loading.into_iter().map(|group| many(context, group));
     searching.chain(loading).collect()
 }
 
@@ -44,16 +44,16 @@ fn libraries(launch: &Launch<'_>) -> u32 {
 }
 
 /// The loader looks for libraries in directories that do not have them.
-fn astray(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
+fn astray(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
     let program = name(group.name);
     let sum = |launch: &Launch<'_>, of: fn(&Exec<'_>) -> Option<u32>| {
         let sum: u32 = launch.execs.iter().filter_map(of).sum();
         Some(f64::from(sum))
     };
-    let failed = ground.middle(&group.launches, |launch| sum(launch, |exec| exec.load_failed_opens));
-    let opened = ground.middle(&group.launches, |launch| sum(launch, |exec| exec.load_opens));
+    let failed = context.middle(&group.launches, |launch| sum(launch, |exec| exec.load_failed_opens));
+    let opened = context.middle(&group.launches, |launch| sum(launch, |exec| exec.load_opens));
     let has_no_cache = |launch: &u32| {
-        let execs = &ground.launch(*launch).execs;
+        let execs = &context.launch(*launch).execs;
         execs.iter().any(|exec| exec.load_cache == Some(false))
     };
     let lacks_cache = group.launches.iter().any(has_no_cache);
@@ -63,7 +63,7 @@ fn astray(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
         units::count(failed.unwrap_or_default() as u64),
         units::counted(opened.unwrap_or_default() as u64, "library", "libraries"),
         time(group.at_stake),
-        time(ground.phase_of(&group.launches, Phase::Load)),
+        time(context.phase_of(&group.launches, Phase::Load)),
     )];
     if lacks_cache {
         evidence.push("its cache, /etc/ld.so.cache, could not be opened".to_owned());
@@ -72,8 +72,8 @@ fn astray(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
         rule: "loader-search",
         title: format!("the loader of {program} looks for libraries where they are not"),
         evidence,
-        example: ground.example(&group.launches),
-        fix: search_fix(&file_of(ground, &group), lacks_cache),
+        example: context.example(&group.launches),
+        fix: search_fix(&file_of(context, &group), lacks_cache),
         limits: "how long looking in vain takes is estimated from the number of looks; on a network file system each takes longer, \
                  so that more is saved"
             .to_owned(),
@@ -88,8 +88,8 @@ fn astray(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
 }
 
 /// The file that is executed, as it was given.
-fn file_of(ground: &Ground<'_, '_>, group: &Group<'_>) -> String {
-    let last = ground.launch(group.launches[0]).execs.last();
+fn file_of(context: &RuleContext<'_, '_>, group: &Group<'_>) -> String {
+    let last = context.launch(group.launches[0]).execs.last();
     name(last.map_or(group.name, |exec| exec.path()))
 }
 
@@ -112,9 +112,9 @@ fn search_fix(file: &str, lacks_cache: bool) -> Vec<String> {
 }
 
 /// There are many libraries, each found at once.
-fn many(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
+fn many(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
     let program = name(group.name);
-    let opened = ground.middle(&group.launches, |launch| Some(f64::from(libraries(launch))));
+    let opened = context.middle(&group.launches, |launch| Some(f64::from(libraries(launch))));
     Finding {
         rule: "loader",
         title: format!("{program} spends its launches on loading many libraries"),
@@ -122,10 +122,10 @@ fn many(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
             "{} of {program} with {} each: loading them took {} of {} in all",
             units::counted(group.launches.len() as u64, "launch", "launches"),
             units::counted(opened.unwrap_or_default() as u64, "library", "libraries"),
-            time(ground.phase_of(&group.launches, Phase::Load)),
-            time(ground.spent_on(&group.launches)),
+            time(context.phase_of(&group.launches, Phase::Load)),
+            time(context.spent_on(&group.launches)),
         )],
-        example: ground.example(&group.launches),
+        example: context.example(&group.launches),
         fix: vec![
             format!("launch it less often: one {program} for many inputs, or one that keeps running"),
             "link it statically, or against fewer libraries: -Wl,--as-needed, plug-ins by dlopen() only when they are used"

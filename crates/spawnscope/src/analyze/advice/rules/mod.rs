@@ -22,10 +22,10 @@ mod slow_machine;
 mod teardown;
 mod version_manager;
 
-use super::{Finding, Ground};
+use super::{Finding, RuleContext};
 
 /// Finds what there is to be found of one kind.
-pub(super) type Rule = fn(&Ground<'_, '_>) -> Vec<Finding>;
+pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
 /// All rules. The one that plays a replay comes first, since it takes longest, and they run beside each other.
 pub(super) const ALL: [Rule; 18] = [

@@ -3,26 +3,26 @@
 
 use std::collections::BTreeMap;
 
-use super::super::ground::{name, time};
-use super::super::{Basis, Finding, Ground};
+use super::super::context::{name, time};
+use super::super::{Basis, Finding, RuleContext};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::{Change, needless_shell};
 use crate::units;
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut by_parent: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
-    for (index, launch) in (0..).zip(&ground.forest().launches) {
-        if launch.is_launch() && launch.parent.get().is_some() && needless_shell(ground.forest(), index).is_some() {
+    for (index, launch) in (0..).zip(&context.forest().launches) {
+        if launch.is_launch() && launch.parent.get().is_some() && needless_shell(context.forest(), index).is_some() {
             by_parent.entry(launch.birth_command.name).or_default().push(index);
         }
     }
     by_parent
         .into_iter()
-        .map(|(parent, launches)| finding(ground, parent, launches))
+        .map(|(parent, launches)| finding(context, parent, launches))
         .collect()
 }
 
-fn finding(ground: &Ground<'_, '_>, parent: &[u8], launches: Vec<u32>) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], launches: Vec<u32>) -> Finding {
     let count = units::counted(launches.len() as u64, "launch", "launches");
     let parent = name(parent);
     Finding {
@@ -30,9 +30,9 @@ fn finding(ground: &Ground<'_, '_>, parent: &[u8], launches: Vec<u32>) -> Findin
         title: format!("{parent} starts programs through a shell that is not needed"),
         evidence: vec![format!(
             "{count} by {parent} through `sh -c`, {} in all; the commands hold nothing that only a shell can do",
-            time(ground.spent_on(&launches))
+            time(context.spent_on(&launches))
         )],
-        example: ground.example(&launches),
+        example: context.example(&launches),
         fix: vec![
             "start the program itself with its arguments as a list:".to_owned(),
             "  Python: subprocess.run([\"prog\", \"arg\"]) without shell=True".to_owned(),

@@ -1,8 +1,9 @@
 //! Launches that take long and hold nothing up: others were at work all the while, so that a fix would not be felt.
 
-use super::super::ground::{name, time};
-use super::super::wording::{largest, launches, option};
-use super::super::{Basis, Finding, Ground};
+use super::super::context::{name, time};
+use super::super::phrases::{launches, option};
+use super::super::thresholds::largest;
+use super::super::{Basis, Finding, RuleContext};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
 use crate::event::Nanos;
@@ -14,32 +15,32 @@ pub(in crate::analyze::advice) const RULE: &str = "off-path";
 const MOST_CRITICAL: f64 = 0.05;
 const MOST_FINDINGS: usize = 3;
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
-    let critical = critical_with_descendants(ground);
-    let kinds = ground.kinds().into_iter().filter_map(|kind| {
-        let is_off = are_off(ground, &critical, &kind.launches);
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let critical = critical_with_descendants(context);
+    let kinds = context.kinds().into_iter().filter_map(|kind| {
+        let is_off = are_off(context, &critical, &kind.launches);
         is_off.then_some(((kind.parent, kind.command), kind.launches))
     });
-    largest(ground, kinds, MOST_FINDINGS)
+    largest(context, kinds, MOST_FINDINGS)
         .into_iter()
-        .map(|((parent, command), all)| finding(ground, parent, &command.label(), all))
+        .map(|((parent, command), all)| finding(context, parent, &command.label(), all))
         .collect()
 }
 
 /// Whether launches, with all below them, hold next to nothing up.
-pub(in crate::analyze::advice) fn are_off_path(ground: &Ground<'_, '_>, launches: &[u32]) -> bool {
-    are_off(ground, &critical_with_descendants(ground), launches)
+pub(in crate::analyze::advice) fn are_off_path(context: &RuleContext<'_, '_>, launches: &[u32]) -> bool {
+    are_off(context, &critical_with_descendants(context), launches)
 }
 
-fn are_off(ground: &Ground<'_, '_>, critical: &[u64], launches: &[u32]) -> bool {
+fn are_off(context: &RuleContext<'_, '_>, critical: &[u64], launches: &[u32]) -> bool {
     let on_path: u64 = launches.iter().map(|index| critical[*index as usize]).sum();
-    on_path as f64 <= ground.spent_on(launches).0 as f64 * MOST_CRITICAL
+    on_path as f64 <= context.spent_on(launches).0 as f64 * MOST_CRITICAL
 }
 
 /// Time on the critical path of each launch and of all below it: what only waits for its own launches is not beside the path.
-fn critical_with_descendants(ground: &Ground<'_, '_>) -> Vec<u64> {
-    let forest = ground.forest();
-    let mut sums: Vec<u64> = ground.path.launches.iter().map(|charges| charges.total().0).collect();
+fn critical_with_descendants(context: &RuleContext<'_, '_>) -> Vec<u64> {
+    let forest = context.forest();
+    let mut sums: Vec<u64> = context.path.launches.iter().map(|charges| charges.total().0).collect();
     let tops: Vec<usize> = forest.roots.iter().chain(&forest.orphans).copied().collect();
     let order: Vec<usize> = forest.walk(&tops).map(|step| step.index).collect();
     for index in order.into_iter().rev() {
@@ -50,9 +51,9 @@ fn critical_with_descendants(ground: &Ground<'_, '_>) -> Vec<u64> {
     sums
 }
 
-fn finding(ground: &Ground<'_, '_>, parent: &[u8], label: &[u8], all: Vec<u32>) -> Finding {
-    let spent = ground.spent_on(&all);
-    let critical = ground.critical(&all);
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], label: &[u8], all: Vec<u32>) -> Finding {
+    let spent = context.spent_on(&all);
+    let critical = context.critical(&all);
     let title = format!(
         "{} of {} by {} take {} beside the critical path: not worth fixing",
         launches(all.len()),
@@ -69,7 +70,7 @@ fn finding(ground: &Ground<'_, '_>, parent: &[u8], label: &[u8], all: Vec<u32>) 
             time(spent),
             units::percent(critical, spent.max(Nanos(1)))
         )],
-        example: ground.example(&all),
+        example: context.example(&all),
         fix: vec!["nothing: the command would take as long without them".to_owned()],
         limits: "they use CPU time, which other work on this machine could have; with fewer CPUs they would count"
             .to_owned(),

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::ground::{name, time};
-use super::super::wording::{HABIT, launches};
-use super::super::{Basis, Finding, Ground};
+use super::super::context::{name, time};
+use super::super::phrases::launches;
+use super::super::thresholds::HABIT;
+use super::super::{Basis, Finding, RuleContext};
 use crate::analyze::path_search::{PathSearches, SearchEnd, attempts_of};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
@@ -14,8 +15,8 @@ use crate::units;
 /// So many directories, parents and programs are named.
 const MOST_NAMED: usize = 3;
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
-    let forest = ground.forest();
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let forest = context.forest();
     let mut searching = Vec::new();
     let mut parents: HashMap<&[u8], u64> = HashMap::new();
     let mut programs: BTreeMap<&[u8], (u64, &[u8])> = BTreeMap::new();
@@ -42,11 +43,11 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
     if searching.len() < HABIT {
         return Vec::new();
     }
-    vec![finding(ground, searching, &tally.finish(), parents, &programs)]
+    vec![finding(context, searching, &tally.finish(), parents, &programs)]
 }
 
 fn finding(
-    ground: &Ground<'_, '_>,
+    context: &RuleContext<'_, '_>,
     searching: Vec<u32>,
     searches: &PathSearches,
     parents: HashMap<&[u8], u64>,
@@ -64,7 +65,7 @@ fn finding(
             launches(searching.len())
         ),
         evidence: evidence(searches, &parents),
-        example: ground.example(&searching),
+        example: context.example(&searching),
         fix: instructions(searches, &found),
         limits: "a search costs what its failed execs cost; programs start no faster otherwise".to_owned(),
         whatif: "--absolute='*'".to_owned(),

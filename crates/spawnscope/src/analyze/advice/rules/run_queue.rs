@@ -1,7 +1,7 @@
 //! Much of the critical path is waiting for a CPU: more wants to run than there are CPUs.
 
-use super::super::ground::time;
-use super::super::{Basis, Finding, Ground, share_of};
+use super::super::context::time;
+use super::super::{Basis, Finding, RuleContext, share_of};
 use crate::analyze::critical_path::Charges;
 use crate::analyze::phases::Phase;
 use crate::analyze::replay::runnable;
@@ -16,46 +16,46 @@ const LARGE_SHARE: f64 = 0.1;
 /// So many threads for each CPU are too many; the three of a short pipeline on two CPUs, which take turns, are not.
 const CROWD: f64 = 1.5;
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let waited_of = |index: usize| {
-        let charges = &ground.path.launches[index];
+        let charges = &context.path.launches[index];
         charges.get(Phase::Queue).0 + charges.run_queue().0
     };
-    let all = 0..ground.path.launches.len();
+    let all = 0..context.path.launches.len();
     let waited = Nanos(all.clone().map(waited_of).sum());
     let launches: Vec<u32> = all
         .filter(|index| waited_of(*index) > 0)
         .map(|index| index as u32)
         .collect();
-    let large = share_of(ground.wall(), LARGE_SHARE);
-    if !ground.is_worth(waited) || waited < large {
+    let large = share_of(context.wall(), LARGE_SHARE);
+    if !context.is_worth(waited) || waited < large {
         return Vec::new();
     }
-    let wanted = wanted(ground);
-    if wanted < CROWD * f64::from(ground.recording.info.cpus) {
+    let wanted = wanted(context);
+    if wanted < CROWD * f64::from(context.recording.info.cpus) {
         return Vec::new();
     }
     // Every wake-up takes a moment; only what more CPUs would have saved was a queue. A replay takes much longer than all of the above.
-    let replay = ground.whatif.replay;
-    let twice = replay.with_cpus(ground.recording.info.cpus.saturating_mul(2));
+    let replay = context.whatif.replay;
+    let twice = replay.with_cpus(context.recording.info.cpus.saturating_mul(2));
     if replay.unchanged.since(twice) < large {
         return Vec::new();
     }
-    vec![finding(ground, launches, waited, wanted)]
+    vec![finding(context, launches, waited, wanted)]
 }
 
 /// The report's own line for waiting holds no launching, and that of new processes is launching.
-fn of_it_new(ground: &Ground<'_, '_>) -> String {
+fn of_it_new(context: &RuleContext<'_, '_>) -> String {
     let of_launch = |charges: &Charges| charges.get(Phase::Queue).0;
-    let new = Nanos(ground.path.launches.iter().map(of_launch).sum());
+    let new = Nanos(context.path.launches.iter().map(of_launch).sum());
     if new.0 == 0 {
         return String::new();
     }
     format!("; {} of it as new processes, which is launch tax", time(new))
 }
 
-fn finding(ground: &Ground<'_, '_>, launches: Vec<u32>, waited: Nanos, wanted: f64) -> Finding {
-    let cpus = ground.recording.info.cpus;
+fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, waited: Nanos, wanted: f64) -> Finding {
+    let cpus = context.recording.info.cpus;
     let twice = cpus.saturating_mul(2);
     Finding {
         rule: "run-queue",
@@ -68,8 +68,8 @@ fn finding(ground: &Ground<'_, '_>, launches: Vec<u32>, waited: Nanos, wanted: f
                 "{} on the critical path waited for a CPU, {} in all: {} of the wall{}",
                 units::counted(launches.len() as u64, "process", "processes"),
                 time(waited),
-                units::percent(waited, ground.wall()),
-                of_it_new(ground),
+                units::percent(waited, context.wall()),
+                of_it_new(context),
             ),
             format!("on average {wanted:.1} threads ran or were able to run"),
         ],
@@ -93,13 +93,13 @@ fn finding(ground: &Ground<'_, '_>, launches: Vec<u32>, waited: Nanos, wanted: f
 }
 
 /// How many threads wanted a CPU at once, on average.
-fn wanted(ground: &Ground<'_, '_>) -> f64 {
-    let timelines = ground.whatif.timelines;
+fn wanted(context: &RuleContext<'_, '_>) -> f64 {
+    let timelines = context.whatif.timelines;
     let threads = 0..timelines.threads.len() as u32;
     let slices = threads.flat_map(|thread| timelines.slices(thread).iter());
     let of_slice = |slice: SliceRow| {
         let waited = runnable(&slice).map_or(Nanos(0), |(from, to)| to.since(from));
         slice.on_span.unwrap_or_default().0 + waited.0
     };
-    slices.map(of_slice).sum::<u64>() as f64 / ground.wall().0.max(1) as f64
+    slices.map(of_slice).sum::<u64>() as f64 / context.wall().0.max(1) as f64
 }

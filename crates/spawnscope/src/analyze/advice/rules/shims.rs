@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::ground::{name, time};
-use super::super::wording::{HABIT, launches, literal, longest, option, quoted};
-use super::super::{Basis, Finding, Ground};
+use super::super::context::{name, time};
+use super::super::phrases::{launches, literal, option, quoted};
+use super::super::thresholds::{HABIT, longest};
+use super::super::{Basis, Finding, RuleContext};
 use crate::analyze::launch::{Exec, Launch, base_name};
 use crate::analyze::phases::Phase;
 use crate::analyze::whatif::Fix;
@@ -39,39 +40,40 @@ impl Chain<'_> {
     }
 }
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut chains: BTreeMap<Chain<'_>, Vec<u32>> = BTreeMap::new();
-    for (index, launch) in (0..).zip(&ground.forest().launches) {
+    for (index, launch) in (0..).zip(&context.forest().launches) {
         // What a version manager calls is no shim of its user's.
-        if !launch.is_launch() || is_inside(ground.forest(), index) {
+        if !launch.is_launch() || is_inside(context.forest(), index) {
             continue;
         }
-        if let Some(chain) = executed_chain(ground, index).or_else(|| launched_chain(ground, index)) {
+        if let Some(chain) = executed_chain(context, index).or_else(|| launched_chain(context, index)) {
             chains.entry(chain).or_default().push(index);
         }
     }
     // A script that does much before it comes to the program is more than a way to it.
     let does_little = |chain: &Chain<'_>, all: &[u32]| {
-        let of = |time: fn(&Ground<'_, '_>, u32) -> Nanos| all.iter().map(|index| time(ground, *index).0).sum::<u64>();
+        let of =
+            |time: fn(&RuleContext<'_, '_>, u32) -> Nanos| all.iter().map(|index| time(context, *index).0).sum::<u64>();
         chain.kind != Link::Wrapper
-            || of(own_work) <= of(|ground, index| ground.launch(index).tax().unwrap_or_default())
+            || of(own_work) <= of(|context, index| context.launch(index).tax().unwrap_or_default())
     };
     // What a version manager does before a program is known from a single time, and need never be done.
     let is_habit = |chain: &Chain<'_>, all: &[u32]| chain.kind == Link::Chooser || all.len() >= HABIT;
     let chains = chains
         .into_iter()
         .filter(|(chain, all)| is_habit(chain, all) && does_little(chain, all));
-    longest(ground, chains, MOST_FINDINGS)
+    longest(context, chains, MOST_FINDINGS)
         .into_iter()
-        .map(|(chain, all)| finding(ground, &chain, all))
+        .map(|(chain, all)| finding(context, &chain, all))
         .collect()
 }
 
 /// A process that becomes one program after the other, in the end or all along.
-fn executed_chain<'a>(ground: &Ground<'_, 'a>, index: u32) -> Option<Chain<'a>> {
-    let forest = ground.forest();
+fn executed_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain<'a>> {
+    let forest = context.forest();
     let launch = &forest.launches[index as usize];
-    let begin = begin(forest, ground.whatif.timelines, index);
+    let begin = begin(forest, context.whatif.timelines, index);
     let (real, before) = launch.execs[begin..].split_last()?;
     if before.is_empty() || own_call(launch).is_some() {
         return None;
@@ -102,28 +104,28 @@ fn parent_of<'a>(launch: &Launch<'a>) -> Option<&'a [u8]> {
 }
 
 /// The execs of a process from the first of its chain on.
-fn chained<'g, 'a>(ground: &'g Ground<'_, 'a>, index: u32) -> &'g [Exec<'a>] {
-    let begin = begin(ground.forest(), ground.whatif.timelines, index);
-    ground.launch(index).execs.get(begin..).unwrap_or_default()
+fn chained<'g, 'a>(context: &'g RuleContext<'_, 'a>, index: u32) -> &'g [Exec<'a>] {
+    let begin = begin(context.forest(), context.whatif.timelines, index);
+    context.launch(index).execs.get(begin..).unwrap_or_default()
 }
 
 /// Wall time of a launch without what its process did before the chain.
-fn spent(ground: &Ground<'_, '_>, index: u32) -> Nanos {
-    let (launch, chained) = (ground.launch(index), chained(ground, index));
+fn spent(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
+    let (launch, chained) = (context.launch(index), chained(context, index));
     let first = chained.first().filter(|_| chained.len() < launch.execs.len());
     let before = first.and_then(|first| Some(first.enter.get()?.since(launch.start()?)));
-    ground.spent_on(&[index]).since(before.unwrap_or_default())
+    context.spent_on(&[index]).since(before.unwrap_or_default())
 }
 
 /// What a launch did that was not the real program's.
-fn own_work(ground: &Ground<'_, '_>, index: u32) -> Nanos {
-    let launch = ground.launch(index);
+fn own_work(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
+    let launch = context.launch(index);
     if let [_] = &launch.execs[..] {
-        let of_real = wrapped_child(ground.forest(), index).map(|child| ground.spent_on(&[child]));
+        let of_real = wrapped_child(context.forest(), index).map(|child| context.spent_on(&[child]));
         let run = launch.phases.get(Phase::Run).unwrap_or_default();
         return run.since(of_real.unwrap_or_default());
     }
-    let between = chained(ground, index).windows(2).filter_map(|pair| {
+    let between = chained(context, index).windows(2).filter_map(|pair| {
         let ready = pair[0].loaded.get().or(pair[0].returned.get())?;
         Some(pair[1].enter.get()?.since(ready).0)
     });
@@ -131,13 +133,13 @@ fn own_work(ground: &Ground<'_, '_>, index: u32) -> Nanos {
 }
 
 /// A script that launches one program, waits for it, and ends.
-fn launched_chain<'a>(ground: &Ground<'_, 'a>, index: u32) -> Option<Chain<'a>> {
-    let forest = ground.forest();
+fn launched_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain<'a>> {
+    let forest = context.forest();
     let launch = &forest.launches[index as usize];
     let [exec] = &launch.execs[..] else { return None };
     let child = wrapped_child(forest, index).filter(|_| is_shell_script(exec))?;
     let real = forest.launches[child as usize].execs.last()?;
-    let is_read = is_captured(forest, ground.whatif.timelines, child);
+    let is_read = is_captured(forest, context.whatif.timelines, child);
     (!is_read && !is_recursion(forest, index, real)).then(|| Chain {
         caller: parent_of(launch),
         parent: parent_of(launch),
@@ -147,7 +149,7 @@ fn launched_chain<'a>(ground: &Ground<'_, 'a>, index: u32) -> Option<Chain<'a>> 
     })
 }
 
-fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding {
     let links: Vec<String> = chain.links.iter().map(|link| name(link)).collect();
     let real = name(chain.real);
     let program = chain.links.last().copied().unwrap_or_default();
@@ -166,8 +168,8 @@ fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding
             name(program),
             times(chain, all.len())
         ),
-        evidence: evidence(ground, chain, &all),
-        example: ground.example(&all),
+        evidence: evidence(context, chain, &all),
+        example: context.example(&all),
         fix: instructions(chain, &real),
         limits: limits(chain.kind).to_owned(),
         whatif: match chain.parent {
@@ -183,9 +185,9 @@ fn finding(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding
     }
 }
 
-fn evidence(ground: &Ground<'_, '_>, chain: &Chain<'_>, all: &[u32]) -> Vec<String> {
+fn evidence(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: &[u32]) -> Vec<String> {
     let links: Vec<String> = chain.links.iter().map(|link| name(link)).collect();
-    let sum = |of: fn(&Ground<'_, '_>, u32) -> Nanos| Nanos(all.iter().map(|index| of(ground, *index).0).sum());
+    let sum = |of: fn(&RuleContext<'_, '_>, u32) -> Nanos| Nanos(all.iter().map(|index| of(context, *index).0).sum());
     let took = match all.len() {
         1 => "it takes".to_owned(),
         count => format!("{} take", launches(count)),
@@ -230,11 +232,11 @@ fn limits(kind: Link) -> &'static str {
 }
 
 /// From the first exec until the real program's, or until it is launched.
-fn before_real(ground: &Ground<'_, '_>, index: u32) -> Nanos {
-    let launch = ground.launch(index);
-    let first = chained(ground, index).first().and_then(|exec| exec.enter.get());
+fn before_real(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
+    let launch = context.launch(index);
+    let first = chained(context, index).first().and_then(|exec| exec.enter.get());
     let real = match &launch.execs[..] {
-        [_] => wrapped_child(ground.forest(), index).and_then(|child| ground.launch(child).start()),
+        [_] => wrapped_child(context.forest(), index).and_then(|child| context.launch(child).start()),
         execs => execs.last().and_then(|exec| exec.enter.get()),
     };
     first

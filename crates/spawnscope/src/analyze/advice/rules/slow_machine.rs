@@ -1,9 +1,9 @@
 //! Whatever is launched, it takes long: the machine is at fault, not what runs on it.
 
-use super::super::ground::time;
-use super::super::{Basis, Finding, Ground};
+use super::super::context::time;
+use super::super::{Basis, Finding, RuleContext};
+use crate::analyze::external_wait::{ExternalWait, external_wait_of};
 use crate::analyze::launch::Launch;
-use crate::analyze::outside::{Outside, outside_of};
 use crate::analyze::phases::Phase;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::{Change, QUICK_LAUNCH, copies_tables};
@@ -16,47 +16,47 @@ const SLOW: Nanos = Nanos(50_000_000);
 /// The phases that the machine is responsible for: not waiting for a CPU, nor for the parent.
 const OF_THE_MACHINE: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let launches: Vec<u32> = (0..)
-        .zip(&ground.forest().launches)
+        .zip(&context.forest().launches)
         .filter(|(_, launch)| launch.is_launch() && launch.parent.get().is_some() && !launch.execs.is_empty())
         .map(|(index, _)| index)
         .collect();
     let cost = |launch: &Launch<'_>| Some(launch.phases.sum(OF_THE_MACHINE)?.0 as f64);
-    let Some(middle) = ground.middle(&launches, cost).filter(|cost| *cost >= SLOW.0 as f64) else {
+    let Some(middle) = context.middle(&launches, cost).filter(|cost| *cost >= SLOW.0 as f64) else {
         return Vec::new();
     };
     // Only now the dear question: where CPUs are scarce, everything takes long without anybody's fault.
-    let own = median(launches.iter().filter_map(|index| own_cost(ground, *index)));
+    let own = median(launches.iter().filter_map(|index| own_cost(context, *index)));
     if own.is_none_or(|own| own < SLOW.0 as f64) {
         return Vec::new();
     }
-    vec![finding(ground, launches, Nanos(middle as u64))]
+    vec![finding(context, launches, Nanos(middle as u64))]
 }
 
 /// What a launch costs without what other rules find: a large parent, closing descriptors, waiting for a CPU or a scanner.
-fn own_cost(ground: &Ground<'_, '_>, index: u32) -> Option<f64> {
-    let launch = ground.launch(index);
+fn own_cost(context: &RuleContext<'_, '_>, index: u32) -> Option<f64> {
+    let launch = context.launch(index);
     let cost = launch.phases.sum(OF_THE_MACHINE)?.0 as f64;
     let create = launch.phases.get(Phase::Create).unwrap_or_default().0 as f64;
     let copied = if copies_tables(launch) {
-        let freed = 1.0 + ground.whatif.constants.free_per_copy.unwrap_or(1.0);
+        let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or(1.0);
         create * freed
     } else {
         0.0
     };
     let closed = launch.setup_close_span.get().unwrap_or_default().0;
-    Some(cost - copied - closed as f64 - waited_for_others(ground, index) as f64)
+    Some(cost - copied - closed as f64 - waited_for_others(context, index) as f64)
 }
 
 /// How long the first thread of a launch, outside of its work, had no CPU or no permission.
-fn waited_for_others(ground: &Ground<'_, '_>, index: u32) -> u64 {
-    let launch = ground.launch(index);
+fn waited_for_others(context: &RuleContext<'_, '_>, index: u32) -> u64 {
+    let launch = context.launch(index);
     let loaded = launch.execs.last().and_then(|exec| exec.loaded.get());
     let is_tax = |at: Nanos| {
         loaded.is_none_or(|loaded| at < loaded) || launch.instants.exit.get().is_some_and(|exit| at >= exit)
     };
-    let slices = ground.whatif.timelines.slices(index);
+    let slices = context.whatif.timelines.slices(index);
     let taxed = slices
         .iter()
         .filter(|slice| slice.reason != LeftCpu::Created && is_tax(slice.off));
@@ -64,7 +64,7 @@ fn waited_for_others(ground: &Ground<'_, '_>, index: u32) -> u64 {
         .filter_map(|slice| {
             let blocked = match slice.reason {
                 LeftCpu::Preempted => Nanos(0),
-                _ if matches!(outside_of(&slice), Outside::Scanner(_)) => Nanos(0),
+                _ if matches!(external_wait_of(&slice), ExternalWait::Scanner(_)) => Nanos(0),
                 _ => slice.wake_span?,
             };
             Some(slice.off_span?.since(blocked).0)
@@ -72,9 +72,9 @@ fn waited_for_others(ground: &Ground<'_, '_>, index: u32) -> u64 {
         .sum()
 }
 
-fn finding(ground: &Ground<'_, '_>, launches: Vec<u32>, middle: Nanos) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, middle: Nanos) -> Finding {
     let of_phase = |phase: Phase| {
-        let middle = ground.middle(&launches, |launch| Some(launch.phases.get(phase)?.0 as f64));
+        let middle = context.middle(&launches, |launch| Some(launch.phases.get(phase)?.0 as f64));
         (phase, Nanos(middle.unwrap_or_default() as u64))
     };
     let mut phases = OF_THE_MACHINE.map(of_phase);
@@ -94,7 +94,7 @@ fn finding(ground: &Ground<'_, '_>, launches: Vec<u32>, middle: Nanos) -> Findin
             ),
             format!("by phase, the middle of each: {}", split.join(", ")),
         ],
-        example: ground.example(&launches),
+        example: context.example(&launches),
         fix: fix(phases[0].0),
         limits: format!(
             "the saving is what remains when no launch costs more than {}, as on a machine without faults; what causes the delay \

@@ -1,8 +1,8 @@
 //! Programs whose end takes long, since much memory has to be given back while the parent waits.
 
-use super::super::ground::{name, time};
+use super::super::context::{name, time};
 use super::super::groups::Group;
-use super::super::{Basis, Finding, Ground};
+use super::super::{Basis, Finding, RuleContext};
 use crate::analyze::phases::Phase;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
@@ -12,20 +12,20 @@ use crate::units;
 /// CPU time: that of some 100 MB. The end of a small program takes 0.1 ms, that of a compiler 1 ms.
 const LARGE: Nanos = Nanos(5_000_000);
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
-    let groups = ground.groups(|_, launch| {
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let groups = context.groups(|_, launch| {
         // A fork gives back what it copied; that is for the rules about its parent to say.
         let has_program = !launch.execs.is_empty();
         let cpu = launch.cpu_phases.get(Phase::Teardown).filter(|_| has_program)?;
         let wall = launch.phases.get(Phase::Teardown)?;
         (cpu.min(wall) >= LARGE).then_some((launch.command.name, wall))
     });
-    groups.into_iter().map(|group| finding(ground, group)).collect()
+    groups.into_iter().map(|group| finding(context, group)).collect()
 }
 
-fn finding(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
     let program = name(group.name);
-    let each = ground.middle(&group.launches, |launch| {
+    let each = context.middle(&group.launches, |launch| {
         Some(launch.phases.get(Phase::Teardown)?.0 as f64)
     });
     Finding {
@@ -37,7 +37,7 @@ fn finding(ground: &Ground<'_, '_>, group: Group<'_>) -> Finding {
             time(Nanos(each.unwrap_or_default() as u64)),
             time(group.at_stake),
         )],
-        example: ground.example(&group.launches),
+        example: context.example(&group.launches),
         fix: [
             "do not wait for it: close the output pipe before the exit; a parent that only wants the output goes on at EOF, and reaps later",
             "of several such programs, start the next before the last has ended",

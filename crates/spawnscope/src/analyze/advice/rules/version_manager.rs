@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::super::ground::{name, time};
+use super::super::context::{name, time};
+use super::super::phrases::launches;
 use super::super::selection::options;
-use super::super::wording::{launches, longest};
-use super::super::{Basis, Finding, Ground};
+use super::super::thresholds::longest;
+use super::super::{Basis, Finding, RuleContext};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
 use crate::analyze::whatif::changes::chains::{is_inside, own_call};
@@ -17,24 +18,24 @@ const MOST_FINDINGS: usize = 3;
 /// The program that calls, and what it calls: the manager and its arguments.
 type Call<'a> = (&'a [u8], Vec<&'a [u8]>);
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut calls: BTreeMap<Call<'_>, Vec<u32>> = BTreeMap::new();
-    for (index, launch) in (0..).zip(&ground.forest().launches) {
-        if !launch.is_launch() || launch.parent.get().is_none() || is_inside(ground.forest(), index) {
+    for (index, launch) in (0..).zip(&context.forest().launches) {
+        if !launch.is_launch() || launch.parent.get().is_none() || is_inside(context.forest(), index) {
             continue;
         }
         if let Some(call) = own_call(launch) {
             calls.entry((launch.birth_command.name, call)).or_default().push(index);
         }
     }
-    longest(ground, calls, MOST_FINDINGS)
+    longest(context, calls, MOST_FINDINGS)
         .into_iter()
-        .filter_map(|((caller, call), all)| finding(ground, caller, &call, all))
+        .filter_map(|((caller, call), all)| finding(context, caller, &call, all))
         .collect()
 }
 
 /// `None` for what is done for its own sake, as `pyenv install`.
-fn finding(ground: &Ground<'_, '_>, caller: &[u8], call: &[&[u8]], all: Vec<u32>) -> Option<Finding> {
+fn finding(context: &RuleContext<'_, '_>, caller: &[u8], call: &[&[u8]], all: Vec<u32>) -> Option<Finding> {
     let (manager, command) = (name(call.first()?), name(call.get(1)?));
     let call = name(&call.join(&b' '));
     let (fix, limits) = instead(&manager, &command, &call)?;
@@ -55,12 +56,12 @@ fn finding(ground: &Ground<'_, '_>, caller: &[u8], call: &[&[u8]], all: Vec<u32>
         title: format!("{} calls `{call}` {times}", name(caller)),
         evidence: vec![format!(
             "{took} {} in all, for what is the same each time",
-            time(ground.spent_on(&all))
+            time(context.spent_on(&all))
         )],
         example: Vec::new(),
         fix,
         limits,
-        whatif: options(ground, &tries),
+        whatif: options(context, &tries),
         tries,
         basis: Basis::Measured,
         launches: all,

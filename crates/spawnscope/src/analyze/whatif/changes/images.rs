@@ -4,11 +4,11 @@ use super::Context;
 use crate::analyze::launch::Exec;
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Forest;
-use crate::analyze::whatif::edits::Edits;
+use crate::analyze::whatif::adjustments::Adjustments;
 use crate::event::Nanos;
 
 /// A static program has no loader; its C library still asks the CPU what it is, which the loader did for it.
-pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = Vec::new();
     for &launch in launches {
         let each = &context.forest.launches[launch as usize];
@@ -17,8 +17,8 @@ pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], edits: 
         };
         let asking = context.constants.identify.unwrap_or_default() * each.execs.len() as f64;
         let remains = (asking / load.0 as f64).min(MOST_IDENTIFYING);
-        edits.scale(launch, Phase::Load, remains);
-        edits.uncertain += remains * load.0 as f64 * IDENTIFY_SPREAD;
+        adjustments.scale(launch, Phase::Load, remains);
+        adjustments.uncertain += remains * load.0 as f64 * IDENTIFY_SPREAD;
         held.push(launch);
     }
     held
@@ -46,15 +46,15 @@ pub fn search_share(exec: &Exec<'_>) -> f64 {
 }
 
 /// What the loader spent on looking in vain goes.
-pub(super) fn without_search(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+pub(super) fn without_search(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = Vec::new();
     for &launch in launches {
         let execs = &forest.launches[launch as usize].execs;
         for (number, exec) in execs.iter().enumerate() {
             let remains = 1.0 - search_share(exec);
             match execs.len() {
-                1 => edits.scale(launch, Phase::Load, remains),
-                _ => edits.scale_piece(launch, Phase::Load, number, remains),
+                1 => adjustments.scale(launch, Phase::Load, remains),
+                _ => adjustments.scale_piece(launch, Phase::Load, number, remains),
             }
         }
         if execs.iter().any(|exec| search_share(exec) > 0.0) {
@@ -65,7 +65,7 @@ pub(super) fn without_search(forest: &Forest<'_>, launches: &[u32], edits: &mut 
 }
 
 /// Without the execs that failed: those before the first exec were made in `setup`, later ones in the work between two.
-pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = Vec::new();
     for &launch in launches {
         let each = &forest.launches[launch as usize];
@@ -76,7 +76,7 @@ pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits)
             .filter(|failed| before(failed.enter));
         let cost: u64 = failed.map(|failed| failed.cost().0).sum();
         if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0 && cost > 0) {
-            edits.scale(launch, Phase::Setup, setup.since(Nanos(cost)).0 as f64 / setup.0 as f64);
+            adjustments.scale(launch, Phase::Setup, setup.since(Nanos(cost)).0 as f64 / setup.0 as f64);
             held.push(launch);
         }
     }
@@ -84,7 +84,7 @@ pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits)
 }
 
 /// One system call in the place of many: what closing took in `setup` goes.
-pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = Vec::new();
     for &launch in launches {
         let each = &forest.launches[launch as usize];
@@ -94,7 +94,7 @@ pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], edits: &mut Edi
         };
         if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0) {
             let remains = setup.since(span).0 as f64 + span.0 as f64 / f64::from(closes);
-            edits.scale(launch, Phase::Setup, remains / setup.0 as f64);
+            adjustments.scale(launch, Phase::Setup, remains / setup.0 as f64);
             held.push(launch);
         }
     }

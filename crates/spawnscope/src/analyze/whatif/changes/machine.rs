@@ -1,10 +1,10 @@
 //! What the machine makes of launches: giving memory back at their ends, and launching that is slow whatever is launched.
 
 use super::Context;
-use crate::analyze::outside::{Outside, outside_of};
+use crate::analyze::external_wait::{ExternalWait, external_wait_of};
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Forest;
-use crate::analyze::whatif::edits::Edits;
+use crate::analyze::whatif::adjustments::Adjustments;
 use crate::event::Nanos;
 
 /// No launch needs longer than this before its program runs and after it, where nothing is wrong with the machine: large dynamic
@@ -15,26 +15,28 @@ pub const QUICK_LAUNCH: Nanos = Nanos(10_000_000);
 const OWN_TAX: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
 
 /// The end of a launch is the end of its work.
-pub(super) fn without_teardown(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+pub(super) fn without_teardown(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = launches.to_vec();
     held.retain(|launch| {
         let teardown = forest.launches[*launch as usize].phases.get(Phase::Teardown);
         teardown.is_some_and(|teardown| teardown.0 > 0)
     });
     held.iter()
-        .for_each(|launch| edits.scale(*launch, Phase::Teardown, 0.0));
+        .for_each(|launch| adjustments.scale(*launch, Phase::Teardown, 0.0));
     held
 }
 
 /// What a launch took beyond `QUICK_LAUNCH` goes, of each phase the same share.
-pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = Vec::new();
     for &launch in launches {
         let tax = forest.launches[launch as usize].phases.sum(OWN_TAX).unwrap_or_default();
         if tax > QUICK_LAUNCH {
             let remains = QUICK_LAUNCH.0 as f64 / tax.0 as f64;
-            edits.uncertain += QUICK_LAUNCH.0 as f64 / 2.0;
-            OWN_TAX.iter().for_each(|phase| edits.scale(launch, *phase, remains));
+            adjustments.uncertain += QUICK_LAUNCH.0 as f64 / 2.0;
+            OWN_TAX
+                .iter()
+                .for_each(|phase| adjustments.scale(launch, *phase, remains));
             held.push(launch);
         }
     }
@@ -42,17 +44,17 @@ pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], edits: &mut Ed
 }
 
 /// No exec and no open waits for permission, whatever launches were asked for: a scanner is there for all or none.
-pub(super) fn without_scanner(context: Context<'_, '_>, edits: &mut Edits) -> Vec<u32> {
-    edits.no_scan = true;
+pub(super) fn without_scanner(context: Context<'_, '_>, adjustments: &mut Adjustments) -> Vec<u32> {
+    adjustments.no_scan = true;
     let mut held = Vec::new();
     for (thread, each) in (0..).zip(&context.timelines.threads) {
         let slices = context.timelines.slices(thread).iter();
-        let scanned = slices.filter(|slice| matches!(outside_of(slice), Outside::Scanner(_)));
+        let scanned = slices.filter(|slice| matches!(external_wait_of(slice), ExternalWait::Scanner(_)));
         let waited: u64 = scanned
             .filter_map(|slice| Some(slice.wake_span.or(slice.off_span)?.0))
             .sum();
         if waited > 0 {
-            edits.saves(each.launch, waited as f64);
+            adjustments.saves(each.launch, waited as f64);
             held.push(each.launch);
         }
     }

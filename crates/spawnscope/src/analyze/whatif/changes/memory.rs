@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Context;
 use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
-use crate::analyze::whatif::edits::Edits;
+use crate::analyze::whatif::adjustments::Adjustments;
 use crate::event::Mechanism;
 use crate::statistics::median;
 
@@ -22,7 +22,7 @@ pub fn copies_tables(launch: &Launch<'_>) -> bool {
 }
 
 /// Creation at the cost of vfork; the parent then waits for the exec. A launch without one cannot be made so.
-pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let Some(create) = context.constants.vfork_create else {
         return Vec::new();
     };
@@ -30,8 +30,8 @@ pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], edits: &mut Edit
     for &launch in launches {
         let each = &context.forest.launches[launch as usize];
         if copies_tables(each) && !each.execs.is_empty() {
-            create_at(context, launch, create, edits);
-            edits.wait_for(launch);
+            create_at(context, launch, create, adjustments);
+            adjustments.wait_for(launch);
             held.push(launch);
         }
     }
@@ -39,7 +39,7 @@ pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], edits: &mut Edit
 }
 
 /// Page tables of huge pages have one entry for 512.
-pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let Some(least) = context.constants.fork_create else {
         return Vec::new();
     };
@@ -48,7 +48,12 @@ pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], edits: &mut
         let each = &context.forest.launches[launch as usize];
         let create = each.phases.get(Phase::Create).unwrap_or_default().0 as f64;
         if copies_tables(each) && create > least {
-            create_at(context, launch, least + (create - least) / PAGES_IN_HUGE_PAGE, edits);
+            create_at(
+                context,
+                launch,
+                least + (create - least) / PAGES_IN_HUGE_PAGE,
+                adjustments,
+            );
             held.push(launch);
         }
     }
@@ -59,7 +64,7 @@ pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], edits: &mut
 const FIRST: usize = 10;
 
 /// Every launch costs what the first tenth of its parent's did.
-pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut by_parent: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     for &launch in launches {
         if let Some(parent) = context.forest.parent(launch as usize)
@@ -76,7 +81,7 @@ pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], edits: &
         let Some(at_first) = at_first else { continue };
         for launch in launches {
             if create(&launch).is_some_and(|create| create.0 as f64 > at_first) {
-                create_at(context, launch, at_first, edits);
+                create_at(context, launch, at_first, adjustments);
                 held.push(launch);
             }
         }
@@ -86,19 +91,19 @@ pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], edits: &
 }
 
 /// Shortens `create`, and by as much as goes with it what the child pays to give the copies back.
-fn create_at(context: Context<'_, '_>, launch: u32, create: f64, edits: &mut Edits) {
+fn create_at(context: Context<'_, '_>, launch: u32, create: f64, adjustments: &mut Adjustments) {
     let each = &context.forest.launches[launch as usize];
     let Some(own) = each.phases.get(Phase::Create) else {
         return;
     };
     // Another change may have shortened it before.
-    let own = own.0 as f64 * edits.remaining(launch, Phase::Create);
+    let own = own.0 as f64 * adjustments.remaining(launch, Phase::Create);
     if own <= create {
         return;
     }
-    edits.scale(launch, Phase::Create, create / own);
+    adjustments.scale(launch, Phase::Create, create / own);
     let freed = freed_by(each, own - create, context);
-    edits.uncertain += create * context.constants.spread + freed * context.constants.free_spread;
+    adjustments.uncertain += create * context.constants.spread + freed * context.constants.free_spread;
     let pays = if each.execs.is_empty() {
         Phase::Teardown
     } else {
@@ -111,7 +116,7 @@ fn create_at(context: Context<'_, '_>, launch: u32, create: f64, edits: &mut Edi
         .filter(|paid| *paid > 0.0)
     {
         let least = usual_exec(context).min(paid * LEAST_EXEC);
-        edits.scale(launch, pays, (paid - freed).max(least) / paid);
+        adjustments.scale(launch, pays, (paid - freed).max(least) / paid);
     }
 }
 

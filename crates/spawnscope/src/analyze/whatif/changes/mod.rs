@@ -8,8 +8,8 @@ mod reaping;
 mod removal;
 mod shells;
 
+use super::adjustments::Adjustments;
 use super::constants::Constants;
-use super::edits::Edits;
 use crate::analyze::timeline::Timelines;
 use crate::analyze::tree::Forest;
 
@@ -69,27 +69,27 @@ pub(in crate::analyze) struct Context<'c, 'a> {
 
 impl Change {
     /// Adds the edits; gives the launches that it holds for.
-    pub(super) fn edit(self, context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+    pub(super) fn edit(self, context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
         let forest = context.forest;
         match self {
-            Change::Remove => removal::remove(forest, launches, edits),
-            Change::Builtin => removal::builtin(context, launches, edits),
-            Change::Batch(size) => removal::batch(context, launches, size, edits),
-            Change::Vfork => memory::vfork(context, launches, edits),
-            Change::HugePages => memory::huge_pages(context, launches, edits),
-            Change::SteadyParent => memory::steady_parent(context, launches, edits),
-            Change::NoShell => shells::no_shell(forest, launches, edits),
-            Change::Static => images::without_loader(context, launches, edits),
-            Change::NoSearch => images::without_search(forest, launches, edits),
-            Change::Direct => shells::direct(context, launches, edits),
-            Change::Absolute => images::absolute(forest, launches, edits),
-            Change::CloseRange => images::close_range(forest, launches, edits),
-            Change::ReapNow => reaping::without_late_reaping(context, launches, edits),
-            Change::NoTeardown => machine::without_teardown(forest, launches, edits),
-            Change::QuickLaunch => machine::quick_launch(forest, launches, edits),
-            Change::NoScan => machine::without_scanner(context, edits),
+            Change::Remove => removal::remove(forest, launches, adjustments),
+            Change::Builtin => removal::builtin(context, launches, adjustments),
+            Change::Batch(size) => removal::batch(context, launches, size, adjustments),
+            Change::Vfork => memory::vfork(context, launches, adjustments),
+            Change::HugePages => memory::huge_pages(context, launches, adjustments),
+            Change::SteadyParent => memory::steady_parent(context, launches, adjustments),
+            Change::NoShell => shells::no_shell(forest, launches, adjustments),
+            Change::Static => images::without_loader(context, launches, adjustments),
+            Change::NoSearch => images::without_search(forest, launches, adjustments),
+            Change::Direct => shells::direct(context, launches, adjustments),
+            Change::Absolute => images::absolute(forest, launches, adjustments),
+            Change::CloseRange => images::close_range(forest, launches, adjustments),
+            Change::ReapNow => reaping::without_late_reaping(context, launches, adjustments),
+            Change::NoTeardown => machine::without_teardown(forest, launches, adjustments),
+            Change::QuickLaunch => machine::quick_launch(forest, launches, adjustments),
+            Change::NoScan => machine::without_scanner(context, adjustments),
             Change::Cpus(cpus) => {
-                edits.cpus = Some(cpus);
+                adjustments.cpus = Some(cpus);
                 launches.to_vec()
             }
         }

@@ -1,16 +1,20 @@
 //! Parents that find out late that a child has ended, since they sleep between their looks.
 
 use super::Context;
-use crate::analyze::outside::{Outside, outside_of};
-use crate::analyze::whatif::edits::Edits;
+use crate::analyze::external_wait::{ExternalWait, external_wait_of};
+use crate::analyze::whatif::adjustments::Adjustments;
 use crate::event::Nanos;
 use crate::record::reader::SliceRow;
 
 /// The parent does not sleep through the end.
-pub(super) fn without_late_reaping(context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+pub(super) fn without_late_reaping(
+    context: Context<'_, '_>,
+    launches: &[u32],
+    adjustments: &mut Adjustments,
+) -> Vec<u32> {
     let mut held = launches.to_vec();
     held.retain(|launch| is_slept_through(context, *launch));
-    held.iter().for_each(|launch| edits.reap_at_once(*launch));
+    held.iter().for_each(|launch| adjustments.reap_at_once(*launch));
     held
 }
 
@@ -29,7 +33,7 @@ fn is_slept_through(context: Context<'_, '_>, launch: u32) -> bool {
     let slices = timelines.slices(creator);
     let first = slices.partition_point(|slice| end_of_absence(slice) <= zombie);
     let mut until_reaped = slices.split_at(first).1.iter().take_while(|slice| slice.off < reaped);
-    until_reaped.any(|slice| outside_of(&slice) == Outside::Timer)
+    until_reaped.any(|slice| external_wait_of(&slice) == ExternalWait::Timer)
 }
 
 /// When the thread that left its CPU after a slice could run again.

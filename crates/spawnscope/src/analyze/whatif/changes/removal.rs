@@ -8,7 +8,7 @@ use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
 use crate::analyze::timeline::Timelines;
 use crate::analyze::tree::Forest;
-use crate::analyze::whatif::edits::Edits;
+use crate::analyze::whatif::adjustments::Adjustments;
 use crate::event::Nanos;
 use crate::statistics::median;
 
@@ -18,15 +18,15 @@ const MEBIBYTE: f64 = 1_048_576.0;
 /// Forks without exec that make a median of their own worth using.
 const ENOUGH_FORKS: usize = 5;
 
-pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = launches.to_vec();
     held.retain(|launch| forest.launches[*launch as usize].origin != Origin::Command);
-    held.iter().for_each(|launch| edits.remove(forest, *launch));
+    held.iter().for_each(|launch| adjustments.remove(forest, *launch));
     held
 }
 
 /// The program's work is done by its parent, a shell. What a `$( )` or a pipeline forks is still forked, and sets itself up.
-pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let forest = context.forest;
     let bare_end = end_of_bare_forks(forest);
     let company = with_company(forest, launches);
@@ -38,17 +38,17 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], edits: &mut Ed
         }
         held.push(launch);
         if !keeps_its_fork(context, launch, company.contains(&launch)) {
-            edits.remove(forest, launch);
+            adjustments.remove(forest, launch);
             continue;
         }
-        edits.remove_within(forest, forest.children(launch as usize));
+        adjustments.remove_within(forest, forest.children(launch as usize));
         for phase in [Phase::Exec, Phase::Load, Phase::Run] {
-            edits.scale(launch, phase, 0.0);
+            adjustments.scale(launch, phase, 0.0);
         }
         let own = each.phases.get(Phase::Teardown).filter(|own| own.0 > 0);
         let end = bare_end.or_else(|| end_without_exec(context, each));
         if let Some((own, end)) = own.zip(end) {
-            edits.scale(launch, Phase::Teardown, end / own.0 as f64);
+            adjustments.scale(launch, Phase::Teardown, end / own.0 as f64);
         }
     }
     held
@@ -130,7 +130,7 @@ fn is_read_by(timelines: &Timelines, thread: u32, from: Nanos, to: Nanos) -> boo
 
 /// Of each so many launches of one program by one parent, the first does the work of all: the fixed part of a run is paid once, and
 /// what each did beyond that is work that stays. A process that did other work before it became the program is none of these.
-pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, edits: &mut Edits) -> Vec<u32> {
+pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjustments: &mut Adjustments) -> Vec<u32> {
     let Context { forest, timelines, .. } = context;
     let run_of = |launch: u32| forest.launches[launch as usize].phases.get(Phase::Run);
     let mut runs: HashMap<&[u8], Vec<Nanos>> = HashMap::new();
@@ -151,10 +151,10 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, edits
             let runs = batch.iter().filter_map(|launch| run_of(*launch));
             let work: f64 = runs.map(|run| (run.0 as f64 - fixed.likely).max(0.0)).sum();
             let own = run_of(batch[0]).unwrap_or_default().0.max(1);
-            edits.scale(batch[0], Phase::Run, (fixed.likely + work) / own as f64);
-            edits.uncertain += (fixed.most - fixed.likely) / 2.0 * (batch.len() - 1) as f64;
-            batch[1..].iter().for_each(|launch| edits.remove(forest, *launch));
-            edits.count_together(batch);
+            adjustments.scale(batch[0], Phase::Run, (fixed.likely + work) / own as f64);
+            adjustments.uncertain += (fixed.most - fixed.likely) / 2.0 * (batch.len() - 1) as f64;
+            batch[1..].iter().for_each(|launch| adjustments.remove(forest, *launch));
+            adjustments.count_together(batch);
             held.extend(batch);
         }
     }

@@ -5,7 +5,7 @@ use super::{Context, chains};
 use crate::analyze::launch::{Exec, Launch, base_name};
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Forest;
-use crate::analyze::whatif::edits::Edits;
+use crate::analyze::whatif::adjustments::Adjustments;
 
 /// Names under which shells run.
 const SHELLS: [&[u8]; 15] = [
@@ -78,17 +78,17 @@ pub fn wrapped_child(forest: &Forest<'_>, index: u32) -> Option<u32> {
     }
 }
 
-pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = Vec::new();
     for &launch in launches {
         match needless_shell(forest, launch) {
             Some(Shell::Became(exec)) => {
-                leave_out(launch, exec, edits);
+                leave_out(launch, exec, adjustments);
                 if exec == 0 {
-                    begin_with(launch, &forest.launches[launch as usize].execs, [0, 1], edits);
+                    begin_with(launch, &forest.launches[launch as usize].execs, [0, 1], adjustments);
                 }
             }
-            Some(Shell::Launched(child)) => leave_out_launcher(launch, child, edits),
+            Some(Shell::Launched(child)) => leave_out_launcher(launch, child, adjustments),
             None => continue,
         }
         held.push(launch);
@@ -98,7 +98,7 @@ pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], edits: &mut Edits)
 
 /// The execs that only lead to the last one go, with all that they launched; a wrapper that launches the program instead goes
 /// altogether.
-pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], edits: &mut Edits) -> Vec<u32> {
+pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let Context { forest, timelines, .. } = context;
     let mut held = Vec::new();
     for &launch in launches {
@@ -106,11 +106,11 @@ pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], edits: &mut Edi
         let last = each.execs.len().saturating_sub(1);
         let begin = chains::begin(forest, timelines, launch);
         if begin < last {
-            (begin..last).for_each(|exec| leave_out(launch, exec, edits));
-            begin_with(launch, &each.execs, [begin, last], edits);
-            edits.remove_within(forest, &chains::launched_between(forest, launch, begin, last));
+            (begin..last).for_each(|exec| leave_out(launch, exec, adjustments));
+            begin_with(launch, &each.execs, [begin, last], adjustments);
+            adjustments.remove_within(forest, &chains::launched_between(forest, launch, begin, last));
         } else if let Some(child) = wrapped_child(forest, launch).filter(|_| is_script(each)) {
-            leave_out_launcher(launch, child, edits);
+            leave_out_launcher(launch, child, adjustments);
         } else {
             continue;
         }
@@ -126,29 +126,29 @@ fn is_script(launch: &Launch<'_>) -> bool {
 }
 
 /// One exec of several does not happen, nor what its program did.
-fn leave_out(launch: u32, exec: usize, edits: &mut Edits) {
+fn leave_out(launch: u32, exec: usize, adjustments: &mut Adjustments) {
     for phase in [Phase::Exec, Phase::Load, Phase::Run] {
-        edits.scale_piece(launch, phase, exec, 0.0);
+        adjustments.scale_piece(launch, phase, exec, 0.0);
     }
 }
 
 /// What was a later exec is made in the place of an earlier one: it gives back what was there then (at the first: what was shared with
 /// the parent) rather than the memory of the program before it, and so takes no longer than the earlier one did.
-fn begin_with(launch: u32, execs: &[Exec<'_>], [earlier, later]: [usize; 2], edits: &mut Edits) {
+fn begin_with(launch: u32, execs: &[Exec<'_>], [earlier, later]: [usize; 2], adjustments: &mut Adjustments) {
     let span = |exec: &Exec<'_>| Some(exec.returned.get()?.since(exec.enter.get()?).0 as f64);
     let own = execs.get(later).and_then(span);
     if let (Some(first), Some(own)) = (execs.get(earlier).and_then(span), own.filter(|own| *own > 0.0)) {
-        edits.scale_piece(launch, Phase::Exec, later, (first / own).min(1.0));
+        adjustments.scale_piece(launch, Phase::Exec, later, (first / own).min(1.0));
     }
 }
 
 /// Of two launches, one that only launches the other, one remains: the work of the latter in the process of the former.
-fn leave_out_launcher(launch: u32, child: u32, edits: &mut Edits) {
+fn leave_out_launcher(launch: u32, child: u32, adjustments: &mut Adjustments) {
     for phase in [Phase::Setup, Phase::Exec, Phase::Load, Phase::Run, Phase::Teardown] {
-        edits.scale(launch, phase, 0.0);
+        adjustments.scale(launch, phase, 0.0);
     }
     for phase in [Phase::Create, Phase::Queue, Phase::Reap] {
-        edits.scale(child, phase, 0.0);
+        adjustments.scale(child, phase, 0.0);
     }
-    edits.unattend(child);
+    adjustments.drop_supervision(child);
 }

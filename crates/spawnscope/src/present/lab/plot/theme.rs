@@ -82,11 +82,11 @@ mod tests {
             area.draw(&PathElement::new([(0, 0), (5, 5)], colour(3))).unwrap();
             area.present().unwrap();
         }
-        let ground = format!("fill=\"{}\"", hexadecimal(GROUND));
+        let context = format!("fill=\"{}\"", hexadecimal(GROUND));
         let line = format!("stroke=\"{}\"", hexadecimal(colour(3)));
-        assert!(drawn.contains(&ground) && drawn.contains(&line), "{drawn}");
+        assert!(drawn.contains(&context) && drawn.contains(&line), "{drawn}");
         let dressed = dressed(&drawn, "A title");
-        assert!(dressed.contains(&format!("[{ground}]")) && dressed.contains(&format!("[{line}]")));
+        assert!(dressed.contains(&format!("[{context}]")) && dressed.contains(&format!("[{line}]")));
         assert!(dressed.contains("<title>A title</title>"));
     }
 }

@@ -1,6 +1,6 @@
 //! Who launches a program for one file at a time: xargs, find, or a loop of a shell.
 
-use super::super::super::ground::name;
+use super::super::super::context::name;
 use super::super::super::shell::Dialect;
 use crate::analyze::launch::Exec;
 use crate::analyze::whatif::changes::chains::runs;

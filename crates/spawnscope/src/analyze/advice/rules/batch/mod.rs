@@ -6,9 +6,10 @@ mod snippet;
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::super::ground::{name, time};
-use super::super::wording::{HABIT, is_mostly_tax, largest, launches, option};
-use super::super::{Basis, Finding, Ground};
+use super::super::context::{name, time};
+use super::super::phrases::{launches, option};
+use super::super::thresholds::{HABIT, is_mostly_tax, largest};
+use super::super::{Basis, Finding, RuleContext};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::{Change, is_captured};
 use crate::units;
@@ -103,7 +104,7 @@ const LEAST_DISTINCT: usize = 80;
 
 /// Launches that differ in one argument.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Kind<'a> {
+struct BatchKey<'a> {
     launcher: Launcher,
     parent: &'a [u8],
     program: &'a [u8],
@@ -116,40 +117,40 @@ type Common<'a> = Vec<&'a [u8]>;
 /// Launches with the file that each was given.
 type Files<'a> = Vec<(u32, &'a [u8])>;
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
-    let mut kinds: BTreeMap<Kind<'_>, Vec<Vec<u32>>> = BTreeMap::new();
-    for parent in 0..ground.forest().launches.len() {
-        for (kind, batch) in batches_of(ground, parent) {
-            kinds.entry(kind).or_default().push(batch);
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let mut kinds: BTreeMap<BatchKey<'_>, Vec<Vec<u32>>> = BTreeMap::new();
+    for parent in 0..context.forest().launches.len() {
+        for (key, batch) in batches_of(context, parent) {
+            kinds.entry(key).or_default().push(batch);
         }
     }
-    let groups = kinds.iter().map(|(kind, batches)| {
+    let groups = kinds.iter().map(|(key, batches)| {
         let mut all = batches.concat();
         all.sort_unstable();
-        (kind, all)
+        (key, all)
     });
-    largest(ground, groups, MOST_FINDINGS)
+    largest(context, groups, MOST_FINDINGS)
         .into_iter()
-        .map(|(kind, all)| finding(ground, kind, all, &kinds[kind]))
+        .map(|(key, all)| finding(context, key, all, &kinds[key]))
         .collect()
 }
 
 /// The launches of one process that could be one each.
-fn batches_of<'a>(ground: &Ground<'_, 'a>, parent: usize) -> Vec<(Kind<'a>, Vec<u32>)> {
-    let forest = ground.forest();
+fn batches_of<'a>(context: &RuleContext<'_, 'a>, parent: usize) -> Vec<(BatchKey<'a>, Vec<u32>)> {
+    let forest = context.forest();
     let children = forest.children(parent);
-    let cpus = ground.recording.info.cpus as usize;
+    let cpus = context.recording.info.cpus as usize;
     if children.len() < HABIT {
         return Vec::new();
     }
-    let mut alike: BTreeMap<(Kind<'a>, Common<'a>), Files<'a>> = BTreeMap::new();
+    let mut alike: BTreeMap<(BatchKey<'a>, Common<'a>), Files<'a>> = BTreeMap::new();
     // A process may exec between two launches, but hardly a launcher of this sort: the first child tells for all.
     let Some(launcher) = forest.launcher(children[0]).and_then(|exec| launcher(exec, cpus)) else {
         return Vec::new();
     };
     for &index in children {
-        if let Some((kind, common, varying)) = one_of_many(ground, index, launcher) {
-            alike.entry((kind, common)).or_default().push((index as u32, varying));
+        if let Some((key, common, varying)) = one_of_many(context, index, launcher) {
+            alike.entry((key, common)).or_default().push((index as u32, varying));
         }
     }
     let are_files = |files: &[(u32, &[u8])]| {
@@ -159,24 +160,24 @@ fn batches_of<'a>(ground: &Ground<'_, 'a>, parent: usize) -> Vec<(Kind<'a>, Vec<
     alike
         .into_iter()
         .filter(|(_, files)| are_files(files))
-        .map(|((kind, _), files)| (kind, files.into_iter().map(|(index, _)| index).collect()))
+        .map(|((key, _), files)| (key, files.into_iter().map(|(index, _)| index).collect()))
         .collect()
 }
 
 fn one_of_many<'a>(
-    ground: &Ground<'_, 'a>,
+    context: &RuleContext<'_, 'a>,
     index: usize,
     launcher: Launcher,
-) -> Option<(Kind<'a>, Common<'a>, &'a [u8])> {
-    let launch = &ground.forest().launches[index];
+) -> Option<(BatchKey<'a>, Common<'a>, &'a [u8])> {
+    let launch = &context.forest().launches[index];
     let [exec] = &launch.execs[..] else { return None };
     let program = launch.command.name;
-    if exec.interpreter().is_some() || exec.argv_cut || !is_mostly_tax(ground, index) || !takes_many(launcher, program)
+    if exec.interpreter().is_some() || exec.argv_cut || !is_mostly_tax(context, index) || !takes_many(launcher, program)
     {
         return None;
     }
     let is_loop = matches!(launcher, Launcher::Shell(_));
-    if is_loop && is_captured(ground.forest(), ground.whatif.timelines, index as u32) {
+    if is_loop && is_captured(context.forest(), context.whatif.timelines, index as u32) {
         return None;
     }
     let mut common: Common<'a> = exec.arguments().collect();
@@ -196,13 +197,13 @@ fn one_of_many<'a>(
     if is_option || (has_other_file && is_loop && has_destination) {
         return None;
     }
-    let kind = Kind {
+    let key = BatchKey {
         launcher,
         parent: launch.birth_command.name,
         program,
         has_destination,
     };
-    Some((kind, common, varying))
+    Some((key, common, varying))
 }
 
 fn takes_many(launcher: Launcher, program: &[u8]) -> bool {
@@ -213,16 +214,16 @@ fn takes_many(launcher: Launcher, program: &[u8]) -> bool {
 }
 
 /// So many files go to one launch.
-fn size(kind: &Kind<'_>, count: usize) -> usize {
-    match kind.launcher {
+fn size(key: &BatchKey<'_>, count: usize) -> usize {
+    match key.launcher {
         Launcher::Xargs { parallel, .. } if parallel > 1 => (count / (parallel * BATCHES_EACH)).clamp(2, MOST_AT_ONCE),
         _ => MOST_AT_ONCE,
     }
 }
 
-fn finding(ground: &Ground<'_, '_>, kind: &Kind<'_>, all: Vec<u32>, batches: &[Vec<u32>]) -> Finding {
-    let (program, parent) = (name(kind.program), name(kind.parent));
-    let size = size(kind, all.len() / batches.len());
+fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, batches: &[Vec<u32>]) -> Finding {
+    let (program, parent) = (name(key.program), name(key.parent));
+    let size = size(key, all.len() / batches.len());
     let remaining: usize = batches.iter().map(|batch| batch.len().div_ceil(size)).sum();
     let fix = |batch: &Vec<u32>| Fix {
         change: Change::Batch(size as u32),
@@ -238,17 +239,17 @@ fn finding(ground: &Ground<'_, '_>, kind: &Kind<'_>, all: Vec<u32>, batches: &[V
             format!(
                 "{} take {} in all, and differ in one argument",
                 launches(all.len()),
-                time(ground.spent_on(&all))
+                time(context.spent_on(&all))
             ),
             format!("{} would do the same", launches(remaining)),
         ],
-        example: ground.example(&all),
-        fix: snippet(kind.launcher, &ground.example(&all), kind.has_destination, size),
+        example: context.example(&all),
+        fix: snippet(key.launcher, &context.example(&all), key.has_destination, size),
         limits: format!(
             "for programs that treat every file alike: {program} then sees them all at once, its output is that of all, and one \
              status stands for all; what a loop does with a file afterwards has to wait until then"
         ),
-        whatif: format!("{}={size}", option("--batch", kind.program, kind.parent)),
+        whatif: format!("{}={size}", option("--batch", key.program, key.parent)),
         tries: batches.iter().map(fix).collect(),
         basis: Basis::Modelled,
         launches: all,

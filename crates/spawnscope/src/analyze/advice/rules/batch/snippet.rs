@@ -1,8 +1,8 @@
 //! What to write so that a program gets many files at once.
 
-use super::super::super::ground::name;
+use super::super::super::context::name;
+use super::super::super::phrases::{instead, quoted};
 use super::super::super::shell::Dialect;
-use super::super::super::wording::{instead, quoted};
 use super::launcher::Launcher;
 
 /// A launch of one file, taken apart.

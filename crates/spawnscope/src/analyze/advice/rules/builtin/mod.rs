@@ -10,12 +10,13 @@ mod text;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::super::ground::{name, time};
-use super::super::pipeline::Surroundings;
+use super::super::context::{name, time};
+use super::super::phrases::{instead, launches};
+use super::super::pipeline::PipelineUnit;
 use super::super::selection::options;
 use super::super::shell::Dialect;
-use super::super::wording::{HABIT, instead, is_mostly_tax, largest, launches, uses_less_than_its_tax};
-use super::super::{Basis, Finding, Ground};
+use super::super::thresholds::{HABIT, is_mostly_tax, largest, uses_less_than_its_tax};
+use super::super::{Basis, Finding, RuleContext};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
 use crate::analyze::whatif::changes::chains::is_inside;
@@ -76,10 +77,10 @@ struct Needless {
     substitute: Substitute,
 }
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<Needless>> = BTreeMap::new();
-    for needless in all_needless(ground) {
-        let launch = &ground.launch(needless.launch);
+    for needless in all_needless(context) {
+        let launch = &context.launch(needless.launch);
         let kind = (launch.birth_command.name, launch.command.name);
         kinds.entry(kind).or_default().push(needless);
     }
@@ -88,26 +89,26 @@ pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
         launches.sort_unstable();
         (kind, launches)
     });
-    largest(ground, groups, MOST_FINDINGS)
+    largest(context, groups, MOST_FINDINGS)
         .into_iter()
-        .filter_map(|(kind, launches)| finding(ground, *kind, launches, &kinds[kind]))
+        .filter_map(|(kind, launches)| finding(context, *kind, launches, &kinds[kind]))
         .collect()
 }
 
-fn all_needless(ground: &Ground<'_, '_>) -> impl Iterator<Item = Needless> {
-    (0..ground.forest().launches.len()).flat_map(move |parent| {
-        let siblings = ground.forest().children(parent);
-        (0..siblings.len()).filter_map(move |position| needless(ground, siblings, position))
+fn all_needless(context: &RuleContext<'_, '_>) -> impl Iterator<Item = Needless> {
+    (0..context.forest().launches.len()).flat_map(move |parent| {
+        let siblings = context.forest().children(parent);
+        (0..siblings.len()).filter_map(move |position| needless(context, siblings, position))
     })
 }
 
 /// Forks of shells that go with what this rule finds.
-pub(super) fn forks_around(ground: &Ground<'_, '_>) -> HashSet<u32> {
-    all_needless(ground).flat_map(|needless| needless.forks).collect()
+pub(super) fn forks_around(context: &RuleContext<'_, '_>) -> HashSet<u32> {
+    all_needless(context).flat_map(|needless| needless.forks).collect()
 }
 
-fn needless(ground: &Ground<'_, '_>, siblings: &[usize], position: usize) -> Option<Needless> {
-    let forest = ground.forest();
+fn needless(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) -> Option<Needless> {
+    let forest = context.forest();
     let index = siblings[position];
     let launch = &forest.launches[index];
     let [exec] = &launch.execs[..] else { return None };
@@ -118,11 +119,11 @@ fn needless(ground: &Ground<'_, '_>, siblings: &[usize], position: usize) -> Opt
         return None;
     }
     let dialect = Dialect::of_parent(forest, index)?;
-    let around = Surroundings::of(&ground.whatif, siblings, position);
-    let is_small = if around.is_fed {
-        uses_less_than_its_tax(ground, index)
+    let pipeline = PipelineUnit::of(&context.whatif, siblings, position);
+    let is_small = if pipeline.is_fed {
+        uses_less_than_its_tax(context, index)
     } else {
-        is_mostly_tax(ground, index)
+        is_mostly_tax(context, index)
     };
     // The scripts of a version manager are nobody's to change.
     if !is_small || is_inside(forest, index as u32) {
@@ -131,27 +132,27 @@ fn needless(ground: &Ground<'_, '_>, siblings: &[usize], position: usize) -> Opt
     let call = Call {
         arguments: exec.arguments().skip(1).map(name).collect(),
         dialect,
-        is_fed: around.is_fed,
-        is_captured: around.is_captured,
+        is_fed: pipeline.is_fed,
+        is_captured: pipeline.is_captured,
     };
     let substitute = TABLE[known].1(&call)?;
     // What a shell makes by vfork is a plain command: in $( ) and in pipelines it forks.
     let is_plain = launch.mechanism == Some(Mechanism::Vfork) && !call.is_captured;
     Some(Needless {
         launch: index as u32,
-        unit: around.unit,
-        forks: around.forks,
+        unit: pipeline.unit,
+        forks: pipeline.forks,
         substitute: if is_plain { substitute.printed() } else { substitute },
     })
 }
 
 fn finding(
-    ground: &Ground<'_, '_>,
+    context: &RuleContext<'_, '_>,
     (parent, program): (&[u8], &[u8]),
     all: Vec<u32>,
     needless: &[Needless],
 ) -> Option<Finding> {
-    let tries = tries(ground, needless);
+    let tries = tries(context, needless);
     if tries.iter().map(|fix| fix.launches.len()).sum::<usize>() < HABIT {
         return None;
     }
@@ -164,11 +165,11 @@ fn finding(
             name(program),
             times(all.len())
         ),
-        evidence: evidence(ground, &all, needless),
-        example: ground.example(&all),
+        evidence: evidence(context, &all, needless),
+        example: context.example(&all),
         fix: instructions(&forms),
         limits: limits(&forms),
-        whatif: options(ground, &tries),
+        whatif: options(context, &tries),
         tries,
         basis: Basis::Modelled,
         launches: all,
@@ -200,11 +201,11 @@ fn times(count: usize) -> String {
     format!("{} times", crate::units::count(count as u64))
 }
 
-fn evidence(ground: &Ground<'_, '_>, all: &[u32], needless: &[Needless]) -> Vec<String> {
-    let spent = ground.spent_on(all);
+fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[Needless]) -> Vec<String> {
+    let spent = context.spent_on(all);
     let tax: u64 = all
         .iter()
-        .filter_map(|index| ground.launch(*index).tax())
+        .filter_map(|index| context.launch(*index).tax())
         .map(|tax| tax.0)
         .sum();
     let mut evidence = vec![format!(
@@ -239,7 +240,7 @@ fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
 }
 
 /// The changes to play: what goes altogether, what leaves a fork, what is asked once.
-fn tries(ground: &Ground<'_, '_>, needless: &[Needless]) -> Vec<Fix> {
+fn tries(context: &RuleContext<'_, '_>, needless: &[Needless]) -> Vec<Fix> {
     let (mut gone, mut builtin) = (Vec::new(), Vec::new());
     let mut asked: HashSet<(Option<usize>, Vec<Vec<u8>>)> = HashSet::new();
     for each in needless {
@@ -247,8 +248,8 @@ fn tries(ground: &Ground<'_, '_>, needless: &[Needless]) -> Vec<Fix> {
             Effect::Gone => gone.extend(&each.unit),
             Effect::Builtin => builtin.push(each.launch),
             Effect::Once => {
-                let arguments = ground.example(&[each.launch]);
-                let is_first = asked.insert((ground.forest().parent(each.launch as usize), arguments));
+                let arguments = context.example(&[each.launch]);
+                let is_first = asked.insert((context.forest().parent(each.launch as usize), arguments));
                 gone.extend(each.unit.iter().filter(|_| !is_first));
             }
         }

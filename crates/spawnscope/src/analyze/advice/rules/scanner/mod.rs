@@ -4,8 +4,8 @@
 mod products;
 mod waits;
 
-use super::super::ground::{name, time};
-use super::super::{Basis, Finding, Ground};
+use super::super::context::{name, time};
+use super::super::{Basis, Finding, RuleContext};
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
 use crate::event::{Nanos, ObjectKind};
@@ -13,24 +13,24 @@ use crate::statistics::median;
 use crate::units;
 use waits::{Wait, first_and_later, most_at_once};
 
-pub(super) fn find(ground: &Ground<'_, '_>) -> Vec<Finding> {
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let is_permission = |object: &crate::record::reader::ObjectRow| object.kind == ObjectKind::Permission;
-    if !ground.recording.objects.iter().any(is_permission) {
+    if !context.recording.objects.iter().any(is_permission) {
         return Vec::new();
     }
-    let waits = waits::of_launches(ground);
+    let waits = waits::of_launches(context);
     let waited = Nanos(waits.iter().map(|wait| wait.span().0).sum());
-    if !ground.is_worth(waited) {
+    if !context.is_worth(waited) {
         return Vec::new();
     }
-    vec![finding(ground, &waits, waited)]
+    vec![finding(context, &waits, waited)]
 }
 
-fn finding(ground: &Ground<'_, '_>, waits: &[Wait], waited: Nanos) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos) -> Finding {
     let mut launches: Vec<u32> = waits.iter().map(|wait| wait.launch).collect();
     launches.sort_unstable();
     launches.dedup();
-    let mut daemons: Vec<String> = waits.iter().map(|wait| daemon(ground, wait)).collect();
+    let mut daemons: Vec<String> = waits.iter().map(|wait| daemon(context, wait)).collect();
     daemons.sort_unstable();
     daemons.dedup();
     Finding {
@@ -39,8 +39,8 @@ fn finding(ground: &Ground<'_, '_>, waits: &[Wait], waited: Nanos) -> Finding {
             "execs and opens wait for the permission of {}, a scanner",
             daemons.join(" and ")
         ),
-        evidence: evidence(ground, waits, waited, &launches),
-        example: ground.example(&launches),
+        evidence: evidence(context, waits, waited, &launches),
+        example: context.example(&launches),
         fix: products::fix(&daemons),
         limits: "what is excluded is not checked when it is opened or executed: malware that gets there is not stopped. A narrow \
                  exclusion saves its part of what is predicted here, which is the time of all waits"
@@ -55,12 +55,12 @@ fn finding(ground: &Ground<'_, '_>, waits: &[Wait], waited: Nanos) -> Finding {
     }
 }
 
-fn daemon(ground: &Ground<'_, '_>, wait: &Wait) -> String {
-    let known = wait.daemon.map(|id| name(ground.recording.texts.get(id)));
+fn daemon(context: &RuleContext<'_, '_>, wait: &Wait) -> String {
+    let known = wait.daemon.map(|id| name(context.recording.texts.get(id)));
     known.unwrap_or_else(|| "a program that is not recorded".to_owned())
 }
 
-fn evidence(ground: &Ground<'_, '_>, waits: &[Wait], waited: Nanos, launches: &[u32]) -> Vec<String> {
+fn evidence(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos, launches: &[u32]) -> Vec<String> {
     let in_exec: u64 = waits.iter().filter(|wait| wait.in_exec).map(|wait| wait.span().0).sum();
     let spans = waits.iter().map(|wait| wait.span().0 as f64);
     let mut evidence = vec![format!(
@@ -71,7 +71,7 @@ fn evidence(ground: &Ground<'_, '_>, waits: &[Wait], waited: Nanos, launches: &[
         time(waited),
         time(Nanos(in_exec)),
     )];
-    if let Some((first, later)) = first_and_later(ground, waits) {
+    if let Some((first, later)) = first_and_later(context, waits) {
         evidence.push(format!(
             "the first exec of a file waited {}, a later one of the same file {}",
             time(first),

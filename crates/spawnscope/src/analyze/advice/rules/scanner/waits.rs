@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use crate::analyze::advice::Ground;
-use crate::analyze::outside::{Outside, outside_of};
+use crate::analyze::advice::RuleContext;
+use crate::analyze::external_wait::{ExternalWait, external_wait_of};
 use crate::event::Nanos;
 use crate::record::reader::TextId;
 use crate::statistics::median;
@@ -28,12 +28,12 @@ impl Wait {
 }
 
 /// All of them, those of one thread in a row.
-pub(super) fn of_launches(ground: &Ground<'_, '_>) -> Vec<Wait> {
-    let timelines = ground.whatif.timelines;
+pub(super) fn of_launches(context: &RuleContext<'_, '_>) -> Vec<Wait> {
+    let timelines = context.whatif.timelines;
     let mut waits = Vec::new();
     for (thread, each) in (0..).zip(&timelines.threads) {
         for slice in timelines.slices(thread).iter() {
-            let Outside::Scanner(daemon) = outside_of(&slice) else {
+            let ExternalWait::Scanner(daemon) = external_wait_of(&slice) else {
                 continue;
             };
             if let Some(span) = slice.wake_span.or(slice.off_span) {
@@ -52,13 +52,13 @@ pub(super) fn of_launches(ground: &Ground<'_, '_>) -> Vec<Wait> {
 
 /// What the first exec of a file waited, and what a later one did: the middle of those files that were executed more than
 /// once, and waited for at all. A scanner that remembers its verdicts has nothing to ask the second time.
-pub(super) fn first_and_later(ground: &Ground<'_, '_>, waits: &[Wait]) -> Option<(Nanos, Nanos)> {
+pub(super) fn first_and_later(context: &RuleContext<'_, '_>, waits: &[Wait]) -> Option<(Nanos, Nanos)> {
     let mut by_launch: HashMap<u32, Vec<&Wait>> = HashMap::new();
     for wait in waits.iter().filter(|wait| wait.in_exec) {
         by_launch.entry(wait.launch).or_default().push(wait);
     }
     let mut execs: Vec<(Nanos, &[u8], u64)> = Vec::new();
-    for (index, launch) in (0..).zip(&ground.forest().launches) {
+    for (index, launch) in (0..).zip(&context.forest().launches) {
         let of_launch = by_launch.get(&index).map_or(&[][..], Vec::as_slice);
         for exec in &launch.execs {
             if let (Some(enter), Some(returned)) = (exec.enter.get(), exec.returned.get()) {

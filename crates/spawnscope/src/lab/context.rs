@@ -7,17 +7,17 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::LabError;
+use super::batches::Case;
 use super::harness::{Effort, Measured, interleave};
 use super::keeper::{self, Keeper};
 use super::memory::Room;
 use super::outcome::Outcome;
 use super::tiny;
-use super::turns::Case;
 use super::worker::Mechanism;
 use super::worker::protocol::Program;
 
 /// What an experiment is given.
-pub struct Ground<'a> {
+pub struct ExperimentContext<'a> {
     /// How much is to be done.
     pub effort: Effort,
     /// The largest parent, in bytes.
@@ -35,14 +35,14 @@ pub trait Watch {
     fn goes_on(&self, doing: &str, share: f64) -> bool;
 }
 
-impl<'a> Ground<'a> {
+impl<'a> ExperimentContext<'a> {
     /// Finds a folder and writes the tiny programs there.
     ///
     /// # Errors
     /// When no folder lets programs be executed.
-    pub fn prepare(effort: Effort, most_memory: u64, watch: &'a dyn Watch) -> Result<Ground<'a>, LabError> {
+    pub fn prepare(effort: Effort, most_memory: u64, watch: &'a dyn Watch) -> Result<ExperimentContext<'a>, LabError> {
         let (folder, notes) = executable_folder()?;
-        Ok(Ground {
+        Ok(ExperimentContext {
             effort,
             most_memory,
             _keeper: Keeper::start(folder.path()),

@@ -9,7 +9,7 @@ use crate::event::Nanos;
 
 /// Those who lose time at this moment.
 #[derive(Debug, Default)]
-pub(super) struct Losers {
+pub(super) struct DelayedThreads {
     /// By what the clock shows when they have lost all of it.
     waiting: BinaryHeap<Reverse<(u64, ThreadIndex)>>,
     /// Nanoseconds that each one has lost since the beginning.
@@ -26,7 +26,7 @@ pub(super) struct Losers {
 /// The number of a forecast: only the last one holds.
 pub(super) type Forecast = u64;
 
-impl Losers {
+impl DelayedThreads {
     /// Adds one that has so much to lose.
     pub(super) fn push(&mut self, thread: ThreadIndex, span: Nanos) {
         self.waiting.push(Reverse((self.clock + span.0, thread)));

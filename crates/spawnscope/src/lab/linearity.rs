@@ -13,7 +13,7 @@ const BYTES_IN_A_MB: f64 = 1e6;
 
 /// What a line leaves out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Straightness {
+pub struct Linearity {
     /// Whether the slope may be used: it explains the points, and holds for either half of them.
     #[serde(default)]
     pub holds: bool,
@@ -26,15 +26,15 @@ pub struct Straightness {
     pub each_ns: Vec<(f64, f64)>,
 }
 
-impl Straightness {
+impl Linearity {
     /// Of a line through these points that explains such a share of their variance.
-    pub(super) fn of(points: &[(f64, &Estimate)], explained: Option<f64>) -> Straightness {
+    pub(super) fn of(points: &[(f64, &Estimate)], explained: Option<f64>) -> Linearity {
         let mut points = points.to_vec();
         points.sort_by(|(x, _), (other, _)| x.total_cmp(other));
         let bends = bends(&points);
         let holds = !bends && explained.is_some_and(|share| share >= LEAST_EXPLAINED);
         let each_ns = if holds { Vec::new() } else { at_the_ends(&points) };
-        Straightness { holds, bends, each_ns }
+        Linearity { holds, bends, each_ns }
     }
 }
 
@@ -48,10 +48,10 @@ impl Outcome {
             let points = series.iter().find(|(name, _)| *name == fit.series);
             let points = points.map_or(&[][..], |(_, points)| points);
             let scaled: Vec<(f64, &Estimate)> = points.iter().map(|(x, y)| (x / unit, *y)).collect();
-            found.push(Straightness::of(&scaled, fit.r_squared));
+            found.push(Linearity::of(&scaled, fit.r_squared));
         }
         for (fit, found) in self.fits.iter_mut().zip(found) {
-            fit.straightness = found;
+            fit.linearity = found;
         }
     }
 }
@@ -90,10 +90,10 @@ mod tests {
         medians.iter().map(estimate).collect()
     }
 
-    fn judged(x: &[f64], half: f64, medians: &[f64], explained: f64) -> Straightness {
+    fn judged(x: &[f64], half: f64, medians: &[f64], explained: f64) -> Linearity {
         let estimates = estimates(half, medians);
         let points: Vec<(f64, &Estimate)> = x.iter().copied().zip(&estimates).collect();
-        Straightness::of(&points, Some(explained))
+        Linearity::of(&points, Some(explained))
     }
 
     const COUNTS: [f64; 5] = [0.0, 10.0, 50.0, 100.0, 300.0];

@@ -17,7 +17,7 @@ pub enum Detail {
 
 /// A place that asked for launches. What is not known is `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct CallSite {
     /// What it is written in.
     pub language: Language,
     /// The source file, as the chain has it.
@@ -81,22 +81,27 @@ const LAUNCHING_FUNCTIONS: [&[u8]; 21] = [
     b"_IO_new_proc_open",
 ];
 
-impl Place {
+impl CallSite {
     /// Where a launch was asked for; `None` when no chain says. `given` is the script that its shell was given with `-c`.
-    pub(super) fn of(forest: &Forest<'_>, launch: &Launch<'_>, given: Option<&[u8]>, detail: Detail) -> Option<Place> {
+    pub(super) fn of(
+        forest: &Forest<'_>,
+        launch: &Launch<'_>,
+        given: Option<&[u8]>,
+        detail: Detail,
+    ) -> Option<CallSite> {
         let script = in_script(forest.frames(launch.script_stack), detail);
         let frame = script.or_else(|| in_machine_code(&forest.frames(launch.native_stack)))?;
-        Some(Place::of_frame(&frame, launch.birth_command.name, given, detail))
+        Some(CallSite::of_frame(&frame, launch.birth_command.name, given, detail))
     }
 
-    fn of_frame(frame: &Frame<'_>, program: &[u8], given: Option<&[u8]>, detail: Detail) -> Place {
+    fn of_frame(frame: &Frame<'_>, program: &[u8], given: Option<&[u8]>, detail: Detail) -> CallSite {
         let has_name = frame.function.is_some() || frame.file.is_some();
         let line = match detail {
             Detail::Line => frame.line,
             Detail::Function => Some(1),
         };
         let is_given = frame.language.is_script() && frame.file.is_none();
-        Place {
+        CallSite {
             language: frame.language,
             file: frame.file.map(<[u8]>::to_vec),
             line: frame.line.filter(|_| detail == Detail::Line),
@@ -205,8 +210,8 @@ fn in_script(frames: Frames<'_>, detail: Detail) -> Option<Frame<'_>> {
 /// The innermost frame outside of the C library and of interpreters; of an interpreter alone, its own.
 fn in_machine_code<'a>(frames: &Frames<'a>) -> Option<Frame<'a>> {
     let own = |frame: &Frame<'_>| says_where(frame) && frame.language == Language::Native && !is_runtime(frame);
-    let outside = frames.clone().find(|frame| own(frame) && !is_interpreter(frame));
-    outside.or_else(|| frames.clone().find(own))
+    let external_wait = frames.clone().find(|frame| own(frame) && !is_interpreter(frame));
+    external_wait.or_else(|| frames.clone().find(own))
 }
 
 fn says_where(frame: &Frame<'_>) -> bool {

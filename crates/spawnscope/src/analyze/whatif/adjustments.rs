@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, HashMap};
 use super::refill::Refill;
 use crate::analyze::launch::Launch;
 use crate::analyze::phases::{Phase, Piece, pieces};
-use crate::analyze::replay::place::{Doing, Place, Stage};
+use crate::analyze::replay::activity::{Activity, Doing, Stage};
 use crate::analyze::tree::Forest;
 use crate::event::Nanos;
 
 /// Changes to the launches of a recording.
 #[derive(Clone, Debug)]
-pub struct Edits {
+pub struct Adjustments {
     /// By launch: it never happens.
     removed: Vec<bool>,
     /// By launch: what remains of each phase, as a factor.
@@ -20,7 +20,7 @@ pub struct Edits {
     /// By launch: what remains of its parent's attending to it.
     attention: Vec<f32>,
     /// The same for single pieces of launches that exec more than once.
-    pieces: HashMap<Place, f32>,
+    pieces: HashMap<Activity, f32>,
     /// By launch: its parent waits until its exec, as after vfork.
     pub(super) waited_for: Vec<bool>,
     /// By launch: its parent does not sleep through its end.
@@ -41,12 +41,12 @@ pub struct Edits {
     counted_with: HashMap<u32, u32>,
 }
 
-impl Edits {
+impl Adjustments {
     /// No changes.
     #[must_use]
-    pub fn none(forest: &Forest<'_>) -> Edits {
+    pub fn none(forest: &Forest<'_>) -> Adjustments {
         let count = forest.launches.len();
-        Edits {
+        Adjustments {
             removed: vec![false; count],
             factors: vec![[1.0; Phase::ALL.len()]; count],
             attention: vec![1.0; count],
@@ -91,7 +91,7 @@ impl Edits {
     pub(super) fn scale_piece(&mut self, launch: u32, phase: Phase, exec: usize, factor: f64) {
         self.changed[launch as usize] = true;
         let stage = Stage::new(phase, exec);
-        *self.pieces.entry(Place { launch, stage }).or_insert(1.0) *= factor as f32;
+        *self.pieces.entry(Activity { launch, stage }).or_insert(1.0) *= factor as f32;
     }
 
     /// Roughly so many nanoseconds are saved at a launch by what is different for all of them alike.
@@ -108,7 +108,7 @@ impl Edits {
     }
 
     /// A parent has nothing to do for a launch.
-    pub(super) fn unattend(&mut self, launch: u32) {
+    pub(super) fn drop_supervision(&mut self, launch: u32) {
         self.attention[launch as usize] = 0.0;
     }
 
@@ -132,17 +132,17 @@ impl Edits {
 
     /// How much of what is done at a place remains.
     #[must_use]
-    pub fn factor(&self, place: Place) -> f64 {
-        if self.removed[place.launch as usize] {
+    pub fn factor(&self, activity: Activity) -> f64 {
+        if self.removed[activity.launch as usize] {
             return 0.0;
         }
-        let of_piece = || self.pieces.get(&place).copied().unwrap_or(1.0);
+        let of_piece = || self.pieces.get(&activity).copied().unwrap_or(1.0);
         let piece = if self.pieces.is_empty() { 1.0 } else { of_piece() };
-        let phase = match place.stage.doing() {
-            Doing::Phase(phase) => self.factors[place.launch as usize][phase as usize],
-            Doing::Attend => self.attention[place.launch as usize],
+        let phase = match activity.stage.doing() {
+            Doing::Phase(phase) => self.factors[activity.launch as usize][phase as usize],
+            Doing::Supervise => self.attention[activity.launch as usize],
             // What shares no pages has no faults.
-            Doing::Faults if self.waited_for[place.launch as usize] => 0.0,
+            Doing::Faults if self.waited_for[activity.launch as usize] => 0.0,
             Doing::Faults => 1.0,
         };
         f64::from(phase * piece)
@@ -189,7 +189,7 @@ impl Edits {
         let pieces = pieces(launch.origin, &launch.instants, &launch.execs, None);
         let of_piece = |piece: &Piece| {
             let stage = Stage::new(piece.phase, launch.exec_at(piece.start));
-            let remains = self.factor(Place { launch: number, stage });
+            let remains = self.factor(Activity { launch: number, stage });
             piece.end.since(piece.start).0 as f64 * (1.0 - remains)
         };
         pieces.iter().map(of_piece).sum()

@@ -13,7 +13,7 @@ pub(super) const MOST_TIMES: usize = 48;
 pub(super) const SERIES: usize = 5;
 
 #[repr(C)]
-pub(super) struct Board {
+pub(super) struct SharedResults {
     pub(super) series: [Series; SERIES],
 }
 
@@ -104,4 +104,4 @@ fn known(time: &AtomicU64) -> Option<Nanos> {
 }
 
 // SAFETY: nothing but atomic numbers, which may be zero.
-unsafe impl Shareable for Board {}
+unsafe impl Shareable for SharedResults {}

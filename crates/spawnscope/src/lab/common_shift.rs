@@ -14,7 +14,7 @@ const DEVIATIONS: f64 = 1.4826;
 
 /// What the cases of an experiment did together in one column.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Movement {
+pub struct CommonShift {
     /// The experiment; `None`: of all that have too few cases by themselves.
     pub experiment: Option<String>,
     /// The column, likewise.
@@ -31,7 +31,7 @@ pub struct Movement {
     pub spread: f64,
 }
 
-impl Movement {
+impl CommonShift {
     /// Whether they moved at all.
     #[must_use]
     pub fn is_beyond_noise(&self) -> bool {
@@ -41,7 +41,7 @@ impl Movement {
 
 /// Marks the changes that stand out; gives the movements that they were held against. Where an experiment has too few cases,
 /// they are held against all others that have; where all together are too few, none stands out.
-pub fn judge(changes: &mut [Change]) -> Vec<Movement> {
+pub fn judge(changes: &mut [Change]) -> Vec<CommonShift> {
     let mut groups: Vec<(String, String)> = Vec::new();
     for change in changes.iter() {
         let group = (change.experiment.clone(), change.column.clone());
@@ -49,13 +49,13 @@ pub fn judge(changes: &mut [Change]) -> Vec<Movement> {
             groups.push(group);
         }
     }
-    let mut movements = Vec::new();
+    let mut common_shifts = Vec::new();
     let mut left: Vec<usize> = Vec::new();
     for (experiment, column) in groups {
         let belongs = |change: &Change| change.experiment == experiment && change.column == column;
         let members: Vec<usize> = (0..changes.len()).filter(|at| belongs(&changes[*at])).collect();
         match together(changes, &members) {
-            Some(found) => movements.push(Movement {
+            Some(found) => common_shifts.push(CommonShift {
                 experiment: Some(experiment),
                 column: Some(column),
                 ..hold_against(changes, &members, found)
@@ -64,9 +64,9 @@ pub fn judge(changes: &mut [Change]) -> Vec<Movement> {
         }
     }
     if let Some(found) = together(changes, &left) {
-        movements.push(hold_against(changes, &left, found));
+        common_shifts.push(hold_against(changes, &left, found));
     }
-    movements
+    common_shifts
 }
 
 /// The logarithms' median with its interval, and their standard deviation.
@@ -77,12 +77,12 @@ fn together(changes: &[Change], members: &[usize]) -> Option<(Estimate, f64)> {
     Some((middle, DEVIATIONS * deviation))
 }
 
-fn hold_against(changes: &mut [Change], members: &[usize], (middle, deviation): (Estimate, f64)) -> Movement {
+fn hold_against(changes: &mut [Change], members: &[usize], (middle, deviation): (Estimate, f64)) -> CommonShift {
     for &at in members {
         let change = &mut changes[at];
         change.stands_out = change.beyond_noise && is_apart(change, middle.median, deviation);
     }
-    Movement {
+    CommonShift {
         experiment: None,
         column: None,
         cases: members.len(),
@@ -148,8 +148,8 @@ mod tests {
     fn what_stays_where_all_others_moved_is_not_called_a_change() {
         let moved = [1.5, 1.5, 1.5, 1.5, 1.5, 1.0];
         assert_eq!(apart(&mut changes("a", &moved, 0.01)), [0.0; 0]);
-        let movements = judge(&mut changes("a", &moved, 0.01));
-        assert!(movements[0].ratio > 1.49 && movements[0].cases == 6);
+        let common_shifts = judge(&mut changes("a", &moved, 0.01));
+        assert!(common_shifts[0].ratio > 1.49 && common_shifts[0].cases == 6);
     }
 
     #[test]
@@ -158,8 +158,8 @@ mod tests {
         assert_eq!(judge(&mut all), []);
         assert_eq!(judge(&mut changes("a", &[1.1; 5], 0.01)), [], "five hold 93.75 %");
         all.extend(changes("b", &[1.1, 1.1, 2.0], 0.01));
-        let movements = judge(&mut all);
-        assert_eq!((movements.len(), movements[0].experiment.as_deref()), (1, None));
+        let common_shifts = judge(&mut all);
+        assert_eq!((common_shifts.len(), common_shifts[0].experiment.as_deref()), (1, None));
         assert_eq!(apart(&mut all), [2.0]);
     }
 }

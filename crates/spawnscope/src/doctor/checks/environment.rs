@@ -7,13 +7,13 @@ use crate::event::Nanos;
 use crate::units;
 
 pub(super) const CHECK: Check = Check {
-    id: "surroundings",
+    id: "environment",
     looks_at: "marks of gVisor, WSL, containers, hypervisors, sudo; CPUID, timed",
     run: Run::Looking(run),
 };
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
-    let surroundings = &examination.surroundings;
+    let environment = &examination.environment;
     let launch = examination.measured.launch;
     if examination.machine.is_behind_sudo() {
         findings.unseen(
@@ -21,7 +21,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         );
     }
     let behind_fork = |joint, sentence| behind_fork(launch.fork, joint, sentence);
-    if surroundings.is_gvisor {
+    if environment.is_gvisor {
         findings.add(
             Finding::problem("the kernel is gVisor's: system calls are answered by a program")
                 .evidence("/proc/version says so")
@@ -30,7 +30,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
                 .fix_cost("gVisor is there to isolate what runs in it: its owner decides"),
         );
     }
-    if let Some(version) = surroundings.wsl {
+    if let Some(version) = environment.wsl {
         findings.add(
             Finding::problem_if(version == 1, format!("this is WSL {version}"))
                 .evidence("/proc/sys/kernel/osrelease says so")
@@ -45,13 +45,13 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
                 .fix_cost("files that Windows programs use as well are slower for one of the two"),
         );
     }
-    if let Some(kind) = &surroundings.container {
+    if let Some(kind) = &environment.container {
         findings.add(container(kind));
     }
-    if let Some(name) = surroundings.hypervisor.as_ref().filter(|_| !surroundings.is_gvisor) {
+    if let Some(name) = environment.hypervisor.as_ref().filter(|_| !environment.is_gvisor) {
         findings.add(hypervisor(name, examination));
     }
-    if surroundings.is_hypervisor_unseen {
+    if environment.is_hypervisor_unseen {
         findings.unseen("whether a hypervisor runs this machine: neither the processor nor the firmware shows it");
     }
 }

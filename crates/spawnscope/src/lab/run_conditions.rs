@@ -14,7 +14,7 @@ pub(super) const UNKNOWN: &str = "unknown";
 
 /// Facts of a run that may be others in the next one on the same machine; what is not known is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Surroundings {
+pub struct RunConditions {
     /// The load average of the last minute, before anything was measured.
     #[serde(default)]
     pub load_before: Option<f64>,
@@ -32,11 +32,11 @@ pub struct Surroundings {
     pub sh: Option<String>,
 }
 
-impl Surroundings {
+impl RunConditions {
     /// As they are before a run whose files are in this folder.
     #[must_use]
-    pub fn before(folder: &Path) -> Surroundings {
-        Surroundings {
+    pub fn before(folder: &Path) -> RunConditions {
+        RunConditions {
             load_before: load(),
             load_after: None,
             file_system: file_system(folder),
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_surroundings_of_this_process_are_known() {
-        let mut found = Surroundings::before(Path::new("/proc"));
+        let mut found = RunConditions::before(Path::new("/proc"));
         assert_eq!(found.file_system.as_deref(), Some("proc"));
         assert!(found.load_before.is_some_and(|load| load >= 0.0));
         assert!(found.most_open_files > Some(0));
@@ -125,10 +125,10 @@ mod tests {
     #[test]
     fn a_machine_is_busy_when_its_load_exceeds_its_processors() {
         let loads = |before: f64, after: Option<f64>| {
-            let found = Surroundings {
+            let found = RunConditions {
                 load_before: Some(before),
                 load_after: after,
-                ..Surroundings::default()
+                ..RunConditions::default()
             };
             found.busy(2).unwrap_or_default()
         };
@@ -136,7 +136,7 @@ mod tests {
         assert!(loads(2.1, None).starts_with("the machine is busy: load average 2.1 on 2 CPUs"));
         assert!(loads(3.0, Some(1.0)).contains("3.0 before and 1.0 after"));
         assert!(loads(0.5, Some(3.0)).contains("0.5 before and 3.0 after"));
-        assert_eq!(Surroundings::default().busy(2), None, "unknown is not busy");
+        assert_eq!(RunConditions::default().busy(2), None, "unknown is not busy");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use anstream::adapter::strip_str;
 use proptest::prelude::*;
-use spawnscope::analyze::waits::tied::{Parts, TiedWaits, WaitedFor, Who, tied_waits};
+use spawnscope::analyze::waits::attribution::{AttributedWaits, Parts, WaitedFor, Who, attributed_waits};
 use spawnscope::analyze::{Forest, GroupBy, SliceCollection, report};
 use spawnscope::event::{LaunchId, LeftCpu, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope::present::{json, table, text};
@@ -18,16 +18,16 @@ const EXECVE: u16 = 59;
 const WAIT4: u16 = 61;
 const CLOCK_NANOSLEEP: u16 = 230;
 
-fn tied(recording: &Recording, slices: Vec<SliceRow>) -> Vec<TiedWaits> {
+fn attribution(recording: &Recording, slices: Vec<SliceRow>) -> Vec<AttributedWaits> {
     let forest = Forest::grow(recording);
     let mut collection = SliceCollection::new(&forest, &[]);
     slices.into_iter().for_each(|slice| collection.push(slice));
-    tied_waits(recording, &forest, &collection.finish())
+    attributed_waits(recording, &forest, &collection.finish())
 }
 
 #[track_caller]
-fn only(recording: &Recording, slices: Vec<SliceRow>) -> TiedWaits {
-    let mut all = tied(recording, slices);
+fn only(recording: &Recording, slices: Vec<SliceRow>) -> AttributedWaits {
+    let mut all = attribution(recording, slices);
     assert_eq!(all.len(), 1, "{all:#?}");
     all.remove(0)
 }
@@ -138,7 +138,7 @@ fn a_neighbour_and_a_parent_are_waited_for_themselves() {
     let sort = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/sort", &["sort"])));
     let on_neighbour = slice(sort.0, 900_000, 950_000, [100_000, 0], READ, by(seq));
     let on_parent = slice(seq.0, 900_000, 950_000, [200_000, 0], READ, by(ROOT));
-    let all = tied(&builder.recording, vec![on_neighbour, on_parent]);
+    let all = attribution(&builder.recording, vec![on_neighbour, on_parent]);
     assert_eq!(all[0].on, [launches(b"bash", None, 1)]);
     assert_eq!(all[1].on, [launches(b"seq", None, 1)]);
 }
@@ -149,7 +149,7 @@ fn a_program_waits_under_the_name_that_it_had_then() {
     builder.exec_at(ROOT, b"/usr/bin/vi", &[b"vi"], [3_000_000, 3_100_000, 3_200_000]);
     let earlier = slice(1, 0, 1_130_000, [100_000, 0], WAIT4, by(git));
     let later = slice(1, 3_300_000, 3_400_000, [200_000, 0], WAIT4, by(git));
-    let all = tied(&builder.recording, vec![earlier, later]);
+    let all = attribution(&builder.recording, vec![earlier, later]);
     let commands: Vec<_> = all.iter().map(|waits| waits.command.as_slice()).collect();
     assert_eq!(commands, [b"vi".as_slice(), b"emacs"]);
 }
@@ -237,7 +237,7 @@ fn timers_disks_and_the_threads_of_one_process_are_no_ones() {
         Some(WakerRow::Interrupt),
     );
     let itself = slice(1, 3_999_000, 4_000_000, [100_000, 0], 202, by(ROOT));
-    assert_eq!(tied(&builder.recording, vec![disk, timer, itself]), []);
+    assert_eq!(attribution(&builder.recording, vec![disk, timer, itself]), []);
 }
 
 /// Many waits on one launch that has many slices: sums over them are kept, and come out as if they were not.
@@ -310,7 +310,7 @@ fn emacs_and_25_gits() -> (Recording, Vec<SliceRow>) {
 fn the_report_says_who_was_waited_for_at_every_width() {
     let (recording, slices) = emacs_and_25_gits();
     let mut found = report(&recording, GroupBy::Command);
-    found.waits = tied(&recording, slices);
+    found.waits = attribution(&recording, slices);
     let shown = |width| strip_str(&table::render(&found, &table::Options::all(width))).to_string();
     let section = |text: &str| -> Vec<String> {
         let lines = text.lines().map(str::to_owned);
@@ -363,7 +363,7 @@ fn the_report_says_who_was_waited_for_at_every_width() {
 fn waits_that_do_not_matter_are_not_in_the_report() {
     let (builder, git) = with_git();
     let mut found = report(&builder.recording, GroupBy::Command);
-    found.waits = tied(
+    found.waits = attribution(
         &builder.recording,
         vec![slice(1, 0, 1_130_000, [900_000, 0], WAIT4, by(git))],
     );
@@ -389,7 +389,7 @@ fn a_path_is_said_and_no_number_of_a_pipe() {
             object,
             ..slice(1, 0, 1_130_000, [1_100_000, 0], READ, by(git))
         };
-        found.waits = tied(&builder.recording, vec![wait]);
+        found.waits = attribution(&builder.recording, vec![wait]);
         let text = strip_str(&table::render(&found, &table::Options::all(120))).to_string();
         assert!(text.contains(expected), "{text}");
     }
@@ -412,7 +412,7 @@ proptest! {
         // One by one, so that it is known what was counted.
         for slice in slices {
             let own = waited(&slice);
-            let sum: u64 = tied(&builder.recording, vec![slice]).iter().map(|waits| waits.parts.total().0).sum();
+            let sum: u64 = attribution(&builder.recording, vec![slice]).iter().map(|waits| waits.parts.total().0).sum();
             prop_assert!(sum == 0 || sum == own);
         }
     }
@@ -430,7 +430,7 @@ proptest! {
             .collect();
         let woken = woken.min(span);
         slices.push(slice(1, start, start, [woken, span - woken], WAIT4, by(child)));
-        let all = tied(&builder.recording, slices);
+        let all = attribution(&builder.recording, slices);
         let of_root: Vec<_> = all.iter().filter(|waits| waits.command == b"emacs").collect();
         prop_assert_eq!(of_root[0].parts.total(), Nanos(span));
     }

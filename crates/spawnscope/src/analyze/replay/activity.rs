@@ -17,7 +17,7 @@ pub enum Doing {
     Phase(Phase),
     /// The parent: from the making of its child until the child ends, with no other child at hand; and the system calls
     /// that go before the making and after the reaping.
-    Attend,
+    Supervise,
     /// The parent, after the making of its child: writing to pages that it shared with it.
     Faults,
 }
@@ -42,7 +42,7 @@ impl Stage {
         let doing = self.0 & ((1 << DOING_BITS) - 1);
         match Phase::ALL.get(doing as usize) {
             Some(phase) => Doing::Phase(*phase),
-            None if doing == ATTEND => Doing::Attend,
+            None if doing == ATTEND => Doing::Supervise,
             None => Doing::Faults,
         }
     }
@@ -56,14 +56,14 @@ impl Stage {
 
 /// A stage of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct Activity {
     /// Index of the launch in the forest.
     pub launch: u32,
     /// Which part of its life.
     pub stage: Stage,
 }
 
-impl Place {
+impl Activity {
     /// Whether it is that phase, behind whichever exec.
     #[must_use]
     pub fn is(self, phase: Phase) -> bool {
@@ -73,13 +73,13 @@ impl Place {
 
 /// The places of one thread in the order of time: each from its instant up to the next one's.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
-    changes: Vec<(Nanos, Place)>,
+pub(super) struct Activities {
+    changes: Vec<(Nanos, Activity)>,
 }
 
-impl Places {
+impl Activities {
     /// `fault` is what one page fault after a fork takes, in nanoseconds.
-    pub(super) fn new(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, fault: f64) -> Places {
+    pub(super) fn new(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, fault: f64) -> Activities {
         let launch = timelines.threads[thread as usize].launch;
         let own = own_places(forest, launch);
         let made = makings(forest, timelines, thread, fault);
@@ -87,41 +87,42 @@ impl Places {
         bounds.extend(made.iter().flat_map(|(start, end, _)| [*start, *end]));
         bounds.sort_unstable();
         bounds.dedup();
-        let mut changes: Vec<(Nanos, Place)> = Vec::with_capacity(bounds.len());
+        let mut changes: Vec<(Nanos, Activity)> = Vec::with_capacity(bounds.len());
         for at in bounds {
             let of_child = || {
                 let begun = made.partition_point(|(start, ..)| *start <= at);
                 made[..begun].last().filter(|(_, end, _)| at < *end)
             };
             let begun = own.partition_point(|(start, _)| *start <= at);
-            let own_place = || own[..begun].last().map(|(_, place)| *place);
-            let place = of_child().map(|(.., place)| *place).or_else(own_place);
-            if let Some(place) = place.filter(|place| changes.last().is_none_or(|(_, last)| last != place)) {
-                changes.push((at, place));
+            let own_place = || own[..begun].last().map(|(_, activity)| *activity);
+            let activity = of_child().map(|(.., activity)| *activity).or_else(own_place);
+            if let Some(activity) = activity.filter(|activity| changes.last().is_none_or(|(_, last)| last != activity))
+            {
+                changes.push((at, activity));
             }
         }
         if changes.is_empty() {
             changes.push((Nanos(0), running(launch)));
         }
-        Places { changes }
+        Activities { changes }
     }
 
     /// The place at an instant.
-    pub(super) fn at(&self, at: Nanos) -> Place {
+    pub(super) fn at(&self, at: Nanos) -> Activity {
         self.changes[self.index_at(at)].1
     }
 
     /// The pieces between two instants, each with its place.
-    pub(super) fn between(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Place)> + '_ {
+    pub(super) fn between(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Activity)> + '_ {
         let mut index = self.index_at(from);
         let mut at = from;
         std::iter::from_fn(move || {
-            let (_, place) = *self.changes.get(index).filter(|_| at < to)?;
+            let (_, activity) = *self.changes.get(index).filter(|_| at < to)?;
             index += 1;
             let end = self.changes.get(index).map_or(to, |(next, _)| (*next).min(to));
             let span = end.since(at);
             at = end;
-            Some((span, place))
+            Some((span, activity))
         })
     }
 
@@ -131,44 +132,49 @@ impl Places {
     }
 }
 
-fn running(launch: u32) -> Place {
+fn running(launch: u32) -> Activity {
     let stage = Stage::new(Phase::Run, 0);
-    Place { launch, stage }
+    Activity { launch, stage }
 }
 
 /// The launch's own phases. `create` and `reap` are its parent's time; time of unknown phase is work.
-fn own_places(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Place)> {
+fn own_places(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
     let each = &forest.launches[launch as usize];
     let unfinished = each.is_unfinished().then_some(forest.end);
-    let mut places = vec![(Nanos(0), running(launch))];
+    let mut activities = vec![(Nanos(0), running(launch))];
     for piece in pieces(each.origin, &each.instants, &each.execs, unfinished) {
         if matches!(piece.phase, Phase::Create | Phase::Reap) {
             continue;
         }
         let exec = each.exec_at(piece.start);
         let stage = Stage::new(piece.phase, exec);
-        places.push((piece.start, Place { launch, stage }));
-        places.push((
+        activities.push((piece.start, Activity { launch, stage }));
+        activities.push((
             piece.end,
-            Place {
+            Activity {
                 launch,
                 stage: Stage::new(Phase::Run, exec),
             },
         ));
     }
-    places
+    activities
 }
 
 /// What a thread does for the children that it made: the intervals, in the order of time and apart from each other.
-fn makings(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, fault: f64) -> Vec<(Nanos, Nanos, Place)> {
+fn makings(
+    forest: &Forest<'_>,
+    timelines: &Timelines,
+    thread: ThreadIndex,
+    fault: f64,
+) -> Vec<(Nanos, Nanos, Activity)> {
     let launch = timelines.threads[thread as usize].launch;
     let children = forest.children(launch as usize);
-    let mut made: Vec<(Nanos, Nanos, Place)> = Vec::new();
+    let mut made: Vec<(Nanos, Nanos, Activity)> = Vec::new();
     let mut push = |from: Nanos, to: Nanos, child: usize, stage: Stage| {
         let from = made.last().map_or(from, |(_, end, _)| from.max(*end));
         if from < to {
             let launch = child as u32;
-            made.push((from, to, Place { launch, stage }));
+            made.push((from, to, Activity { launch, stage }));
         }
     };
     for (position, &child) in children.iter().enumerate() {

@@ -5,7 +5,7 @@ use super::machine::Machine;
 
 /// Where it runs; nothing of this is set on bare metal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct Environment {
     /// The kernel is gVisor's, a program that answers system calls itself.
     pub is_gvisor: bool,
     /// The Windows Subsystem for Linux, 1 or 2.
@@ -18,12 +18,12 @@ pub struct Surroundings {
     pub is_hypervisor_unseen: bool,
 }
 
-impl Surroundings {
+impl Environment {
     /// Reads the marks that each leaves.
     #[must_use]
-    pub fn of(machine: &Machine) -> Surroundings {
+    pub fn of(machine: &Machine) -> Environment {
         let hypervisor = hypervisor(machine);
-        Surroundings {
+        Environment {
             is_hypervisor_unseen: hypervisor == Hypervisor::Unseen,
             hypervisor: match hypervisor {
                 Hypervisor::Named(name) => Some(name),

@@ -29,7 +29,7 @@ enum Occupant {
 
 /// The place of a new recording, which nobody else records to while this lives.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Destination {
     folder: Folder,
     path: PathBuf,
     /// The recording that stood there before is at `<path>.old`.
@@ -43,7 +43,7 @@ const BESIDE: [&str; 3] = ["-journal", "-wal", "-shm"];
 
 /// Leaves an empty file at `path`, readable by its owner alone (argv can be private), and what was recorded there
 /// before at `<path>.old`. SQLite makes the files that it keeps beside it as the file is: of the same owner and mode.
-pub(super) fn make_room(path: &Path) -> Result<Place, RecordError> {
+pub(super) fn make_room(path: &Path) -> Result<Destination, RecordError> {
     let named = path.file_name().map(|name| path.with_file_name(name));
     let path = named.ok_or_else(|| RecordError::InTheWay { path: path.to_owned() })?;
     let failed = |source| RecordError::io("create", &path, source);
@@ -64,7 +64,7 @@ pub(super) fn make_room(path: &Path) -> Result<Place, RecordError> {
     if !claim::claim(&file).map_err(|source| RecordError::io("claim", &path, source))? {
         return Err(RecordError::BeingRecorded { path });
     }
-    Ok(Place {
+    Ok(Destination {
         folder,
         path,
         earlier_is_kept,
@@ -72,7 +72,7 @@ pub(super) fn make_room(path: &Path) -> Result<Place, RecordError> {
     })
 }
 
-impl Place {
+impl Destination {
     /// The recording.
     pub(super) fn file(&self) -> &File {
         &self.file
@@ -101,7 +101,7 @@ impl Place {
 
     /// Removes the new recording and puts the one that stood there before back.
     pub(super) fn take_back(&self) -> Result<(), RecordError> {
-        let Place { folder, path, .. } = self;
+        let Destination { folder, path, .. } = self;
         let removed = folder.remove(name(path));
         removed.map_err(|source| RecordError::io("remove", path, source))?;
         remove_beside(folder, path)?;

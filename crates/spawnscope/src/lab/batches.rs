@@ -64,7 +64,7 @@ impl<'a> Case<'a> {
 }
 
 /// A case that takes its turns.
-pub(super) struct Turn<'a> {
+pub(super) struct Batch<'a> {
     run: Run<'a>,
     promised: usize,
     trials: usize,
@@ -75,9 +75,9 @@ pub(super) struct Turn<'a> {
     pub(super) measured: Measured,
 }
 
-impl<'a> Turn<'a> {
-    pub(super) fn new(case: Case<'a>) -> Turn<'a> {
-        Turn {
+impl<'a> Batch<'a> {
+    pub(super) fn new(case: Case<'a>) -> Batch<'a> {
+        Batch {
             run: case.run,
             promised: case.promised,
             trials: 0,
@@ -95,7 +95,7 @@ impl<'a> Turn<'a> {
 
     fn wants_a_trial(&self, effort: Effort) -> bool {
         let wanted = match self.run {
-            Run::Launches(_) if self.tried_for < effort.turn() * LONG => TRIALS,
+            Run::Launches(_) if self.tried_for < effort.batch() * LONG => TRIALS,
             Run::Launches(_) => FEWEST_TRIALS,
             // It only warms up.
             Run::Whole(_) => 1,
@@ -145,26 +145,27 @@ impl<'a> Turn<'a> {
 
 /// Tries all of them in turns, so that what disturbs one trial of a case does not disturb the next, and decides how many
 /// launches each makes. `goes_on` is asked before each trial.
-pub(super) fn prepare(turns: &mut [Turn<'_>], effort: Effort, goes_on: &dyn Fn() -> bool) {
+pub(super) fn prepare(batches: &mut [Batch<'_>], effort: Effort, goes_on: &dyn Fn() -> bool) {
     for _ in 0..TRIALS {
-        for turn in turns.iter_mut().filter(|turn| turn.wants_a_trial(effort)) {
+        for batch in batches.iter_mut().filter(|batch| batch.wants_a_trial(effort)) {
             if !goes_on() {
                 return;
             }
-            turn.try_out(effort);
+            batch.try_out(effort);
         }
     }
-    let of_launches = |turn: &&mut Turn<'_>| matches!(turn.run, Run::Launches(_)) && turn.measured.failure.is_none();
-    let mut turns: Vec<&mut Turn<'_>> = turns.iter_mut().filter(of_launches).collect();
-    let least: Vec<f64> = turns.iter().map(|turn| turn.least_ns).collect();
-    for (turn, count) in turns.iter_mut().zip(counts(&least, effort)) {
-        turn.count = count;
-        turn.measured.launches = Some(count);
+    let of_launches =
+        |batch: &&mut Batch<'_>| matches!(batch.run, Run::Launches(_)) && batch.measured.failure.is_none();
+    let mut batches: Vec<&mut Batch<'_>> = batches.iter_mut().filter(of_launches).collect();
+    let least: Vec<f64> = batches.iter().map(|batch| batch.least_ns).collect();
+    for (batch, count) in batches.iter_mut().zip(counts(&least, effort)) {
+        batch.count = count;
+        batch.measured.launches = Some(count);
     }
 }
 
 fn is_short(launch_ns: f64, effort: Effort) -> bool {
-    launch_ns <= effort.turn().as_nanos() as f64
+    launch_ns <= effort.batch().as_nanos() as f64
 }
 
 /// The launches in a turn of cases whose launches take so long. All that are short have the same number: as many as make
@@ -173,7 +174,7 @@ fn counts(least_ns: &[f64], effort: Effort) -> Vec<u32> {
     let short: Vec<f64> = least_ns.iter().copied().filter(|one| is_short(*one, effort)).collect();
     let mean = short.iter().sum::<f64>() / short.len() as f64;
     let [fewest, most] = effort.launches_in_a_turn();
-    let even = (effort.turn().as_nanos() as f64 / mean).clamp(fewest, most) as u32;
+    let even = (effort.batch().as_nanos() as f64 / mean).clamp(fewest, most) as u32;
     let of_one = |one: &f64| if is_short(*one, effort) { even } else { 1 };
     least_ns.iter().map(of_one).collect()
 }
@@ -221,9 +222,9 @@ mod tests {
                 Ok(vec![(launches_ms[number] + more) * MS])
             })
         };
-        let mut turns: Vec<Turn<'_>> = (0..2).map(|number| Turn::new(case(number))).collect();
-        prepare(&mut turns, WHOLE, &|| true);
-        let told = turns.iter().map(|turn| (turn.measured.launches, turn.trials));
+        let mut batches: Vec<Batch<'_>> = (0..2).map(|number| Batch::new(case(number))).collect();
+        prepare(&mut batches, WHOLE, &|| true);
+        let told = batches.iter().map(|batch| (batch.measured.launches, batch.trials));
         told.collect()
     }
 
@@ -243,12 +244,12 @@ mod tests {
             runs.set(runs.get() + 1);
             Ok(vec![1.0])
         });
-        let mut turns = [Turn::new(case)];
-        prepare(&mut turns, WHOLE, &|| true);
-        assert_eq!((turns[0].measured.launches, turns[0].trials), (None, 1));
-        turns[0].take();
-        assert_eq!(turns[0].measured.rounds, [[1.0]]);
-        drop(turns);
+        let mut batches = [Batch::new(case)];
+        prepare(&mut batches, WHOLE, &|| true);
+        assert_eq!((batches[0].measured.launches, batches[0].trials), (None, 1));
+        batches[0].take();
+        assert_eq!(batches[0].measured.rounds, [[1.0]]);
+        drop(batches);
         assert_eq!(runs.get(), 2);
     }
 
@@ -256,13 +257,13 @@ mod tests {
     fn all_that_is_promised_has_to_be_quiet() {
         let noisy = |round: usize| vec![5.0, round as f64, 0.0];
         for (promised, is_quiet) in [(1, true), (2, false)] {
-            let mut turn = Turn::new(Case::whole([], || Ok(Vec::new())).promises(promised));
-            turn.measured.rounds = (1..9).map(noisy).collect();
-            assert_eq!(turn.is_quiet(WHOLE), is_quiet, "{promised}");
+            let mut batch = Batch::new(Case::whole([], || Ok(Vec::new())).promises(promised));
+            batch.measured.rounds = (1..9).map(noisy).collect();
+            assert_eq!(batch.is_quiet(WHOLE), is_quiet, "{promised}");
         }
-        let mut turn = Turn::new(Case::whole([], || Ok(Vec::new())).promises(3));
-        turn.measured.rounds = (0..9).map(|round| vec![5.0, 7.0, f64::from(round / 8)]).collect();
-        assert!(turn.is_quiet(WHOLE), "nothing in most rounds");
+        let mut batch = Batch::new(Case::whole([], || Ok(Vec::new())).promises(3));
+        batch.measured.rounds = (0..9).map(|round| vec![5.0, 7.0, f64::from(round / 8)]).collect();
+        assert!(batch.is_quiet(WHOLE), "nothing in most rounds");
     }
 
     proptest! {

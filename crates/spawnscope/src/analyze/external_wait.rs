@@ -7,7 +7,7 @@ use crate::record::reader::{ObjectRef, SliceRow, TextId, WakerRow};
 
 /// Something outside of the recorded processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Outside {
+pub enum ExternalWait {
     /// It slept on purpose, or a call's time ran out.
     Timer,
     /// File input or output, or a page that had to be read.
@@ -26,19 +26,19 @@ pub enum Outside {
     Unknown,
 }
 
-impl Outside {
+impl ExternalWait {
     /// The name of the process that was waited for, where it is one and its name is known.
     #[must_use]
     pub fn process(self) -> Option<TextId> {
         match self {
-            Outside::Process(name) | Outside::Scanner(name) => name,
+            ExternalWait::Process(name) | ExternalWait::Scanner(name) => name,
             _ => None,
         }
     }
 }
 
 /// Time by what was waited for.
-pub type OutsideTimes = BTreeMap<Outside, Nanos>;
+pub type ExternalWaitTimes = BTreeMap<ExternalWait, Nanos>;
 
 /// System calls by what a wait in them is for, with x86-64's numbers, which all rows have.
 mod calls {
@@ -70,7 +70,7 @@ pub fn waker_is_cause(slice: &SliceRow) -> bool {
 
 /// What a wait was for that no recorded thread ended.
 #[must_use]
-pub fn outside_of(slice: &SliceRow) -> Outside {
+pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {
     let is = |calls: &[u16]| slice.syscall.is_some_and(|call| calls.contains(&call));
     let waker = slice.waker.filter(|_| slice.is_waker_certain);
     let by_interrupt = matches!(waker, Some(WakerRow::Interrupt) | None);
@@ -82,34 +82,34 @@ pub fn outside_of(slice: &SliceRow) -> Outside {
         return still_awaited(slice);
     }
     match slice.reason {
-        LeftCpu::Stopped => Outside::Stopped,
+        LeftCpu::Stopped => ExternalWait::Stopped,
         // Of several wake-ups the last one counts: a reply to another thread wakes this one too, which sleeps again.
-        _ if kind_of(slice) == Some(ObjectKind::Permission) => Outside::Scanner(name),
-        _ if is(&calls::SLEEPS) => Outside::Timer,
-        LeftCpu::Uninterruptible if !is(&calls::CREATIONS) => Outside::Disk,
+        _ if kind_of(slice) == Some(ObjectKind::Permission) => ExternalWait::Scanner(name),
+        _ if is(&calls::SLEEPS) => ExternalWait::Timer,
+        LeftCpu::Uninterruptible if !is(&calls::CREATIONS) => ExternalWait::Disk,
         _ => match waker {
-            Some(WakerRow::Other(..)) => Outside::Process(name),
-            _ if by_interrupt && is(&calls::SOCKETS) => Outside::Network,
-            _ if by_interrupt && is(&calls::TIMED) => Outside::Timer,
-            _ if by_interrupt && kind_of(slice) == Some(ObjectKind::Socket) => Outside::Network,
-            _ if by_interrupt && kind_of(slice) == Some(ObjectKind::Timerfd) => Outside::Timer,
-            _ => Outside::Unknown,
+            Some(WakerRow::Other(..)) => ExternalWait::Process(name),
+            _ if by_interrupt && is(&calls::SOCKETS) => ExternalWait::Network,
+            _ if by_interrupt && is(&calls::TIMED) => ExternalWait::Timer,
+            _ if by_interrupt && kind_of(slice) == Some(ObjectKind::Socket) => ExternalWait::Network,
+            _ if by_interrupt && kind_of(slice) == Some(ObjectKind::Timerfd) => ExternalWait::Timer,
+            _ => ExternalWait::Unknown,
         },
     }
 }
 
 /// What a wait is for that is not over when the recording ends: nobody has ended it, so only call and object tell. A `poll` with a
 /// time limit may still be ended by anybody.
-fn still_awaited(slice: &SliceRow) -> Outside {
+fn still_awaited(slice: &SliceRow) -> ExternalWait {
     let is = |calls: &[u16]| slice.syscall.is_some_and(|call| calls.contains(&call));
     match (slice.reason, kind_of(slice)) {
-        (LeftCpu::Stopped, _) => Outside::Stopped,
-        (_, Some(ObjectKind::Permission)) => Outside::Scanner(None),
-        (_, Some(ObjectKind::Timerfd)) => Outside::Timer,
-        (_, Some(ObjectKind::Socket)) => Outside::Network,
-        _ if is(&calls::SLEEPS) => Outside::Timer,
-        (LeftCpu::Uninterruptible, _) if !is(&calls::CREATIONS) => Outside::Disk,
-        _ => Outside::Unknown,
+        (LeftCpu::Stopped, _) => ExternalWait::Stopped,
+        (_, Some(ObjectKind::Permission)) => ExternalWait::Scanner(None),
+        (_, Some(ObjectKind::Timerfd)) => ExternalWait::Timer,
+        (_, Some(ObjectKind::Socket)) => ExternalWait::Network,
+        _ if is(&calls::SLEEPS) => ExternalWait::Timer,
+        (LeftCpu::Uninterruptible, _) if !is(&calls::CREATIONS) => ExternalWait::Disk,
+        _ => ExternalWait::Unknown,
     }
 }
 

@@ -21,54 +21,56 @@ const MOST: usize = 1 << 14;
 
 /// What the process leaves.
 #[repr(C)]
-struct Board {
+struct SharedResults {
     /// How many it has looked at.
     looked_at: AtomicU64,
     /// A bit for each that is no directory.
-    vain: [AtomicU64; MOST / 64],
+    missing_directories: [AtomicU64; MOST / 64],
 }
 
 // SAFETY: nothing but atomic numbers, which may be zero.
-unsafe impl Shareable for Board {}
+unsafe impl Shareable for SharedResults {}
 
 /// Those that are none, of more than `few`.
 pub(super) fn of(machine: &Machine, questions: &[Question], few: usize, end: Instant) -> HashSet<PathBuf> {
-    let mut vain = HashSet::new();
+    let mut missing_directories = HashSet::new();
     if questions.len() <= few {
-        return vain;
+        return missing_directories;
     }
     let end = end.min(Instant::now() + LIMIT);
     let place = |question: &Question| CString::new(machine.path(&question.directory).as_os_str().as_bytes()).ok();
     let mut left = &questions[..questions.len().min(MOST)];
     while !left.is_empty() && Instant::now() < end {
         let Some(paths) = left.iter().map(place).collect::<Option<Vec<CString>>>() else {
-            return vain;
+            return missing_directories;
         };
-        let Ok(small) = Small::begin(|board: &Board| look(board, &paths)) else {
-            return vain;
+        let Ok(small) = Small::begin(|results: &SharedResults| look(results, &paths)) else {
+            return missing_directories;
         };
-        let board = small.end(end.min(Instant::now() + PATIENCE)).board;
-        let looked_at = board.looked_at.load(Ordering::Acquire) as usize;
-        let is_vain = |number: &usize| board.vain[number / 64].load(Ordering::Acquire) & (1 << (number % 64)) != 0;
+        let results = small.end(end.min(Instant::now() + PATIENCE)).results;
+        let looked_at = results.looked_at.load(Ordering::Acquire) as usize;
+        let is_vain = |number: &usize| {
+            results.missing_directories[number / 64].load(Ordering::Acquire) & (1 << (number % 64)) != 0
+        };
         let directories = (0..looked_at)
             .filter(is_vain)
             .map(|number| left[number].directory.clone());
-        vain.extend(directories);
+        missing_directories.extend(directories);
         // The next one held it up.
         left = left.get(looked_at + 1..).unwrap_or_default();
     }
-    vain
+    missing_directories
 }
 
-fn look(board: &Board, paths: &[CString]) -> Option<()> {
+fn look(results: &SharedResults, paths: &[CString]) -> Option<()> {
     for (number, path) in paths.iter().enumerate() {
         if kind(path) != Some(libc::S_IFDIR) {
-            board
-                .vain
+            results
+                .missing_directories
                 .get(number / 64)?
                 .fetch_or(1 << (number % 64), Ordering::AcqRel);
         }
-        board.looked_at.store(number as u64 + 1, Ordering::Release);
+        results.looked_at.store(number as u64 + 1, Ordering::Release);
     }
     Some(())
 }

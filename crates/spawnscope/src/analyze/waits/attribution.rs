@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 pub use super::split::Parts;
 use super::split::{Interval, Splitter};
 use super::{WaitedObject, is_blocked};
+use crate::analyze::external_wait::{ExternalWait, external_wait_of};
 use crate::analyze::launch::Command;
-use crate::analyze::outside::{Outside, outside_of};
 use crate::analyze::timeline::{ThreadIndex, Timelines};
 use crate::analyze::tree::Forest;
 use crate::event::{LeftCpu, Nanos, ObjectKind};
@@ -21,13 +21,13 @@ const MOST_GENERATIONS: usize = 1000;
 
 /// Waits of one program, in one system call, on one kind of object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TiedWaits {
+pub struct AttributedWaits {
     /// The program that waited, as people see it.
     pub command: Vec<u8>,
     /// The system call's number.
     pub syscall: Option<u16>,
     /// What it waited on.
-    pub object: Option<TiedObject>,
+    pub object: Option<AttributedObject>,
     /// Who it waited for, the most frequent first.
     pub on: Vec<WaitedFor>,
     /// Waits.
@@ -38,7 +38,7 @@ pub struct TiedWaits {
 
 /// What waits were on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TiedObject {
+pub struct AttributedObject {
     /// Its kind.
     pub kind: ObjectKind,
     /// Which one, when all waits were on the same.
@@ -84,7 +84,7 @@ pub enum Who {
 /// Sums up the waits that ended through a launch, a scanner or a process that is not recorded; the longest sum first. Those that
 /// a timer, a disk or the network ended are no one's, and those among the threads of one process are its own affair.
 #[must_use]
-pub fn tied_waits(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Vec<TiedWaits> {
+pub fn attributed_waits(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Vec<AttributedWaits> {
     let mut collection = Collection {
         recording,
         forest,
@@ -182,16 +182,16 @@ impl<'f, 'a> Collection<'f, 'a> {
         let cause = self.timelines.cause(thread, slice);
         let cause = cause.map(|thread| self.timelines.threads[thread as usize].launch as usize);
         let name = |name| self.recording.texts.get(name);
-        match (cause, outside_of(slice)) {
+        match (cause, external_wait_of(slice)) {
             // A recorded scanner's own phases do not say what a permission took.
-            (Some(scanner), Outside::Scanner(_)) => {
+            (Some(scanner), ExternalWait::Scanner(_)) => {
                 Some((By::Scanner(Some(self.forest.launches[scanner].command.name)), None))
             }
-            (None, Outside::Scanner(scanner)) => Some((By::Scanner(scanner.map(name)), None)),
+            (None, ExternalWait::Scanner(scanner)) => Some((By::Scanner(scanner.map(name)), None)),
             (Some(waker), _) if waker == waiter => None,
             (Some(waker), _) => Some(self.launch(waiter, waker)),
-            (None, Outside::Process(process)) => Some((By::Process(process.map(name)), None)),
-            (None, Outside::Timer) => {
+            (None, ExternalWait::Process(process)) => Some((By::Process(process.map(name)), None)),
+            (None, ExternalWait::Timer) => {
                 let child = self.unreaped_child(waiter, wait)?;
                 Some(self.launch(waiter, child))
             }
@@ -239,15 +239,15 @@ impl<'f, 'a> Collection<'f, 'a> {
         during.or(before).map(|end| end.child)
     }
 
-    fn finish(self) -> Vec<TiedWaits> {
+    fn finish(self) -> Vec<AttributedWaits> {
         let recording = self.recording;
-        let mut all: Vec<TiedWaits> = self
+        let mut all: Vec<AttributedWaits> = self
             .sums
             .into_iter()
-            .map(|((command, syscall, kind), sums)| TiedWaits {
+            .map(|((command, syscall, kind), sums)| AttributedWaits {
                 command: command.label(),
                 syscall,
-                object: kind.map(|kind| TiedObject {
+                object: kind.map(|kind| AttributedObject {
                     kind,
                     only: sums.only.and_then(|object| only(recording, object)),
                 }),
@@ -261,7 +261,7 @@ impl<'f, 'a> Collection<'f, 'a> {
     }
 }
 
-fn order(waits: &TiedWaits) -> impl Ord + '_ {
+fn order(waits: &AttributedWaits) -> impl Ord + '_ {
     let kind = waits.object.as_ref().map(|object| object.kind);
     (Reverse(waits.parts.total()), &waits.command, waits.syscall, kind)
 }

@@ -19,7 +19,7 @@ mod calls {
 
 /// The children of each launch that were alive at the end, in the order of their creation.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Living(HashMap<u32, Vec<Child>>);
+pub(super) struct OpenWaits(HashMap<u32, Vec<Child>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Child {
@@ -28,26 +28,26 @@ struct Child {
 }
 
 /// What is known of the child that a call waits for.
-enum Asked {
+enum AwaitedChild {
     Any,
     Pid(Pid),
     /// One, but not which.
     One,
 }
 
-impl Living {
-    pub(super) fn of(forest: &Forest<'_>) -> Living {
-        let mut living: HashMap<u32, Vec<Child>> = HashMap::new();
+impl OpenWaits {
+    pub(super) fn of(forest: &Forest<'_>) -> OpenWaits {
+        let mut open_waits: HashMap<u32, Vec<Child>> = HashMap::new();
         for (index, launch) in (0..).zip(&forest.launches) {
             if let Some(parent) = forest.parent(index as usize).filter(|_| launch.is_unfinished()) {
                 let pid = launch.pid;
-                living
+                open_waits
                     .entry(parent as u32)
                     .or_default()
                     .push(Child { launch: index, pid });
             }
         }
-        Living(living)
+        OpenWaits(open_waits)
     }
 
     /// For each thread that waited to the end, the thread that it waited for, where that is known.
@@ -65,35 +65,35 @@ impl Living {
 }
 
 /// `None` for a wait that is for something else.
-fn asked(slice: &SliceRow) -> Option<Asked> {
+fn asked(slice: &SliceRow) -> Option<AwaitedChild> {
     let kind = slice.object.map(ObjectRef::kind);
     match (slice.syscall?, slice.reason) {
         (_, LeftCpu::Stopped) => None,
         // Who wants any child has to wait for all that there are. A group is as good as any.
         (calls::WAIT4, _) => match slice.argument.map(|argument| argument as i32) {
-            Some(pid) if pid > 0 => Some(Asked::Pid(Pid(pid))),
-            Some(_) => Some(Asked::Any),
-            None => Some(Asked::One),
+            Some(pid) if pid > 0 => Some(AwaitedChild::Pid(Pid(pid))),
+            Some(_) => Some(AwaitedChild::Any),
+            None => Some(AwaitedChild::One),
         },
         // Its first argument is a kind of number; 0 is any child.
-        (calls::WAITID, _) if slice.argument == Some(0) => Some(Asked::Any),
-        (calls::WAITID, _) => Some(Asked::One),
-        (call, LeftCpu::Uninterruptible) if calls::CREATIONS.contains(&call) => Some(Asked::Any),
+        (calls::WAITID, _) if slice.argument == Some(0) => Some(AwaitedChild::Any),
+        (calls::WAITID, _) => Some(AwaitedChild::One),
+        (call, LeftCpu::Uninterruptible) if calls::CREATIONS.contains(&call) => Some(AwaitedChild::Any),
         // What a shell's substitution writes. The one made last reads or writes at its end; nothing else is known of a pipe.
-        (calls::READ, _) if kind == Some(ObjectKind::Pipe) => Some(Asked::One),
+        (calls::READ, _) if kind == Some(ObjectKind::Pipe) => Some(AwaitedChild::One),
         _ => None,
     }
 }
 
-fn child_of(children: &[Child], asked: &Asked) -> Option<u32> {
+fn child_of(children: &[Child], asked: &AwaitedChild) -> Option<u32> {
     let found = match asked {
-        Asked::Any => children.last(),
-        Asked::Pid(pid) => {
+        AwaitedChild::Any => children.last(),
+        AwaitedChild::Pid(pid) => {
             let has_pid = |child: &&Child| child.pid == Some(*pid);
             // In a pid namespace of its own, a parent knows its children by other numbers.
             children.iter().find(has_pid).or_else(|| only(children))
         }
-        Asked::One => only(children),
+        AwaitedChild::One => only(children),
     };
     found.map(|child| child.launch)
 }

@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use crate::analyze::outside::Outside;
+use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::phases::Phase;
-use crate::analyze::replay::place::{Doing, Place};
+use crate::analyze::replay::activity::{Activity, Doing};
 use crate::analyze::replay::program::Step;
 
 /// Parents use less CPU for a launch, in nanoseconds: a shell 0.1 ms, Python's `subprocess` 1 ms.
@@ -15,7 +15,7 @@ const NAPS: u32 = 2;
 
 /// The launches of a thread beside which it does work of its own. They are few, even where the thread attends to a million launches.
 #[derive(Debug, Default)]
-pub(super) struct Attending {
+pub(super) struct Supervision {
     own: HashMap<u32, Own>,
 }
 
@@ -32,23 +32,23 @@ struct Done {
     slept: u32,
 }
 
-impl Attending {
+impl Supervision {
     /// Of a thread's program; `launch` is its own.
-    pub(super) fn of(steps: impl Iterator<Item = Step>, launch: u32) -> Attending {
+    pub(super) fn of(steps: impl Iterator<Item = Step>, launch: u32) -> Supervision {
         // Mostly one after the other: a map of all would take several times the memory.
         let mut done: Vec<(u32, Done)> = Vec::new();
         for step in steps {
-            let (worked, slept, place) = match step {
-                Step::Run(span, place) => (span.0, 0, place),
-                Step::Sleep(_, place, Outside::Timer) => (0, 1, place),
+            let (worked, slept, activity) = match step {
+                Step::Run(span, activity) => (span.0, 0, activity),
+                Step::Sleep(_, activity, ExternalWait::Timer) => (0, 1, activity),
                 _ => continue,
             };
-            if !is_attending(place, launch) {
+            if !is_supervising(activity, launch) {
                 continue;
             }
             match done.last_mut() {
-                Some((last, done)) if *last == place.launch => done.add(&Done { worked, slept }),
-                _ => done.push((place.launch, Done { worked, slept })),
+                Some((last, done)) if *last == activity.launch => done.add(&Done { worked, slept }),
+                _ => done.push((activity.launch, Done { worked, slept })),
             }
         }
         done.sort_unstable_by_key(|(launch, _)| *launch);
@@ -58,21 +58,21 @@ impl Attending {
             all.iter().for_each(|(_, done)| sum.add(done));
             Some((all[0].0, sum.own()?))
         });
-        Attending { own: own.collect() }
+        Supervision { own: own.collect() }
     }
 
     /// Whether a step is the thread's own doing, though it stands where it attends to a launch.
     pub(super) fn is_own(&self, step: Step) -> bool {
         match step {
-            Step::Run(_, place) | Step::Record(_, place) => self.is(place, |own| own.work),
-            Step::Sleep(_, place, Outside::Timer) => self.is(place, |own| own.sleep),
+            Step::Run(_, activity) | Step::Record(_, activity) => self.is(activity, |own| own.work),
+            Step::Sleep(_, activity, ExternalWait::Timer) => self.is(activity, |own| own.sleep),
             _ => false,
         }
     }
 
-    fn is(&self, place: Place, which: impl Fn(&Own) -> bool) -> bool {
-        let is_attended = matches!(place.stage.doing(), Doing::Attend | Doing::Phase(Phase::Reap));
-        is_attended && self.own.get(&place.launch).is_some_and(which)
+    fn is(&self, activity: Activity, which: impl Fn(&Own) -> bool) -> bool {
+        let is_attended = matches!(activity.stage.doing(), Doing::Supervise | Doing::Phase(Phase::Reap));
+        is_attended && self.own.get(&activity.launch).is_some_and(which)
     }
 }
 
@@ -90,21 +90,21 @@ impl Done {
     }
 }
 
-fn is_attending(place: Place, launch: u32) -> bool {
-    place.launch != launch && matches!(place.stage.doing(), Doing::Attend | Doing::Phase(Phase::Reap))
+fn is_supervising(activity: Activity, launch: u32) -> bool {
+    activity.launch != launch && matches!(activity.stage.doing(), Doing::Supervise | Doing::Phase(Phase::Reap))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::replay::place::Stage;
+    use crate::analyze::replay::activity::Stage;
     use crate::event::Nanos;
 
     const OWN: u32 = 0;
     const CHILD: u32 = 1;
 
-    fn reaping() -> Place {
-        Place {
+    fn reaping() -> Activity {
+        Activity {
             launch: CHILD,
             stage: Stage::new(Phase::Reap, 0),
         }
@@ -115,24 +115,24 @@ mod tests {
     }
 
     fn sleeping() -> Step {
-        Step::Sleep(Nanos(10_000_000), reaping(), Outside::Timer)
+        Step::Sleep(Nanos(10_000_000), reaping(), ExternalWait::Timer)
     }
 
     #[test]
     fn much_work_beside_a_child_is_the_parents_own() {
-        let is_own = |steps: &[Step]| Attending::of(steps.iter().copied(), OWN).is_own(steps[0]);
+        let is_own = |steps: &[Step]| Supervision::of(steps.iter().copied(), OWN).is_own(steps[0]);
         assert!(!is_own(&[working(1)]));
         assert!(is_own(&[working(100)]));
         assert!(is_own(&[working(2), working(2)]), "all of it together");
         assert!(
-            !Attending::of([working(100)].into_iter(), CHILD).is_own(working(100)),
+            !Supervision::of([working(100)].into_iter(), CHILD).is_own(working(100)),
             "at a place of its own"
         );
     }
 
     #[test]
     fn one_sleep_is_the_parents_own_and_several_are_a_poll() {
-        let is_own = |steps: &[Step]| Attending::of(steps.iter().copied(), OWN).is_own(steps[0]);
+        let is_own = |steps: &[Step]| Supervision::of(steps.iter().copied(), OWN).is_own(steps[0]);
         assert!(is_own(&[sleeping()]));
         assert!(!is_own(&[sleeping(), sleeping()]));
     }

@@ -45,7 +45,7 @@ fn say(failure: &Failed) {
 }
 
 /// Runs a test of the suite that this binary is, and repeats it where it fails. The first failure is the one that counts.
-pub fn at_most_thrice(name: &str, test: impl FnOnce() -> Result<(), Failed>) -> Result<(), Failed> {
+pub fn up_to_three_times(name: &str, test: impl FnOnce() -> Result<(), Failed>) -> Result<(), Failed> {
     let first = catch_unwind(AssertUnwindSafe(test));
     if let Ok(Ok(())) = first {
         return Ok(());

@@ -14,7 +14,7 @@ use crate::record::reader::Recording;
 
 /// A recording as rules see it.
 #[derive(Clone, Copy)]
-pub struct Ground<'g, 'a> {
+pub struct RuleContext<'g, 'a> {
     /// The recording.
     pub recording: &'a Recording,
     /// What held up the end.
@@ -37,7 +37,7 @@ pub(super) struct Kind<'a> {
     pub(super) launches: Vec<u32>,
 }
 
-impl<'a> Ground<'_, 'a> {
+impl<'a> RuleContext<'_, 'a> {
     pub(super) fn forest(&self) -> &Forest<'a> {
         self.whatif.forest
     }

@@ -10,7 +10,7 @@ pub(super) const MOST_ROUNDS: usize = 16;
 
 /// All zeroes is an empty board.
 #[repr(C)]
-pub(super) struct Board {
+pub(super) struct SharedResults {
     /// When the latest child came to its first instruction.
     pub(super) born: AtomicU64,
     /// Forks of the small process.
@@ -52,7 +52,7 @@ impl Life {
 }
 
 // SAFETY: nothing but atomic numbers, which may be zero.
-unsafe impl Shareable for Board {}
+unsafe impl Shareable for SharedResults {}
 
 impl Series {
     /// Adds a life; one too many is dropped.

@@ -19,7 +19,7 @@ use crate::units::counted;
 
 /// A change as it was asked for.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RequestedChange {
     /// What is done.
     pub change: Change,
     /// As it was typed.
@@ -28,11 +28,11 @@ pub struct Asked {
     pub selector: Option<Selector>,
 }
 
-impl Asked {
+impl RequestedChange {
     /// A change that is not of some launches only.
     #[must_use]
-    pub fn of_all(text: impl Into<String>, change: Change) -> Asked {
-        Asked {
+    pub fn of_all(text: impl Into<String>, change: Change) -> RequestedChange {
+        RequestedChange {
             change,
             text: text.into(),
             selector: None,
@@ -42,7 +42,7 @@ impl Asked {
 
 /// What changes would bring.
 #[derive(Clone, Debug)]
-pub struct Outlook {
+pub struct WhatIfReport {
     /// The wall, and the interval it is likely to lie in.
     pub prediction: Prediction,
     /// Every change, with the number of launches that it holds for and of those that were selected.
@@ -81,7 +81,7 @@ pub struct Critical {
 
 /// Why nothing can be predicted.
 #[derive(Debug, thiserror::Error)]
-pub enum OutlookError {
+pub enum WhatIfError {
     /// A selection that no launch fits.
     #[error(
         "`{0}` selects no launch of this recording; `spawnscope report --by command --top 0` lists the programs, `spawnscope tree` their arguments"
@@ -92,7 +92,7 @@ pub enum OutlookError {
     NoLineSelected(String),
     /// The line only calls a function that asked for launches.
     #[error(
-        "`{asked}` selects no launch of this recording: that line calls what asked for {launches}, most of them at {place}: select them by `line={place}`; `spawnscope flame --by caller` shows who calls whom"
+        "`{asked}` selects no launch of this recording: that line calls what asked for {launches}, most of them at {call_site}: select them by `line={call_site}`; `spawnscope flame --by caller` shows who calls whom"
     )]
     OnlyCalls {
         /// As it was typed.
@@ -100,7 +100,7 @@ pub enum OutlookError {
         /// How many, in words.
         launches: String,
         /// The place that asked for most of them.
-        place: String,
+        call_site: String,
     },
     /// A selection by what the recording does not hold.
     #[error(transparent)]
@@ -125,25 +125,25 @@ pub enum OutlookError {
 ///
 /// # Errors
 /// When a selection selects nothing, or there is no wall to predict.
-pub fn outlook(
+pub fn whatif_report(
     recording: &Recording,
     forest: &Forest<'_>,
     timelines: &Timelines,
-    asked: &[Asked],
-) -> Result<Outlook, OutlookError> {
+    asked: &[RequestedChange],
+) -> Result<WhatIfReport, WhatIfError> {
     let no_wall = || {
         if recording.info.is_live && !recording.info.command.is_empty() {
-            OutlookError::IsLive
+            WhatIfError::IsLive
         } else {
-            OutlookError::NoWall
+            WhatIfError::NoWall
         }
     };
     let setting = Setting::of(recording).ok_or_else(no_wall)?;
-    let fixes: Result<Vec<Fix>, OutlookError> = asked.iter().map(|asked| resolve(asked, forest)).collect();
+    let fixes: Result<Vec<Fix>, WhatIfError> = asked.iter().map(|asked| resolve(asked, forest)).collect();
     let fixes = fixes?;
-    let replay = Replay::new(forest, timelines, &setting).ok_or(OutlookError::NoWall)?;
+    let replay = Replay::new(forest, timelines, &setting).ok_or(WhatIfError::NoWall)?;
     if !is_believable(replay.error()) {
-        return Err(OutlookError::Unbelievable(replay.error()));
+        return Err(WhatIfError::Unbelievable(replay.error()));
     }
     let whatif = WhatIf {
         forest,
@@ -157,7 +157,7 @@ pub fn outlook(
     let removed = removed.filter(|(asked, _)| asked.change == Change::Remove);
     let removed: HashSet<u32> = removed.flat_map(|(_, held)| held).copied().collect();
     let changed = asked.iter().zip(&fixes).zip(&prediction.changed);
-    Ok(Outlook {
+    Ok(WhatIfReport {
         forks_left: forks_left(forest, &removed),
         changes: changed
             .map(|((asked, fix), held)| changed_by(asked, fix, held))
@@ -168,7 +168,7 @@ pub fn outlook(
     })
 }
 
-fn resolve(asked: &Asked, forest: &Forest<'_>) -> Result<Fix, OutlookError> {
+fn resolve(asked: &RequestedChange, forest: &Forest<'_>) -> Result<Fix, WhatIfError> {
     let launches = match &asked.selector {
         Some(selector) => selector.select(forest)?,
         None => Vec::new(),
@@ -177,7 +177,7 @@ fn resolve(asked: &Asked, forest: &Forest<'_>) -> Result<Fix, OutlookError> {
         Some(selector) if launches.is_empty() && selector.is_by_line() => {
             return Err(no_line(asked, selector, forest));
         }
-        Some(_) if launches.is_empty() => return Err(OutlookError::NothingSelected(asked.text.clone())),
+        Some(_) if launches.is_empty() => return Err(WhatIfError::NothingSelected(asked.text.clone())),
         _ => {}
     }
     Ok(Fix {
@@ -187,15 +187,15 @@ fn resolve(asked: &Asked, forest: &Forest<'_>) -> Result<Fix, OutlookError> {
 }
 
 /// Why a line selects nothing.
-fn no_line(asked: &Asked, selector: &Selector, forest: &Forest<'_>) -> OutlookError {
+fn no_line(asked: &RequestedChange, selector: &Selector, forest: &Forest<'_>) -> WhatIfError {
     let text = asked.text.clone();
     match selector.called_from(forest) {
-        Some((place, count)) => OutlookError::OnlyCalls {
+        Some((call_site, count)) => WhatIfError::OnlyCalls {
             asked: text,
             launches: counted(count, "launch", "launches"),
-            place,
+            call_site,
         },
-        None => OutlookError::NoLineSelected(text),
+        None => WhatIfError::NoLineSelected(text),
     }
 }
 
@@ -222,7 +222,7 @@ fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u
         .max_by_key(|(label, count)| (*count, Reverse(label.clone())))
 }
 
-fn changed_by(asked: &Asked, fix: &Fix, held: &[u32]) -> Changed {
+fn changed_by(asked: &RequestedChange, fix: &Fix, held: &[u32]) -> Changed {
     Changed {
         text: asked.text.clone(),
         change: asked.change,

@@ -1,0 +1,54 @@
+//! Phrases that several rules print: counts of launches, selectors and options of `spawnscope whatif`, quoted for a shell.
+
+use super::context::name;
+use crate::units;
+
+/// Columns of a line that a narrow page still shows as it is.
+const NARROW: usize = 70;
+
+/// What to write instead of something, in one line or two.
+pub(super) fn instead(before: &str, after: &str) -> Vec<String> {
+    let line = format!("  {before}  ->  {after}");
+    if line.chars().count() <= NARROW {
+        return vec![line];
+    }
+    vec![format!("  {before}"), format!("    ->  {after}")]
+}
+
+/// An option of `spawnscope whatif` for launches of a program by a parent, ready for a shell.
+pub(super) fn option(change: &str, program: &[u8], parent: &[u8]) -> String {
+    quoted(&format!("{change}={}", launches_of(program, parent)))
+}
+
+/// What selects the launches of a program by a parent.
+pub(super) fn launches_of(program: &[u8], parent: &[u8]) -> String {
+    format!("{},parent={}", literal(program), literal(parent))
+}
+
+/// A name as a glob that fits only itself.
+pub(super) fn literal(bytes: &[u8]) -> String {
+    let mut glob = String::new();
+    for character in name(bytes).chars() {
+        if matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
+            glob.push('\\');
+        }
+        // A comma would begin another term.
+        glob.push(if character == ',' { '?' } else { character });
+    }
+    glob
+}
+
+/// A word that a shell takes as it is.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "-_=,./:+@%".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// `1,234 launches`.
+pub(super) fn launches(count: usize) -> String {
+    units::counted(count as u64, "launch", "launches")
+}
