@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Holds predictions against fixes: for each pair of crates/spawnscope/tests/fixes (main.rs there says what a pair is), rounds of
-recording `before`, running `before`, and running `after`, the last two in changing order. From each recording `spawnscope whatif`
+"""Compares predictions with fixes. For each pair of crates/spawnscope/tests/fixes (described in main.rs there), each round
+records `before`, runs `before`, and runs `after`, the last two in changing order. From each recording, `spawnscope whatif`
 predicts the wall with the pair's fix:
 
     error = |median of (predicted wall / `after`) - 1|, each ratio within a round
 
-so that what recording costs, and what the machine does meanwhile, count as errors, but not what it did a minute ago. A prediction
-covers when the median of `after` lies in the interval of the median prediction. Prints a table, writes benchmarks/runs/<date>-<host>/fixes.json, and with
---write the table of docs/guide/predictions.md. Exit status 1 when the median error is above 8 % or the worst above 20 %, without
-those pairs whose fix is known to change more than launches (their file `beyond` says what): they stand in a table of their own.
+so the recording overhead and changes of the machine within a round count as errors, but not its changes between rounds. A prediction
+covers if the median of `after` is in the interval of the median prediction. Prints a table, writes benchmarks/runs/<date>-<host>/fixes.json, and with
+--write the table of docs/guide/predictions.md. Exit status 1 if the median error is above 8 % or the worst above 20 %, without
+the pairs whose fix changes more than launches (described in their file `beyond`), which have a separate table.
 Needs root, bash, python3, make, cc, 3 GB of memory, and a quiet machine."""
 
 import argparse
@@ -27,11 +27,11 @@ HERE = Path(__file__).resolve().parent
 PAIRS = HERE.parent / "crates/spawnscope/tests/fixes"
 GUIDE = HERE.parent / "docs/guide/predictions.md"
 TABLE_BEGINS, TABLE_ENDS = "<!-- table: benchmarks/fixes.py --write -->\n", "<!-- end of table -->\n"
-# What counts of pairs and runs is what a user sees, so neither the path of this machine nor its language may matter.
+# Environment of pairs and runs: that of a user, without this machine's PATH or language.
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 
 MOST_MEDIAN_ERROR, MOST_ERROR = 0.08, 0.20
-# Of a prediction.
+# Kept of each prediction.
 KEPT = ["wall_ns", "predicted_ns", "low_ns", "high_ns", "replay_error"]
 
 
@@ -55,8 +55,8 @@ def main():
 def parse():
     known = sorted(file.parent.name for file in PAIRS.glob("*/whatif"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"pairs to measure, all unless told otherwise: {', '.join(known)}")
-    parser.add_argument("--binary", default="target/release/spawnscope", help="the profiler whose predictions count")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"pairs to measure (default: all): {', '.join(known)}")
+    parser.add_argument("--binary", default="target/release/spawnscope", help="the profiler that predicts")
     parser.add_argument("--rounds", type=int, default=15, help="recordings, and runs of each variant")
     parser.add_argument("--write", action="store_true", help="put the table into docs/guide/predictions.md")
     parser.add_argument("--dry-run", action="store_true", help="do not store the results")
@@ -84,7 +84,7 @@ class Pair:
             self.call([self.folder / "build", self.folder])
 
     def beyond(self):
-        """What else than launches the fix changes; empty for most."""
+        """What the fix changes besides launches; empty for most."""
         file = self.folder / "beyond"
         return file.read_text().strip() if file.exists() else ""
 
@@ -93,7 +93,7 @@ class Pair:
         subprocess.run(command, cwd=self.work, env=environment, check=True, stdin=subprocess.DEVNULL, stdout=stdout, timeout=120)
 
     def run(self, variant, wrapper):
-        """Runs a variant through a wrapper, from the state that it expects; gives what it printed."""
+        """Runs a variant through a wrapper, from the state that it expects. Returns its output."""
         if (self.folder / "setup").exists():
             self.call([self.folder / "setup"])
         built = self.work / variant
@@ -106,11 +106,11 @@ class Pair:
             return output.read()
 
     def seconds(self, variant, expected):
-        """How long a variant takes. What it prints has to be what the other one does."""
+        """The time of a variant. Its output must equal that of the other one."""
         file = self.work / "seconds"
         printed = self.run(variant, [sys.executable, HERE / "stopwatch.py", file])
         if printed != expected:
-            sys.exit(f"{self.name}: `{variant}` does not print what `before` printed: it does not do the same work")
+            sys.exit(f"{self.name}: `{variant}` output differs from that of `before`: it does not do the same work")
         return float(file.read_text())
 
 

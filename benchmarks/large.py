@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what reading a large recording costs: seconds, CPU seconds and peak memory of `report`, `report --json` and `advise` on
+"""Measures the cost of reading a large recording: seconds, CPU seconds and peak memory of `report`, `report --json` and `advise` on
 recordings of many launches. Runs of all forms (and of all binaries, where --binary is given several times) alternate; prints medians,
 and stores them in benchmarks/runs/<date>-<host>/large.json. Recordings are made by the last binary, or given with --recording. Making
 them needs root and cc."""
@@ -27,10 +27,10 @@ def main():
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--binary", action="append", help="the program to measure (target/release/spawnscope)")
+    parser.add_argument("--binary", action="append", help="the program to measure (default: target/release/spawnscope)")
     parser.add_argument("--launches", type=int, nargs="+", default=[200_000, 1_000_000], help="launches of each recording")
-    parser.add_argument("--recording", type=Path, nargs="+", help="recordings to read instead")
-    parser.add_argument("--runs", type=int, default=5, help="runs of each form")
+    parser.add_argument("--recording", type=Path, nargs="+", help="read these recordings instead")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each command")
     parser.add_argument("--dry-run", action="store_true", help="do not store the results")
     options = parser.parse_args()
     options.binaries = [str(Path(each).resolve()) for each in options.binary or ["target/release/spawnscope"]]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what recording costs: a storm of launches, a cold ./configure of GNU hello, start and finish, lost events,
+"""Measures the cost of recording: a storm of launches, a cold ./configure of GNU hello, start and finish, lost events,
 storage, the report on 100,000 launches, and how it grows. Runs with and without the recorder alternate; medians and ratios of pairs
 are what counts on a noisy machine. Writes benchmarks/runs/<date>-<host>/overhead.json and prints a table. Needs root,
 bash, cc, and for configure a Debian mirror (apt-get source) or --hello DIR."""
@@ -20,7 +20,7 @@ from results import new, say, spread, store, tenth
 HERE = Path(__file__).resolve().parent
 WORKLOADS = HERE.parent / "crates/spawnscope/tests/workloads"
 
-# Each prints the microseconds that its own work took, so that the recorder's start and finish do not count.
+# Each prints the microseconds of its own work, so the recorder's start and finish do not count.
 TIMED = 'began=${EPOCHREALTIME/./}; %s; ended=${EPOCHREALTIME/./}; echo $((ended - began))'
 STORM = TIMED % "for ((i = 0; i < %d; i++)); do /bin/true; done"
 CONFIGURE = TIMED % "./configure >configure.out 2>&1 || exit 1"
@@ -57,7 +57,7 @@ def parse():
 
 
 def storm(options, work):
-    """bash, N x /bin/true, recorded against unrecorded."""
+    """bash, N x /bin/true, recorded / unrecorded."""
     return storm_with(options, work)
 
 
@@ -72,7 +72,7 @@ def storm_with(options, work, *flags):
 
 
 def configure(options, work):
-    """Cold ./configure of GNU hello, recorded against unrecorded, each in a fresh copy of the source."""
+    """Cold ./configure of GNU hello, recorded / unrecorded, each in a fresh copy of the source."""
     source = options.hello or fetch_hello(work)
 
     def run(wrap):
@@ -98,7 +98,7 @@ def start_and_finish(options, work):
 
 
 def losses(options, work):
-    """xargs -P8 over 4000 launches: events lost, launches seen, bytes stored for each."""
+    """xargs -P8 over 4000 launches: events lost, launches seen, bytes stored per launch."""
     command = ["bash", "-c", "seq 4000 | xargs -P8 -n1 /bin/true"]
     runs = []
     for _ in range(3):
@@ -135,7 +135,7 @@ def reported(options, file, *forms):
 
 
 def scaling(options, work):
-    """The report and `advise --all` on twice as many launches against half of them: above 2.3 something is quadratic."""
+    """The report and `advise --all`: time for twice as many launches / time for half of them. Above 2.3, something is quadratic."""
     files = [large_recording(options, work, launches) for launches in (options.launches // 2, options.launches)]
     result = {}
     for verb in (["report"], ["advise", "--all"]):
@@ -174,7 +174,7 @@ def report(options, file):
 
 
 def timed(command, directory=None):
-    """Seconds that the workload says it took."""
+    """The seconds that the workload reports."""
     done = subprocess.run(command, cwd=directory, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     return int(done.stdout.split()[-1]) / 1e6
 
@@ -190,12 +190,12 @@ def measured(command):
     seconds = time.perf_counter() - began
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
-        sys.exit(f"{command} ended with {child.returncode}")
+        sys.exit(f"{command} exited with {child.returncode}")
     return seconds, usage
 
 
 def paired(runs, plain, with_it):
-    """Alternates the two, each first half of the time, after one warm-up of both."""
+    """Alternates the two, each being first in half of the rounds, after one warm-up of both."""
     plain(), with_it()
     pairs = []
     for number in range(runs):
@@ -205,7 +205,7 @@ def paired(runs, plain, with_it):
         else:
             pairs.append((plain(), with_it()))
     return {
-        # A shared machine only ever adds time, so the fast runs say most about the cost itself.
+        # A shared machine only adds time, so the fast runs show the cost itself best.
         "ratio_of_p10": tenth(p[1] for p in pairs) / tenth(p[0] for p in pairs),
         "ratio_of_medians": statistics.median(p[1] for p in pairs) / statistics.median(p[0] for p in pairs),
         "ratio": spread([second / first for first, second in pairs]),
@@ -216,7 +216,7 @@ def paired(runs, plain, with_it):
 
 
 def fetch_hello(work):
-    """GNU hello's source from Debian, with a sources list and state of its own: the system's stay as they are."""
+    """GNU hello's source from Debian, with a separate sources list and state: the system's are not changed."""
     place = work / "source"
     (place / "lists/partial").mkdir(parents=True)
     release = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)

@@ -1,4 +1,4 @@
-"""What the benchmarks share: facts of the machine, order statistics, and the files that keep raw results."""
+"""Shared by the benchmarks: facts about the machine, order statistics, and the files with raw results."""
 
 import datetime
 import json

@@ -16,7 +16,7 @@ ROOT = HERE.parent
 TESTS = ROOT / "crates/spawnscope/tests"
 NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
 SCAN_MS = 75
-# The daemons beside ClamAV end after a minute.
+# The daemons other than ClamAV end after a minute.
 LONGEST_S = 20
 
 
@@ -33,7 +33,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=ROOT / "target/release/spawnscope", type=Path)
     parser.add_argument("--seconds", default=LONGEST_S, type=int)
-    parser.add_argument("--pages", type=Path, help="a folder for pages with plots")
+    parser.add_argument("--pages", type=Path, help="a directory for pages with plots")
     parser.add_argument("--only", nargs="+", choices=SCANNERS, default=list(SCANNERS))
     options = parser.parse_args()
     if options.seconds > LONGEST_S:
@@ -42,7 +42,7 @@ def parse():
 
 
 def ours(work):
-    """The command line's beginning that runs something behind our own daemon."""
+    """The beginning of a command line that runs a program behind our own daemon."""
     daemon = work / "scans_new_files"
     source = TESTS / "workloads/scans_new_files.c"
     subprocess.run(["cc", "-O2", "-DEVENTS=FAN_OPEN_EXEC_PERM", f"-DSCAN_MS={SCAN_MS}", "-o", daemon, source], check=True)
@@ -54,7 +54,7 @@ def ours(work):
 def clamav(work):
     daemons = ROOT / "target/scanners"
     if not daemons.exists():
-        raise SystemExit(f"{daemons} is not there: run scripts/scanner-daemons.sh")
+        raise SystemExit(f"{daemons} does not exist: run scripts/scanner-daemons.sh")
     beside = [*NAMESPACES, TESTS / "scanners/within.sh", "clamonacc", daemons, work]
     return [*beside, "env", f"TMPDIR={work / 'scanned'}"]
 

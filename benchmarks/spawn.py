@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures ways to start a process against each other: vspawn, the bare system calls, and what others use. The Rust and C
+"""Compares ways to start a process: vspawn, the bare system calls, and common libraries. The Rust and C
 ways run in one process, one start of each in turn, in random order; Python and Go alternate with it. Parents of different memory
 and open files alternate too. p10 and medians count: a shared machine only ever adds time. Writes
 benchmarks/runs/<date>-<host>/spawn.json and prints tables. Needs cargo and cc; go for Go's row; for Python's rows an
@@ -15,9 +15,9 @@ from pathlib import Path
 
 from results import HERE, new, say, spread, store, tenth
 
-# Ends at once: what is measured is the start.
+# Ends at once: only the start is measured.
 TINY = HERE.parent / "crates/spawnscope/tests/workloads/tiny.c"
-POPEN_NOSHELL = {  # "slower with" of the table its author published, in CPU time against vfork + exec
+POPEN_NOSHELL = {  # "slower with" of the table its author published, in CPU time, compared with vfork + exec
     "popen_noshell + pipe": 0.08,
     "posix_spawn": 0.27,
     "posix_spawn + pipe": 0.36,
@@ -30,7 +30,7 @@ POPEN_NOSHELL = {  # "slower with" of the table its author published, in CPU tim
 def main():
     options = parse()
     work = Path(tempfile.mkdtemp(prefix="vspawn-bench."))
-    work.chmod(0o755)  # another user runs what lies there
+    work.chmod(0o755)  # another user runs programs in it
     try:
         options.child = work / "tiny"
         command = ["cc", "-O1", "-static", "-nostdlib", "-fno-stack-protector", "-o", options.child, TINY]
@@ -51,9 +51,9 @@ def main():
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=2000, help="starts of each mechanism")
-    parser.add_argument("--python", default=str(HERE.parent / "target/venv/bin/python"), help="has the vspawn wheel")
+    parser.add_argument("--python", default=str(HERE.parent / "target/venv/bin/python"), help="the interpreter with the vspawn wheel")
     parser.add_argument("--large-mb", type=int, default=4096, help="memory of the large parent")
-    parser.add_argument("--many-files", type=int, default=19900, help="open files of the parent with many")
+    parser.add_argument("--many-files", type=int, default=19900, help="open files of the parent with many open files")
     parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS))
     parser.add_argument("--dry-run", action="store_true", help="do not store the results")
     return parser.parse_args()
@@ -72,7 +72,7 @@ def bench(options, rounds, *flags):
 
 
 def mechanisms(options, work):
-    """All mechanisms of one process, fork in a process of its own (it slows down what comes after it), and Go's, in five
+    """All mechanisms in one process, fork in a separate process (it slows down the next start), and Go's, in five
     alternating parts."""
     go = build_go(work)
     rows, parts = {}, 5
@@ -105,14 +105,14 @@ def order(nanoseconds):
 
 def build_go(work):
     if not shutil.which("go"):
-        say("no go here: Go's row is left out")
+        say("go is not installed: Go's row is left out")
         return None
     subprocess.run(["go", "build", "-o", work / "spawn-go", "."], cwd=HERE / "spawn-go", check=True)
     return str(work / "spawn-go")
 
 
 def nowait(options, _work):
-    """How long the parent is inside the call that starts a child: nothing else runs between the three."""
+    """The time of the parent inside the call that starts a child. Nothing else runs between the three."""
     rows = bench(options, 2 * options.rounds, "--only", "raw_clone,raw_clone_nowait,vspawn_nowait")
     return {name: {"call_us": order(row["call_ns"]), "total_us": order(row["total_ns"])} for name, row in rows.items()}
 
@@ -124,7 +124,7 @@ def large_parent(options, _work):
 
 
 def many_files(options, _work):
-    """A parent with no files of its own against one with very many."""
+    """A parent without open files of its own, and one with very many."""
     names = "raw_clone3,vspawn,vspawn_close_others,posix_spawn"
     return contrast(options, names, ["--open-files", 0], ["--open-files", options.many_files])
 
@@ -144,14 +144,14 @@ def contrast(options, names, few, many):
 
 
 def in_flight(options, _work):
-    """One thread with 64 children in flight: starts a second."""
+    """One thread with 64 children in flight: starts per second."""
     rates = bench(options, options.rounds * 10, "--in-flight", 64)
     ratios = [fast / slow for slow, fast in zip(rates["raw_clone"], rates["vspawn_nowait"])]
     return {name: spread(values) for name, values in rates.items()} | {"ratio": spread(ratios)}
 
 
 def python(options, _work):
-    """vspawn.run against subprocess.run, in a small parent, and with user= in a parent of 1 GB."""
+    """vspawn.run compared with subprocess.run, in a small parent, and with user= in a parent of 1 GB."""
     rows = {"run": [0], "run with user= in a 1 GB parent": [1024, 65534]}
     results = {}
     for name, flags in rows.items():
@@ -178,8 +178,8 @@ MEASUREMENTS = {
 
 
 def print_mechanisms(rows):
-    """The shape of story 5's table, then ratios."""
-    print(f"{'microseconds a start':24}{'user':>8}{'system':>8}{'total':>8}{'slower with':>13}{'wall p10':>10}{'median':>8}{'call p10':>10}")
+    """A table like that of story 5, then ratios."""
+    print(f"{'microseconds per start':24}{'user':>8}{'system':>8}{'total':>8}{'slower with':>13}{'wall p10':>10}{'median':>8}{'call p10':>10}")
     floor = rows["raw_clone"]["user_us"] + rows["raw_clone"]["system_us"]
     for name, row in sorted(rows.items(), key=lambda item: item[1]["total_us"]["p10"]):
         wall = f"{row['total_us']['p10']:10.1f}{row['total_us']['median']:8.1f}"
@@ -190,7 +190,7 @@ def print_mechanisms(rows):
         slower = f"{100 * ((user + system) / floor - 1):+.0f} %"
         print(f"{name:24}{user:8.1f}{system:8.1f}{user + system:8.1f}{slower:>13}{wall}{row['call_us']['p10']:10.1f}")
     published = ", ".join(f"{name} {100 * slower:+.0f} %" for name, slower in POPEN_NOSHELL.items())
-    print(f"published for popen_noshell, against vfork + exec: {published}")
+    print(f"published for popen_noshell, compared with vfork + exec: {published}")
     for above, below, part in (
         ("vspawn", "raw_clone3", "total_us"),
         ("vspawn", "raw_clone", "total_us"),

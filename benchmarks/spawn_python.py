@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Starts a program with subprocess.run and vspawn.run in turn and prints the nanoseconds of each as JSON. Arguments: the
+"""Starts a program with subprocess.run and vspawn.run in turn, and prints the nanoseconds of each as JSON. Arguments: the
 program, rounds, MiB of memory to hold, and a user to become (as root), or nothing."""
 
 import json

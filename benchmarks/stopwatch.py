@@ -1,5 +1,5 @@
-"""Runs a command and writes the seconds it took into a file. Usage: stopwatch.py FILE COMMAND..., exit status: the command's.
-A program of its own, so that what sets the stage for the command (a mount namespace) can be outside the time."""
+"""Runs a command and writes its time in seconds into a file. Usage: stopwatch.py FILE COMMAND..., exit status: the command's.
+A separate program, so that the setup of the command (a mount namespace) is outside of the measured time."""
 
 import os
 import subprocess

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs a command with what cargo needs to build for aarch64 on another machine, and to run the result under qemu-user:
+# Runs a command with the environment that cargo needs to build for aarch64 on another machine, and to run the result under qemu-user:
 #     scripts/aarch64.sh cargo test -p vspawn --lib --target aarch64-unknown-linux-gnu
-# or, with --program, a program that was built so:
+# or, with --program, a program that was built that way:
 #     scripts/aarch64.sh --program target/aarch64-unknown-linux-gnu/debug/spawnscope --version
-# `scripts/install-dependencies.sh aarch64` installs the tools; libelf and zlib for that machine are unpacked into target/sysroot-aarch64.
+# `scripts/install-dependencies.sh aarch64` installs the tools; this script unpacks libelf and zlib for aarch64 into target/sysroot-aarch64.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Unpacks Debian packages of another architecture into a folder, never installing them nor telling this machine's package manager:
+# Unpacks Debian packages of another architecture into a directory, without installing them or changing this machine's package manager:
 #     scripts/foreign-packages.sh ARCHITECTURE FOLDER [--with-dependencies] PACKAGE...
-# such as `arm64 target/sysroot libelf-dev`. They come from this machine's own sources, or from those in SOURCES, a sources.list.
+# such as `arm64 target/sysroot libelf-dev`. They come from this machine's own sources, or from the sources.list named by SOURCES.
 set -euo pipefail
 
 [ $# -ge 3 ] || { sed -n '2,4s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -13,7 +13,7 @@ if [ "$1" = --with-dependencies ]; then
     shift
 fi
 
-# apt's own folders, but the sources: here nothing is installed, whatever the machine has.
+# apt's own directories, except the sources: nothing counts as installed here.
 state=$(mktemp -d)
 trap 'rm -rf "$state"' EXIT
 mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/packages"
@@ -25,7 +25,7 @@ options=(
 if [ -n "${SOURCES:-}" ]; then
     options+=(-o "Dir::Etc::sourcelist=$(realpath "$SOURCES")" -o Dir::Etc::sourceparts=/nonexistent)
 fi
-# Sources without this architecture are passed over with a notice.
+# apt skips sources without this architecture with a notice.
 apt-get "${options[@]}" update 2>/dev/null || true
 
 packages=("$@")

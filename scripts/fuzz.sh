@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Fuzzes what reads bytes of others: scripts/fuzz.sh [SECONDS [TARGET...]] builds the targets of crates/spawnscope/fuzz with libFuzzer and
-# runs each for so long (10 seconds; all targets) on its corpus. Ends with 1 at the first finding, whose input it names. The inputs
-# that are found on the way go to target/fuzz/corpus, not into the tree. Needs a C++ compiler, but neither nightly Rust nor cargo-fuzz: the
-# coverage that libFuzzer follows comes from LLVM, whose passes stable Rust can be asked for. `cargo fuzz run TARGET` works as well, and adds the
+# Fuzzes the parsers of untrusted input: scripts/fuzz.sh [SECONDS [TARGET...]] builds the targets of crates/spawnscope/fuzz with
+# libFuzzer and runs each for this time (default: 10 seconds, all targets) on its corpus. Ends with 1 at the first finding and prints the
+# path of its input. New inputs go to target/fuzz/corpus, not into the tree. Needs a C++ compiler, but neither nightly Rust nor cargo-fuzz: the
+# coverage for libFuzzer comes from LLVM, whose passes stable Rust can enable. `cargo fuzz run TARGET` works as well, and adds the
 # address sanitizer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,7 +28,7 @@ for target in "${targets[@]}"; do
     found=$CARGO_TARGET_DIR/corpus/$target
     mkdir -p "$found" "$CARGO_TARGET_DIR/artifacts"
     log=$CARGO_TARGET_DIR/$target.log
-    # An input that takes 10 seconds or 1 GB is a finding too. RSS grows with the corpus that is kept in memory.
+    # An input that takes 10 seconds or 1 GB is a finding too. RSS grows with the corpus in memory.
     if ! "$CARGO_TARGET_DIR/$triple/release/$target" "$found" "crates/spawnscope/fuzz/corpus/$target" \
         -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024 -print_final_stats=1 \
         -artifact_prefix="$CARGO_TARGET_DIR/artifacts/$target-" >"$log" 2>&1; then
@@ -37,5 +37,5 @@ for target in "${targets[@]}"; do
     fi
     covered=$(grep -o 'cov: [0-9]*' "$log" | tail -n 1)
     executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
-    echo "$target: $executed executions, ${covered/cov: /} edges covered, nothing found"
+    echo "$target: $executed executions, ${covered/cov: /} edges covered, no findings"
 done

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what building needs and the machine lacks, through apt-get; with a purpose as argument, also what that needs: `tests`, `fuzz`,
-# `static` (building with musl, see scripts/static-build.sh), `aarch64` (building for it on another machine, see scripts/aarch64.sh), `kernels [ARCH]` (guests of scripts/kernel-matrix.sh).
-# Installs nothing that is already there, so that it is silent and needs no privilege on a prepared machine.
-# It does not install Rust: which toolchain to trust is the user's choice.
+# Installs missing build dependencies through apt-get. With a purpose as argument, also what that needs: `tests`, `fuzz`,
+# `static` (building with musl, see scripts/static-build.sh), `aarch64` (cross-building, see scripts/aarch64.sh), `kernels [ARCH]`
+# (guests of scripts/kernel-matrix.sh). Installs only what is missing, so it is silent and needs no privilege on a prepared machine.
+# It does not install Rust, because the choice of a trusted toolchain is the user's.
 set -euo pipefail
 
 purpose=${1:-build}
@@ -37,7 +37,7 @@ if [ "$purpose" = fuzz ]; then
     need_command c++ g++
 fi
 if [ "$purpose" = dist ]; then
-    # libelf is built from its sources.
+    # libelf is built from source.
     need_command autoreconf autoconf
     need_command aclocal automake
     need_command autopoint autopoint
@@ -66,7 +66,7 @@ fi
 
 if [ "$purpose" = static ]; then
     need_command musl-gcc musl-tools
-    # elfutils, of which libelf is a part, is configured from its sources.
+    # elfutils, which contains libelf, is configured from source.
     need_command autoreconf autoconf
     need_command automake automake
     need_command autopoint autopoint
@@ -77,7 +77,7 @@ if [ "$purpose" = static ]; then
 fi
 
 if ! command -v cargo >/dev/null 2>&1; then
-    echo "cargo is missing: install Rust from https://rustup.rs, then try again" >&2
+    echo "cargo is missing: install Rust from https://rustup.rs and try again" >&2
     exit 1
 fi
 if [ "$purpose" = aarch64 ] && ! [ -d "$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-gnu" ]; then
@@ -87,13 +87,13 @@ fi
 
 mapfile -t packages < <(printf '%s\n' "${missing[@]}" | sort -u)
 if ! command -v apt-get >/dev/null 2>&1; then
-    echo "missing: ${packages[*]} (Debian's names), and there is no apt-get here: install them with your package manager" >&2
+    echo "missing: ${packages[*]} (Debian's names); apt-get is not available: install them with your package manager" >&2
     exit 1
 fi
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
     if ! command -v sudo >/dev/null 2>&1; then
-        echo "missing: ${packages[*]}; not root and no sudo: ask an administrator to run: apt-get install ${packages[*]}" >&2
+        echo "missing: ${packages[*]}; neither root nor sudo is available: ask an administrator to run: apt-get install ${packages[*]}" >&2
         exit 1
     fi
     as_root=(sudo)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes target/roots with one folder for each suite of Debian's, in which its bash, dash, busybox and Python are unpacked with all that
-# they need, never installed. Tests record scripts within them. Optional: whoever needs them says so through SPAWNSCOPE_TEST_REQUIRE.
+# Creates target/roots with one directory for each Debian suite, in which its bash, dash, busybox and Python are unpacked with all
+# dependencies, never installed. Tests record scripts in them. Optional, unless SPAWNSCOPE_TEST_REQUIRE names the need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,7 +11,7 @@ fi
 packages=$(mktemp -d)
 trap 'rm -rf "$packages"' EXIT
 
-unpack() { # ROOT PACKAGE...: what lies in links to folders of the root's goes through them
+unpack() { # ROOT PACKAGE...: files below symbolic links to directories of the root go through them
     local root=$1
     shift
     for package in "$@"; do
@@ -24,7 +24,7 @@ for suite in bullseye bookworm trixie sid; do
     rm -rf "$root"
     mkdir -p "$root"
     scripts/suite-packages.sh "$suite" "$folder" base-files bash bash-static busybox-static dash python3
-    # The interpreter as a library has the version in its package's name.
+    # The package of the interpreter as a library has the version in its name.
     python=$(basename "$(ls "$folder"/python3.*-minimal_*.deb)")
     scripts/suite-packages.sh "$suite" "$folder" "lib${python%%-*}"
     unpack "$root" "$folder"/base-files_*.deb

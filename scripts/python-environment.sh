@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes target/venv with Perfetto's own protobuf classes, against which the trace export is checked.
-# The check is optional: whoever needs it says so through SPAWNSCOPE_TEST_REQUIRE.
+# Creates target/venv with Perfetto's own protobuf classes, which check the trace export.
+# Optional, unless SPAWNSCOPE_TEST_REQUIRE names the need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the wheel of crates/vspawn-python into target/wheels and installs it into target/venv, beside what tests it.
+# Builds the wheel of crates/vspawn-python into target/wheels and installs it into target/venv, together with its test tools.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,5 +13,5 @@ if ! "$environment/bin/python" -c 'import maturin, mypy, pytest' 2>/dev/null; th
 fi
 rm -rf "$wheels"
 "$environment/bin/maturin" build --release --locked --quiet --manifest-path crates/vspawn-python/Cargo.toml --out "$wheels"
-# The version stays the same from build to build: without force, pip would keep what is installed.
+# The version is the same in each build: without force, pip would keep the installed wheel.
 pip install --no-index --no-deps --force-reinstall "$wheels"/vspawn-*.whl

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes target/scanners with the daemons of ClamAV and fapolicyd: Debian's packages and what they need beyond this system, unpacked
-# and never installed. The tests with them are optional: whoever needs them says so through SPAWNSCOPE_TEST_REQUIRE.
+# Creates target/scanners with the daemons of ClamAV and fapolicyd: Debian's packages and their dependencies beyond this system, unpacked
+# and never installed. The tests that need them are optional unless SPAWNSCOPE_TEST_REQUIRE names the need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ rm -rf "$root"
 packages=$(mktemp -d)
 trap 'rm -rf "$packages"' EXIT
 
-# The two, whether or not the system has them, and what of theirs it lacks.
+# Both packages, even if they are installed, and their dependencies that are not.
 wanted() {
     {
         printf '%s\n' clamav-daemon fapolicyd
@@ -20,7 +20,7 @@ wanted() {
     } | sort -u
 }
 
-# Lists of packages may be missing, or old.
+# Package lists may be missing or old.
 missing=$(wanted 2>/dev/null) || { apt-get -qq update && missing=$(wanted); }
 (cd "$packages" && { apt-get -qq -o APT::Sandbox::User=root download $missing ||
     { apt-get -qq update && apt-get -qq -o APT::Sandbox::User=root download $missing; }; })

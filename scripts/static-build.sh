@@ -8,7 +8,7 @@ scripts/install-dependencies.sh static
 target=$(uname -m)-unknown-linux-musl
 rustup target add "$target"
 
-# Kernel headers, which musl's compiler does not look for; and what elfutils' configuration asks for: musl has no argp, fts and
+# Kernel headers, which musl's compiler does not find, and what the configuration of elfutils requires: musl lacks argp, fts and
 # obstack, which libelf does not use.
 own=$PWD/target/musl
 rm -rf "$own"

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Prints the name of a configuration with which apt's programs (APT_CONFIG=... apt-get, apt-cache) see one suite of Debian's and nothing
-# that is installed, whatever suite or architecture this machine has. Lists and state are in target/apt; the system's stay as they are.
+# Prints the path of a configuration with which apt's programs (APT_CONFIG=... apt-get, apt-cache) see one Debian suite and no installed
+# packages, whatever suite or architecture this machine has. Lists and state are in target/apt; the system's are not changed.
 #   suite-apt.sh SUITE [ARCHITECTURE]
-# The suite comes from where this machine's own apt takes its packages. Lists are fetched when they are a day old.
+# The suite comes from the same mirror as this machine's own packages. Lists older than a day are fetched again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 suite=$1 architecture=${2:-$(dpkg --print-architecture)}
 state=$PWD/target/apt/$suite-$architecture
 
-# Security updates have a mirror of their own.
+# Security updates have their own mirror.
 label=Debian
 [[ $suite != *-security ]] || label=Debian-Security
-mirror() { # labels are in the lists, which a new system has none of: there the address has to do
+mirror() { # labels are in the lists; a new system has none, so the address is used
     # shellcheck disable=SC2016
     apt-get indextargets --format '$(REPO_URI) $(LABEL)' 'Created-By: Packages' | awk -v label="$label" '
         { found = $2 == "" ? ($1 ~ /\/debian\/$/ ? "Debian" : $1 ~ /\/debian-security\/$/ ? "Debian-Security" : "") : $2 }
@@ -44,7 +44,7 @@ CONFIGURATION
 
 if [ -z "$(find "$state/fetched" -mtime -1 2>/dev/null)" ]; then
     address=$(mirror)
-    [ -n "$address" ] || { echo "apt has no source of $label packages here: $suite cannot be had" >&2; exit 1; }
+    [ -n "$address" ] || { echo "apt has no source of $label packages on this machine: $suite is not available" >&2; exit 1; }
     echo "deb $address $suite main" >"$state/sources.list"
     APT_CONFIG=$state/apt.conf apt-get -qq update >&2
     touch "$state/fetched"

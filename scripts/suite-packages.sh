@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Downloads packages of a suite of Debian's, with all that they need, into a folder; nothing is installed. See suite-apt.sh.
+# Downloads packages of a Debian suite, with all dependencies, into a directory; nothing is installed. See suite-apt.sh.
 #   suite-packages.sh [--arch ARCHITECTURE] SUITE FOLDER PACKAGE...
 set -euo pipefail
 
@@ -17,5 +17,5 @@ download() {
     export APT_CONFIG
     apt-get -qq --yes --download-only -o "Dir::Cache::Archives=$folder" install "$@"
 }
-# Lists of yesterday may name what the mirror no longer has.
+# An old list may name packages that the mirror no longer has.
 download "$@" 2>/dev/null || { rm -f target/apt/"$suite"-*/fetched && download "$@"; }

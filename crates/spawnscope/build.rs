@@ -1,4 +1,4 @@
-//! Builds the BPF object with one call of clang, and before that its C header from the wire format's Rust definition.
+//! Generates the BPF object's C header from the Rust definition of the wire format, then builds the object with clang.
 
 #[cfg(feature = "ebpf")]
 mod ebpf {
@@ -12,12 +12,12 @@ mod ebpf {
         println!("cargo::rerun-if-changed={SOURCES}");
         println!("cargo::rerun-if-env-changed=CLANG");
         let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target");
-        // As libbpf's headers name it.
+        // The names that libbpf's headers use.
         let target = match arch.as_str() {
             "x86_64" => "-D__TARGET_ARCH_x86",
             "aarch64" => "-D__TARGET_ARCH_arm64",
             _ => {
-                panic!("the eBPF collector knows x86_64 and aarch64 only, not {arch}: build with --no-default-features")
+                panic!("the eBPF collector needs x86_64 or aarch64, not {arch}: build with --no-default-features")
             }
         };
         generate_header(&out.join("wire.h"), &arch);
@@ -40,7 +40,7 @@ mod ebpf {
         let texts = files
             .each_ref()
             .map(|file| std::fs::read_to_string(file).expect("the wire format is there"));
-        // cbindgen leaves out types that no C function takes, unless they are named.
+        // cbindgen omits types that no C function takes, unless they are listed.
         let structs = texts
             .iter()
             .flat_map(|text| text.lines())
@@ -65,12 +65,12 @@ mod ebpf {
             .write_to_file(header);
     }
 
-    /// There are two builds of the programs; `tasks.h` says in what they differ.
+    /// The programs are built twice; `tasks.h` explains the difference.
     fn compile(out: &Path, object: &str, definitions: &[&str]) {
         let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
         let libbpf = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
         let here = std::env::current_dir().expect("cargo sets the folder");
-        // BTF names source files: the same ones wherever this is built.
+        // BTF names source files. The mapping keeps these names independent of the build folder.
         let maps = [(&*here, "."), (out, "out"), (Path::new(&libbpf), "libbpf")]
             .map(|(folder, name)| format!("-ffile-prefix-map={}={name}", folder.display()));
         let status = Command::new(&clang)
@@ -88,7 +88,7 @@ mod ebpf {
             Ok(status) if status.success() => {}
             Ok(status) => panic!("{clang} could not compile the BPF programs ({status})"),
             Err(error) => panic!(
-                "cannot run {clang} ({error}): install clang, or name it in CLANG, or build with --no-default-features"
+                "cannot run {clang} ({error}): install clang, set CLANG to its path, or build with --no-default-features"
             ),
         }
     }

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Builds the programs and libraries that are distributed, for the architecture that is the argument: with zig as compiler and linker of
-# C, against a C library as old as is promised. Everything but that C library is linked statically. The BPF object is clang's, as in every build.
+# Builds the distributed programs and libraries for the architecture given as argument: with zig as C compiler and linker, against the
+# oldest supported C library. Everything except that C library is linked statically. As in every build, clang builds the BPF object.
 . "$(dirname "$0")/settings.sh"
 for_architecture "$1"
 
-# No path of the machine that builds: they would differ from machine to machine, and tell about it.
+# No path of the build machine: paths would make builds differ, and reveal information about the machine.
 registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
 maps=("$PWD=spawnscope" "$(rustc --print sysroot)=rust")
 for index in "$registry"/*/; do maps+=("${index%/}=crates"); done
 export RUSTFLAGS="${maps[*]/#/--remap-path-prefix=}"
-# cc's name for the variable, and libbpf-sys's through it.
+# The variable is read by cc, and through it by libbpf-sys.
 declare -x "CFLAGS_${TARGET//-/_}=${maps[*]/#/-ffile-prefix-map=}"
-# Distributed without symbols, as distributions do.
+# Stripped, as in distributions.
 export CARGO_PROFILE_RELEASE_STRIP=symbols
 
 cargo zigbuild --release --locked --target "$TARGET.$GLIBC" -p spawnscope --features vendored

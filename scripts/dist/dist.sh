@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes target/dist: for each architecture that is an argument an archive, packages and a wheel; the sources; checksums.
+# Creates target/dist: an archive, packages and a wheel for each architecture given as an argument; the sources; checksums.
 . "$(dirname "$0")/settings.sh"
 [ $# -gt 0 ] || fail "usage: scripts/dist/dist.sh ARCHITECTURE..., such as x86_64 aarch64"
 
@@ -13,9 +13,9 @@ for arch in "$@"; do
     scripts/dist/package.sh "$arch"
 done
 
-[ -z "$(git status --porcelain)" ] || echo "warning: what is not committed is in the binaries, and not in the sources" >&2
+[ -z "$(git status --porcelain)" ] || echo "warning: the binaries contain uncommitted changes, the source archive does not" >&2
 git archive --prefix="spawnscope-$VERSION/" HEAD | gzip --no-name --best >"$DIST/spawnscope-$VERSION-source.tar.gz"
-# libelf's licence asks for its source beside the binaries.
+# libelf's licence requires its source beside the binaries.
 libelf=$(cargo metadata --locked --format-version 1 | python3 -c '
 import json, sys
 print(next("{name}-{version}.crate".format(**package) for package in json.load(sys.stdin)["packages"] if package["name"] == "libbpf-sys"))')

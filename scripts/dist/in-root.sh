@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs inside a fresh root (test.sh makes it), where /dist has what is distributed: installs the kind that is the first argument as a user
-# would, does the main job with it, and takes it away again. The last line that it prints says what was seen.
+# Runs inside a fresh root (created by test.sh), with the distributed files in /dist. Installs the kind given as first argument as a user
+# would, performs its main task, and removes it again. The last line that it prints is a summary.
 set -euo pipefail
 kind=$1 version=$2 arch=$3 debian=$4
 cd /tmp
@@ -10,7 +10,7 @@ fail() {
     exit 1
 }
 
-# Records a shell that launches a known number of programs, and reads that number from the recording.
+# Records a shell that launches a known number of programs, and checks that number in the recording.
 record() {
     [ "$(spawnscope --version)" = "spawnscope $version" ] || fail "not spawnscope $version: $(spawnscope --version)"
     spawnscope record -o /tmp/recording.db -- sh -c 'i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); done; ls / >/dev/null' 2>report
@@ -24,7 +24,7 @@ record() {
     seen="recorded $launches launches"
 }
 
-# Manual pages are found, and completions can be read by their shells.
+# Manual pages are found, and the shells can read the completions.
 documents() { # PREFIX
     [ -n "$(find "$1/share/man/man1" -name 'spawnscope-record.1*')" ] || fail "no manual page"
     bash -n "$1/share/bash-completion/completions/spawnscope"
@@ -32,13 +32,13 @@ documents() { # PREFIX
     grep -q 'complete -c spawnscope' "$1/share/fish/vendor_completions.d/spawnscope.fish"
 }
 
-# After the packages have been removed; what users have of spawnscope in their homes stays.
+# After the packages have been removed; spawnscope's files in users' homes stay.
 gone() { # further conditions of find
     ! find / -xdev "$@" \( -name '*spawnscope*' -o -name '*vspawn*' \) -not -path '/dist*' -not -path '/tmp/*' -not -path '/root*' | grep . ||
         fail "that is left after the packages were removed"
 }
 
-# Builds a program with the shared library, and with the static one, by what pkg-config says.
+# Builds a program with the shared library, and with the static one, with the flags from pkg-config.
 compile() {
     cat >program.c <<'END'
 #include <stdio.h>
@@ -88,8 +88,8 @@ deb() {
     gone
 }
 
-# No root of a distribution with RPM can be made from Debian's packages. So rpm is told of the one library that stands for a system, the
-# C library of this root, with all its versions: dependencies, format, files and removal are rpm's own.
+# A root of an RPM distribution cannot be made from Debian's packages. So a package provides the one library that represents the system, the
+# C library of this root, with all its versions. Dependencies, format, files and removal are handled by rpm itself.
 rpm_of_the_c_library() {
     local file provides
     provides=$(for file in libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2 librt.so.1 libutil.so.1 ld-linux-x86-64.so.2 ld-linux-aarch64.so.1; do
@@ -100,14 +100,14 @@ rpm_of_the_c_library() {
         printf '%s\n' 'Name: glibc' 'Version: 0' 'Release: 0' 'Summary: What the C library of this root provides' 'License: none' 'AutoReq: no'
         # shellcheck disable=SC2086
         printf 'Provides: %s\n' $provides
-        printf '%s\n' '%description' 'As its name says.' '%files'
+        printf '%s\n' '%description' 'See the summary.' '%files'
     } >glibc.spec
     rpmbuild --quiet -bb --define "_topdir /tmp/rpmbuild" glibc.spec
     rpm "${on_debian[@]}" --install rpmbuild/RPMS/*/glibc-0-0.*.rpm
 }
 
 rpm_packages() {
-    # Older ones refuse to install on Debian unless they are told so.
+    # Older versions refuse to install on Debian without this option.
     local on_debian=(--force-debian)
     rpm "${on_debian[@]}" --version >/dev/null 2>&1 || on_debian=()
     rpm_of_the_c_library
@@ -117,12 +117,12 @@ rpm_packages() {
     rpm --verify "${packages[@]}"
     record
     documents /usr
-    # Debian's loader and pkg-config do not look there by themselves; those of RPM's distributions do.
+    # Debian's loader and pkg-config do not search there by default; those of RPM distributions do.
     echo /usr/lib64 >/etc/ld.so.conf.d/lib64.conf
     ldconfig
     PKG_CONFIG_PATH=/usr/lib64/pkgconfig PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 compile
     rpm "${on_debian[@]}" --erase "${packages[@]}"
-    # cargo-generate-rpm 0.21 cannot give a package its folders.
+    # cargo-generate-rpm 0.21 cannot assign directories to a package.
     gone ! -type d
 }
 
@@ -138,7 +138,7 @@ try:
 except FileNotFoundError as error:
     assert error.stage == "chdir", error
 else:
-    raise SystemExit("a missing folder is an error")
+    raise SystemExit("a missing directory is not an error")
 with vspawn.Popen(["sort"], stdin=vspawn.PIPE, stdout=vspawn.PIPE) as child:
     assert child.communicate(b"b\na\n")[0] == b"a\nb\n"
 END

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints the copyright notices of what is linked into a distributed program: those of each Rust package, of the C code inside such
-packages, and of Rust's own library. Equal texts are printed once. Arguments: the target, then what cargo is to be told about the build."""
+"""Prints the copyright notices of everything that is linked into a distributed program: each Rust package, the C code inside such
+packages, and Rust's standard library. Equal texts are printed once. Arguments: the target, then cargo's arguments for the build."""
 
 import json
 import pathlib
@@ -8,20 +8,20 @@ import subprocess
 import sys
 
 NAMES = ("licen[cs]e*", "LICEN[CS]E*", "COPYING*", "COPYRIGHT*", "NOTICE*", "UNLICENSE*", "LICENSES/*", "*/LICEN[CS]E*", "*/COPYING*")
-# Licence texts are there; inferno's wants to be told where its source is, libelf's how it can be replaced.
+# The sources contain the licence texts; inferno's licence requires the location of its source, libelf's how to replace it.
 HEAD = """Spawnscope and vspawn are under Apache-2.0 OR MIT, at your option. Copyright The Spawnscope contributors.
 
 The binaries also contain, linked statically, the packages listed below, each under its own licence. Their sources are those of the
-versions named, at https://crates.io, and unchanged.
+named versions at https://crates.io, unchanged.
 
 libelf of elfutils is under LGPL-3.0-or-later or GPL-2.0-or-later; zlib is under its own licence. Both are built from the copies in the
 package libbpf-sys, which is distributed beside the binaries. To use another libelf, change that copy and build again as
-CONTRIBUTING.md says; or build without the feature `vendored`, and libelf is the shared library of your system.
+described in CONTRIBUTING.md. Without the feature `vendored`, libelf is the shared library of your system.
 """
 
 
 def packages(target, options):
-    """Every package that is linked into the workspace's own, with its manifest."""
+    """Every package that is linked into the workspace's packages, with its manifest."""
     command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target, *options]
     metadata = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
@@ -38,7 +38,7 @@ def packages(target, options):
 
 
 def texts(folder):
-    """The files with licences below a package's folder, as (name, text)."""
+    """The licence files below a package's directory, as (name, text)."""
     files = {file for name in NAMES for file in folder.glob(name) if file.is_file() and file.suffix not in (".rs", ".html")}
     for file in sorted(files):
         yield str(file.relative_to(folder)), file.read_text(errors="replace").strip()
@@ -61,7 +61,7 @@ def main():
     for text, names in sorted(holders.items(), key=lambda item: item[1]):
         print("\n" + "-" * 80 + "\n" + "\n".join(names) + "\n" + "-" * 80 + "\n" + text)
     library = pathlib.Path(sysroot, "share/doc/rust/COPYRIGHT-library.html")
-    print("\n" + "-" * 80 + "\nRust's own library\n" + "-" * 80 + "\n" + library.read_text())
+    print("\n" + "-" * 80 + "\nRust's standard library\n" + "-" * 80 + "\n" + library.read_text())
 
 
 main()

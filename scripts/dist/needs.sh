@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What programs and libraries need of a system, read from the ELF files that are the arguments (or, one a line, standard input):
-#   needs.sh check FILE...    fails when that is more than the C library, or a newer one than the oldest we promise
-#   needs.sh                  prints it as RPM writes it, for `cargo generate-rpm --auto-req`
-# readelf reads every architecture's files, which ldd and the distributions' own tools do not.
+# Prints or checks the dependencies of programs and libraries, from ELF files given as arguments (or on standard input, one per line):
+#   needs.sh check FILE...    fails for any dependency except the C library, and for a newer one than the oldest supported
+#   needs.sh                  prints them in RPM's format, for `cargo generate-rpm --auto-req`
+# readelf reads files of every architecture; ldd and the distributions' own tools do not.
 . "$(dirname "$0")/settings.sh"
 
 C_LIBRARY='^(libc\.so\.6|libm\.so\.6|libpthread\.so\.0|libdl\.so\.2|librt\.so\.1|libutil\.so\.1|ld-linux-x86-64\.so\.2|ld-linux-aarch64\.so\.1)$'
@@ -11,7 +11,7 @@ libraries() {
     readelf --wide --dynamic "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'
 }
 
-# LIBRARY VERSION, one a line: `0x0010: Version: 1  File: libc.so.6  Cnt: 2`, then `0x0020:   Name: GLIBC_2.17  Flags: none ...`.
+# LIBRARY VERSION, one per line: `0x0010: Version: 1  File: libc.so.6  Cnt: 2`, then `0x0020:   Name: GLIBC_2.17  Flags: none ...`.
 versions() {
     readelf --wide --version-info "$1" | awk '
         /Version needs section/ { needs = 1 }
@@ -40,7 +40,7 @@ if [ "${1:-}" = check ]; then
     for file in "$@"; do check "$file"; done
 else
     while read -r file; do
-        # Man pages and headers are asked about too.
+        # It is called for man pages and headers too.
         if [ "$(head -c 4 "$file" | tail -c 3)" = ELF ]; then as_rpm "$file"; fi
     done | sort -u
 fi

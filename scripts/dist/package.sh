@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Makes the archive and the packages of what build.sh has built for the architecture that is the argument.
+# Creates the archive and the packages from what build.sh has built for the architecture given as argument.
 . "$(dirname "$0")/settings.sh"
 for_architecture "$1"
 
-# Prints the completions; by qemu-user, where it is for another machine than this.
+# Prints the completions, under qemu-user if the binary is for another architecture.
 runnable=$BUILT/spawnscope
 [ "$ARCH" = "$(uname -m)" ] || runnable="scripts/$ARCH.sh --program $runnable"
 rm -rf "$PARTS"
 mkdir -p "$TREE" "$PARTS/deb" "$PARTS/rpm"
 ln -s "$(basename "$TREE")" "$PARTS/tree"
 
-# Where it is unpacked is its prefix, so vspawn.pc looks from where it lies.
+# The archive is relocatable, so vspawn.pc uses a prefix relative to itself.
 make --silent install PREFIX= DESTDIR="$TREE" BINARY="$BUILT/spawnscope" RUNNABLE="$runnable" LIBRARY_FROM="$BUILT" \
     PC_PREFIX='$${pcfiledir}/../..'
 scripts/dist/licences.py "$TARGET" --features spawnscope/vendored >"$PARTS/copyright"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes target/dist-roots/ARCH/SUITE, in which test.sh installs what was built: Debian's smallest system, and what uses packages of
-# other systems, wheels and the C library. Arguments: the architecture, then suites. Keeps those that are there. debootstrap runs programs of
-# the root; where this machine cannot, unpacked-root.sh makes it.
+# Creates target/dist-roots/ARCH/SUITE, in which test.sh installs the built packages: a minimal Debian, with the tools for packages of
+# other systems, wheels and the C library. Arguments: the architecture, then suites. Keeps existing roots. debootstrap runs programs of
+# the root; if this machine cannot run them, unpacked-root.sh creates it.
 . "$(dirname "$0")/settings.sh"
 for_architecture "$1"
 shift
 
-# The mirror of Debian that the machine's own sources name.
+# The Debian mirror in the machine's own sources.
 mirror() {
     if [ -n "${SPAWNSCOPE_DEBIAN_MIRROR:-}" ]; then
         echo "$SPAWNSCOPE_DEBIAN_MIRROR"
@@ -25,7 +25,7 @@ make_root() { # SUITE FOLDER
     local from
     from=$(mirror)
     [ -n "$from" ] || fail "the sources of apt name no mirror of Debian: name one in SPAWNSCOPE_DEBIAN_MIRROR"
-    # Its mounts, if it makes any, are of this namespace and gone with it.
+    # Its mounts, if any, are in this namespace and end with it.
     unshare --mount debootstrap --arch "$DEBIAN" --variant minbase --include "$(IFS=, && echo "${packages[*]}")" "$1" "$2" "$from"
 }
 

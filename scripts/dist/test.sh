@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs each thing in target/dist for the architectures that are arguments into a fresh root of each suite, and uses it there:
-# scripts/dist/in-root.sh says how. Needs root. A root is an overlay on one of roots.sh, in a mount namespace of its own: nothing is left
-# of it afterwards. For another architecture than this machine's, an emulated machine has it: guest.sh.
+# For the architectures given as arguments, installs everything in target/dist into a fresh root of each suite, and uses it there, as
+# described in scripts/dist/in-root.sh. Needs root. A fresh root is an overlay on one of roots.sh, in its own mount namespace, and leaves
+# nothing behind. For another architecture than this machine's, an emulated machine runs it: guest.sh.
 . "$(dirname "$0")/settings.sh"
 SUITES=(bullseye trixie)
 KINDS=(archive deb rpm wheel)
@@ -43,7 +43,7 @@ try() {
         echo "$ARCH $1 $2: $(tail -1 "$log")"
     else
         tail -30 "$log" >&2
-        echo "$ARCH $1 $2: FAILED; $log has all of it" >&2
+        echo "$ARCH $1 $2: FAILED; the complete output is in $log" >&2
         return 1
     fi
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what `make dist` needs beyond a build: pinned versions of the packaging tools into target/tools, and Rust's own library for
-# an architecture. `scripts/install-dependencies.sh dist` has installed what comes from the system.
+# Installs the additional tools for `make dist`: pinned versions of the packaging tools into target/tools, and Rust's standard library for
+# an architecture. `scripts/install-dependencies.sh dist` installs the system's packages.
 . "$(dirname "$0")/settings.sh"
 
 for arch in "$@"; do
@@ -10,5 +10,5 @@ done
 
 [ -x "$TOOLS/venv/bin/python" ] || python3 -m venv "$TOOLS/venv"
 "$TOOLS/venv/bin/pip" install --quiet --disable-pip-version-check "${PYTHON_TOOLS[@]}"
-# Does nothing where that version is there.
+# Does nothing if that version is installed.
 cargo install --quiet --locked --root "$TOOLS" "${CARGO_TOOLS[@]}"

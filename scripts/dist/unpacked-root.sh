@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a root of another architecture in the folder FOLDER from Debian's packages, without running any of its programs: what packages'
-# own scripts would do is done here, as far as in-root.sh needs it. dpkg there knows the packages as installed.
+# Creates a root of another architecture in the directory FOLDER from Debian's packages, without running any of its programs. It does what
+# the package scripts would do, as far as in-root.sh needs it. The root's dpkg lists the packages as installed.
 #   unpacked-root.sh ARCHITECTURE SUITE FOLDER PACKAGE...
 . "$(dirname "$0")/settings.sh"
 for_architecture "$1"
@@ -8,11 +8,11 @@ suite=$2 root=$3
 shift 3
 
 debs=$ROOTS/packages-$suite
-# With all that a system cannot be without, by apt's pattern.
+# Including all essential packages, by apt's pattern.
 scripts/suite-packages.sh --arch "$DEBIAN" "$suite" "$debs" '?essential' "$@"
 rm -rf "$root"
 mkdir -p "$root"/usr/{bin,sbin,lib,lib64,local} "$root"/{dev,proc,root,sys} "$root"/var/lib/dpkg/{info,updates}
-# Merged, as in every installed system; older packages have files in /bin.
+# /usr is merged, as in every installed system; older packages have files in /bin.
 ln -s usr/bin usr/sbin usr/lib usr/lib64 "$root"
 
 for deb in "$debs"/*.deb; do

@@ -1,7 +1,7 @@
-# What differs between the architectures of guests, all of it. Sourced; knows nothing of packages or batteries.
+# All differences between the architectures of guests. Sourced; contains nothing about packages or batteries.
 # shellcheck shell=bash disable=SC2034
 
-# choose_architecture NAME: as `uname -m` says it.
+# choose_architecture NAME: a name as in `uname -m`.
 choose_architecture() {
     architecture=$1
     case $architecture in
@@ -11,11 +11,11 @@ choose_architecture() {
             ;;
         aarch64)
             debian=arm64 triple=aarch64-unknown-linux-gnu console=ttyAMA0 runner=(scripts/aarch64.sh --program)
-            # The architected algorithm of pointer authentication takes most of the time of an emulated program.
+            # The architected algorithm of pointer authentication would take most of the time of an emulated program.
             qemu=(qemu-system-aarch64 -M virt -cpu "max,pauth-impdef=on")
             ;;
         *)
-            echo "--arch $architecture: the matrix knows x86_64 and aarch64" >&2
+            echo "--arch $architecture: the matrix supports x86_64 and aarch64" >&2
             exit 2
             ;;
     esac

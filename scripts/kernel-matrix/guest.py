@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Boots one guest, reads on its console what the battery says (`init` writes it), and stores that as JSON beside the whole console.
-A guest that is silent for too long is ended, and what it said last is kept. Exit status 0 whatever came of it: the table judges."""
+"""Boots one guest, reads the battery's results from its console (`init` writes them), and stores them as JSON beside the whole console
+output. A guest that prints nothing for too long is ended, and its last output is kept. The exit status is always 0: table.py decides."""
 
 import argparse
 import datetime
@@ -14,14 +14,14 @@ import sys
 import time
 from pathlib import Path
 
-# In seconds of the host: the longest test takes a few on a quiet one, and a busy one stretches that tenfold.
+# In seconds of the host: the longest test takes a few on a quiet host, and ten times as long on a busy one.
 SILENCE = 300
 LONGEST = 2400
 
 
 def main():
     options = parse()
-    # The guest must not outlive us.
+    # The guest must not outlive this script.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     result = {"series": options.series, "package": options.package, "battery": options.battery, "date": datetime.date.today().isoformat()}
     result |= {"tests": {}, "refused": None, "missing": [], "kernel": None, "ended": False, "stopped": None}
@@ -50,16 +50,16 @@ def main():
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--series", required=True, help="how the kernel was asked for, such as 6.1")
-    parser.add_argument("--package", required=True, help="the version of its package")
+    parser.add_argument("--series", required=True, help="the requested series, such as 6.1")
+    parser.add_argument("--package", required=True, help="the version of the kernel's package")
     parser.add_argument("--battery", choices=["short", "full"], required=True)
-    parser.add_argument("--into", type=Path, required=True, help="directory of the results")
-    parser.add_argument("command", nargs="+", help="the emulator's")
+    parser.add_argument("--into", type=Path, required=True, help="directory for the results")
+    parser.add_argument("command", nargs="+", help="the emulator's command line")
     return parser.parse_args()
 
 
 def lines(guest, console, result):
-    """The lines of the console, as they come."""
+    """The lines of the console, as they arrive."""
     began = heard = time.monotonic()
     rest = b""
     with selectors.DefaultSelector() as selector:

@@ -1,19 +1,19 @@
-# The file system that guests start from: Debian's programs, and over them spawnscope, its live tests and their compiled workloads.
+# The file system that guests boot from: Debian's programs, and on top of them spawnscope, its live tests and their compiled workloads.
 # Sourced after packages.sh.
 # shellcheck shell=bash
 
-# With what they depend on.
+# Their dependencies are added.
 userland=(bash busybox-static coreutils dash debianutils findutils grep hostname libc-bin libelf1 libgcc-s1 libpython3-stdlib mount
     python3-minimal sed strace util-linux zlib1g)
 
-# Debian's programs as a cpio archive; made again when another package is among them.
+# Debian's programs as a cpio archive. Built again if the list of packages changes.
 make_base() {
     local suite=$1 place=$cache/userland/$architecture root packages package
     local debs=$place/packages
     scripts/suite-packages.sh --arch "$debian" "$suite" "$debs" "${userland[@]}"
     packages=$(ls "$debs")
     [ "$(cat "$place/made-of" 2>/dev/null)" != "$packages" ] || return 0
-    if [ -e "$place/made-of" ]; then # the older ones are there, too
+    if [ -e "$place/made-of" ]; then # it contains the older packages too
         rm -rf "$place"
         make_base "$suite"
         return
@@ -21,7 +21,7 @@ make_base() {
     root=$place/root
     rm -rf "$root"
     mkdir -p "$root"/usr/{bin,sbin,lib,lib64} "$root"/{dev,etc,mnt,proc,root,run,sys,tmp}
-    # Merged, as in every installed system; older packages have files in /bin.
+    # /usr is merged, as in every installed system; older packages have files in /bin.
     ln -s usr/bin usr/sbin usr/lib usr/lib64 "$root"
     for package in "$debs"/*.deb; do
         dpkg-deb --fsys-tarfile "$package" | tar -x -C "$root" --keep-directory-symlink --exclude='./usr/share/doc*' \
@@ -34,12 +34,12 @@ make_base() {
     echo "$packages" >"$place/made-of"
 }
 
-# Uncompressed: to unpack it would take an emulated CPU longer than to read it.
+# Uncompressed: an emulated CPU takes longer to decompress it than to read it.
 archive() {
     (cd "$1" && find . -print0 | cpio --null --create --format=newc --owner=0:0 --quiet)
 }
 
-# Builds the live tests, and says where they are.
+# Builds the live tests and prints their path.
 built_tests() {
     "${cargo[@]}" test --no-run --locked -p spawnscope --test live_ebpf "${target[@]}" --message-format=json |
         sed -n 's/.*"name":"live_ebpf".*"executable":"\([^"]*\)".*/\1/p'
@@ -47,20 +47,20 @@ built_tests() {
 
 battery() { grep -v '^#' scripts/kernel-matrix/battery; }
 
-# Each test of the battery must be one: nothing is run for a name that is misspelt.
+# Each name in the battery must be a test: a misspelt name would run nothing.
 check_battery() {
     local tests=$1 unknown
     unknown=$(comm -23 <(battery | cut -f 2 | sort -u) <("${runner[@]}" "$tests" --list | sed 's/: test$//' | sort))
     if [ -n "$unknown" ]; then
-        printf 'scripts/kernel-matrix/battery names tests that are none of live_ebpf:\n%s\n' "$unknown" >&2
+        printf 'scripts/kernel-matrix/battery names tests that live_ebpf does not have:\n%s\n' "$unknown" >&2
         exit 1
     fi
 }
 
-# Builds what is to be tested, and makes $cache/image-ARCH.cpio.
+# Builds the tested programs and creates $cache/image-ARCH.cpio.
 make_image() {
     local suite tests top
-    # A libc as new as the one that spawnscope is built with: the same system's, or else the newest.
+    # A libc as new as the one that spawnscope is built with: from the same suite, or else from the newest.
     suite=$(. /etc/os-release && [ "$ID" = debian ] && echo "${VERSION_CODENAME:-sid}" || echo sid)
     make_base "$suite"
     if [ -z "$binary" ]; then
@@ -71,13 +71,13 @@ make_image() {
     check_battery "$tests"
 
     top=$(mktemp -d)
-    # Tests look for spawnscope and for scripts where they were built.
+    # Tests look for spawnscope and for scripts at their build paths.
     mkdir -p "$top$PWD/$built/debug" "$top$PWD/crates/spawnscope/tests" "$top/usr/bin"
     "${tools}strip" -o "$top$PWD/$built/debug/spawnscope" "$binary"
     ln -s "$PWD/$built/debug/spawnscope" "$top/usr/bin/spawnscope"
     "${tools}strip" -o "$top/usr/bin/live_ebpf" "$tests"
     cp -r crates/spawnscope/tests/workloads "$top$PWD/crates/spawnscope/tests/workloads"
-    # Has them compiled, there being no compiler in the guest.
+    # Compiles the workloads here, because the guest has no compiler.
     CC=${tools}gcc SPAWNSCOPE_TEST_WORKLOADS=$top/workloads "${runner[@]}" "$tests" --list >/dev/null
     install -m 755 scripts/kernel-matrix/init "$top/init"
     battery >"$top/battery"

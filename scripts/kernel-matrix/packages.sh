@@ -1,7 +1,7 @@
 # Finds Debian's kernels and unpacks them into $cache/kernels. Sourced after architecture.sh.
 # shellcheck shell=bash
 
-# Where the kernels of a series are. Backports keep one of each series between two releases, for some months.
+# The suites that have the kernels of a series. Backports keep one kernel of each series between two releases, for some months.
 suites_of() {
     case $1 in
         5.10) echo bullseye-security bullseye ;;
@@ -19,15 +19,15 @@ candidates() {
         mapfile -t names < <(APT_CONFIG=$configuration apt-cache pkgnames linux- |
             grep -E "^linux-(image|binary|binary-unsigned)-$series\..*cloud-$debian(-unsigned)?\$")
         [ ${#names[@]} -gt 0 ] || continue
-        # An image has some megabytes; a package that only depends on one has none.
+        # An image has some megabytes; a package that only depends on one is small.
         APT_CONFIG=$configuration apt-cache show --no-all-versions "${names[@]}" | awk -v suite="$suite" '
             /^Package:/ { package = $2 } /^Version:/ { version = $2 }
             /^Size:/ && $2 > 1000000 { print version, package, suite }'
     done | sort -rV
 }
 
-# fetch_kernel SERIES: makes the directory $cache/kernels/ARCH/SERIES with `vmlinuz` and `version`. A list may name what the mirror no
-# longer has: then the next older one is taken.
+# fetch_kernel SERIES: creates the directory $cache/kernels/ARCH/SERIES with `vmlinuz` and `version`. A list may name a package that the
+# mirror no longer has; then the next older one is used.
 fetch_kernel() {
     local series=$1 place=$cache/kernels/$architecture/$1 version package suite found=''
     mkdir -p "$place"
@@ -42,6 +42,6 @@ fetch_kernel() {
             return 0
         fi
     done < <(candidates "$series")
-    [ -n "$found" ] || echo "$series: no cloud kernel of that series for $debian in $(suites_of "$series")" >&2
+    [ -n "$found" ] || echo "$series: no cloud kernel of this series for $debian in $(suites_of "$series")" >&2
     return 1
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Judges the results of guests (`guest.py` stores them): prints a table of feature x kernel with the reasons below it, and with --write puts
-it into docs/guide/kernels.md. Exit status 1 when something fails that spawnscope does not say it does without."""
+"""Evaluates the results of guests (stored by `guest.py`): prints a table of feature x kernel with the reasons below it, and with --write
+puts it into docs/guide/kernels.md. Exit status 1 if a feature fails that spawnscope does not report as missing."""
 
 import argparse
 import json
@@ -29,14 +29,14 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--battery", type=Path, required=True)
     parser.add_argument("--arch", required=True)
-    parser.add_argument("--command", required=True, help="what made the results, for the guide")
+    parser.add_argument("--command", required=True, help="the command that made the results, for the guide")
     parser.add_argument("--write", action="store_true", help="put the table into docs/guide/kernels.md")
     parser.add_argument("results", nargs="+", type=Path, help="directories of guests")
     return parser.parse_args()
 
 
 def features(battery):
-    """Feature -> its lines of the battery: when it is run, the test, words by which `missing` names what it is about."""
+    """Feature -> its lines of the battery: when it runs, the test, the words by which `missing` names the feature."""
     rows = {}
     for line in battery.read_text().splitlines():
         if line and not line.startswith("#"):
@@ -46,8 +46,8 @@ def features(battery):
 
 
 def judge(tests, guest):
-    """Whether a guest has a feature, and why not: `yes`, `no` where spawnscope says so itself, `unknown` where it could not be
-    tried, or else `fails`."""
+    """Whether a guest has a feature, and why not: `yes`, `no` if spawnscope reports it as missing, `unknown` if it could not be
+    tried, otherwise `fails`."""
     if guest["refused"]:
         return "fails", guest["refused"]
     wanted = [(test, words) for when, test, words in tests if when == guest["battery"] or guest["battery"] == "full"]
@@ -66,11 +66,11 @@ def judge(tests, guest):
 
 
 def says(missing):
-    return "; ".join(f"without {entry['what']}, unknown: {entry['effect']}" for entry in missing)
+    return "; ".join(f"not available here: {entry['what']}; unknown: {entry['effect']}" for entry in missing)
 
 
 def failure(result):
-    """The words of the first panic: libtest prints where it was, and then them."""
+    """The message of the first panic, which libtest prints after its location."""
     if result["outcome"] == "late":
         return f"not done after {result['seconds']:.0f} s of the guest"
     said = result["said"]
@@ -88,7 +88,7 @@ def table(guests, cells):
 
 
 def notes(guests, cells):
-    """What stands behind each cell that is no `yes`, and what spawnscope says is missing: each once for a kernel."""
+    """The reason for each cell that is not `yes`, and what spawnscope reports as missing, each once per kernel."""
     lines = {}
     for feature, verdicts in cells.items():
         for guest, (verdict, why) in zip(guests, verdicts):

@@ -1,8 +1,8 @@
 //! Spawnscope: a causal profiler for process launches.
 //!
-//! Data goes one way: `collect` (what the kernel says) -> `record` (one SQLite file) -> `analyze` (pure) ->
-//! `present` (pure). `event` is the vocabulary of the first two, `cli` the verbs that join the stages. `hold`, `lab` and
-//! `doctor` stand apart: they record nothing.
+//! Data goes one way: `collect` (reads the kernel) -> `record` (one SQLite file) -> `analyze` (pure) -> `present` (pure). `event`
+//! is the vocabulary of the first two. `cli` holds the verbs that join the stages. `hold`, `lab` and `doctor` are not part of this
+//! chain: they record nothing.
 
 pub mod analyze;
 mod arch;

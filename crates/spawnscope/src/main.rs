@@ -1,4 +1,4 @@
-//! The `spawnscope` command: hands over to the verbs in `cli` and turns their outcome into an exit status.
+//! The `spawnscope` command: calls the verb in `cli` and turns its outcome into an exit status.
 
 use std::process::ExitCode;
 

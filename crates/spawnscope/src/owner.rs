@@ -1,10 +1,10 @@
-//! Whose the files are that spawnscope makes. Started by sudo it is root, and the folders that it writes to are its caller's, who can
-//! put links and other files there at any moment. It therefore makes these files as that user: a thread takes on the user's ids for
-//! files, and loses root's right to pass over permissions with them. What the user may not open, that thread cannot open either, so
-//! that no link leads anywhere that the user could not have written.
+//! Owner of the files that spawnscope makes. Under sudo, spawnscope is root, but it writes to folders of the user who called sudo,
+//! who can put links and other files there at any moment. Spawnscope therefore makes these files as that user: a thread takes on
+//! the user's file system ids, and with them loses root's right to bypass file permissions. That thread cannot open a file that the
+//! user may not open, so a link cannot lead it to a file that the user could not have written.
 //!
-//! Only the calling thread changes, and threads that it starts meanwhile: these are system calls of a thread, while those
-//! functions of libc that are alike change every thread (credentials(7), setfsuid(2)).
+//! Only the calling thread changes, and the threads it starts meanwhile. The raw system calls act on one thread, while the libc
+//! functions of the same purpose change all threads (credentials(7), setfsuid(2)).
 
 use std::io;
 use std::marker::PhantomData;
@@ -12,27 +12,27 @@ use std::marker::PhantomData;
 use nix::unistd::{Gid, Uid, getgroups, setfsgid, setfsuid};
 use rustix::thread::{CapabilitySet, capabilities, set_thread_groups};
 
-/// Whose files are to be.
+/// The user and groups that own the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The user.
+    /// The user id.
     pub uid: Uid,
-    /// The group.
+    /// The group id.
     pub gid: Gid,
     /// Supplementary groups.
     pub groups: Vec<Gid>,
 }
 
-/// While this lives, its thread opens, makes, renames and removes files as another user.
+/// While this value lives, its thread opens, makes, renames and removes files as another user.
 #[derive(Debug)]
-#[must_use = "dropped at once, it changes nothing"]
+#[must_use = "the thread changes back when this is dropped"]
 pub struct Acting {
     before: Owner,
-    // Of one thread: dropped on another one, it would change that one's.
+    // Not `Send`: dropped on another thread, it would change that thread's ids.
     _of_thread: PhantomData<*const ()>,
 }
 
-/// Acts as the owner, where there is one. Without, files are made as by any other program.
+/// Acts as the owner, if there is one. Otherwise files are made with the process's own ids.
 ///
 /// # Errors
 /// As for `Owner::act`.
@@ -40,26 +40,27 @@ pub fn act_as(owner: Option<&Owner>) -> io::Result<Option<Acting>> {
     owner.map(Owner::act).transpose()
 }
 
-/// Rights of root that permissions do not stop. The kernel takes them with the user id, unless the process asked it not to.
-const PASSES_OVER_PERMISSIONS: CapabilitySet = CapabilitySet::CHOWN
+/// Root's capabilities to bypass file permissions. The kernel drops them when the file system user id changes from 0, unless the
+/// process's securebits disable that.
+const BYPASSES_PERMISSIONS: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::FOWNER);
 
 impl Owner {
-    /// Takes on this user's ids for files, in this thread.
+    /// Takes on this user's file system ids, in this thread.
     ///
     /// # Errors
-    /// When the kernel refuses, or leaves the thread rights that the user does not have. Then nothing has changed.
+    /// If the kernel refuses, or leaves the thread capabilities that the user does not have. The thread is then unchanged.
     pub fn act(&self) -> io::Result<Acting> {
         let acting = Acting {
             before: Owner::of_thread()?,
             _of_thread: PhantomData,
         };
         self.take_on()?;
-        if capabilities(None)?.effective.intersects(PASSES_OVER_PERMISSIONS) {
+        if capabilities(None)?.effective.intersects(BYPASSES_PERMISSIONS) {
             return Err(io::Error::other(
-                "the thread keeps root's rights to files (its securebits say so)",
+                "the thread keeps root's rights to files because of its securebits",
             ));
         }
         Ok(acting)
@@ -73,11 +74,11 @@ impl Owner {
         })
     }
 
-    /// Groups first: what they need is not lost with the user id, but nobody has to know that.
+    /// Sets the groups first, while the thread still has root's user id.
     fn take_on(&self) -> io::Result<()> {
         let groups: Vec<_> = self.groups.iter().map(|group| rustix_gid(*group)).collect();
         set_thread_groups(&groups)?;
-        // These two tell no failure.
+        // These two calls do not report failure.
         setfsgid(self.gid);
         setfsuid(self.uid);
         if (file_uid(), file_gid()) == (self.uid, self.gid) {
@@ -90,12 +91,12 @@ impl Owner {
 
 impl Drop for Acting {
     fn drop(&mut self) {
-        // Should it fail, the thread has fewer rights than before, not more.
+        // If this fails, the thread has fewer rights than before, not more.
         let _ = self.before.take_on();
     }
 }
 
-/// The user as whom this thread opens files. An id that nobody has changes nothing: the call says what the id was.
+/// The user as which this thread opens files. Setting an invalid id changes nothing and returns the current id.
 #[must_use]
 pub fn file_uid() -> Uid {
     setfsuid(Uid::from_raw(u32::MAX))

@@ -1,14 +1,14 @@
-//! Work side by side, within a call. Where no thread can be made (`ulimit -u`, a full pids cgroup) the same work is done here, one
-//! after the other. A panic on a thread goes on in the caller.
+//! Parallel work within one call. If no thread can be created (`ulimit -u`, a full pids cgroup), the calling thread does the same
+//! work sequentially. A panic in a worker thread is resumed in the caller.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Builder, ScopedJoinHandle};
 
-/// Runs `beside` on a thread of its own while `here` runs on this one.
+/// Runs `beside` on a thread of its own while `here` runs on the calling thread.
 pub(crate) fn both<A: Send, B>(beside: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
-    // A thread that cannot be made drops its closure, and the work must outlive that.
+    // If the thread cannot be created, its closure is dropped. The work must survive that.
     let work = Mutex::new(Some(beside));
     let run = || {
         let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -22,7 +22,7 @@ pub(crate) fn both<A: Send, B>(beside: impl FnOnce() -> A + Send, here: impl FnO
     })
 }
 
-/// Calls `each` with 0 to `count`, `most` at a time if there are CPUs for it; gives the results in order.
+/// Calls `each` with 0 to `count`, at most `most` at a time and no more than there are CPUs. Returns the results in order.
 pub(crate) fn each<T: Send>(count: usize, most: usize, each: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let workers = thread::available_parallelism()

@@ -1,7 +1,7 @@
-//! Signals of spawnscope while a command runs. None of them ends spawnscope by its default action: the command would lose its
-//! recorder. Those from the terminal have reached the command already, being sent to the whole foreground group; those
-//! sent by a process are handed on, because the command must not miss a `kill` of spawnscope. Sent to the whole
-//! group by a process, as `timeout` does, they reach the command twice.
+//! Spawnscope's own signals while a command runs. None of them ends spawnscope by its default action: the command would lose its
+//! recorder. Signals from the terminal go to the whole foreground group, so the command already has them. Signals sent by a process
+//! are forwarded, because the command must not miss a `kill` of spawnscope. If a process signals the whole group, as `timeout`
+//! does, the command receives the signal twice.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// signal(7): not caught, since they stop, continue, or are ignored by default; or since a fault in spawnscope itself raises
-/// them, which blocking would turn into a loop or a kill; or since nobody can catch them.
+/// Signals that are not caught (signal(7)): those that by default stop, continue or are ignored; those that a fault in spawnscope
+/// itself raises, where blocking would turn the fault into a loop or a kill; and those that cannot be caught.
 const NOT_CAUGHT: [libc::c_int; 17] = [
     libc::SIGKILL,
     libc::SIGSTOP,
@@ -31,7 +31,7 @@ const NOT_CAUGHT: [libc::c_int; 17] = [
     libc::SIGABRT,
 ];
 
-/// What the kernel sends for a key or the end of the terminal.
+/// Signals that the kernel sends for a key, or when the terminal closes.
 const OF_TERMINAL: [libc::c_int; 3] = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP];
 
 /// Spawnscope's signals, blocked and readable.
@@ -43,23 +43,24 @@ pub struct Signals {
 /// A signal that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
-    /// Which; a number, since real-time signals have no names.
+    /// The signal number. Real-time signals have no names.
     pub signal: libc::c_int,
-    /// Whether the kernel sent it (a key at the terminal, a limit of ours), rather than a process.
+    /// Whether the kernel sent it (a key at the terminal, a resource limit of spawnscope's own) rather than a process.
     pub from_kernel: bool,
 }
 
 impl Arrived {
-    /// Whether somebody wants spawnscope to end: not where the kernel tells of a limit of spawnscope's own (SIGXFSZ, SIGXCPU, a timer).
+    /// Whether the signal requests that spawnscope end. False if the kernel reports one of spawnscope's own limits (SIGXFSZ,
+    /// SIGXCPU, a timer).
     #[must_use]
     pub fn is_to_end(self) -> bool {
         !self.from_kernel || OF_TERMINAL.contains(&self.signal)
     }
 
-    /// Sends it to `pid`, unless the kernel did that already.
+    /// Forwards the signal to `pid`, unless the kernel has sent it there already.
     pub fn hand_on(self, pid: i32) {
         if !self.from_kernel {
-            // SAFETY: a plain system call. The process may have ended just now; then there is nobody to tell.
+            // SAFETY: a plain system call. If the process has just ended, the call fails without effect.
             unsafe { libc::kill(pid, self.signal) };
         }
     }
@@ -69,7 +70,7 @@ impl Signals {
     /// Blocks the signals and makes them readable.
     ///
     /// # Errors
-    /// When the kernel refuses a signalfd.
+    /// If the kernel refuses a signalfd.
     pub fn catch() -> io::Result<Signals> {
         let mut mask = SigSet::empty();
         let mut raw = *mask.as_ref();
@@ -86,7 +87,7 @@ impl Signals {
         Ok(Signals { caught, inherited_mask })
     }
 
-    /// The mask that was in force before, which the command is to have.
+    /// The signal mask before `catch`, which the command must get.
     #[must_use]
     pub fn inherited_mask(&self) -> &SigSet {
         &self.inherited_mask
@@ -109,10 +110,10 @@ impl Signals {
     }
 }
 
-/// Whether we were started with the signal ignored, as `nohup` and a shell's background jobs are: then it stays so.
+/// Whether spawnscope was started with the signal ignored, as by `nohup` or as a shell's background job. It then stays ignored.
 fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: asks for the disposition and changes nothing; all zeroes is a valid sigaction.
+    // SAFETY: reads the disposition and changes nothing; all zeroes is a valid sigaction.
     unsafe {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN

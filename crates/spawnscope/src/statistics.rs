@@ -1,6 +1,6 @@
-//! Statistics that a few outliers do not move: medians, ranks, slopes. Nothing here knows what the numbers mean.
+//! Robust statistics: medians, ranks, slopes. They do not depend on what the numbers mean.
 
-/// The middle value; `None` of no values.
+/// The median; `None` if there are no values.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let values: Vec<f64> = values.into_iter().collect();
     if values.is_empty() {
@@ -10,7 +10,7 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     }
 }
 
-/// The value below which `share` of the values lie, between neighbours by their distance. Zero for no values.
+/// The value below which `share` of the values lie, interpolated between neighbours. Zero if there are no values.
 pub(crate) fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     let position = share * values.len().saturating_sub(1) as f64;
     let low = position.floor() as usize;
@@ -32,13 +32,13 @@ pub(crate) fn kendall_tau(x: &[f64], y: &[f64]) -> f64 {
     if count == 0.0 { 0.0 } else { sum / count }
 }
 
-/// Kendall's tau of values against their own order: 1 when each is larger than all before it.
+/// Kendall's tau of the values against their order: 1 if each value is larger than all before it.
 pub(crate) fn trend(values: &[f64]) -> f64 {
     let positions: Vec<f64> = (0..values.len()).map(|position| position as f64).collect();
     kendall_tau(&positions, values)
 }
 
-/// The trend in standard deviations of what values in random order give: the test of Mann and Kendall.
+/// The trend in standard deviations of the trend of randomly ordered values: the Mann-Kendall test.
 pub(crate) fn trend_deviations(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let variance = 2.0 * (2.0 * count + 5.0) / (9.0 * count * (count - 1.0));
@@ -54,7 +54,7 @@ pub(crate) fn theil_sen_slope(x: &[f64], y: &[f64]) -> Option<f64> {
     median(pairs(x, y).filter(|(dx, _)| *dx != 0.0).map(|(dx, dy)| dy / dx))
 }
 
-/// The differences of each pair of points.
+/// The differences between the points of each pair.
 fn pairs<'a>(x: &'a [f64], y: &'a [f64]) -> impl Iterator<Item = (f64, f64)> + 'a {
     (0..x.len())
         .flat_map(move |first| (first + 1..x.len()).map(move |second| (x[second] - x[first], y[second] - y[first])))

@@ -1,12 +1,12 @@
-//! The smallest program there can be, made without a compiler: an ELF header, a segment, and a few
-//! instructions, which are the processor's (`arch`).
+//! The smallest static program, made without a compiler: an ELF header, one segment, and a few instructions of the processor
+//! (`arch`).
 
 use crate::arch;
 
 const BASE: u64 = 0x40_0000;
 const HEADERS: u64 = 64 + 56;
 
-/// A static program that writes a word, which may be empty, and ends with that status.
+/// A static program that writes `word`, which may be empty, and exits with `status`.
 #[must_use]
 pub fn program(status: u8, word: &str) -> Vec<u8> {
     let mut code = arch::tiny_code(status, word.len() as u8);
@@ -14,13 +14,13 @@ pub fn program(status: u8, word: &str) -> Vec<u8> {
     image(&code)
 }
 
-/// An ELF file of 64 bits whose only segment is the file itself.
+/// A 64-bit ELF file whose only segment is the file itself.
 fn image(code: &[u8]) -> Vec<u8> {
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     let half = |file: &mut Vec<u8>, values: &[u16]| values.iter().for_each(|value| file.extend(value.to_le_bytes()));
     let word = |file: &mut Vec<u8>, values: &[u32]| values.iter().for_each(|value| file.extend(value.to_le_bytes()));
     let long = |file: &mut Vec<u8>, values: &[u64]| values.iter().for_each(|value| file.extend(value.to_le_bytes()));
-    // An executable; entry, program headers, no section headers; flags; sizes and counts.
+    // An executable: entry, program headers, no section headers, then flags, sizes and counts.
     half(&mut file, &[2, arch::ELF_MACHINE]);
     word(&mut file, &[1]);
     long(&mut file, &[BASE + HEADERS, 64, 0]);

@@ -1,10 +1,10 @@
-//! Figures as people read them, for sentences and tables: three significant digits and a unit. One megabyte is 1,000,000 bytes.
+//! Formats numbers for sentences and tables: three significant digits and a unit. One megabyte is 1,000,000 bytes.
 
 use crate::event::Nanos;
 
 /// Units of time with their length in nanoseconds, the largest first.
 const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
-/// From here on, five digits of seconds, spans are told in hours.
+/// Spans of this length or more are shown in hours; below it, seconds have at most four digits.
 const HOURS_FROM: Nanos = Nanos(9_999_500_000_000);
 /// Units of memory with their length in bytes, the largest first.
 const BYTE_UNITS: [(&str, f64); 4] = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)];
@@ -25,7 +25,7 @@ pub fn bytes(amount: u64) -> String {
     scaled(amount as f64, &BYTE_UNITS)
 }
 
-/// A share of a whole, such as `17.1 %`; `-` when either is unknown or the whole is nothing.
+/// A share of a whole, such as `17.1 %`; `-` if either is unknown or the whole is zero.
 #[must_use]
 pub fn percent(part: impl Into<Option<Nanos>>, whole: impl Into<Option<Nanos>>) -> String {
     match (part.into(), whole.into()) {
@@ -34,7 +34,7 @@ pub fn percent(part: impl Into<Option<Nanos>>, whole: impl Into<Option<Nanos>>) 
     }
 }
 
-/// A number with a comma between thousands.
+/// A number with thousands separated by commas.
 #[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -48,15 +48,15 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
-/// A number with its noun in the right form: `1 launch`, `2 launches`.
+/// A number with its noun in the singular or plural: `1 launch`, `2 launches`.
 #[must_use]
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// The value in the largest unit that leaves at least one before the point, in three digits.
+/// The value in the largest unit in which it is at least 1, with three digits.
 fn scaled(value: f64, units: &[(&str, f64)]) -> String {
-    // 999.6 of one unit would round to 1000 of it: that is 1.00 of the next.
+    // 999.6 of a unit would round to 1000; it is shown as 1.00 of the next unit.
     let fits = |length: f64| value / length >= 0.9995;
     let (unit, length) = units
         .iter()

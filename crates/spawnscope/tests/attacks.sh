@@ -137,7 +137,7 @@ two_interrupts() {
 
 few_open_files() {
     (ulimit -n 16 && as_root record -q -- true) 2>said
-    grep -q "limit of open files is 16" said || fail "$(head -1 said)"
+    grep -q "limit on open files is 16" said || fail "$(head -1 said)"
 }
 
 little_memory() {

@@ -1,5 +1,5 @@
-//! The command line without a collector: help, man pages, completions, usage errors, and reading recordings, sound and
-//! unsound. Needs no privilege. SNAPSHOTS=overwrite renews what it compares with.
+//! The command line without a collector: help, man pages, completions, usage errors, and reading valid and invalid recordings. Needs no
+//! privilege. SNAPSHOTS=overwrite updates the expected output.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -34,7 +34,7 @@ fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a failure says; checks that it is spawnscope's own and that nothing else was written.
+/// Returns the message of a failure. Checks that the exit status is spawnscope's own and that standard output is empty.
 fn failure(arguments: &[&str]) -> String {
     let output = spawnscope(arguments);
     assert_eq!(output.status.code(), Some(125), "{arguments:?}");
@@ -52,7 +52,7 @@ fn golden(name: &str) -> Data {
     Data::read_from(&path, None)
 }
 
-/// A recording of two launches in a folder of its own.
+/// A recording of two launches in its own folder.
 struct Sample {
     folder: tempfile::TempDir,
 }
@@ -75,7 +75,7 @@ impl Sample {
         Connection::open(self.path()).unwrap().execute_batch(sql).unwrap();
     }
 
-    /// The message of each verb that reads a recording.
+    /// Returns the message of each verb that reads a recording.
     fn failures(&self) -> Vec<String> {
         let path = self.path();
         READERS
@@ -119,18 +119,18 @@ fn man_pages_are_up_to_date() {
             .read_dir()
             .unwrap()
             .map(|entry| entry.unwrap().file_name())
-            .filter(|name| name.as_encoded_bytes().ends_with(b".1")) // vspawn's page is written by hand
+            .filter(|name| name.as_encoded_bytes().ends_with(b".1")) // the page of vspawn is written by hand
             .collect();
         names.sort();
         names
     };
-    assert_eq!(pages(&kept), pages(folder.path()), "renew them with `make man`");
+    assert_eq!(pages(&kept), pages(folder.path()), "update them with `make man`");
     for name in pages(&kept) {
         let (kept, made) = (kept.join(&name), folder.path().join(&name));
         assert_eq!(
             std::fs::read_to_string(kept).unwrap(),
             std::fs::read_to_string(made).unwrap(),
-            "{name:?}: renew it with `make man`"
+            "{name:?}: update it with `make man`"
         );
     }
 }
@@ -145,7 +145,7 @@ fn examples_of_man_pages_fit_on_a_terminal() {
             let lines = lines.split("\n.fi").next().unwrap();
             for line in lines.lines() {
                 let shown = line.replace("\\-", "-").replace("\\(aq", "'").replace("\\e", "\\");
-                // A section is indented by 7.
+                // man indents a section by 7.
                 assert!(shown.chars().count() <= 73, "{shown}");
             }
         }
@@ -165,12 +165,12 @@ fn completions_know_every_verb() {
 #[test]
 fn wrong_usage_ends_with_125_and_says_what_is_wrong() {
     assert!(failure(&[]).contains("Usage:"));
-    assert!(failure(&["record"]).contains("nothing to record: name a command"));
+    assert!(failure(&["record"]).contains("nothing to record: give a command"));
     assert!(failure(&["frobnicate"]).contains("frobnicate"));
     assert!(failure(&["record", "--duration", "0", "true"]).contains("more than 0 seconds"));
     assert!(failure(&["record", "-p", "0"]).contains("-p"));
     assert!(failure(&["record", "-p", "1", "true"]).contains("cannot be used with"));
-    assert!(failure(&["hold"]).contains("nothing to hold: name a command"));
+    assert!(failure(&["hold"]).contains("nothing to hold: give a command"));
     assert!(failure(&["hold", "--nth", "2", "true"]).contains("--match"));
     let unknown = failure(&["bench", "mechanism"]);
     assert!(
@@ -364,7 +364,7 @@ fn folded_stacks_are_as_before() {
     assert_data_eq!(critical, golden("two_launches/flame_critical.folded").raw());
 }
 
-/// `true` in its loader and at work, and the shell in a wait for it.
+/// `true` runs in its loader and then works, and the shell waits for it.
 const SAMPLES: &str = "INSERT INTO text VALUES (9, CAST('main' AS BLOB)), (10, CAST('do_wait' AS BLOB)), (11, CAST('path_openat' AS BLOB));
     INSERT INTO frame VALUES (3, 0, 9, NULL, NULL, 4, 64, 0), (4, 1, 10, NULL, NULL, NULL, 4096, 0), (5, 1, 11, NULL, NULL, NULL, 8192, 0);
     INSERT INTO stack VALUES (3, 3, NULL, 0), (4, 4, 3, 0), (5, 5, NULL, 1);
@@ -391,7 +391,7 @@ fn samples_are_drawn_by_phase_and_waits_by_time() {
     assert_eq!(folded(&["--on-cpu", "--by", "command"]), all);
     assert_eq!(folded(&["--off-cpu"]), "sh;run;main;do_wait_[k] 10000\n");
     let message = failure(&["flame", "--phase", "exec", path]);
-    assert!(message.contains("a thread with a CPU in `exec`"), "{message}");
+    assert!(message.contains("a thread on a CPU in `exec`"), "{message}");
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn a_flame_graph_of_nothing_is_refused_and_nothing_is_written() {
     sample.execute("DELETE FROM launch");
     let svg = sample.folder.path().join("out.svg");
     let message = failure(&["flame", "-o", svg.to_str().unwrap(), sample.path().to_str().unwrap()]);
-    assert!(message.contains("holds no launch"), "{message}");
+    assert!(message.contains("contains no launch"), "{message}");
     assert!(!svg.exists());
 }
 
@@ -440,7 +440,7 @@ fn a_line_that_no_launch_has_is_refused() {
     let sample = Sample::new();
     sample.execute("UPDATE launch SET script_stack = NULL");
     let message = failure(&["whatif", "--remove", "line=a.sh:3", sample.path().to_str().unwrap()]);
-    assert!(message.contains("this recording holds none"), "{message}");
+    assert!(message.contains("this recording contains no call sites"), "{message}");
     let sample = Sample::new();
     let message = failure(&["whatif", "--remove", "line=a.sh:3", sample.path().to_str().unwrap()]);
     assert!(message.contains("report --by line --top 0"), "{message}");

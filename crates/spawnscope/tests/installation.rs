@@ -1,4 +1,4 @@
-//! What `make install` puts where, and that `make uninstall` takes exactly that away. Needs make; installs into folders of its own.
+//! Checks which files `make install` creates, and that `make uninstall` removes exactly those. Needs make; installs into temporary folders.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -30,7 +30,7 @@ fn root() -> PathBuf {
         .unwrap()
 }
 
-/// All that is below a folder and is no folder itself.
+/// All files below a folder.
 fn files(folder: &Path) -> BTreeSet<PathBuf> {
     fn collect(folder: &Path, found: &mut BTreeSet<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
@@ -50,7 +50,7 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// A place to install to, and files that stand for the library's: what is in them does not matter here.
+/// An installation target, and placeholders for the library's files, whose contents do not matter here.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -113,7 +113,7 @@ fn what_was_installed_is_taken_away_and_nothing_else() {
     fs::write(&own, "of another package").unwrap();
     place.make(&["uninstall"], &[]);
     assert_eq!(files(&installed), BTreeSet::from(["share/man/man1/another.1".into()]));
-    // Once more, where nothing is left.
+    // Again, with nothing left to remove.
     place.make(&["uninstall"], &[]);
     assert!(own.exists());
 }

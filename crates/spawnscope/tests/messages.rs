@@ -1,5 +1,5 @@
-//! What reaches standard error: one place prints it, without control characters and without secrets, whatever it quotes: names of files, arguments, a
-//! database or a report that others made. Standard output that cannot be written to is an error that is told, never a panic.
+//! Checks standard error: one place prints it, without control characters and secrets, regardless of what it quotes (file names, arguments,
+//! a database or a report from elsewhere). If standard output cannot be written, an error is reported; spawnscope never panics.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 const SCHEMA: &str = include_str!("../src/record/schema.sql");
 const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
-/// Clears the screen, sets the title, reorders, and makes a line that looks like ours.
+/// Clears the screen, sets the title, reorders text, and imitates one of our lines.
 const EVIL: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}\r\nspawnscope: all is well";
 const READERS: [&[&str]; 6] = [
     &["report"],
@@ -32,7 +32,7 @@ fn spawnscope(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output 
         .unwrap()
 }
 
-/// Runs what must fail; its message has nothing in it but text, and only lines of ours.
+/// Runs a command that must fail. Its message must be plain text and contain only our own lines.
 #[track_caller]
 fn message(arguments: &[&OsStr]) -> String {
     let output = spawnscope(arguments);
@@ -108,8 +108,8 @@ fn arguments_and_commands_are_escaped() {
         message(&words(verb, OsStr::new(EVIL)));
     }
     let assigned = format!("--by={EVIL}");
-    let told = message(&words(&["report"], OsStr::new(&assigned)));
-    assert!(told.contains("\\x1b[2J"), "{told}");
+    let printed = message(&words(&["report"], OsStr::new(&assigned)));
+    assert!(printed.contains("\\x1b[2J"), "{printed}");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_report_of_others_tells_no_escapes() {
     let evil = report(folder.path(), "evil.json", EVIL);
     let other = report(folder.path(), "other.json", "shims");
     let arguments = ["bench", "--compare", "--with"].map(OsStr::new);
-    let told = message(&[
+    let printed = message(&[
         arguments[0],
         arguments[1],
         evil.as_os_str(),
@@ -162,8 +162,8 @@ fn a_report_of_others_tells_no_escapes() {
         other.as_os_str(),
     ]);
     assert!(
-        told.contains("no experiment in common") && told.contains("owned"),
-        "{told}"
+        printed.contains("no experiment in common") && printed.contains("owned"),
+        "{printed}"
     );
     let evil = serde_json::to_string(EVIL).unwrap();
     let broken = folder.path().join("broken.json");
@@ -180,16 +180,16 @@ fn a_report_of_others_tells_no_escapes() {
 #[test]
 fn messages_hold_no_secrets() {
     for argument in ["https://me:hunter2@host/x.db", "mysql -uroot -phunter2"] {
-        let told = message(&words(&["report"], OsStr::new(argument)));
-        assert!(!told.contains("hunter2") && told.contains("***"), "{told}");
-        let told = message(&words(&["hold", "--"], OsStr::new(argument)));
-        assert!(!told.contains("hunter2"), "{told}");
+        let printed = message(&words(&["report"], OsStr::new(argument)));
+        assert!(!printed.contains("hunter2") && printed.contains("***"), "{printed}");
+        let printed = message(&words(&["hold", "--"], OsStr::new(argument)));
+        assert!(!printed.contains("hunter2"), "{printed}");
     }
-    let told = message(&words(
+    let printed = message(&words(
         &["frobnicate"],
         OsStr::new("--token=ghp_0123456789abcdefABCDEF"),
     ));
-    assert!(!told.contains("ghp_"), "{told}");
+    assert!(!printed.contains("ghp_"), "{printed}");
 }
 
 #[test]
@@ -222,10 +222,13 @@ fn a_full_disk_is_told_and_is_no_panic() {
             .stdout(File::options().write(true).open("/dev/full").unwrap())
             .output()
             .unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(125), "{arguments:?}: {told}");
-        assert!(told.starts_with("spawnscope: failed to write"), "{arguments:?}: {told}");
-        assert!(told.contains("No space left"), "{arguments:?}: {told}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}: {printed}");
+        assert!(
+            printed.starts_with("spawnscope: failed to write"),
+            "{arguments:?}: {printed}"
+        );
+        assert!(printed.contains("No space left"), "{arguments:?}: {printed}");
     }
 }
 
@@ -239,7 +242,7 @@ fn completions_offer_what_help_names_and_nothing_else() {
         }
         let verbs = help.lines().skip_while(|line| *line != "Commands:").skip(1);
         let verbs = verbs.take_while(|line| !line.is_empty());
-        // What a verb does goes on in lines of its own, further in.
+        // The description of a verb continues on further-indented lines.
         let verbs = verbs.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
         let verbs: Vec<&str> = verbs.filter_map(|line| line.split_whitespace().next()).collect();
         assert!(verbs.len() > 8, "{help}");

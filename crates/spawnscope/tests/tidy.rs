@@ -1,5 +1,4 @@
-//! Holds the source tree to its rules: who may import whom, how long files are, what stands at their head, and that no
-//! path of somebody's machine is in them.
+//! Checks the rules of the source tree: which module may import which, file lengths, file headers, and no paths of a particular machine.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A stage, and the parts of the crate that it may name. `record` shows the later stages its reader only.
+/// A module, and the parts of the crate that it may use. `record` exposes only its reader to later stages.
 const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("event.rs", &[]),
     ("units.rs", &["event"]),
@@ -36,7 +35,7 @@ fn root() -> PathBuf {
         .unwrap()
 }
 
-/// Every file that git keeps, with its text; binary files are passed over.
+/// Returns every file that git tracks, with its text. Binary files are skipped.
 fn tracked() -> Vec<(PathBuf, String)> {
     let listed = Command::new("git")
         .args(["ls-files", "-z"])
@@ -59,7 +58,7 @@ fn has_suffix(path: &Path, suffixes: &[&str]) -> bool {
         .is_some_and(|suffix| suffixes.contains(&suffix))
 }
 
-/// What of the crate a line names: `use crate::record::reader::X` gives `record::reader::X`.
+/// Returns the paths that a line names within the crate: `use crate::record::reader::X` gives `record::reader::X`.
 fn named(line: &str) -> impl Iterator<Item = &str> {
     line.split("crate::").skip(1).map(|rest| {
         rest.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':')
@@ -99,7 +98,7 @@ fn imports_point_one_way() {
 
 #[test]
 fn one_place_prints_messages() {
-    // What else writes to standard error: the report after a recording, and lines of progress, which are ours alone.
+    // Other code that writes to standard error: the report after a recording, and progress lines. Both contain only our own text.
     const MAY_WRITE: [&str; 4] = ["output.rs", "record.rs", "progress.rs", "bench/progress.rs"];
     let writes = |line: &str| {
         let line = line.trim_start();
@@ -130,7 +129,7 @@ fn files_are_of_a_size_to_be_read() {
         .into_iter()
         .filter(|(path, _)| has_suffix(path, &["rs", "c", "h", "py", "sh"]));
     let long: Vec<_> = code
-        // Tests are lists: they may go on.
+        // Tests are lists, so they may be long.
         .filter(|(_, text)| text.lines().count() > MOST_LINES)
         .map(|(path, text)| format!("{}: {} lines", path.display(), text.lines().count()))
         .collect();
@@ -166,7 +165,7 @@ fn every_file_opens_with_what_it_is() {
 #[test]
 fn no_path_of_a_machine_is_kept() {
     let here = root();
-    // Raw results say where they were measured, but not in whose folder.
+    // Raw results may name the machine, but not a user's folder.
     let places = [
         here.parent().map(Path::to_path_buf),
         std::env::var_os("HOME").map(PathBuf::from),
@@ -198,7 +197,7 @@ fn each_test_that_the_list_of_attacks_names_is_there() {
         let tests = row.split('|').nth(3).unwrap_or_default();
         tests.split(|c: char| !c.is_alphanumeric() && c != '_')
     });
-    // Words that are no names of tests are short; a name may be the beginning of several.
+    // Words that are not test names are short. A name may be a prefix of several tests.
     let names: Vec<&str> = words.filter(|word| word.matches('_').count() >= 2).collect();
     assert!(names.len() > 40, "names are found");
     let code = tracked.iter().filter(|(path, _)| has_suffix(path, &["rs"]));

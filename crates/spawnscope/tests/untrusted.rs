@@ -1,5 +1,5 @@
-//! Recordings made to harm whoever reads them: each verb ends soon, within bounded memory, and says what is wrong. Needs no
-//! privilege. What the reader refuses, one by one, is in `record/reader/tests`.
+//! Recordings made to harm their readers: each verb ends soon, within bounded memory, and reports what is wrong. Needs no privilege.
+//! `record/reader/tests` covers every case that the reader refuses.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 const SCHEMA: &str = include_str!("../src/record/schema.sql");
 const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
-/// Every verb that reads a recording.
+/// All verbs that read a recording.
 const READERS: [&[&str]; 8] = [
     &["report"],
     &["report", "--json"],
@@ -24,7 +24,7 @@ const READERS: [&[&str]; 8] = [
     &["export", "--format", "ndjson"],
     &["export", "--format", "perfetto", "-o", "-"],
 ];
-/// Address space of a reader: several times what a small recording takes.
+/// Address space limit of a reader: several times what a small recording needs.
 const MOST_KIB: u32 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -49,13 +49,13 @@ impl Sample {
         Connection::open(self.path()).unwrap().execute_batch(sql).unwrap();
     }
 
-    /// What each verb says of it.
+    /// Returns the output of each verb.
     fn read(&self) -> impl Iterator<Item = (&'static [&'static str], Output)> {
         let path = self.path();
         READERS.iter().map(move |verb| (*verb, read(verb, &path)))
     }
 
-    /// Checks that no verb reads it, and that each says why.
+    /// Checks that every verb refuses the recording and says why.
     fn is_refused(&self, why: &str) {
         for (verb, output) in self.read() {
             let errors = String::from_utf8_lossy(&output.stderr);
@@ -65,7 +65,7 @@ impl Sample {
     }
 }
 
-/// Runs a verb within bounds of memory and time.
+/// Runs a verb with limits on memory and time.
 fn read(verb: &[&str], recording: &Path) -> Output {
     let mut child = Command::new("sh")
         .args(["-c", &format!("ulimit -v {MOST_KIB}; exec \"$0\" \"$@\"")])
@@ -139,8 +139,8 @@ fn a_changed_recording_is_told_from_one_that_is_meant_to_be() {
 fn what_lies_beside_a_recording_is_neither_made_nor_changed_nor_removed() {
     let sample = Sample::new("");
     let precious = sample.folder.path().join("precious");
-    fs::write(&precious, "of somebody").unwrap();
-    // To take this change back means to write, and made earlier versions of SQLite remove the file that it names.
+    fs::write(&precious, "of another user").unwrap();
+    // Rolling this change back requires writing. It made earlier versions of SQLite remove the file that it names.
     let journal = sample.folder.path().join("sample.db-journal");
     let mut hot = vec![0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     hot.extend([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 16, 0]);
@@ -154,14 +154,14 @@ fn what_lies_beside_a_recording_is_neither_made_nor_changed_nor_removed() {
     fs::write(&journal, hot).unwrap();
     let before = fs::read(sample.path()).unwrap();
     sample.is_refused("run `sqlite3 COPY");
-    assert_eq!(fs::read(&precious).unwrap(), b"of somebody");
+    assert_eq!(fs::read(&precious).unwrap(), b"of another user");
     assert_eq!(fs::read(sample.path()).unwrap(), before);
     fs::remove_file(&journal).unwrap();
     for suffix in ["-wal", "-shm", "-journal"] {
         symlink(&precious, sample.folder.path().join(format!("sample.db{suffix}"))).unwrap();
     }
     for (verb, output) in sample.read() {
-        assert_eq!(fs::read(&precious).unwrap(), b"of somebody", "{verb:?}: {output:?}");
+        assert_eq!(fs::read(&precious).unwrap(), b"of another user", "{verb:?}: {output:?}");
     }
     assert_eq!(
         fs::read_dir(sample.folder.path()).unwrap().count(),

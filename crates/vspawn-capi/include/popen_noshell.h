@@ -1,16 +1,16 @@
 /* The interface of the popen_noshell library (Ivan Zahariev, https://github.com/famzah/popen-noshell), on vspawn: the same
- * names, types and constants, so that its users compile as they are and link with -lvspawn. Written anew; no code of that
- * library is in here or behind it.
+ * names, types and constants, so that its users compile unchanged and link with -lvspawn. This is a new implementation; it contains
+ * no code of that library.
  *
- * What is different:
+ * Differences:
  * - A program that cannot be executed is an error of popen_noshell itself: NULL with errno. There is no child then, nothing is
  *   printed, and no status 255. The same for an unknown stderr_mode (EINVAL).
- * - NULL where something must be is EINVAL, not a crash.
- * - popen_noshell_compat refuses all that a shell would read otherwise (see there).
- * - No step of a failed call leaves memory or a descriptor behind. pclose_noshell reaps the child also when the last write to
+ * - NULL for a required pointer is EINVAL, not a crash.
+ * - popen_noshell_compat refuses everything that a shell would interpret differently (see there).
+ * - A failed call leaves no memory or descriptor behind. pclose_noshell reaps the child even if the last write to
  *   it failed.
- * - The child is not reachable by signal handlers of the parent before its exec, and signal masks are as with popen.
- * - popen_noshell_vmfork, which ran a caller's function in shared memory, is not here: nothing could make that safe.
+ * - The parent's signal handlers never run in the child before its exec, and signal masks are as with popen.
+ * - popen_noshell_vmfork, which ran a caller's function in shared memory, is missing, because it cannot be made safe.
  *
  * Linking with -lvspawn replaces popen_noshell.c, which is then no longer compiled into the program.
  */
@@ -25,14 +25,14 @@
 extern "C" {
 #endif
 
-/* For popen_noshell_set_fork_mode. The first and the last mean the same here: the child shares the parent's memory. */
+/* For popen_noshell_set_fork_mode. The first and the last are equivalent here: the child shares the parent's memory. */
 #define POPEN_NOSHELL_MODE_CLONE 0
 #define POPEN_NOSHELL_MODE_FORK 1
 #define POPEN_NOSHELL_MODE_POSIX_SPAWN 2
 
 struct popen_noshell_clone_arg;
 
-/* The caller's; need not be initialised. popen_noshell fills it, pclose_noshell reads it. */
+/* Provided by the caller, uninitialised. popen_noshell fills it, pclose_noshell reads it. */
 struct popen_noshell_pass_to_pclose {
 	FILE *fp;
 	pid_t pid;
@@ -42,25 +42,25 @@ struct popen_noshell_pass_to_pclose {
 	struct popen_noshell_clone_arg *func_args;
 };
 
-/* Starts a program with a stream to its standard input (type "w") or from its standard output ("r"). The other one of the
- * two is /dev/null.
+/* Starts a program with a stream to its standard input (type "w") or from its standard output ("r"). The other one is
+ * /dev/null.
  *
- * file: the program, searched for in PATH when it has no slash. argv: its arguments with its name, ended by NULL. Both are
- * borrowed for the call. pclose_arg: filled. stderr_mode: its standard error is 0 the caller's, 1 /dev/null, 2 the same as
+ * file: the program, searched for in PATH if it has no slash. argv: its name and arguments, ended by NULL. Both are
+ * borrowed for the call. pclose_arg: filled. stderr_mode: its standard error; 0: the caller's, 1: /dev/null, 2: the same file as
  * its standard output. Returns a stream that pclose_noshell closes; NULL with errno on failure. */
 FILE *popen_noshell(const char *file, const char *const *argv, const char *type,
 		    struct popen_noshell_pass_to_pclose *pclose_arg, int stderr_mode);
 
-/* popen_noshell for a command as popen takes it, with stderr_mode 0. The command must be a program with plain words and
- * simple quotes, so that it means exactly what `sh -c` means by it; with anything else (variables, globs, redirections,
- * backslashes, builtins such as echo, an unknown shell at /bin/sh ...) the call is refused: NULL with errno EINVAL. */
+/* popen_noshell for a command in the form of popen, with stderr_mode 0. The command must be a program with plain words and
+ * simple quotes, which has the same meaning as for `sh -c`. Any other command (with variables, globs, redirections,
+ * backslashes, builtins such as echo, an unknown shell at /bin/sh ...) is refused: NULL with errno EINVAL. */
 FILE *popen_noshell_compat(const char *command, const char *type, struct popen_noshell_pass_to_pclose *pclose_arg);
 
-/* Closes the stream and waits for the program. Returns what waitpid would store; -1 with errno on failure, and EINVAL when arg
- * is of no open stream, for instance because it was closed already. */
+/* Closes the stream and waits for the program. Returns what waitpid stores; -1 with errno on failure, EINVAL if the
+ * stream of arg is not open, for instance because it was closed already. */
 int pclose_noshell(struct popen_noshell_pass_to_pclose *arg);
 
-/* How later children are created, in all threads: POPEN_NOSHELL_MODE_*. */
+/* Sets how later children are created, in all threads: POPEN_NOSHELL_MODE_*. */
 void popen_noshell_set_fork_mode(int mode);
 int popen_noshell_get_fork_mode(void);
 

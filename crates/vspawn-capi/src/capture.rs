@@ -9,38 +9,38 @@ use crate::entry::{entry, entry_or};
 use crate::error::Failure;
 use crate::pointers::{array, borrow, free, null, options};
 
-/// How a command is run for its output. All zero but size: no input, no limit, no timeout.
+/// How a command is run for its output. All zero except size: no input, no limit, no timeout.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CaptureOptions {
     /// Set to sizeof(struct vspawn_capture_options) by the caller.
     pub size: usize,
     /// Bytes for the child's standard input, which is then closed; borrowed for the call. NULL: its standard input is
-    /// empty, unless the command says otherwise.
+    /// empty, unless the command sets it.
     pub input: *const c_void,
-    /// How many bytes.
+    /// The number of these bytes.
     pub input_length: usize,
-    /// Most bytes of output and error each; a child that writes more is killed. 0: no limit.
+    /// Limit of output and error in bytes, each; a child that writes more is killed. 0: no limit.
     pub limit: usize,
-    /// Longest time in milliseconds; then the child is killed. 0: no limit.
+    /// Timeout in milliseconds; then the child is killed. 0: no timeout.
     pub timeout_ms: u32,
     /// Must be 0.
     pub reserved: [u32; 5],
 }
 
-/// What a command wrote. Never changes.
+/// The output of a command. Immutable.
 pub struct Output {
     status: c_int,
-    /// Each ended by a NUL that does not count.
+    /// Each ends with a NUL that is not counted.
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
 /// Runs a command, reads its output and error to their ends, and waits for it.
 ///
-/// command: borrowed for the call. options: borrowed for the call; NULL is as all zero. output: receives a handle that the
-/// caller owns and gives to vspawn_output_free. With ETIMEDOUT and EMSGSIZE (limits of the options) it is filled too,
-/// with what was read before the child was killed; with any other failure it is NULL.
+/// command: borrowed for the call. options: borrowed for the call; NULL means all zero. output: receives a handle that the
+/// caller owns and passes to vspawn_output_free. After ETIMEDOUT and EMSGSIZE (limits of the options) it is set too,
+/// to what was read before the child was killed; after any other failure it is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_output(
     command: *const Command,
@@ -95,7 +95,7 @@ fn ended(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// How the command ended, as waitpid would store it; -1 with errno EINVAL for NULL.
+/// Returns how the command ended, as waitpid stores it; -1 with errno EINVAL for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_output_status(output: *const Output) -> c_int {
     // SAFETY: a handle or NULL.
@@ -112,9 +112,9 @@ unsafe fn bytes(bytes: &[u8], length: *mut usize) -> *const c_uchar {
     bytes.as_ptr()
 }
 
-/// What the command wrote to its standard output, with a NUL behind it. It belongs to the handle. NULL with errno EINVAL for NULL.
+/// Returns what the command wrote to its standard output, followed by a NUL. It belongs to the handle. NULL with errno EINVAL for NULL.
 ///
-/// length: receives the number of bytes, without that NUL; may be NULL.
+/// length: receives the number of bytes, without the NUL; may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_output_stdout(output: *const Output, length: *mut usize) -> *const c_uchar {
     // SAFETY: a handle or NULL; a place for a number or NULL.
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn vspawn_output_stdout(output: *const Output, length: *mu
     })
 }
 
-/// What it wrote to its standard error: see vspawn_output_stdout.
+/// Returns what it wrote to its standard error: see vspawn_output_stdout.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_output_stderr(output: *const Output, length: *mut usize) -> *const c_uchar {
     // SAFETY: a handle or NULL; a place for a number or NULL.
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn vspawn_output_stderr(output: *const Output, length: *mu
     })
 }
 
-/// Frees output. output: given up; NULL does nothing.
+/// Frees output. output: consumed; NULL does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_output_free(output: *mut Output) {
     // SAFETY: a handle that the caller gives up, or NULL.

@@ -15,7 +15,7 @@ use crate::pointers::{borrow, free, null};
 /// A child process. Used by one thread at a time; to wait in one thread and signal in another, use the pidfd.
 pub struct Child(pub(crate) vspawn_core::Child);
 
-/// Starts something and gives its handle away.
+/// Starts a process and stores its handle.
 ///
 /// # Safety
 /// `child` is NULL or a place for a pointer.
@@ -57,15 +57,15 @@ unsafe fn store(status: *mut c_int, value: ExitStatus) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The process id, which stays the child's own until it was waited for; -1 with errno EINVAL for NULL.
+/// Returns the process id, which is not reused before the child was waited for; -1 with errno EINVAL for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_pid(child: *const Child) -> pid_t {
     // SAFETY: a handle or NULL.
     entry_or(-1, || Ok(unsafe { borrow(child, "child") }?.0.id() as pid_t))
 }
 
-/// The pidfd, readable for poll when the child has ended; -1 with errno EINVAL for NULL. It belongs to the handle: the
-/// caller does not close it.
+/// Returns the pidfd, readable for poll when the child has ended; -1 with errno EINVAL for NULL. It belongs to the handle: the
+/// caller must not close it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_pidfd(child: *const Child) -> c_int {
     // SAFETY: a handle or NULL.
@@ -77,8 +77,8 @@ fn give_end(end: Option<OwnedFd>) -> Result<c_int, Failure> {
     end.map(IntoRawFd::into_raw_fd).ok_or_else(missing)
 }
 
-/// Takes the other end of the child's piped standard input: a descriptor, close-on-exec, that the caller then owns. -1 with
-/// errno EBADF when it was not piped or was already taken.
+/// Takes the parent's end of the child's piped standard input: a descriptor, close-on-exec, that the caller then owns. -1 with
+/// errno EBADF if it is not piped or was already taken.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_take_stdin(child: *mut Child) -> c_int {
     entry_or(-1, || {
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn vspawn_child_take_stdin(child: *mut Child) -> c_int {
     })
 }
 
-/// Takes the other end of its standard output: see vspawn_child_take_stdin.
+/// Takes the parent's end of its standard output: see vspawn_child_take_stdin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_take_stdout(child: *mut Child) -> c_int {
     entry_or(-1, || {
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn vspawn_child_take_stdout(child: *mut Child) -> c_int {
     })
 }
 
-/// Takes the other end of its standard error: see vspawn_child_take_stdin.
+/// Takes the parent's end of its standard error: see vspawn_child_take_stdin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_take_stderr(child: *mut Child) -> c_int {
     entry_or(-1, || {
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn vspawn_child_take_stderr(child: *mut Child) -> c_int {
     })
 }
 
-/// After vspawn_command_spawn_nowait: waits for the exec. Returns 0, or the errno of what failed before or at exec; the
+/// After vspawn_command_spawn_nowait: waits for the exec. Returns 0, or the errno of the failure before or at exec; the
 /// child has then been waited for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_started(child: *mut Child) -> c_int {
@@ -116,17 +116,17 @@ pub unsafe extern "C" fn vspawn_child_started(child: *mut Child) -> c_int {
     unsafe { with(child, |child| Ok(child.started()?)) }
 }
 
-/// Waits for the child's end. An end of its standard input that was not taken is closed first.
+/// Waits for the child's end. If its piped standard input was not taken, it is closed first.
 ///
-/// status: receives what waitpid would store (WIFEXITED and the like); may be NULL.
-/// ECHILD when the parent ignores SIGCHLD or something else has waited for the child.
+/// status: receives what waitpid stores (for WIFEXITED and similar macros); may be NULL.
+/// ECHILD if the parent ignores SIGCHLD or other code has waited for the child.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_wait(child: *mut Child, status: *mut c_int) -> c_int {
     // SAFETY: a handle or NULL; a place for the status or NULL.
     unsafe { with(child, |child| store(status, child.wait()?)) }
 }
 
-/// EAGAIN while the child runs; else as vspawn_child_wait.
+/// EAGAIN while the child runs; otherwise as vspawn_child_wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_try_wait(child: *mut Child, status: *mut c_int) -> c_int {
     let running = || Failure::new(Stage::Wait, libc::EAGAIN, "wait for a child that runs");
@@ -134,7 +134,8 @@ pub unsafe extern "C" fn vspawn_child_try_wait(child: *mut Child, status: *mut c
     unsafe { with(child, |child| store(status, child.try_wait()?.ok_or_else(running)?)) }
 }
 
-/// Waits at most so long: ETIMEDOUT then, and the child runs on. Else as vspawn_child_wait, but standard input stays open.
+/// Waits for at most this time, then returns ETIMEDOUT, and the child still runs. Otherwise as vspawn_child_wait, but standard input
+/// stays open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_wait_timeout(child: *mut Child, milliseconds: u32, status: *mut c_int) -> c_int {
     let timeout = Duration::from_millis(milliseconds.into());
@@ -153,30 +154,30 @@ pub unsafe extern "C" fn vspawn_child_wait_timeout(child: *mut Child, millisecon
     }
 }
 
-/// Kills the child with SIGKILL. Does nothing when it was waited for.
+/// Kills the child with SIGKILL. Does nothing if it was waited for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_kill(child: *mut Child) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { with(child, |child| Ok(child.kill()?)) }
 }
 
-/// Sends the child a signal. Does nothing when it was waited for.
+/// Sends the child a signal. Does nothing if it was waited for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_signal(child: *mut Child, signal: c_int) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { with(child, |child| Ok(child.signal(signal)?)) }
 }
 
-/// Sends a signal to the child's process group. EINVAL unless it was started with a group or session of its own.
+/// Sends a signal to the child's process group. EINVAL unless it was started with its own group or session.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_signal_group(child: *mut Child, signal: c_int) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { with(child, |child| Ok(child.signal_group(signal)?)) }
 }
 
-/// Kills the child and all processes that hang below it.
+/// Kills the child and all its descendants.
 ///
-/// descendants: receives how many those were; may be NULL.
+/// descendants: receives the number of descendants; may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_kill_tree(child: *mut Child, descendants: *mut usize) -> c_int {
     // SAFETY: a handle or NULL; a place for a number or NULL.
@@ -191,10 +192,10 @@ pub unsafe extern "C" fn vspawn_child_kill_tree(child: *mut Child, descendants: 
     }
 }
 
-/// Frees a handle, its pidfd and what was not taken of its pipes. It neither kills nor waits: a child that was not waited
+/// Frees a handle, its pidfd and the ends of its pipes that were not taken. It neither kills nor waits: a child that was not waited
 /// for stays a zombie after its end.
 ///
-/// child: given up; NULL does nothing.
+/// child: consumed; NULL does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_free(child: *mut Child) {
     // SAFETY: a handle that the caller gives up, or NULL.

@@ -1,4 +1,4 @@
-//! The command handle: what to start and how, one function a property. Starting it: `start`.
+//! The command handle: what to start and how, one function per property. `start` has the functions that start it.
 
 use std::ffi::{c_char, c_int};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -13,7 +13,7 @@ use crate::pointers::{array, free, null, signals, string, string_array};
 /// A process to start. Used by one thread at a time.
 pub struct Command(pub(crate) vspawn_core::Command);
 
-/// What a standard stream of a child is to be.
+/// The kinds of a child's standard stream.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum StdioKind {
@@ -21,7 +21,7 @@ pub enum StdioKind {
     Inherit = 0,
     /// /dev/null.
     Null = 1,
-    /// A new pipe, whose other end vspawn_child_take_stdin and its siblings give.
+    /// A new pipe, whose other end vspawn_child_take_stdin and the similar functions return.
     Piped = 2,
     /// A descriptor of the parent's.
     Fd = 3,
@@ -31,9 +31,9 @@ pub enum StdioKind {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum MechanismKind {
-    /// It shares the parent's memory until its exec.
+    /// The child shares the parent's memory until its exec.
     Share = 0,
-    /// It gets a copy of the parent's page tables. Never used unless asked for.
+    /// The child gets a copy of the parent's page tables. Only used if requested.
     Fork = 1,
 }
 
@@ -75,11 +75,11 @@ unsafe fn change(
     })
 }
 
-/// Makes a command that inherits environment, directory and standard streams. No signal is blocked in its child, and
-/// SIGPIPE has its default there, unless said otherwise.
+/// Creates a command that inherits environment, directory and standard streams. By default, no signal is blocked in its child, and
+/// SIGPIPE has its default there.
 ///
 /// program: copied; a path, or a name that is searched for in PATH as execvp does.
-/// Returns a handle that the caller owns and gives to vspawn_command_free; NULL with errno on failure.
+/// Returns a handle that the caller owns and passes to vspawn_command_free; NULL with errno on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_new(program: *const c_char) -> *mut Command {
     entry_or(std::ptr::null_mut(), || {
@@ -89,9 +89,9 @@ pub unsafe extern "C" fn vspawn_command_new(program: *const c_char) -> *mut Comm
     })
 }
 
-/// Frees a command. Its children and what was prepared from it live on.
+/// Frees a command. Its children, and commands prepared from it, stay valid.
 ///
-/// command: given up; NULL does nothing.
+/// command: consumed; NULL does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_free(command: *mut Command) {
     // SAFETY: a handle that the caller gives up, or NULL.
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn vspawn_command_args(command: *mut Command, args: *const
     }
 }
 
-/// Sets argv[0], which is otherwise the program as given. name: copied.
+/// Sets argv[0]; the default is the program as given. name: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_arg0(command: *mut Command, name: *const c_char) -> c_int {
     // SAFETY: a handle or NULL; a string or NULL.
@@ -138,14 +138,14 @@ pub unsafe extern "C" fn vspawn_command_env(command: *mut Command, key: *const c
     }
 }
 
-/// Inherits no variable, and forgets those set so far.
+/// Clears the environment: the child inherits no variable, and variables set before are removed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_env_clear(command: *mut Command) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| Ok(command.env_clear())) }
 }
 
-/// The child's working directory, entered after chroot and with the rights of the child's user. directory: copied.
+/// Sets the child's working directory, entered after chroot and with the rights of the child's user. directory: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_cwd(command: *mut Command, directory: *const c_char) -> c_int {
     // SAFETY: a handle or NULL; a string or NULL.
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn vspawn_command_cwd(command: *mut Command, directory: *c
     }
 }
 
-/// The child's root directory. Programs and directories are then looked up in it. directory: copied.
+/// Sets the child's root directory. Programs and directories are then looked up in it. directory: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_chroot(command: *mut Command, directory: *const c_char) -> c_int {
     // SAFETY: a handle or NULL; a string or NULL.
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn vspawn_command_chroot(command: *mut Command, directory:
 
 /// Sets a standard stream of the child.
 ///
-/// stream: 0, 1 or 2. kind: an enum vspawn_stdio. fd: used by VSPAWN_STDIO_FD only; borrowed, and must be open whenever
+/// stream: 0, 1 or 2. kind: an enum vspawn_stdio. fd: only used by VSPAWN_STDIO_FD; borrowed, and must be open whenever
 /// the command is spawned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_stdio(command: *mut Command, stream: c_int, kind: c_int, fd: c_int) -> c_int {
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn vspawn_command_stdio(command: *mut Command, stream: c_i
     unsafe { change(command, |command| place(command, stream, stdio(kind, fd)?)) }
 }
 
-/// Gives the child the parent's descriptor source at its own number target. Sources may be each other's targets.
+/// Gives the child the parent's descriptor source as its own descriptor target. Sources may be each other's targets.
 ///
 /// source: borrowed, and must be open whenever the command is spawned.
 #[unsafe(no_mangle)]
@@ -186,35 +186,35 @@ pub unsafe extern "C" fn vspawn_command_fd(command: *mut Command, target: c_int,
     unsafe { change(command, |command| Ok(command.fd_number(target, source))) }
 }
 
-/// With close not 0: closes, in the child, all descriptors but the standard streams and those of vspawn_command_fd.
+/// If close is not 0: closes, in the child, all descriptors except the standard streams and those of vspawn_command_fd.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_close_others(command: *mut Command, close: c_int) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| Ok(command.close_others(close != 0))) }
 }
 
-/// The child's file mode creation mask.
+/// Sets the child's file mode creation mask.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_umask(command: *mut Command, mask: mode_t) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| Ok(command.umask(mask))) }
 }
 
-/// Puts the child into a process group; 0 begins one with the child's pid.
+/// Puts the child into a process group; 0 creates one with the child's pid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_process_group(command: *mut Command, group: pid_t) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| Ok(command.process_group(group))) }
 }
 
-/// With begin not 0: begins a session, and with it a process group.
+/// If begin is not 0: starts a session, and with it a process group.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_new_session(command: *mut Command, begin: c_int) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| Ok(command.new_session(begin != 0))) }
 }
 
-/// Begins a session whose controlling terminal is a descriptor of the parent's.
+/// Starts a session with a descriptor of the parent as its controlling terminal.
 ///
 /// terminal: borrowed, and must be open whenever the command is spawned.
 #[unsafe(no_mangle)]
@@ -223,22 +223,22 @@ pub unsafe extern "C" fn vspawn_command_controlling_terminal(command: *mut Comma
     unsafe { change(command, |command| Ok(command.controlling_terminal(terminal))) }
 }
 
-/// Real, effective and saved user id. A parent with user id 0 also gives up its supplementary groups, unless
-/// vspawn_command_groups says otherwise.
+/// Sets the real, effective and saved user id. A parent with user id 0 also drops its supplementary groups, unless
+/// vspawn_command_groups sets them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_uid(command: *mut Command, uid: uid_t) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| Ok(command.uid(uid))) }
 }
 
-/// Real, effective and saved group id.
+/// Sets the real, effective and saved group id.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_gid(command: *mut Command, gid: gid_t) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| Ok(command.gid(gid))) }
 }
 
-/// Supplementary groups. groups: count ids, copied; may be NULL when count is 0.
+/// Sets the supplementary groups. groups: count ids, copied; may be NULL if count is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_groups(command: *mut Command, groups: *const gid_t, count: usize) -> c_int {
     // SAFETY: a handle or NULL; an array of `count` or NULL.
@@ -272,37 +272,37 @@ pub unsafe extern "C" fn vspawn_command_nice(command: *mut Command, increment: c
     unsafe { change(command, |command| Ok(command.nice(increment))) }
 }
 
-/// Blocks these signals in the child; all others are not blocked. set: copied.
+/// Blocks these signals in the child, and unblocks all others. set: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_blocked_signals(command: *mut Command, set: *const sigset_t) -> c_int {
     // SAFETY: a handle or NULL; a signal set or NULL.
     unsafe { change(command, |command| signals(set).map(|set| command.blocked_signals(&set))) }
 }
 
-/// Signals that have their default effect in the child even if the parent ignores them. set: copied.
+/// Resets these signals to their default effect in the child, even if the parent ignores them. set: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_default_signals(command: *mut Command, set: *const sigset_t) -> c_int {
     // SAFETY: a handle or NULL; a signal set or NULL.
     unsafe { change(command, |command| signals(set).map(|set| command.default_signals(&set))) }
 }
 
-/// Signals that the child ignores. set: copied.
+/// Ignores these signals in the child. set: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_ignored_signals(command: *mut Command, set: *const sigset_t) -> c_int {
     // SAFETY: a handle or NULL; a signal set or NULL.
     unsafe { change(command, |command| signals(set).map(|set| command.ignored_signals(&set))) }
 }
 
-/// Leaves SIGPIPE as the parent has it, as posix_spawn does.
+/// Leaves SIGPIPE as it is in the parent, as posix_spawn does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_inherit_sigpipe(command: *mut Command) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| Ok(command.inherit_sigpipe())) }
 }
 
-/// The cgroup (v2) that the child is born into. Needs clone3 (Linux 5.7).
+/// Creates the child in this cgroup (v2). Needs clone3 (Linux 5.7).
 ///
-/// directory: its open directory; duplicated, so that the caller may close it at once.
+/// directory: its open directory; duplicated, so the caller may close it at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_cgroup(command: *mut Command, directory: c_int) -> c_int {
     // SAFETY: a handle or NULL.
@@ -314,19 +314,19 @@ fn duplicate(fd: c_int) -> Result<OwnedFd, Failure> {
     if fd < 0 {
         return Err(Failure::new(Stage::Prepare, libc::EBADF, &action));
     }
-    // SAFETY: not -1; borrowed for this call, in which the caller keeps it open.
+    // SAFETY: not -1; borrowed for this call, during which the caller keeps it open.
     let duplicate = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned();
     duplicate.map_err(|error| Failure::new(Stage::Prepare, error.raw_os_error().unwrap_or(libc::EBADF), &action))
 }
 
-/// The signal that the child gets when the thread that spawned it ends.
+/// Sets the signal that the child gets when the thread that spawned it ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_parent_death_signal(command: *mut Command, signal: c_int) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| Ok(command.parent_death_signal(signal))) }
 }
 
-/// How the child is created. mechanism: an enum vspawn_mechanism.
+/// Sets how the child is created. mechanism: an enum vspawn_mechanism.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_mechanism(command: *mut Command, mechanism: c_int) -> c_int {
     let by_name = || match mechanism {

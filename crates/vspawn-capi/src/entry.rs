@@ -1,11 +1,11 @@
-//! What surrounds every call from C: panics are caught, cancellation waits, failures become codes.
+//! Wraps every call from C: panics are caught, cancellation is deferred, failures become codes.
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::{Failure, Stage};
 
-/// What is returned for a panic, which is a bug of this library's.
+/// The errno after a panic, which is a bug of this library.
 pub(crate) const PANICKED: c_int = libc::ENOTRECOVERABLE;
 
 /// For functions that return 0 or an errno.
@@ -16,7 +16,7 @@ pub(crate) fn entry(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     }
 }
 
-/// For functions that return something else, and set errno when they fail.
+/// For functions that return another type, and set errno on failure.
 pub(crate) fn entry_or<T>(on_failure: T, body: impl FnOnce() -> Result<T, Failure>) -> T {
     run(body).unwrap_or_else(|errno| {
         set_errno(errno);
@@ -48,7 +48,7 @@ unsafe extern "C" {
 }
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
-/// A cancellation unwinds the stack, which frames of Rust do not allow.
+/// A cancellation unwinds the stack, which must not happen in frames of Rust.
 struct CancellationDisabled {
     before: c_int,
 }
@@ -64,7 +64,7 @@ impl CancellationDisabled {
 
 impl Drop for CancellationDisabled {
     fn drop(&mut self) {
-        // SAFETY: a state that was set before; with NULL nothing is stored.
+        // SAFETY: a state that was set before; NULL stores nothing.
         unsafe { pthread_setcancelstate(self.before, std::ptr::null_mut()) };
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     fn cancellation_is_as_before_after_a_call() {
         let state = || {
             let mut before = 7;
-            // SAFETY: stores into a local, then puts it back.
+            // SAFETY: stores into a local, then restores it.
             unsafe {
                 pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before);
                 pthread_setcancelstate(before, std::ptr::null_mut());

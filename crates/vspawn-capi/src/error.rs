@@ -1,4 +1,4 @@
-//! What went wrong, for C: the last failure of each thread, with its stage and text.
+//! Errors for C: the last failure of each thread, with its stage and text.
 
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int};
@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int};
 use crate::entry::entry;
 use crate::pointers::{null, output_size};
 
-/// Bytes of an error's text, with the NUL that ends it.
+/// Size of an error's text, including the NUL at its end.
 pub const ERROR_TEXT_BYTES: usize = 240;
 
 /// The step that failed.
@@ -17,9 +17,9 @@ pub const ERROR_TEXT_BYTES: usize = 240;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// No failure yet, or one that belongs to no step.
+    /// No failure yet, or a failure without a step.
     None = 0,
-    /// The request itself was wrong: nothing was started.
+    /// The request itself was invalid: no process was started.
     Prepare = 1,
     /// Making a pipe.
     Pipe = 2,
@@ -29,7 +29,7 @@ pub enum Stage {
     Signals = 4,
     /// Creating the process.
     Clone = 5,
-    /// Getting a file table of its own.
+    /// Getting its own file table.
     UnshareFiles = 6,
     /// setsid.
     Session = 7,
@@ -39,7 +39,7 @@ pub enum Stage {
     ProcessGroup = 9,
     /// Opening /dev/null.
     OpenNull = 10,
-    /// Putting a descriptor where the child is to have it.
+    /// Putting a descriptor into its place in the child.
     Dup = 11,
     /// Changing the niceness.
     Nice = 12,
@@ -57,38 +57,38 @@ pub enum Stage {
     Chdir = 18,
     /// Closing all other descriptors.
     CloseOthers = 19,
-    /// Asking for a signal at the parent's death.
+    /// Requesting a signal at the parent's death.
     ParentDeath = 20,
-    /// A function of the caller's in the child (not reachable from C).
+    /// A function of the caller in the child (not reachable from C).
     PreExec = 21,
     /// execve.
     Exec = 22,
     /// Waiting for the process.
     Wait = 23,
-    /// Sending it a signal.
+    /// Sending the process a signal.
     Kill = 24,
-    /// Reading its output or writing its input.
+    /// Reading the process's output or writing its input.
     Communicate = 25,
-    /// The time given was over.
+    /// The timeout has expired.
     Timeout = 26,
-    /// The output was larger than allowed.
+    /// The output exceeded its limit.
     Limit = 27,
 }
 
 /// The last failure of the calling thread.
 #[repr(C)]
 pub struct LastError {
-    /// Set to sizeof(struct vspawn_error) by the caller. The library stores how much of it it has filled.
+    /// Set to sizeof(struct vspawn_error) by the caller. The library stores how many bytes it has filled.
     pub size: usize,
     /// The errno.
     pub error: c_int,
-    /// The step that failed: an enum vspawn_stage, of which a later library may know more.
+    /// The step that failed: an enum vspawn_stage. A later library may have more values.
     pub stage: c_int,
-    /// What failed, on what and why: a fragment that fits after "failed to", cut to fit, ended by NUL.
+    /// What failed, on what and why: a fragment that fits after "failed to", truncated to the buffer, with a NUL at its end.
     pub text: [c_char; ERROR_TEXT_BYTES],
 }
 
-/// A failure on its way out.
+/// A failure on its way to the caller.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) errno: c_int,
@@ -104,7 +104,7 @@ impl Failure {
         Failure { errno, stage, text }
     }
 
-    /// A request that cannot be.
+    /// An invalid request.
     pub(crate) fn invalid(action: &str) -> Failure {
         Failure::new(Stage::Prepare, libc::EINVAL, action)
     }
@@ -115,7 +115,7 @@ impl Failure {
         Failure::new(stage, errno.unwrap_or(libc::EIO), action)
     }
 
-    /// Makes it the thread's last error.
+    /// Stores it as the thread's last error.
     pub(crate) fn record(&self) {
         LAST.with_borrow_mut(|last| {
             last.errno = self.errno;
@@ -126,7 +126,7 @@ impl Failure {
     }
 }
 
-/// The part that fits with its NUL, cut between characters.
+/// The prefix that fits with its NUL, cut between characters.
 fn fitting(text: &str) -> usize {
     let text = text.split('\0').next().unwrap_or_default();
     let most = text.len().min(ERROR_TEXT_BYTES - 1);
@@ -143,7 +143,7 @@ impl From<vspawn_core::Error> for Failure {
     }
 }
 
-/// Without a destructor: a thread that ends has nothing to free.
+/// Without a destructor: there is nothing to free when a thread ends.
 struct Last {
     errno: c_int,
     stage: u32,
@@ -157,7 +157,7 @@ thread_local! {
     };
 }
 
-/// Stores the calling thread's last failure: error 0 and stage VSPAWN_STAGE_NONE when there was none. A success leaves it as it was.
+/// Stores the calling thread's last failure: error 0 and stage VSPAWN_STAGE_NONE if there was none. A success does not change it.
 ///
 /// error: filled; its size must be set. Returns 0, or EINVAL (which is not itself stored as the last failure).
 #[unsafe(no_mangle)]

@@ -1,13 +1,13 @@
 //! The C ABI of vspawn: `include/vspawn.h` (generated from these files by cbindgen) and `include/popen_noshell.h`.
 //!
 //! The rules for every function that C calls:
-//! 1. Its body runs inside `entry` (or a sibling): no panic crosses, and the thread is not cancelled within.
-//! 2. A NULL where something must be is `EINVAL`. Where NULL means something, its comment says what.
-//! 3. It returns 0 or a positive errno; where it must return something else, it sets errno. Either way the failure's
+//! 1. Its body runs inside `entry` (or a similar function): no panic leaves it, and the thread is not cancelled within it.
+//! 2. NULL for a required pointer is `EINVAL`. Where NULL has a meaning, the function's comment describes it.
+//! 3. It returns 0 or a positive errno. If it must return another type, it sets errno. In both cases, the failure's
 //!    stage and text are the thread's last error.
 //! 4. Strings and arrays are copied, descriptors and handles borrowed, unless its comment says otherwise.
 //!
-//! One file a part of the header: `error`, `command`, `start`, `options`, `child`, `capture`, `stream` (popen), `system`, `noshell`.
+//! One file per part of the header: `error`, `command`, `start`, `options`, `child`, `capture`, `stream` (popen), `system`, `noshell`.
 
 mod capture;
 mod child;

@@ -1,5 +1,5 @@
-//! The functions of `popen_noshell.h`, the interface of Ivan Zahariev's popen_noshell library, on this one's streams.
-//! The header is written by hand; nothing here is from that library's code.
+//! The functions of `popen_noshell.h`, the interface of Ivan Zahariev's popen_noshell library, on top of this library's streams.
+//! The header is written by hand. Nothing here is from popen_noshell's code.
 
 use std::ffi::{CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -31,7 +31,7 @@ const MODE_FORK: c_int = 1;
 /// Every other mode, known or not, shares memory.
 static MODE: AtomicI32 = AtomicI32::new(0);
 
-/// POPEN_NOSHELL_MODE_FORK asks for a fork by name.
+/// POPEN_NOSHELL_MODE_FORK requests a fork.
 #[unsafe(no_mangle)]
 pub extern "C" fn popen_noshell_set_fork_mode(mode: c_int) {
     MODE.store(mode, Ordering::Relaxed);
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn popen_noshell_compat(
     })
 }
 
-/// The first executable file of this name along PATH. Shells decide by that, and do not go on to the next directory when its
+/// The first executable file of this name along PATH. Shells use that file, and do not try the next directory if its
 /// interpreter is missing, as a search by execve would.
 fn first_executable(name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
@@ -112,7 +112,7 @@ fn first_executable(name: &OsStr) -> Option<PathBuf> {
 }
 
 /// # Safety
-/// `place` is NULL or the caller's struct, filled or not.
+/// `place` is NULL or the caller's struct, initialised or not.
 unsafe fn emptied<'a>(place: *mut NoshellStream) -> Result<&'a mut NoshellStream, Failure> {
     if place.is_null() {
         return Err(null("pclose_arg"));
@@ -124,7 +124,7 @@ unsafe fn emptied<'a>(place: *mut NoshellStream) -> Result<&'a mut NoshellStream
     }
 }
 
-/// What the original does with the streams: the one that is not asked for is `/dev/null`.
+/// The streams as in the original: the one that is not requested is `/dev/null`.
 fn start(
     mut command: Command,
     direction: Direction,

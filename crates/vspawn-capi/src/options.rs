@@ -10,9 +10,9 @@ use crate::command::{place, stdio};
 use crate::error::Failure;
 use crate::pointers::{array, options, string, string_array};
 
-/// Close all descriptors in the child but the standard streams and those given.
+/// Close all descriptors in the child except the standard streams and those given.
 pub const FLAG_CLOSE_OTHERS: u64 = 1;
-/// Begin a session.
+/// Start a session.
 pub const FLAG_NEW_SESSION: u64 = 2;
 /// Return at once, as vspawn_command_spawn_nowait.
 pub const FLAG_NOWAIT: u64 = 4;
@@ -44,15 +44,15 @@ pub struct FdPair {
     pub source: c_int,
 }
 
-/// How a process is started. All zero but size: as vspawn_command_new describes. All that it points to is borrowed for the call.
+/// How a process is started. All zero except size: as vspawn_command_new describes. All pointers are borrowed for the call.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Options {
     /// Set to sizeof(struct vspawn_options) by the caller.
     pub size: usize,
-    /// VSPAWN_FLAG_*, joined by |.
+    /// VSPAWN_FLAG_*, combined with |.
     pub flags: u64,
-    /// What is executed; NULL: argv[0].
+    /// The program; NULL: argv[0].
     pub program: *const c_char,
     /// The whole environment, as "NAME=value", ended by NULL; NULL: the parent's.
     pub env: *const *const c_char,
@@ -64,13 +64,13 @@ pub struct Options {
     pub output: Stream,
     /// Standard error.
     pub error: Stream,
-    /// Further descriptors; NULL when there are none.
+    /// Further descriptors; NULL if there are none.
     pub fds: *const FdPair,
-    /// How many.
+    /// The number of further descriptors.
     pub fd_count: usize,
     /// With VSPAWN_FLAG_UMASK.
     pub umask: mode_t,
-    /// With VSPAWN_FLAG_PROCESS_GROUP; 0 begins one.
+    /// With VSPAWN_FLAG_PROCESS_GROUP; 0 creates one.
     pub process_group: pid_t,
     /// Must be 0.
     pub reserved: [u64; 4],
@@ -78,12 +78,12 @@ pub struct Options {
 
 /// Starts a process.
 ///
-/// argv: its arguments, the first of which is also the program (searched for in PATH when it has no slash), ended by
-/// NULL; borrowed for the call. options: borrowed for the call; NULL is as all zero. child: receives a handle that the
-/// caller owns and gives to vspawn_child_free; NULL on failure.
+/// argv: its arguments, ended by NULL; borrowed for the call. The first one is also the program (searched for in PATH if it has no
+/// slash). options: borrowed for the call; NULL means all zero. child: receives a handle that the caller owns and passes to
+/// vspawn_child_free; NULL on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn(argv: *const *const c_char, options: *const Options, child: *mut *mut Child) -> c_int {
-    // SAFETY: what the caller passes, as documented, or NULL.
+    // SAFETY: the caller's pointers, as documented, or NULL.
     unsafe {
         give(child, || {
             if options.is_null() {
@@ -107,7 +107,7 @@ unsafe fn read(given: *const Options) -> Result<Options, Failure> {
     let read = unsafe { options(given) }?;
     if read.flags & !ALL_FLAGS != 0 || read.reserved != [0; 4] {
         return Err(Failure::invalid(
-            "use flags or reserved options that this version does not know",
+            "use flags or reserved options that this version does not support",
         ));
     }
     Ok(read)
@@ -169,7 +169,7 @@ fn os(bytes: &[u8]) -> &std::ffi::OsStr {
     std::os::unix::ffi::OsStrExt::from_bytes(bytes)
 }
 
-/// A command for these arguments, the first of which is its name, and the program too unless that is given.
+/// A command for these arguments. The first one is its name, and also the program unless that is given.
 ///
 /// # Safety
 /// `program` is NULL or a string, `argv` NULL or an array of strings ended by NULL.

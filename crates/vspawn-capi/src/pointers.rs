@@ -1,4 +1,4 @@
-//! What C passes, as Rust's types: strings, arrays, signal sets, and structs that begin with their size.
+//! Converts C's arguments to Rust's types: strings, arrays, signal sets, and structs that begin with their size.
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use crate::entry::entry;
 use crate::error::Failure;
 
-/// A parameter that must not be NULL was.
+/// The error for a required parameter that is NULL.
 pub(crate) fn null(parameter: &str) -> Failure {
     Failure::invalid(&format!("use NULL as {parameter}"))
 }
@@ -42,7 +42,7 @@ pub(crate) unsafe fn string_array<'a>(
     Ok(all)
 }
 
-/// An array that may be NULL when it has no elements.
+/// An array that may be NULL if it has no elements.
 ///
 /// # Safety
 /// `elements` is NULL or has `count` of them.
@@ -63,7 +63,7 @@ pub(crate) unsafe fn borrow<'a, T>(handle: *const T, name: &str) -> Result<&'a T
 }
 
 /// # Safety
-/// `handle` is NULL or came from `Box::into_raw`, and nobody uses it any more.
+/// `handle` is NULL or came from `Box::into_raw`, and no code uses it any more.
 pub(crate) unsafe fn free<T>(handle: *mut T) {
     entry(|| {
         if !handle.is_null() {
@@ -87,11 +87,11 @@ pub(crate) unsafe fn signals(set: *const libc::sigset_t) -> Result<Vec<c_int>, F
     Ok((1..=64).filter(has).collect())
 }
 
-/// No version's options will be larger: a size above is one that was never set.
+/// No version's options will be larger: a larger size was not initialised.
 const MOST_OPTION_BYTES: usize = 4096;
 
-/// A struct of options as this library knows it, from the caller's, whose size stands first: what an older caller does
-/// not have is zero, and what a newer one has and sets is refused.
+/// Converts the caller's options struct, which begins with its size, to this library's version. Fields that an older caller does
+/// not have are zero. Fields that only a newer caller has are refused if they are set.
 ///
 /// # Safety
 /// `options` points to as many bytes as its first field says, and `T` is `repr(C)` and valid when all zero.
@@ -105,9 +105,9 @@ pub(crate) unsafe fn options<T: Copy>(options: *const T) -> Result<T, Failure> {
     // SAFETY: the struct has `size` bytes.
     let beyond = (known..size).any(|at| unsafe { *bytes.add(at) } != 0);
     if beyond {
-        return Err(Failure::invalid("use options that this version does not know"));
+        return Err(Failure::invalid("use options that this version does not support"));
     }
-    // SAFETY: valid when all zero, and no more than both have is copied.
+    // SAFETY: valid when all zero, and only the common size is copied.
     unsafe {
         let mut copy: T = std::mem::zeroed();
         std::ptr::copy_nonoverlapping(bytes, (&raw mut copy).cast(), size.min(known));
@@ -115,7 +115,7 @@ pub(crate) unsafe fn options<T: Copy>(options: *const T) -> Result<T, Failure> {
     }
 }
 
-/// How much of the caller's struct is to be filled: it begins with its size, which is at least that of the first version.
+/// How many bytes of the caller's struct to fill. The struct begins with its size, which is at least that of the first version.
 ///
 /// # Safety
 /// `out` points to a size.

@@ -1,9 +1,9 @@
-//! A command for `sh -c`, as words, if it has nothing that only a shell can do; else refused.
+//! Splits a command for `sh -c` into words if nothing in it needs a shell; otherwise refuses it.
 //!
 //! Accepted is a program with arguments: plain words and simple quoting, separated by blanks. Everything that any of the known
-//! shells would expand, interpret, or run itself is refused, and so is what may be: what is not listed here as plain.
-//! What stays different from a shell: variables that shells set (PWD, SHLVL, _), and that a program which cannot be executed is
-//! an error of the call (the shell's is the status 126 or 127).
+//! shells would expand, interpret, or run itself is refused, and so is everything that is not listed here as plain.
+//! Differences from a shell remain: variables that shells set (PWD, SHLVL, _), and a program that cannot be executed is
+//! an error of the call (a shell returns status 126 or 127).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -11,16 +11,16 @@ use std::path::Path;
 
 use crate::error::Failure;
 
-/// The kernel takes no longer string, so that the shell could not be given it either.
+/// The kernel accepts no longer string, so a shell could not get it either.
 const MOST_BYTES: usize = 128 * 1024;
 
-/// A shell whose own commands are known.
+/// A shell with known built-in commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shell {
     Dash,
     Bash,
     Mksh,
-    /// Any name may be an applet of its own.
+    /// Any name may be one of its applets.
     Busybox,
 }
 
@@ -36,24 +36,24 @@ const OWN_WORDS: &[&str] = &[
     "pwd", "r", "read", "readarray", "readonly", "return", "set", "shift", "shopt", "source", "stop", "suspend",
     "test", "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait", "whence",
 ];
-/// What mksh adds.
+/// Words that only mksh has.
 const MKSH_WORDS: &[&str] = &["cat", "mknod", "realpath", "rename", "sleep"];
-/// Variables by which bash (as `sh` too) is told to behave otherwise, or files that a shell would read first.
+/// Variables that change the behaviour of bash (also as `sh`), or that name files that a shell reads first.
 const TELLING_VARIABLES: &[&str] = &["BASHOPTS", "BASH_COMPAT", "BASH_ENV", "ENV", "SHELLOPTS"];
 
-/// The words of a command, of which there is at least one.
+/// The words of a command; there is at least one.
 pub(crate) fn shell_words(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
-    let refuse = |why: &str| Failure::invalid(&format!("run without a shell what {why}"));
-    let words = split(text).ok_or_else(|| refuse("has more than plain words and quotes"))?;
-    let shell = shell_at(Path::new("/bin/sh")).ok_or_else(|| refuse("an unknown shell at /bin/sh would run"))?;
+    let refuse = |why: &str| Failure::invalid(&format!("run the command without a shell: {why}"));
+    let words = split(text).ok_or_else(|| refuse("it has more than plain words and quotes"))?;
+    let shell = shell_at(Path::new("/bin/sh")).ok_or_else(|| refuse("/bin/sh is an unknown shell"))?;
     if !is_program(&words[0], shell) {
-        return Err(refuse("the shell may run itself"));
+        return Err(refuse("the shell may run it itself"));
     }
     if !environment_is_plain(std::env::vars_os().map(|(name, _)| name)) {
-        return Err(refuse("a variable of the environment may change for a shell"));
+        return Err(refuse("an environment variable may change its meaning"));
     }
     if !words[0].contains(&b'/') && !path_is_plain(std::env::var_os("PATH").as_deref()) {
-        return Err(refuse("the shell may search for elsewhere, by this PATH"));
+        return Err(refuse("with this PATH, the shell may find another program"));
     }
     Ok(words)
 }
@@ -65,7 +65,7 @@ fn split(text: &[u8]) -> Option<Vec<Vec<u8>>> {
         return None;
     }
     let mut words = Vec::new();
-    // Not `None`: within a word, even one that is empty so far.
+    // Not `None`: within a word, which may be empty so far.
     let mut word: Option<Vec<u8>> = None;
     let mut bytes = text.iter().copied();
     while let Some(byte) = bytes.next() {
@@ -77,29 +77,29 @@ fn split(text: &[u8]) -> Option<Vec<Vec<u8>>> {
         }
     }
     words.extend(word);
-    // zsh would look up an argument `=name`; no shell that is known here, but nobody means that literally either.
+    // zsh would look up an argument `=name`. No shell that is known here does, but it is never meant literally either.
     (!words.is_empty() && !words.iter().any(|word| word.starts_with(b"="))).then_some(words)
 }
 
-/// What no shell gives a meaning to, within a word.
+/// Characters that have no meaning to any shell within a word.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_./:,+@%-=".contains(&byte)
 }
 
-/// Up to the closing quote, which must be there.
+/// Text up to the closing quote, which is required.
 fn quoted(quote: u8, bytes: &mut impl Iterator<Item = u8>, word: &mut Vec<u8>) -> Option<()> {
     loop {
         match bytes.next()? {
             byte if byte == quote => return Some(()),
             b'$' | b'`' | b'\\' | b'!' if quote == b'"' => return None,
-            // dash's echo aside, a backslash in single quotes is literal; refused with all others, to be of one rule.
+            // Except for dash's echo, a backslash in single quotes is literal; refused anyway, for one rule in all cases.
             b'\\' => return None,
             byte => word.push(byte),
         }
     }
 }
 
-/// Whether the first word is a program, and not something of the shell's own.
+/// Whether the first word is a program, and not a word of the shell itself.
 fn is_program(word: &[u8], shell: Shell) -> bool {
     let first = word.first().copied().unwrap_or(b'-');
     if b"-+%".contains(&first) || word.contains(&b'=') || word.contains(&b'%') {
@@ -116,7 +116,7 @@ fn is_program(word: &[u8], shell: Shell) -> bool {
     plain && shell != Shell::Busybox && !of_its_own(OWN_WORDS) && !mksh
 }
 
-/// Which shell a path leads to, by the name of the file at its end.
+/// The shell that a path leads to, by the name of the file at its end.
 fn shell_at(path: &Path) -> Option<Shell> {
     let file = path.canonicalize().ok()?;
     match file.file_name()?.as_bytes() {
@@ -128,7 +128,7 @@ fn shell_at(path: &Path) -> Option<Shell> {
     }
 }
 
-/// No functions for bash, and nothing that changes a shell's options.
+/// No functions for bash, and no variable that changes a shell's options.
 fn environment_is_plain(names: impl Iterator<Item = OsString>) -> bool {
     let mut names = names;
     names.all(|name| {
@@ -137,7 +137,7 @@ fn environment_is_plain(names: impl Iterator<Item = OsString>) -> bool {
     })
 }
 
-/// Without PATH each shell has its own; a tilde is expanded by bash, and a percent sign means something to dash.
+/// Each shell has its own default PATH; bash expands a tilde, and dash interprets a percent sign.
 fn path_is_plain(path: Option<&OsStr>) -> bool {
     path.is_some_and(|path| !path.as_bytes().iter().any(|byte| b"~%".contains(byte)))
 }

@@ -1,4 +1,4 @@
-//! Starting a command, at once or made ready for many times.
+//! Starts a command, once or prepared for many times.
 
 use std::ffi::c_int;
 
@@ -7,13 +7,13 @@ use crate::command::Command;
 use crate::entry::entry;
 use crate::pointers::{borrow, free, null};
 
-/// A command made ready: spawned as often as wanted, by any number of threads at once. Environment, PATH and arguments are
-/// as they were when it was prepared.
+/// A prepared command. It can be spawned any number of times, by any number of threads at once. Environment, PATH and arguments are
+/// those at the time of its preparation.
 pub struct Prepared(vspawn_core::Prepared);
 
-/// Starts the command; returns after its exec, or with the reason why there is none: no process is left then.
+/// Starts the command. Returns after its exec, or with the reason of its failure; no process remains then.
 ///
-/// child: receives a handle that the caller owns and gives to vspawn_child_free; NULL on failure.
+/// child: receives a handle that the caller owns and passes to vspawn_child_free; NULL on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_spawn(command: *const Command, child: *mut *mut Child) -> c_int {
     // SAFETY: a handle or NULL; a place for a pointer or NULL.
@@ -24,8 +24,8 @@ pub unsafe extern "C" fn vspawn_command_spawn(command: *const Command, child: *m
     }
 }
 
-/// Starts the command and returns at once, while the child is on its way to its exec. If it fails on its way,
-/// vspawn_child_started and the waits say so. Not for a command that changes user or group, nor for VSPAWN_MECHANISM_FORK.
+/// Starts the command and returns at once, before the child's exec. If the child fails before its exec,
+/// vspawn_child_started and the waits return the error. Not for a command that changes user or group, nor for VSPAWN_MECHANISM_FORK.
 ///
 /// child: as for vspawn_command_spawn.
 #[unsafe(no_mangle)]
@@ -38,9 +38,9 @@ pub unsafe extern "C" fn vspawn_command_spawn_nowait(command: *const Command, ch
     }
 }
 
-/// Makes a command ready to be spawned many times.
+/// Prepares a command to be spawned many times.
 ///
-/// command: borrowed for the call. prepared: receives a handle that the caller owns and gives to vspawn_prepared_free;
+/// command: borrowed for the call. prepared: receives a handle that the caller owns and passes to vspawn_prepared_free;
 /// NULL on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_prepare(command: *const Command, prepared: *mut *mut Prepared) -> c_int {
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn vspawn_prepared_spawn_nowait(prepared: *const Prepared,
     }
 }
 
-/// Frees a prepared command. Its children live on. prepared: given up; NULL does nothing.
+/// Frees a prepared command. Its children stay valid. prepared: consumed; NULL does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_prepared_free(prepared: *mut Prepared) {
     // SAFETY: a handle that the caller gives up, or NULL.

@@ -1,7 +1,7 @@
-//! What all threads of a process share: the streams of popen, and the signals that `vspawn_system` holds.
+//! State that all threads of a process share: the streams of popen, and the signals that `vspawn_system` holds.
 //!
-//! A lock of the standard library would stay locked for ever in a process forked by another thread; this one is taken for
-//! the duration of each fork (`pthread_atfork`), so that both sides find it free and what it guards whole.
+//! A lock of the standard library would stay locked for ever in a process forked by another thread. This one is taken
+//! during each fork (`pthread_atfork`), so that in both processes it is free and its data is consistent.
 
 use std::cell::UnsafeCell;
 
@@ -33,7 +33,7 @@ static SHARED: Shared = Shared {
 };
 
 extern "C" fn lock() {
-    // SAFETY: a mutex that stays where it is. Locking a default mutex that the thread does not hold cannot fail.
+    // SAFETY: a mutex that does not move. Locking a default mutex that the thread does not hold cannot fail.
     unsafe { libc::pthread_mutex_lock(SHARED.lock.get()) };
 }
 
@@ -42,7 +42,7 @@ extern "C" fn unlock() {
     unsafe { libc::pthread_mutex_unlock(SHARED.lock.get()) };
 }
 
-/// In a process forked while another thread was in `vspawn_system`, nobody will end that call: it is undone.
+/// In a process forked while another thread was in `vspawn_system`, that call never ends, so its changes are undone.
 extern "C" fn unlock_in_child() {
     // SAFETY: the lock is held across the fork, and no other thread is there.
     let held = unsafe { (*SHARED.state.get()).held.take() };
@@ -53,12 +53,12 @@ extern "C" fn unlock_in_child() {
 }
 
 extern "C" fn register() {
-    // SAFETY: functions that stay as long as this library is loaded: glibc forgets them when it is unloaded. If there
-    // is no memory for it, forks are as they are without.
+    // SAFETY: the functions exist as long as this library is loaded: glibc unregisters them when it is unloaded. If there
+    // is no memory for the registration, forks work without it.
     unsafe { libc::pthread_atfork(Some(lock), Some(unlock), Some(unlock_in_child)) };
 }
 
-/// Called when the library is loaded, before any thread can be in it.
+/// Called when the library is loaded, before any thread can use it.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static REGISTER: extern "C" fn() = register;
@@ -71,9 +71,9 @@ impl Drop for Locked {
     }
 }
 
-/// Uses the state. The function must be short, must not come here again, and must not fork.
+/// Uses the state. The function must be short, must not call this one again, and must not fork.
 pub(crate) fn with<T>(use_state: impl FnOnce(&mut State) -> T) -> T {
-    // Named here so that a static link that takes this function takes the constructor too.
+    // Named here so that a static link with this function includes the constructor too.
     std::hint::black_box(&raw const REGISTER);
     lock();
     let _locked = Locked;

@@ -1,4 +1,4 @@
-//! `vspawn_popen` and `vspawn_pclose`: a child with one stream to or from it. `noshell` opens its streams here too.
+//! `vspawn_popen` and `vspawn_pclose`: a child with one stream to or from it. `noshell` uses these streams too.
 
 use std::ffi::{c_char, c_int};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
@@ -22,7 +22,7 @@ pub(crate) enum Direction {
     Write,
 }
 
-/// A child and a stream that is not in the table yet; dropped, it is closed.
+/// A child and a stream that is not in the table yet; dropping it closes the stream.
 pub(crate) struct Opened {
     file: *mut FILE,
 }
@@ -38,17 +38,17 @@ impl Opened {
         if file.is_null() {
             return Err(Failure::last_os_error(Stage::Pipe, "make a stream of a pipe"));
         }
-        // The stream has it now.
+        // The stream owns it now.
         let _ = fd.into_raw_fd();
         Ok(Opened { file })
     }
 
-    /// Puts it into the table; it is closed by `close` from now on.
+    /// Puts it into the table; from now on, `close` closes it.
     fn keep(self, child: Child) -> *mut FILE {
         let file = self.file;
         std::mem::forget(self);
         let address = file as usize;
-        // An entry of this address is of a stream that the caller has closed with fclose, which he must not.
+        // An entry at this address belongs to a stream that the caller has closed with fclose, which is an error.
         let stale = state::with(|state| {
             let stale = state.streams.iter().position(|(other, _)| *other == address);
             let stale = stale.map(|at| state.streams.swap_remove(at));
@@ -62,7 +62,7 @@ impl Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // SAFETY: an open stream that nobody else knows.
+        // SAFETY: an open stream that no other code knows.
         unsafe { libc::fclose(self.file) };
     }
 }
@@ -94,7 +94,7 @@ pub(crate) fn open(
     Ok((opened.keep(child), pid))
 }
 
-/// Signals as a child of popen and system has them: the mask is the caller's, and SIGPIPE too.
+/// Sets signals as popen and system do: the child keeps the caller's mask and SIGPIPE.
 pub(crate) fn as_c_does(command: &mut Command) {
     // SAFETY: an empty set is valid, and the mask is stored into it.
     let blocked = unsafe {
@@ -118,8 +118,8 @@ pub(crate) fn close(file: *mut FILE, of: Option<pid_t>) -> Result<c_int, Failure
             .position(|(address, child)| *address == file as usize && fits(child))?;
         Some(state.streams.swap_remove(at).1)
     });
-    let mut child = taken.ok_or_else(|| Failure::invalid("close a stream that is not an open one of vspawn_popen"))?;
-    // SAFETY: it was in the table, so that it is open and now ours.
+    let mut child = taken.ok_or_else(|| Failure::invalid("close something other than an open vspawn_popen stream"))?;
+    // SAFETY: it was in the table, so it is open and now ours.
     let closed = match unsafe { libc::fclose(file) } {
         0 => Ok(()),
         _ => Err(Failure::last_os_error(
@@ -128,7 +128,7 @@ pub(crate) fn close(file: *mut FILE, of: Option<pid_t>) -> Result<c_int, Failure
         )),
     };
     match child.wait().map(ExitStatus::into_raw)? {
-        // As pclose of glibc: a child that failed says more than a stream that did.
+        // As pclose of glibc: a child's failure is more useful than a stream's.
         0 => closed.map(|()| 0),
         status => Ok(status),
     }
@@ -148,9 +148,9 @@ pub(crate) unsafe fn direction(r#type: *const c_char) -> Result<Direction, Failu
 /// Starts a program with a stream: popen without a shell.
 ///
 /// argv: as for vspawn; borrowed for the call. type: "r" to read what the program writes to its standard output, "w" to write
-/// what it reads from its standard input; an added "e" changes nothing, since the stream is close-on-exec in any case, so
-/// that no other child inherits it. Returns a stream that the caller owns and gives to vspawn_pclose; NULL with errno on
-/// failure, also when the program cannot be executed.
+/// its standard input. An added "e" changes nothing, since the stream is always close-on-exec, so that no other child inherits it.
+/// Returns a stream that the caller owns and passes to vspawn_pclose; NULL with errno on failure, also if the program cannot be
+/// executed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_popen(argv: *const *const c_char, r#type: *const c_char) -> *mut FILE {
     entry_or(std::ptr::null_mut(), || {
@@ -166,11 +166,11 @@ pub unsafe extern "C" fn vspawn_popen(argv: *const *const c_char, r#type: *const
     })
 }
 
-/// Closes a stream of vspawn_popen and waits for its program. Any thread may do it.
+/// Closes a stream of vspawn_popen and waits for its program. Any thread may call it.
 ///
-/// stream: given up. Returns what waitpid would store, or -1 with errno: EINVAL for NULL or what is no open stream of
-/// vspawn_popen (which is then not touched), ECHILD when something else has waited for the child, and the errno of what
-/// could not be written when the program itself ended with 0.
+/// stream: consumed. Returns what waitpid stores, or -1 with errno: EINVAL for NULL or for a stream that is not an open stream of
+/// vspawn_popen (which is then not touched), ECHILD if other code has waited for the child, and the errno of a failed
+/// write if the program itself ended with 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_pclose(stream: *mut FILE) -> c_int {
     entry_or(-1, || close(stream, None))

@@ -1,4 +1,4 @@
-//! `vspawn_system`: run a program and wait for it, with the signals of the caller held as POSIX has system do.
+//! `vspawn_system`: runs a program and waits for it, and treats the caller's signals as POSIX requires for system.
 
 use std::ffi::{c_char, c_int};
 use std::os::unix::process::ExitStatusExt;
@@ -13,22 +13,22 @@ use crate::stream::as_c_does;
 
 const INTERRUPTS: [c_int; 2] = [SIGINT, SIGQUIT];
 
-/// What SIGINT and SIGQUIT did before the first of the calls that are under way.
+/// The dispositions of SIGINT and SIGQUIT before the first of the active calls.
 pub(crate) struct HeldSignals {
     calls: usize,
     before: [sigaction; 2],
 }
 
-/// One call under way: SIGINT and SIGQUIT are ignored by the process, SIGCHLD is blocked in this thread.
+/// One active call: the process ignores SIGINT and SIGQUIT, and this thread blocks SIGCHLD.
 struct Held {
     mask: sigset_t,
-    /// Those of the interrupts that were not ignored before.
+    /// Those of SIGINT and SIGQUIT that were not ignored before.
     effective: Vec<c_int>,
 }
 
 impl Held {
     fn new() -> Held {
-        // SAFETY: sets and actions of zeros are valid, and are filled here.
+        // SAFETY: sets and actions of zeros are valid, and are initialised here.
         let (mut mask, mut child_signal): (sigset_t, sigset_t) = unsafe { std::mem::zeroed() };
         let before = state::with(|state| {
             let held = state.held.get_or_insert_with(ignore_interrupts);
@@ -51,7 +51,7 @@ impl Held {
 }
 
 impl HeldSignals {
-    /// Only makes system calls: also called in a process that was just forked.
+    /// Makes only system calls, because it is also called in a process that was just forked.
     pub(crate) fn put_back(&self) {
         for (signal, before) in INTERRUPTS.into_iter().zip(&self.before) {
             // SAFETY: the action that was there before.
@@ -89,11 +89,11 @@ impl Drop for Held {
     }
 }
 
-/// Runs a program and waits for its end: system without a shell. Meanwhile the process ignores SIGINT and SIGQUIT, and
-/// SIGCHLD is blocked in the calling thread; the program has these as they were before.
+/// Runs a program and waits for its end: system without a shell. During the call, the process ignores SIGINT and SIGQUIT, and
+/// SIGCHLD is blocked in the calling thread; the program starts with the previous settings.
 ///
-/// argv: as for vspawn; borrowed for the call. Returns what waitpid would store, or -1 with errno: also when the program
-/// cannot be executed, and ECHILD when the process ignores SIGCHLD. Unlike system it is no cancellation point.
+/// argv: as for vspawn; borrowed for the call. Returns what waitpid stores, or -1 with errno, also if the program
+/// cannot be executed, and ECHILD if the process ignores SIGCHLD. Unlike system, it is not a cancellation point.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_system(argv: *const *const c_char) -> c_int {
     entry_or(-1, || -> Result<c_int, Failure> {

@@ -1,4 +1,4 @@
-//! A started child, for `Popen` and asyncio: its pidfd, its end, signals to it.
+//! A started child, for `Popen` and asyncio: its pidfd, its status, signals to it.
 
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use crate::request::Request;
 use crate::values::deadline;
 use crate::waiting::{Waited, pidfd, returncode, wait_for_end};
 
-/// Starts a process. Returns after its exec, or raises the reason why there is none.
+/// Starts a process. Returns after its exec, or raises the reason of its failure.
 #[pyfunction]
 #[pyo3(signature = (args, stdin, stdout, stderr, **options))]
 pub(crate) fn spawn(
@@ -33,7 +33,7 @@ pub(crate) fn spawn(
     })
 }
 
-/// The lock is never held while something is waited for.
+/// The lock is never held during a wait.
 #[pyclass(frozen, module = "vspawn._core")]
 pub(crate) struct Child {
     #[pyo3(get)]
@@ -50,12 +50,12 @@ impl Child {
 
 #[pymethods]
 impl Child {
-    /// The pidfd's number. It stays open as long as this object lives.
+    /// The pidfd's number. It stays open during the lifetime of this object.
     fn fileno(&self) -> RawFd {
         self.pidfd
     }
 
-    /// The parent's ends of the pipes for stdin, stdout, stderr: they are the caller's from now on.
+    /// The parent's ends of the pipes for stdin, stdout, stderr. The caller owns them from now on.
     fn take_pipes(&self) -> [Option<RawFd>; 3] {
         let mut child = self.lock();
         let number = |fd: OwnedFd| fd.into_raw_fd();
@@ -72,7 +72,7 @@ impl Child {
         ended.map_err(|error| exception(py, &error, &Named::default()))
     }
 
-    /// Its return code when it has ended; None if it has not in this time.
+    /// The return code when the child has ended; None if it has not ended within this time.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<i32>> {
         let deadline = deadline(timeout)?;
@@ -88,7 +88,7 @@ impl Child {
         }
     }
 
-    /// Does nothing when it has ended and was waited for, by whomever.
+    /// Does nothing if the child has ended and was waited for.
     fn send_signal(&self, py: Python<'_>, signal: i32) -> PyResult<()> {
         let sent = self.lock().signal(signal);
         match sent {

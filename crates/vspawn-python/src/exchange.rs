@@ -1,4 +1,4 @@
-//! Writing a child's input and reading its outputs at once, so that no pipe can fill up and block.
+//! Writes a child's input and reads its outputs at the same time, so that no pipe can fill up and block.
 
 use std::os::fd::RawFd;
 use std::sync::{Mutex, PoisonError};
@@ -15,12 +15,12 @@ use crate::waiting::{Waited, errno, pollfd, wait_for_any};
 const LEAST_ROOM_BYTES: usize = 4096;
 const MOST_READ_BYTES: usize = 1024 * 1024;
 
-/// Where an exchange stands when it returns.
+/// The state of an exchange when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// All streams have ended.
     Done,
-    /// The input is written, or nobody reads it: whoever owns its descriptor closes it, and calls again.
+    /// The input is written, or has no reader: the owner of its descriptor closes it, and calls again.
     InputDone,
     OutOfTime,
     /// See `Waited::Interrupted`.
@@ -36,11 +36,11 @@ pub(crate) struct Streams {
 }
 
 pub(crate) struct Output {
-    /// Until its end.
+    /// None after its end.
     fd: Option<RawFd>,
-    /// Its reads do not wait: somebody has made it so.
+    /// Its reads do not block, because other code has set O_NONBLOCK.
     nonblocking: bool,
-    /// None if it was never to be read.
+    /// None if it is not read.
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
@@ -54,7 +54,7 @@ impl Output {
         }
     }
 
-    /// One read. `false` for a signal.
+    /// One read. Returns `false` for a signal.
     fn read(&mut self) -> Result<bool, i32> {
         let (Some(fd), Some(bytes)) = (self.fd, &mut self.bytes) else {
             return Ok(true);
@@ -65,7 +65,7 @@ impl Output {
         let count = unsafe { libc::read(fd, room.as_mut_ptr().cast(), room.len()) };
         match usize::try_from(count) {
             Ok(0) => self.fd = None,
-            // SAFETY: the kernel has written so many bytes behind the present ones.
+            // SAFETY: the kernel has written this many bytes behind the present ones.
             Ok(count) => unsafe { bytes.set_len(bytes.len() + count) },
             Err(_) => match errno() {
                 libc::EINTR => return Ok(false),
@@ -99,7 +99,7 @@ impl Streams {
         self.outputs.each_ref()
     }
 
-    /// Goes on until something must be told. To be called without the GIL.
+    /// Runs until it has something to report. Call it without the GIL.
     pub(crate) fn advance(&mut self, deadline: Option<Instant>) -> Result<Progress, i32> {
         loop {
             let [stdout, stderr] = self.outputs.each_ref().map(|output| output.fd);
@@ -112,7 +112,7 @@ impl Streams {
                 pollfd(stdout, libc::POLLIN),
                 pollfd(stderr, libc::POLLIN),
             ];
-            // A single output without a time limit needs no poll: a read waits just as well.
+            // A single output without a timeout needs no poll, because a read waits as well.
             let nonblocking = self.outputs.iter().any(|output| output.nonblocking);
             if open > 1 || deadline.is_some() || self.stdin.is_some() || nonblocking {
                 match wait_for_any(&mut polls, deadline)? {
@@ -126,7 +126,7 @@ impl Streams {
             if let Some(progress) = self.exchange(polls.map(|poll| poll.fd >= 0 && poll.revents != 0))? {
                 return Ok(progress);
             }
-            // Asked after a round: what was there is taken, but one that never stops writing is not waited for.
+            // Checked after a round: available data is taken, but an output that never ends is not waited for.
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) && !self.has_ended() {
                 return Ok(Progress::OutOfTime);
             }
@@ -150,8 +150,8 @@ impl Streams {
         Ok(None)
     }
 
-    /// Whether all is written. A child that does not want its input (EPIPE) is no error: its status says what it
-    /// thinks.
+    /// Whether everything is written. A child that does not read its input (EPIPE) is not an error: its status reports the
+    /// result.
     fn write(&mut self) -> Result<bool, i32> {
         let Some(stdin) = self.stdin else { return Ok(true) };
         let input = self.input.as_deref().unwrap_or_default();
@@ -175,7 +175,7 @@ impl Streams {
     }
 }
 
-/// The parent's end only: the child's has flags of its own.
+/// Only the parent's end: the child's has its own flags.
 fn set_nonblocking(fd: RawFd) {
     // SAFETY: integers.
     unsafe {
@@ -203,7 +203,7 @@ impl Exchange {
         Exchange(Mutex::new(Streams::new(stdin, input, stdout, stderr)))
     }
 
-    /// `"done"`, `"input done"`: close the child's standard input and call again, or `"out of time"`.
+    /// `"done"`, `"input done"` (close the child's standard input and call again), or `"out of time"`.
     #[pyo3(signature = (timeout))]
     fn advance(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<&'static str> {
         let deadline = deadline(timeout)?;
@@ -221,9 +221,9 @@ impl Exchange {
         }
     }
 
-    /// What was read so far of standard output and standard error.
+    /// The standard output and standard error that were read so far.
     fn outputs<'py>(&self, py: Python<'py>) -> [Option<Bound<'py, PyBytes>>; 2] {
-        // Another thread may hold it for long, and needs the GIL to go on: copied without the GIL.
+        // Another thread may hold the lock for long, and needs the GIL to continue, so the data is copied without the GIL.
         let outputs = py.detach(|| {
             let streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             streams.outputs().map(|output| output.bytes.clone())

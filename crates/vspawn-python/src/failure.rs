@@ -1,19 +1,19 @@
-//! The core's errors as Python's exceptions, in the shape that `subprocess` gives them.
+//! Converts the core's errors to Python's exceptions, in the form of `subprocess`.
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use vspawn::{Error, Stage};
 
-/// What an exception names: the objects as the caller gave them.
+/// The objects for an exception, as the caller passed them.
 #[derive(Default)]
 pub(crate) struct Named {
     pub(crate) program: Option<Py<PyAny>>,
     pub(crate) cwd: Option<Py<PyAny>>,
 }
 
-/// A command that cannot be is a ValueError. All else is an OSError (of the class for its errno: FileNotFoundError,
-/// PermissionError, ...) with attributes `stage` and `action`; its `filename` is the program or the directory where the
-/// failure was about these, and its text says what was being done otherwise.
+/// An invalid command is a ValueError. All other errors are an OSError (of the class for its errno: FileNotFoundError,
+/// PermissionError, ...) with attributes `stage` and `action`. Its `filename` is the program or the directory if the
+/// failure was about one of these; otherwise its text says which action failed.
 pub(crate) fn exception(py: Python<'_>, error: &Error, named: &Named) -> PyErr {
     if error.stage() == Stage::Prepare {
         return PyValueError::new_err(format!("cannot {}", error.action()));
@@ -29,7 +29,7 @@ fn build(py: Python<'_>, error: &Error, named: &Named) -> PyResult<PyErr> {
         Stage::Chdir => named.cwd.as_ref(),
         _ => None,
     };
-    // OSError itself picks the class for the errno.
+    // OSError itself chooses the class for the errno.
     let class = py.get_type::<PyOSError>();
     let exception = match filename {
         Some(filename) => class.call1((errno, text, filename))?,
@@ -40,7 +40,7 @@ fn build(py: Python<'_>, error: &Error, named: &Named) -> PyResult<PyErr> {
     Ok(PyErr::from_value(exception))
 }
 
-/// `CloseOthers` as `close_others`.
+/// Converts `CloseOthers` to `close_others`.
 fn stage_name(stage: Stage) -> String {
     let mut name = String::new();
     for letter in format!("{stage:?}").chars() {
@@ -52,7 +52,7 @@ fn stage_name(stage: Stage) -> String {
     name
 }
 
-/// A system call of this crate's own that failed.
+/// A failed system call of this crate.
 pub(crate) fn os_error(errno: i32) -> PyErr {
     std::io::Error::from_raw_os_error(errno).into()
 }

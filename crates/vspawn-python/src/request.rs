@@ -1,4 +1,4 @@
-//! From the arguments of `run` and `Popen` to a command.
+//! Converts the arguments of `run` and `Popen` to a command.
 
 use std::ffi::OsString;
 
@@ -10,13 +10,13 @@ use vspawn::Command;
 use crate::failure::Named;
 use crate::values::{GROUPS, Stream, USERS, fs_string, id, open_number, stdio, words};
 
-/// A command, and what its failure will name.
+/// A command, and the objects for the message if it fails.
 pub(crate) struct Request {
     pub(crate) command: Command,
     pub(crate) named: Named,
 }
 
-/// Given only together with others.
+/// Only valid together with others.
 struct Combined {
     close_fds: bool,
     restore_signals: bool,
@@ -24,7 +24,7 @@ struct Combined {
 }
 
 impl Request {
-    /// `streams`: stdin, stdout, stderr. `options`: those of `subprocess` that stand in `set`.
+    /// `streams`: stdin, stdout, stderr. `options`: the options of `subprocess` that `set` handles.
     pub(crate) fn new(
         args: &Bound<'_, PyAny>,
         streams: [&Bound<'_, PyAny>; 3],
@@ -41,8 +41,8 @@ impl Request {
             request.set(&name, &value, &mut combined)?;
         }
         request.combine(args.py(), &combined)?;
-        // SAFETY: the command is prepared with the GIL held, as Python's own changes of the environment are made. `subprocess`
-        // reads it likewise.
+        // SAFETY: the command is prepared with the GIL held, and Python changes the environment with the GIL held too. `subprocess`
+        // reads it the same way.
         unsafe { request.command.env_unlocked() };
         let [stdin, stdout, stderr] = streams;
         request
@@ -72,7 +72,7 @@ impl Request {
         Ok(Request { command, named })
     }
 
-    /// One option. None, and the other defaults of `subprocess`, mean what they mean there.
+    /// Sets one option. None, and the other defaults of `subprocess`, have the same meaning as there.
     fn set(&mut self, name: &str, value: &Bound<'_, PyAny>, combined: &mut Combined) -> PyResult<()> {
         match name {
             "close_fds" => combined.close_fds = value.is_truthy()?,
@@ -135,7 +135,7 @@ impl Request {
             self.command.keep(*fd);
         }
         if combined.restore_signals {
-            // What Python ignores at its start: SIGPIPE (the core's default) and this.
+            // The signals that Python ignores at its start: SIGPIPE (the core's default) and this one.
             self.command.default_signals(&[libc::SIGXFSZ]);
         } else {
             self.command.inherit_sigpipe();
@@ -154,7 +154,7 @@ fn refused(text: &'static str) -> PyErr {
     PyValueError::new_err(text)
 }
 
-/// Whether there is an option of this name, for one that changes nothing.
+/// Whether an option of this name exists, for one that changes nothing.
 fn known(name: &str) -> PyResult<()> {
     const NAMES: [&str; 10] = [
         "cwd",

@@ -1,4 +1,4 @@
-//! `run` in one call: started, fed, read and waited for without the GIL.
+//! `run` in one call: starts, feeds, reads and waits without the GIL.
 
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use crate::request::Request;
 use crate::values::deadline;
 use crate::waiting::{Waited, pidfd, returncode, returncode_when_ended, wait_for_end};
 
-/// Ctrl-C at a terminal reaches the child too: so long it may end by itself, as with `subprocess`.
+/// Ctrl-C at a terminal reaches the child too. It has this time to end by itself, as with `subprocess`.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// Return code, standard output, standard error, and whether the child was killed because its time was over.
+/// Return code, standard output, standard error, and whether the child was killed because of the timeout.
 type Completed<'py> = (i32, Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>, bool);
 
-/// Runs a process to its end. It is killed when its time is over, and when a signal's handler raises.
+/// Runs a process to its end. It is killed at the timeout, and if a signal's handler raises.
 #[pyfunction]
 #[pyo3(signature = (args, input, timeout, stdin, stdout, stderr, **options))]
 pub(crate) fn run<'py>(
@@ -36,12 +36,12 @@ pub(crate) fn run<'py>(
     let Request { command, named } = Request::new(args, [stdin, stdout, stderr], options)?;
     let py = args.py();
     let prepared = command.prepare().map_err(|error| exception(py, &error, &named))?;
-    // A timeout that is none is told before anything is started.
+    // An invalid timeout is reported before anything is started.
     deadline(timeout)?;
     let started = py.detach(|| Running::start(&prepared, input));
     let mut running = started.map_err(|error| exception(py, &error, &named))?;
     let deadline = deadline(timeout)?;
-    // A signal may have come while the child was started.
+    // A signal may have arrived while the child was started.
     let mut pause = Ok(Pause::Interrupted);
     loop {
         match pause {
@@ -122,7 +122,7 @@ impl Running {
         let _ = self.kill();
     }
 
-    /// Kills and reaps it. One that may not be killed (it has become another user) is not waited for.
+    /// Kills and reaps the child. A child that may not be killed (it has become another user) is not waited for.
     fn kill(&mut self) -> Result<i32, i32> {
         self.child.kill().map_err(|error| error.raw_os_error())?;
         let _ = self.child.wait();

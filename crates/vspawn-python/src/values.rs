@@ -1,4 +1,4 @@
-//! Python's objects as this side takes them: paths and words, descriptors, users, times.
+//! Converts Python's objects: paths and words, descriptors, users, times.
 
 use std::ffi::OsString;
 use std::os::fd::RawFd;
@@ -10,12 +10,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use vspawn::Stdio;
 
-/// The numbers of `subprocess`.
+/// The constants of `subprocess`.
 const PIPE: RawFd = -1;
 const STDOUT: RawFd = -2;
 const DEVNULL: RawFd = -3;
 
-/// What `os.fsencode` takes, as it gives it.
+/// Accepts what `os.fsencode` accepts, and returns the same bytes.
 pub(crate) fn fs_string(object: &Bound<'_, PyAny>) -> PyResult<OsString> {
     if object.is_instance_of::<PyString>() {
         return object.extract();
@@ -27,7 +27,7 @@ pub(crate) fn fs_string(object: &Bound<'_, PyAny>) -> PyResult<OsString> {
     Ok(OsString::from_vec(bytes.extract()?))
 }
 
-/// The words of a command line. One string is one word: there is no shell that would split it.
+/// The words of a command line. A single string is one word, because no shell splits it.
 pub(crate) fn words<'py>(args: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     if !args.is_instance_of::<PyList>() && !args.is_instance_of::<PyTuple>() {
         let is_one = args.is_instance_of::<PyString>() || args.is_instance_of::<PyBytes>();
@@ -50,7 +50,7 @@ pub(crate) enum Stream {
     Error,
 }
 
-/// What was given as `stdin`, `stdout` or `stderr`: None, a constant of `subprocess`, a number, or anything with a
+/// The value of `stdin`, `stdout` or `stderr`: None, a constant of `subprocess`, a number, or an object with a
 /// `fileno()`.
 pub(crate) fn stdio(object: &Bound<'_, PyAny>, stream: Stream) -> PyResult<Stdio> {
     if object.is_none() {
@@ -79,7 +79,7 @@ pub(crate) fn open_number(object: &Bound<'_, PyAny>) -> PyResult<RawFd> {
     Ok(number)
 }
 
-/// Where the ids of names are.
+/// The databases of user and group names.
 pub(crate) struct Names {
     pub(crate) module: &'static str,
     pub(crate) function: &'static str,
@@ -97,7 +97,7 @@ pub(crate) const GROUPS: Names = Names {
     field: "gr_gid",
 };
 
-/// A user's or group's id, given as such or by name. An unknown name is a KeyError.
+/// The id of a user or group, given as a number or by name. An unknown name is a KeyError.
 pub(crate) fn id(object: &Bound<'_, PyAny>, names: &Names) -> PyResult<u32> {
     let number: i64 = if object.is_instance_of::<PyString>() {
         let module = object.py().import(names.module)?;
@@ -109,7 +109,7 @@ pub(crate) fn id(object: &Bound<'_, PyAny>, names: &Names) -> PyResult<u32> {
         object.extract()?
     };
     let out_of_range = |_| PyValueError::new_err(format!("{number} is not an id of a user or group"));
-    // The highest means "no change" to the kernel.
+    // The kernel interprets the highest id as "no change".
     let id = u32::try_from(number).map_err(out_of_range)?;
     if id == u32::MAX {
         return Err(PyValueError::new_err(format!("{id} is not an id of a user or group")));
@@ -117,7 +117,7 @@ pub(crate) fn id(object: &Bound<'_, PyAny>, names: &Names) -> PyResult<u32> {
     Ok(id)
 }
 
-/// When a timeout that begins now ends; None: never. One too long to be told is never over.
+/// When a timeout that starts now ends; None: never. A timeout that does not fit never ends.
 pub(crate) fn deadline(seconds: Option<f64>) -> PyResult<Option<Instant>> {
     match seconds {
         None => Ok(None),

@@ -1,4 +1,4 @@
-//! Waiting for descriptors, so that a signal's arrival ends the wait: Python's handlers run between two waits.
+//! Waits for descriptors. A signal ends the wait, so that Python's handlers run between two waits.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
@@ -23,7 +23,7 @@ pub(crate) fn pollfd(fd: Option<RawFd>, events: i16) -> libc::pollfd {
     }
 }
 
-/// Waits until one of them is ready. To be called without the GIL.
+/// Waits until one of them is ready. Call it without the GIL.
 pub(crate) fn wait_for_any(polls: &mut [libc::pollfd], deadline: Option<Instant>) -> Result<Waited, i32> {
     let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let limit = left.map(|left| libc::timespec {
@@ -48,13 +48,13 @@ pub(crate) fn wait_for_end(pidfd: RawFd, deadline: Option<Instant>) -> Result<Wa
     wait_for_any(&mut [pollfd(Some(pidfd), libc::POLLIN)], deadline)
 }
 
-/// A child's end as `returncode`, if it has ended. One whose status the kernel did not keep (the parent ignores SIGCHLD) or
-/// gave to somebody else counts as 0, as with `subprocess`.
+/// A child's status as `returncode`, if it has ended. A status that the kernel did not keep (the parent ignores SIGCHLD), or
+/// that other code took, counts as 0, as with `subprocess`.
 pub(crate) fn returncode(child: &mut vspawn::Child) -> Result<Option<i32>, vspawn::Error> {
     as_returncode(child.try_wait())
 }
 
-/// The same, but waits for it; None for a signal. To be called without the GIL.
+/// The same, but waits for the end; None for a signal. Call it without the GIL.
 pub(crate) fn returncode_when_ended(child: &mut vspawn::Child) -> Result<Option<i32>, vspawn::Error> {
     as_returncode(child.wait_interruptible())
 }

@@ -1,4 +1,4 @@
-"""What all tests share: both modules as `api`, a watch over descriptors and children, and what the machine must have."""
+"""Shared by all tests: both modules as `api`, checks for leaked descriptors and children, and the needs of the machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import vspawn
 
-# With `python` among the needs that must be met, a test that cannot run here is a failure.
+# If `python` is a required need, a test that cannot run is a failure.
 REQUIRED = "python" in os.environ.get("SPAWNSCOPE_TEST_REQUIRE", "").split(",")
 
 
@@ -27,7 +27,7 @@ def api(request: pytest.FixtureRequest) -> ModuleType:
 
 @pytest.fixture
 def as_root() -> None:
-    """For tests that become somebody else."""
+    """For tests that become another user."""
     if os.geteuid() == 0:
         return
     reason = "not root: cannot become another user"
@@ -37,13 +37,13 @@ def as_root() -> None:
 
 
 def open_descriptors() -> list[str]:
-    """Those of this process, with what they are."""
+    """The descriptors of this process, with their targets."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         try:
             found.append(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")
         except FileNotFoundError:
-            pass  # that of the listing itself
+            pass  # the descriptor of the listing itself
     return sorted(found)
 
 
@@ -68,7 +68,7 @@ def nothing_left_behind() -> Iterator[None]:
     assert open_descriptors() == before
     left = children()
     for pid in left:
-        # Or the next test would be blamed for it too.
+        # Otherwise, the next test would fail for it too.
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     assert left == []

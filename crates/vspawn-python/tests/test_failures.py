@@ -1,4 +1,4 @@
-"""Exceptions of a failed start: class, errno and filename as `subprocess` has them, and the stage, which it has not."""
+"""Exceptions of a failed start: class, errno and filename as in `subprocess`, and in addition the stage."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_program_that_may_not_be_run(api: ModuleType, tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\n")
     error = failure(api, [str(program)])
     assert (type(error), error.filename) == (PermissionError, str(program))
-    # Also when it is found in PATH.
+    # Also if it is found in PATH.
     error = failure(api, ["program"], env={"PATH": f"{tmp_path}:/nonexistent"})
     assert (type(error), error.filename) == (PermissionError, "program")
 

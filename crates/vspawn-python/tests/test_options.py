@@ -1,4 +1,4 @@
-"""What a child is given: program, directory, environment, descriptors, mask, groups, signals, user."""
+"""Properties of a child: program, directory, environment, descriptors, mask, groups, signals, user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOBODY = 65534
 
 
 def said(api: ModuleType, *args: Any, **options: Any) -> str:
-    """What a child writes to its standard output."""
+    """A child's standard output."""
     output: str = api.run(*args, stdout=api.PIPE, text=True, check=True, **options).stdout
     return output.rstrip("\n")
 
@@ -165,7 +165,7 @@ def test_user_and_groups(api: ModuleType, as_root: None, by: str) -> None:
 
 
 def test_a_user_without_groups_loses_those_of_root(as_root: None) -> None:
-    """Here `subprocess` leaves them, which hands root's groups to somebody who is not root."""
+    """`subprocess` keeps them, which gives root's groups to another user."""
     assert status_of_child(vspawn, "Groups", user=NOBODY) == ""
 
 

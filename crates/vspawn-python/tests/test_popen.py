@@ -1,4 +1,4 @@
-"""`Popen`: pipes, waits, communicate, signals, the end of its life."""
+"""`Popen`: pipes, waits, communicate, signals, and its end."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_communicate_in_text(api: ModuleType) -> None:
 
 
 def test_communicate_after_a_timeout_goes_on() -> None:
-    """Older versions of `subprocess` forget the rest of the input here."""
+    """Older versions of `subprocess` lose the rest of the input here."""
     reader, writer = os.pipe()
     script = ["/bin/sh", "-c", f"echo before; read line </proc/self/fd/{reader}; cat; echo after"]
     child = vspawn.Popen(script, stdin=vspawn.PIPE, stdout=vspawn.PIPE, pass_fds=[reader])
@@ -168,7 +168,7 @@ def test_a_child_that_somebody_else_has_reaped(api: ModuleType) -> None:
 
 
 def test_the_interpreter_is_free_while_a_child_starts() -> None:
-    """A thread gets on only where the other gives the interpreter away: it is asked to by nobody, for so long an interval."""
+    """A thread only runs if the other one releases the GIL by itself: the switch interval is too long to force it."""
     script = """
 import sys, threading, time
 from vspawn import _core

@@ -115,7 +115,7 @@ def test_a_timeout_kills_and_gives_what_was_read(api: ModuleType) -> None:
 
 
 def test_a_timeout_ends_one_that_never_stops_writing(api: ModuleType) -> None:
-    # Bounded by itself, should the timeout fail.
+    # It ends by itself if the timeout fails.
     endless = sh("ulimit -t 5; exec yes")
     # No longer than it takes to write anything: all of it is kept.
     for timeout in (0.2, 0.4, 0.8, 1.6):
@@ -147,7 +147,7 @@ def test_a_timeout_that_is_not_reached(api: ModuleType) -> None:
 def test_a_timeout_after_the_streams_have_ended(api: ModuleType) -> None:
     with pytest.raises(api.TimeoutExpired) as raised:
         api.run(sh("echo out; exec >&-; exec sleep 1000"), stdout=api.PIPE, timeout=1)
-    # What was read is known, but subprocess does not say it here.
+    # The output so far is known, but subprocess does not report it here.
     assert raised.value.stdout == (b"out\n" if api is vspawn else None)
 
 

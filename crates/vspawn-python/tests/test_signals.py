@@ -1,4 +1,4 @@
-"""Signals while `run` and `Popen` wait: Python's handlers run, and what they raise leaves no child behind."""
+"""Signals while `run` and `Popen` wait: Python's handlers run, and their exceptions leave no child behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import vspawn
 
 
 class Rung(Exception):
-    """What the test's handler raises."""
+    """The exception of the test's handler."""
 
 
 def ring(number: int, frame: FrameType | None) -> None:
@@ -23,7 +23,7 @@ def ring(number: int, frame: FrameType | None) -> None:
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[list[int]]:
-    """SIGINT interrupts, SIGUSR1 raises, SIGUSR2 is only noted."""
+    """SIGINT interrupts, SIGUSR1 raises, SIGUSR2 is only counted."""
     heard: list[int] = []
     wanted: dict[int, Any] = {
         signal.SIGINT: signal.default_int_handler,
@@ -37,12 +37,12 @@ def handlers() -> Iterator[list[int]]:
 
 
 def kicks(name: str, then: str) -> list[str]:
-    """A child that sends us a signal once we wait, or nearly: nothing is lost if it is early."""
+    """A child that sends a signal to this process about when it begins to wait. An early signal is not lost."""
     return ["/bin/sh", "-c", f"kill -{name} {os.getpid()}; {then}"]
 
 
 def when_told(words: list[str]) -> list[str]:
-    """It reads a line first, so that whoever writes it is ready for the signal."""
+    """It reads a line first, so that the writer is ready for the signal."""
     return [*words[:-1], f"read line; {words[-1]}"]
 
 
@@ -58,7 +58,7 @@ def test_ctrl_c_ends_run_and_its_child(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("options", STREAMS)
 def test_an_exception_of_a_handler_ends_run_and_its_child(options: dict[str, Any]) -> None:
-    """In `subprocess` it may come while the child is started, which is then left alone."""
+    """In `subprocess`, it may arrive while the child is started, and the child is then left running."""
     with pytest.raises(Rung):
         vspawn.run(kicks("USR1", "exec sleep 1000"), **options)
 

@@ -1,4 +1,4 @@
-"""The types: a user's code and the package itself under `mypy --strict`, the stubs against what is there."""
+"""The types: a user's code and the package itself under `mypy --strict`, the stubs compared with the package."""
 
 from __future__ import annotations
 

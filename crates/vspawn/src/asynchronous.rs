@@ -10,11 +10,11 @@ use crate::error::{Error, Stage};
 use crate::process::Child;
 
 impl Child {
-    /// Waits for the child's end without blocking the thread. Safe to cancel: dropped before it is ready, it has changed
-    /// nothing. Its standard input is closed first, as with [`Child::wait`].
+    /// Waits for the child's end without blocking the thread. Safe to cancel: if the future is dropped before it is ready, nothing has
+    /// changed. The child's standard input is closed first, as with [`Child::wait`].
     ///
     /// # Errors
-    /// As [`Child::wait`]; [`Stage::Wait`] when the pidfd cannot be watched.
+    /// As [`Child::wait`]; [`Stage::Wait`] if the pidfd cannot be watched.
     ///
     /// # Panics
     /// Outside of a tokio runtime with I/O enabled.
@@ -25,7 +25,7 @@ impl Child {
             Error::new(Stage::Wait, errno, format!("watch process {}", self.id()))
         };
         let watched: OwnedFd = self.as_fd().try_clone_to_owned().map_err(failed)?;
-        // SAFETY: an `OwnedFd` names the same open file for as long as it lives, which is as long as it is watched.
+        // SAFETY: an `OwnedFd` names the same open file during its lifetime, which covers the time that it is watched.
         let watched = unsafe { AsyncFd::register_with_interest(watched, Interest::READABLE) };
         let watched = watched.map_err(|error| failed(error.into()))?;
         let _ready = watched.readable().await.map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Running a command for its output: input, output and error at once, so that no pipe can fill up and block; with
+//! Runs a command for its output: input, output and error at the same time, so that no pipe can fill up and block; with
 //! limits and a timeout.
 
 use std::io::ErrorKind;
@@ -23,16 +23,16 @@ pub struct Capture<'a> {
     timeout: Option<Duration>,
 }
 
-/// What was captured, also when it ended badly.
+/// What was captured, even if the run failed.
 #[derive(Debug)]
 pub struct Captured {
-    /// The exit status; of a child that was stopped for time or size, that of its killing.
+    /// The exit status. If the child was killed because of time or size, this is the status of its killing.
     pub status: ExitStatus,
     /// What was read, up to the limit.
     pub stdout: Vec<u8>,
     /// What was read, up to the limit.
     pub stderr: Vec<u8>,
-    /// [`Stage::Timeout`] or [`Stage::Limit`] when the child was killed for it.
+    /// [`Stage::Timeout`] or [`Stage::Limit`] if the child was killed for this reason.
     pub cut: Option<Error>,
 }
 
@@ -46,21 +46,21 @@ impl<'a> Capture<'a> {
         }
     }
 
-    /// Bytes for its standard input, which is then closed.
+    /// Sets the bytes for its standard input, which is closed after them.
     #[must_use]
     pub fn input(mut self, bytes: &'a [u8]) -> Capture<'a> {
         self.input = Some(bytes);
         self
     }
 
-    /// Most bytes of output and error each. A child that writes more is killed (with its group, if it has its own).
+    /// Limits output and error, each in bytes. A child that writes more is killed (with its group, if it has its own).
     #[must_use]
     pub fn limit(mut self, bytes: usize) -> Capture<'a> {
         self.limit = bytes;
         self
     }
 
-    /// Longest time until the streams have ended and the child too. Then it is killed (with its group, if it has its
+    /// Limits the time until the streams and the child have ended. After this time, the child is killed (with its group, if it has its
     /// own).
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Capture<'a> {
@@ -68,7 +68,7 @@ impl<'a> Capture<'a> {
         self
     }
 
-    /// Runs the command; too much time or output is an error.
+    /// Runs the command. Too much time or output is an error.
     ///
     /// # Errors
     /// As [`Command::output`]; [`Stage::Timeout`] with `ETIMEDOUT`, [`Stage::Limit`] with `EMSGSIZE`.
@@ -84,7 +84,7 @@ impl<'a> Capture<'a> {
         }
     }
 
-    /// Runs the command; what was read before it was killed for time or size comes back too.
+    /// Runs the command. Returns what was read, even if the command was killed because of time or size.
     ///
     /// # Errors
     /// As [`Command::output`].
@@ -104,7 +104,7 @@ impl<'a> Capture<'a> {
     }
 }
 
-/// The streams of one child, until all have ended.
+/// The streams of one child, until all of them have ended.
 struct Exchange<'a> {
     child: Child,
     input: &'a [u8],
@@ -165,7 +165,7 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// Writes and reads whatever is ready until all streams have ended.
+    /// Writes and reads the streams that are ready, until all of them have ended.
     fn exchange(&mut self) -> Result<Option<Error>, Errno> {
         for fd in self.open_fds() {
             set_nonblocking(fd)?;
@@ -212,7 +212,7 @@ impl<'a> Exchange<'a> {
         crate::process::poll_any(&mut polls, self.left())
     }
 
-    /// A child that does not want its input (EPIPE) is no error: its status says what it thinks of it.
+    /// A child that does not read its input (EPIPE) is not an error: its status reports the result.
     fn write_some(&mut self) -> Result<(), Errno> {
         let Some(stdin) = &self.stdin else { return Ok(()) };
         match write(stdin.as_fd(), self.input) {
@@ -232,14 +232,14 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The streams have ended; the child may live on.
+    /// The streams have ended; the child may still be running.
     fn wait_in_time(&mut self) -> Result<Option<Error>, Error> {
         let Some(left) = self.left() else { return Ok(None) };
         let ended = self.child.wait_timeout(left)?;
         Ok(ended.is_none().then(|| self.timed_out()))
     }
 
-    /// One that may not be killed (it has become another user) is not waited for: that could take for ever.
+    /// A child that may not be killed (it has become another user) is not waited for: that could take for ever.
     fn stop(&mut self) -> Result<(), Error> {
         if self.child.has_own_group() {
             let _ = self.child.signal_group(libc::SIGKILL);
@@ -282,8 +282,8 @@ fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
     unsafe { syscall!(SYS_read, fd.as_raw_fd(), buffer.as_mut_ptr(), buffer.len()) }
 }
 
-/// A write to a pipe without a reader also sends SIGPIPE to the caller, whose disposition is its own affair: with the
-/// signal blocked for the moment and taken back, it never sees it.
+/// A write to a pipe without a reader also sends SIGPIPE to the caller, whose disposition must not matter. The
+/// signal is blocked during the write and removed, so the caller never sees it.
 fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     let quiet = crate::guards::PipeSignalHeld::new();
     // SAFETY: the bytes are borrowed, with their length.
@@ -309,7 +309,7 @@ fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<(), Errno> {
 }
 
 impl Captured {
-    /// Whether the child was killed because its time was over.
+    /// Whether the child was killed because of the timeout.
     #[must_use]
     pub fn timed_out(&self) -> bool {
         let kind = self.cut.as_ref().map(Error::kind);

@@ -1,11 +1,11 @@
-//! What runs in the child between clone and exec (its descriptors: `descriptors.rs`, under the same rules).
+//! The code that runs in the child between clone and exec (its descriptors: `descriptors.rs`, under the same rules).
 //!
-//! The child shares the parent's memory, and possibly runs beside it. The rules for everything in these two files:
+//! The child shares the parent's memory, and may run at the same time. The rules for everything in these two files:
 //! 1. Raw system calls only (`syscall!`): a libc function may write errno, take a lock, or be a cancellation point, and
 //!    those of `set*id` and `setrlimit` signal the parent's threads.
 //! 2. No allocation, no lock, no thread-local, no panic: no indexing, no arithmetic that can overflow, no formatting.
-//! 3. Nothing of the parent's is written but the `Report` and the `Job`'s own moves.
-//! 4. No handler of the parent's may run here: all signals are blocked until the last step, or CLONE_CLEAR_SIGHAND has left none.
+//! 3. No memory of the parent is written except the `Report` and the `Job`'s own moves.
+//! 4. None of the parent's handlers may run here: all signals are blocked until the last step, or CLONE_CLEAR_SIGHAND has removed them.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -14,14 +14,14 @@ use crate::error::Stage;
 use crate::plan::{Identity, Limit, Plan};
 use crate::sys::{Errno, SIGNAL_SET_BYTES, SIGNALS, SignalAction, SignalSet, signal_bit, syscall};
 
-/// What a child tells its parent through shared memory.
+/// A child's result for its parent, in shared memory.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) errno: AtomicI32,
     pub(crate) stage: AtomicU32,
-    /// Which of several: a move, a limit, a candidate for exec.
+    /// The index, if there are several: a move, a limit, a candidate for exec.
     pub(crate) index: AtomicU32,
-    /// Not 0 while a child that is not waited for lives in the parent's memory; the kernel clears it.
+    /// Not 0 while a detached child uses the parent's memory; the kernel clears it.
     pub(crate) inside: AtomicU32,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Job {
     pub(crate) report: *const Report,
     pub(crate) moves: *mut Move,
     pub(crate) move_count: usize,
-    /// The file table is shared with the parent: first get one of our own, without what lies above this.
+    /// The file table is shared with the parent: first get our own, without the descriptors above this one.
     pub(crate) unshare_above: Option<i32>,
     /// clone3 was refused: handlers are still the parent's.
     pub(crate) clear_handlers: bool,
@@ -49,7 +49,7 @@ impl Job {
 
 pub(crate) struct Failure {
     pub(crate) stage: Stage,
-    /// Which of several.
+    /// The index, if there are several.
     pub(crate) index: usize,
     pub(crate) errno: Errno,
 }
@@ -63,9 +63,9 @@ pub(crate) fn at(stage: Stage) -> impl Fn(Errno) -> Failure {
 /// The child's whole life before its exec.
 ///
 /// # Safety
-/// `job` is a `Job` whose plan, report and moves stay where they are until the child has left this memory.
+/// `job` is a `Job` whose plan, report and moves stay in place until the child has left this memory.
 pub(crate) unsafe extern "C" fn main(job: *const u8) -> ! {
-    // SAFETY: the caller's promise; the system calls get what the plan holds alive.
+    // SAFETY: the caller's promise; the plan keeps all arguments of the system calls alive.
     unsafe {
         let job = &*job.cast::<Job>();
         let plan = &*job.plan;
@@ -83,7 +83,7 @@ pub(crate) unsafe extern "C" fn main(job: *const u8) -> ! {
     }
 }
 
-/// Everything but the exec, in the order that privileges and descriptors demand.
+/// Everything except the exec, in the order that privileges and descriptors require.
 unsafe fn prepare(job: &Job, plan: &Plan) -> Step {
     // SAFETY: each step's system calls get valid arguments from the plan.
     unsafe {
@@ -94,7 +94,7 @@ unsafe fn prepare(job: &Job, plan: &Plan) -> Step {
         join_groups(plan)?;
         set_dispositions(job, plan)?;
         place_descriptors(job, plan)?;
-        // Before the limits and the new root: without close_range it needs a descriptor and /proc.
+        // Before the limits and the new root: without close_range, this needs a descriptor and /proc.
         if plan.close_others {
             close_others(job, plan)?;
         }
@@ -116,7 +116,7 @@ unsafe fn prepare(job: &Job, plan: &Plan) -> Step {
             die_with_parent(job, signal)?;
         }
         if let Some(hook) = &plan.pre_exec {
-            // An errno of 0 would read as success.
+            // An errno of 0 would mean success.
             hook().map_err(|errno| at(Stage::PreExec)(if errno == 0 { libc::ECANCELED } else { errno }))?;
         }
         set_mask(plan.signal_mask).map_err(at(Stage::Signals))
@@ -139,7 +139,7 @@ unsafe fn join_groups(plan: &Plan) -> Step {
     Ok(())
 }
 
-/// The child has a table of dispositions of its own: these calls do not touch the parent's.
+/// The child has its own table of dispositions: these calls do not affect the parent's.
 unsafe fn set_dispositions(job: &Job, plan: &Plan) -> Step {
     if job.clear_handlers {
         for signal in 1..=SIGNALS {
@@ -169,7 +169,7 @@ unsafe fn set_handler(signal: i32, handler: usize) -> Result<(), Errno> {
     unsafe { syscall!(SYS_rt_sigaction, signal, &raw const action, 0, SIGNAL_SET_BYTES) }.map(drop)
 }
 
-/// A handled signal gets its default; an ignored one stays ignored, as with CLONE_CLEAR_SIGHAND.
+/// Resets handled signals to their default. Ignored ones stay ignored, as with CLONE_CLEAR_SIGHAND.
 unsafe fn clear_handler(signal: i32) {
     let mut action = SignalAction::default();
     // SAFETY: `action` is the kernel's struct. SIGKILL and SIGSTOP cannot be handled.
@@ -199,7 +199,7 @@ unsafe fn set_limits(plan: &Plan) -> Step {
     // SAFETY: integers, and limits that the plan holds.
     unsafe {
         if let Some(increment) = plan.nice {
-            // The system call returns 20 less the niceness.
+            // The system call returns 20 minus the niceness.
             let now = syscall!(SYS_getpriority, libc::PRIO_PROCESS, 0).map_err(at(Stage::Nice))? as i32;
             let wanted = 20i32.wrapping_sub(now).saturating_add(increment);
             syscall!(SYS_setpriority, libc::PRIO_PROCESS, 0, wanted).map_err(at(Stage::Nice))?;
@@ -231,12 +231,12 @@ unsafe fn become_user(identity: &Identity) -> Step {
     Ok(())
 }
 
-/// The parent may have died before the request was made.
+/// The parent may have died before the request.
 unsafe fn die_with_parent(job: &Job, signal: i32) -> Step {
     // SAFETY: integers.
     unsafe {
         syscall!(SYS_prctl, libc::PR_SET_PDEATHSIG, signal, 0, 0, 0).map_err(at(Stage::ParentDeath))?;
-        // 0: the parent is in another pid namespace, and may well live.
+        // 0: the parent is in another pid namespace, and is probably alive.
         let parent = syscall!(SYS_getppid).map_err(at(Stage::ParentDeath))?;
         if parent != 0 && parent != job.parent_pid as usize {
             let own = syscall!(SYS_getpid).map_err(at(Stage::ParentDeath))?;
@@ -247,7 +247,7 @@ unsafe fn die_with_parent(job: &Job, signal: i32) -> Step {
     Ok(())
 }
 
-/// Tries each candidate as execvp does: a directory without the program, or one that may not be searched, is passed by.
+/// Tries each candidate as execvp does: skips directories without the program, or that may not be searched.
 unsafe fn exec(plan: &Plan) -> Failure {
     let mut failure = Failure {
         stage: Stage::Exec,
@@ -261,7 +261,7 @@ unsafe fn exec(plan: &Plan) -> Failure {
         let pass_by = match errno {
             libc::EACCES => true,
             libc::ENOENT | libc::ENOTDIR | libc::ENODEV | libc::ETIMEDOUT | libc::ESTALE => {
-                // A program that may not be executed says more than one that is not there.
+                // A program that may not be executed is a better error than a missing one.
                 if failure.errno == libc::EACCES {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! What to start and how: a builder in the shape of [`std::process::Command`], with what that one lacks.
+//! What to start and how: a builder with the interface of [`std::process::Command`] and additional properties.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -20,19 +20,19 @@ use crate::sys::{SignalSet, signal_bit};
 /// How the child is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mechanism {
-    /// It shares the parent's memory until its exec, whatever that memory's size.
+    /// The child shares the parent's memory until its exec, however large that memory is.
     #[default]
     Share,
-    /// It gets a copy of the parent's page tables, which for a large parent takes longer than all else.
+    /// The child gets a copy of the parent's page tables, which dominates the cost for a large parent.
     Fork,
 }
 
-/// A process to start. Nothing is checked before [`Command::prepare`] or a `spawn`.
+/// A process to start. Requests are checked by [`Command::prepare`] and the `spawn` methods, not before.
 #[derive(Clone)]
 pub struct Command {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
-    /// argv[0] if it is not the program.
+    /// argv[0] if it differs from the program.
     pub(crate) name: Option<OsString>,
     pub(crate) clear_env: bool,
     pub(crate) env_unlocked: bool,
@@ -56,11 +56,11 @@ pub struct Command {
     pub(crate) parent_death_signal: Option<i32>,
     pub(crate) pre_exec: Option<Hook>,
     pub(crate) mechanism: Mechanism,
-    /// The first thing said that cannot be, told by `prepare`.
+    /// The first invalid request, returned as an error by `prepare`.
     pub(crate) mistake: Option<String>,
 }
 
-/// Program and arguments; not the environment, which may hold secrets.
+/// Program and arguments, but not the environment, which may contain secrets.
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.program)?;
@@ -69,7 +69,7 @@ impl fmt::Debug for Command {
 }
 
 impl Command {
-    /// A command for a program: a path, or a name that is searched for in PATH as execvp does. It inherits
+    /// Creates a command for a program: a path, or a name that is searched for in PATH as execvp does. It inherits
     /// environment, directory and standard streams. As with std, no signal is blocked in it and SIGPIPE has its default.
     pub fn new(program: impl AsRef<OsStr>) -> Command {
         Command {
@@ -113,7 +113,7 @@ impl Command {
         self
     }
 
-    /// Sets argv[0], which is otherwise the program as given.
+    /// Sets argv[0]. The default is the program as given.
     pub fn arg0(&mut self, name: impl AsRef<OsStr>) -> &mut Command {
         self.name = Some(name.as_ref().to_owned());
         self
@@ -140,63 +140,63 @@ impl Command {
         self
     }
 
-    /// Inherits no variable.
+    /// Clears the environment: the child inherits no variable.
     pub fn env_clear(&mut self) -> &mut Command {
         self.clear_env = true;
         self.env.clear();
         self
     }
 
-    /// Takes the inherited variables from C's `environ` as it is, without the lock that std holds over it and without std's
-    /// copies: half of what [`Command::prepare`] takes. Without effect on a command that sets or removes variables.
+    /// Takes the inherited variables directly from C's `environ`, without std's lock and without std's copies. This halves the time of
+    /// [`Command::prepare`]. Without effect on a command that sets or removes variables.
     ///
     /// # Safety
-    /// Nobody may change the environment while the command is prepared: for an interpreter whose own lock sees to that.
+    /// No thread may change the environment while the command is prepared. Meant for interpreters that hold their own lock.
     pub unsafe fn env_unlocked(&mut self) -> &mut Command {
         self.env_unlocked = true;
         self
     }
 
-    /// The child's working directory, entered after `chroot` and with the rights of the child's user.
+    /// Sets the child's working directory, entered after `chroot` and with the rights of the child's user.
     pub fn current_dir(&mut self, directory: impl AsRef<Path>) -> &mut Command {
         self.cwd = Some(directory.as_ref().to_owned());
         self
     }
 
-    /// The child's root directory. Programs and directories are then looked up in it; without a
-    /// [`Command::current_dir`] it starts at its root.
+    /// Sets the child's root directory. Programs and directories are then looked up in it. Without a
+    /// [`Command::current_dir`], the child starts in its root.
     pub fn chroot(&mut self, directory: impl AsRef<Path>) -> &mut Command {
         self.chroot = Some(directory.as_ref().to_owned());
         self
     }
 
-    /// The child's standard input.
+    /// Sets the child's standard input.
     pub fn stdin(&mut self, stdin: impl Into<Stdio>) -> &mut Command {
         self.place(0, stdin.into().0)
     }
 
-    /// The child's standard output.
+    /// Sets the child's standard output.
     pub fn stdout(&mut self, stdout: impl Into<Stdio>) -> &mut Command {
         self.place(1, stdout.into().0)
     }
 
-    /// The child's standard error.
+    /// Sets the child's standard error.
     pub fn stderr(&mut self, stderr: impl Into<Stdio>) -> &mut Command {
         self.place(2, stderr.into().0)
     }
 
-    /// Gives the child a file at a descriptor of its own numbering. Sources may be each other's targets.
+    /// Gives the child a file at the descriptor `target`. Sources may be each other's targets.
     pub fn fd(&mut self, target: i32, file: impl Into<OwnedFd>) -> &mut Command {
         self.place(target, Source::Fd(Arc::new(file.into())))
     }
 
-    /// Lets the child keep what the parent has at this number, close-on-exec or not, also with
-    /// [`Command::close_others`]. As with [`Stdio::number`], it is not kept open.
+    /// Lets the child keep the parent's descriptor with this number, close-on-exec or not, even with
+    /// [`Command::close_others`]. As with [`Stdio::number`], the command does not keep it open.
     pub fn keep(&mut self, number: RawFd) -> &mut Command {
         self.place(number, Source::Number(number))
     }
 
-    /// As [`Command::fd`], for the parent's descriptor of a number that stays somebody else's (see [`Stdio::number`]).
+    /// As [`Command::fd`], for a parent's descriptor that the command does not own (see [`Stdio::number`]).
     pub fn fd_number(&mut self, target: i32, source: i32) -> &mut Command {
         self.place(target, Source::Number(source))
     }
@@ -206,39 +206,39 @@ impl Command {
         self
     }
 
-    /// Closes, in the child, all descriptors but the standard streams and those given with [`Command::fd`]. Without it
-    /// the child inherits whatever is not marked close-on-exec, as with std. With it, and unless a given file has a high
-    /// number, the spawn does not take longer the more files the parent has open.
+    /// Closes, in the child, all descriptors except the standard streams and those given with [`Command::fd`]. Otherwise,
+    /// the child inherits every descriptor without close-on-exec, as with std. With `close_others`, the time of a spawn does not
+    /// depend on the number of files that the parent has open, unless a given file has a high number.
     pub fn close_others(&mut self, close: bool) -> &mut Command {
         self.close_others = close;
         self
     }
 
-    /// The child's file mode creation mask.
+    /// Sets the child's file mode creation mask.
     pub fn umask(&mut self, mask: u32) -> &mut Command {
         self.umask = Some(mask);
         self
     }
 
-    /// Puts the child into a process group; 0 begins one with the child's pid.
+    /// Puts the child into a process group; 0 creates one with the child's pid.
     pub fn process_group(&mut self, group: i32) -> &mut Command {
         self.process_group = Some(group);
         self
     }
 
-    /// Begins a session (`setsid`), and with it a process group.
+    /// Starts a session (`setsid`), and with it a process group.
     pub fn new_session(&mut self, begin: bool) -> &mut Command {
         self.new_session = begin;
         self
     }
 
-    /// Begins a session whose controlling terminal is the parent's descriptor `terminal`.
+    /// Starts a session with the parent's descriptor `terminal` as its controlling terminal.
     pub fn controlling_terminal(&mut self, terminal: i32) -> &mut Command {
         self.controlling_terminal = Some(terminal);
         self.new_session(true)
     }
 
-    /// Sets a resource limit (`libc::RLIMIT_*`) to soft and hard values; `libc::RLIM_INFINITY` is none.
+    /// Sets a resource limit (`libc::RLIMIT_*`) to soft and hard values; `libc::RLIM_INFINITY` removes it.
     pub fn resource_limit(&mut self, resource: u32, soft: u64, hard: u64) -> &mut Command {
         let values = [soft, hard];
         self.limits.push(Limit { resource, values });
@@ -255,35 +255,35 @@ impl Command {
         self.identity.get_or_insert_default()
     }
 
-    /// Real, effective and saved user id. A parent with user id 0 also gives up its supplementary groups, unless
-    /// [`Command::groups`] says otherwise.
+    /// Sets the real, effective and saved user id. A parent with user id 0 also drops its supplementary groups, unless
+    /// [`Command::groups`] sets them.
     ///
-    /// While such a child has not called exec, the parent's dumpable flag may be off: it is put back. Spawns that change
+    /// Until such a child has called exec, the parent's dumpable flag may be off; it is restored then. Spawns that change
     /// the user wait for each other.
     pub fn uid(&mut self, uid: u32) -> &mut Command {
         self.identity().uid = Some(uid);
         self
     }
 
-    /// Real, effective and saved group id.
+    /// Sets the real, effective and saved group id.
     pub fn gid(&mut self, gid: u32) -> &mut Command {
         self.identity().gid = Some(gid);
         self
     }
 
-    /// Supplementary groups.
+    /// Sets the supplementary groups.
     pub fn groups(&mut self, groups: &[u32]) -> &mut Command {
         self.identity().groups = Some(groups.to_vec());
         self
     }
 
-    /// Blocks these signals in the child; all others are not blocked.
+    /// Blocks these signals in the child, and unblocks all others.
     pub fn blocked_signals(&mut self, signals: &[i32]) -> &mut Command {
         self.signal_mask = self.signal_set(signals);
         self
     }
 
-    /// Signals that have their default effect even if the parent ignores them. SIGPIPE always, unless it is among
+    /// Resets these signals to their default effect, even if the parent ignores them. SIGPIPE is always reset, unless it is in
     /// [`Command::ignored_signals`].
     pub fn default_signals(&mut self, signals: &[i32]) -> &mut Command {
         let set = self.signal_set(signals);
@@ -292,7 +292,7 @@ impl Command {
         self
     }
 
-    /// Signals that the child ignores.
+    /// Ignores these signals in the child.
     pub fn ignored_signals(&mut self, signals: &[i32]) -> &mut Command {
         let set = self.signal_set(signals);
         self.ignored_signals |= set;
@@ -300,7 +300,7 @@ impl Command {
         self
     }
 
-    /// Leaves SIGPIPE as the parent has it, like the `posix_spawn` of C.
+    /// Leaves SIGPIPE as it is in the parent, like C's `posix_spawn`.
     pub fn inherit_sigpipe(&mut self) -> &mut Command {
         self.default_signals &= !signal_bit(libc::SIGPIPE);
         self
@@ -315,62 +315,62 @@ impl Command {
         valid.into_iter().fold(0, |set, signal| set | signal_bit(signal))
     }
 
-    /// The cgroup (v2) that the child is born into, by its open directory. Needs clone3 (Linux 5.7).
+    /// Creates the child in this cgroup (v2), given by its open directory. Needs clone3 (Linux 5.7).
     pub fn cgroup(&mut self, directory: impl Into<OwnedFd>) -> &mut Command {
         self.cgroup = Some(Arc::new(directory.into()));
         self
     }
 
-    /// The signal that the child gets when the *thread* that spawned it ends.
+    /// Sets the signal that the child gets when the *thread* that spawned it ends.
     pub fn parent_death_signal(&mut self, signal: i32) -> &mut Command {
         self.parent_death_signal = Some(signal);
         self
     }
 
-    /// How the child is created. `Mechanism::Fork` is only ever used when it is asked for here.
+    /// Sets how the child is created. `Mechanism::Fork` is only used if it is set here.
     pub fn mechanism(&mut self, mechanism: Mechanism) -> &mut Command {
         self.mechanism = mechanism;
         self
     }
 
-    /// Runs a function in the child just before its exec. It can only run in memory of its own, so that this also needs
-    /// [`Mechanism::Fork`]; `prepare` says so otherwise. It returns an errno to give up.
+    /// Runs a function in the child just before its exec. The function needs its own copy of memory, so this also requires
+    /// [`Mechanism::Fork`]; `prepare` returns an error otherwise. The function returns an errno to abort the spawn.
     ///
     /// # Safety
-    /// As for [`std::os::unix::process::CommandExt::pre_exec`]: other threads may have held locks (the allocator's, for
-    /// one) that nobody in the child will ever release.
+    /// As for [`std::os::unix::process::CommandExt::pre_exec`]: other threads may have held locks (for instance the allocator's)
+    /// that no thread in the child will ever release.
     pub unsafe fn pre_exec(&mut self, function: impl Fn() -> Result<(), i32> + Send + Sync + 'static) -> &mut Command {
         self.pre_exec = Some(Arc::new(function));
         self
     }
 
-    /// Makes everything ready, so that each [`Prepared::spawn`] allocates nothing. Environment, PATH and descriptors are
-    /// taken as they are now.
+    /// Prepares everything, so that [`Prepared::spawn`] allocates nothing. Environment, PATH and descriptors are
+    /// read at this time.
     ///
     /// # Errors
-    /// [`Stage::Prepare`](crate::Stage::Prepare) with `EINVAL`: a NUL byte, an empty program, a request that needs
+    /// [`Stage::Prepare`](crate::Stage::Prepare) with `EINVAL`: a NUL byte, an empty program, or a request that requires
     /// another one.
     pub fn prepare(&self) -> Result<Prepared, Error> {
         Prepared::new(self)
     }
 
-    /// Starts it. The parent goes on after the exec.
+    /// Starts the process. Returns after its exec.
     ///
     /// # Errors
-    /// The step that failed, with its errno; no process is left.
+    /// The step that failed, with its errno. No process remains.
     pub fn spawn(&mut self) -> Result<Child, Error> {
         self.prepare()?.start(Start::Waited)
     }
 
-    /// Starts it and goes on at once: see [`Prepared::spawn_nowait`].
+    /// Starts the process and returns at once: see [`Prepared::spawn_nowait`].
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Prepared::spawn_nowait`].
     pub fn spawn_nowait(&mut self) -> Result<Child, Error> {
         self.prepare()?.spawn_nowait()
     }
 
-    /// Starts it and waits for its end.
+    /// Starts the process and waits for its end.
     ///
     /// # Errors
     /// As [`Command::spawn`] and [`Child::wait`].
@@ -378,8 +378,8 @@ impl Command {
         self.spawn()?.wait()
     }
 
-    /// Starts it, reads its standard output and error to their ends, and waits for it. As with std, these are piped and
-    /// its standard input is empty, unless something else was said. For input, limits or a timeout see
+    /// Starts the process, reads its standard output and error to their ends, and waits for it. As with std, these are piped and
+    /// its standard input is empty, unless the command says otherwise. For input, limits or a timeout, see
     /// [`Command::capture`].
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The child's descriptors, put in place and the others closed, between clone and exec: the rules of `child.rs` hold.
+//! Places the child's descriptors and closes the others, between clone and exec: the rules of `child.rs` apply.
 
 use std::mem::MaybeUninit;
 
@@ -13,17 +13,17 @@ pub(crate) struct Move {
     /// The parent's descriptor, or `NULL_DEVICE`.
     pub(crate) source: i32,
     pub(crate) target: i32,
-    /// The source's number is another move's target: it must first get out of the way.
+    /// The source's number is another move's target, so it must be moved away first.
     pub(crate) blocked: bool,
 }
 
 /// `source`: open `/dev/null` instead.
 pub(crate) const NULL_DEVICE: i32 = -1;
 
-/// First everything that stands where another is to go moves above all targets, then each goes to its target. So
-/// swaps and cycles need no thought, and no source is overwritten before it was used.
+/// First moves every descriptor that is in another one's place above all targets, then moves each to its target. So
+/// swaps and cycles need no special case, and no source is overwritten before it was used.
 pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
-    // SAFETY: the moves lie in the job's own workspace; the system calls get integers and a constant string.
+    // SAFETY: the moves are in the job's own workspace; the system calls get integers and a constant string.
     unsafe {
         let moves = std::slice::from_raw_parts_mut(job.moves, job.move_count);
         let clear = plan.highest_target.wrapping_add(1);
@@ -53,8 +53,8 @@ pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
     Ok(())
 }
 
-/// A copy of a descriptor where no target is: above all, or, when the limit of open files leaves no number there, in any
-/// gap. What of it is left at exec is closed by that.
+/// A copy of a descriptor outside of the targets: above all of them or, if the limit of open files leaves no number there, in any
+/// gap. The copies that remain are closed at exec.
 unsafe fn out_of_the_way(source: i32, clear: i32, moves: &[Move]) -> Result<i32, Errno> {
     // SAFETY: integers.
     unsafe {
@@ -85,8 +85,8 @@ unsafe fn open_null(target: i32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Closes the gaps between the descriptors that stay, then all above. A table of our own was made without what lies above
-/// all that is needed: what has been put there since closes on exec.
+/// Closes the gaps between the descriptors that stay, then everything above. Our own table was created without the descriptors above
+/// all needed ones; those opened since then are close-on-exec.
 pub(crate) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
     let last = job.unshare_above.map_or(u32::MAX, |above| above as u32);
     let mut next = 0u32;
@@ -105,7 +105,7 @@ pub(crate) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
     unsafe { close_range(next, last) }.map_err(at(Stage::CloseOthers))
 }
 
-/// `close_range`, and without it (before Linux 5.9, or under an old seccomp filter) what `/proc/self/fd` lists.
+/// Uses `close_range`, or without it (before Linux 5.9, or under an old seccomp filter) the list in `/proc/self/fd`.
 unsafe fn close_range(first: u32, last: u32) -> Result<(), Errno> {
     // SAFETY: integers.
     match unsafe { syscall!(SYS_close_range, first, last, 0) } {
@@ -116,11 +116,11 @@ unsafe fn close_range(first: u32, last: u32) -> Result<(), Errno> {
 }
 
 unsafe fn close_listed(first: u32, last: u32) -> Result<(), Errno> {
-    // SAFETY: the kernel writes no more than the buffer holds, whole entries, each with its length.
+    // SAFETY: the kernel writes at most the buffer's size: whole entries, each with its length.
     unsafe {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
         let directory = syscall!(SYS_openat, libc::AT_FDCWD, c"/proc/self/fd".as_ptr(), flags, 0)?;
-        // Not zeroed: that could be a call of libc's memset, and with it of the dynamic loader.
+        // Not zeroed: that could call libc's memset, and thereby the dynamic loader.
         let mut buffer = MaybeUninit::<[u64; 128]>::uninit();
         loop {
             let bytes = syscall!(SYS_getdents64, directory, buffer.as_mut_ptr(), size_of::<[u64; 128]>());
@@ -150,7 +150,7 @@ unsafe fn close_listed(first: u32, last: u32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// A decimal number, ended by NUL; `None` for other names.
+/// Parses a decimal number, ended by NUL; `None` for other names.
 unsafe fn number(mut digits: *const u8) -> Option<u32> {
     let mut value = 0u32;
     // SAFETY: the name ends with NUL.

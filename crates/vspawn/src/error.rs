@@ -1,4 +1,4 @@
-//! What went wrong, where: the step of a spawn that failed, on what, and the errno.
+//! Errors: the step of a spawn that failed, its object, and the errno.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use std::io;
 #[non_exhaustive]
 #[repr(u32)]
 pub enum Stage {
-    /// The command itself was wrong: nothing was started.
+    /// The command itself was invalid: no process was started.
     Prepare = 1,
     /// Making a pipe.
     Pipe,
@@ -18,7 +18,7 @@ pub enum Stage {
     Signals,
     /// Creating the process.
     Clone,
-    /// Getting a file table of its own.
+    /// Getting its own file table.
     UnshareFiles,
     /// `setsid`.
     Session,
@@ -28,7 +28,7 @@ pub enum Stage {
     ProcessGroup,
     /// Opening `/dev/null`.
     OpenNull,
-    /// Putting a file descriptor where the child is to have it.
+    /// Putting a file descriptor into its place in the child.
     Dup,
     /// Changing the niceness.
     Nice,
@@ -46,26 +46,26 @@ pub enum Stage {
     Chdir,
     /// Closing all other file descriptors.
     CloseOthers,
-    /// Asking for a signal at the parent's death.
+    /// Requesting a signal at the parent's death.
     ParentDeath,
-    /// The caller's own function (`pre_exec`).
+    /// The caller's function (`pre_exec`).
     PreExec,
     /// `execve`.
     Exec,
     /// Waiting for the process.
     Wait,
-    /// Sending it a signal.
+    /// Sending the process a signal.
     Kill,
-    /// Reading its output or writing its input.
+    /// Reading the process's output or writing its input.
     Communicate,
-    /// The time given was over.
+    /// The timeout has expired.
     Timeout,
-    /// The output was larger than allowed.
+    /// The output exceeded its limit.
     Limit,
 }
 
 impl Stage {
-    /// The stage with this number, which a child has left in shared memory.
+    /// The stage with this number, as a child stored it in shared memory.
     pub(crate) fn from_number(number: u32) -> Stage {
         use Stage::*;
         const IN_CHILD: [Stage; 17] = [
@@ -92,7 +92,7 @@ impl Stage {
     }
 }
 
-/// A failure, with the step that failed, what it was done to, and the errno. Displayed as a fragment that fits after
+/// A failure: the step that failed, its object, and the errno. Displayed as a fragment that fits after
 /// "failed to": `chdir to /x: No such file or directory (os error 2)`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error {
@@ -120,20 +120,20 @@ impl Error {
         self.stage
     }
 
-    /// The errno: what the kernel said, `EINVAL` for a command that cannot be, `ETIMEDOUT` and `EMSGSIZE` for the
+    /// The errno: the kernel's; `EINVAL` for an invalid command; `ETIMEDOUT` and `EMSGSIZE` for the
     /// limits of [`Capture`](crate::Capture).
     #[must_use]
     pub fn raw_os_error(&self) -> i32 {
         self.errno
     }
 
-    /// What was being done, without the errno: `chdir to /x`, `dup of 5 to 1`, `exec /bin/x`.
+    /// The failed action, without the errno: `chdir to /x`, `dup of 5 to 1`, `exec /bin/x`.
     #[must_use]
     pub fn action(&self) -> &str {
         &self.action
     }
 
-    /// The errno's kind.
+    /// The [`std::io::ErrorKind`] of the errno.
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         io::Error::from_raw_os_error(self.errno).kind()
@@ -155,7 +155,7 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {}
 
 impl From<Error> for io::Error {
-    /// Keeps the text and the kind; the errno is in the `Error` inside.
+    /// Keeps text and kind; the errno is in the inner `Error`.
     fn from(error: Error) -> io::Error {
         io::Error::new(error.kind(), error)
     }

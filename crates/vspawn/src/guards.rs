@@ -1,11 +1,11 @@
-//! What a spawn changes in the calling thread or process for its duration, each put back when its guard is dropped.
+//! Changes that a spawn makes to the calling thread or process, each undone when its guard is dropped.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::{Error, Stage};
 use crate::sys::{SIGNAL_SET_BYTES, SignalSet, signal_bit, syscall};
 
-/// All signals of this thread are blocked, also those that libc keeps for itself (cancellation, set*id).
+/// Blocks all signals of this thread, including those that libc reserves (cancellation, set*id).
 #[derive(Debug)]
 pub(crate) struct SignalsBlocked {
     before: SignalSet,
@@ -31,7 +31,7 @@ impl SignalsBlocked {
 
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
-        // SAFETY: the set is ours. It cannot fail with a valid set.
+        // SAFETY: the set is ours. The call cannot fail with a valid set.
         unsafe {
             let _ = syscall!(
                 SYS_rt_sigprocmask,
@@ -44,14 +44,14 @@ impl Drop for SignalsBlocked {
     }
 }
 
-// Both may unwind: a cancellation that has waited acts when it is let.
+// Both may unwind: a pending cancellation acts as soon as it is enabled.
 unsafe extern "C-unwind" {
     fn pthread_setcancelstate(state: libc::c_int, before: *mut libc::c_int) -> libc::c_int;
 }
-/// The same in glibc and musl.
+/// The value is the same in glibc and musl.
 const PTHREAD_CANCEL_DISABLE: libc::c_int = 1;
 
-/// This thread is not cancelled for the time: a thread that may be cancelled at any moment would leave pipes, the lock
+/// Disables cancellation of this thread: a cancellation within a spawn would leave pipes, the lock
 /// below, or a child without a handle behind.
 #[derive(Debug)]
 pub(crate) struct CancellationHeld {
@@ -75,11 +75,11 @@ impl Drop for CancellationHeld {
     }
 }
 
-/// The process's dumpable flag is kept: a `set*id` in a child that shares memory clears it for the parent too, which
-/// then could not be debugged, and whose `/proc` files would belong to root.
+/// Preserves the process's dumpable flag. A `set*id` in a child that shares memory also clears it for the parent. The parent
+/// could then not be debugged, and its `/proc` files would belong to root.
 ///
-/// One spawn at a time holds this, else one would save what another's child has cleared. The lock is the holder's
-/// pid, so that a process forked meanwhile does not wait for a holder that it does not have.
+/// One spawn at a time holds this guard; otherwise, one would save the value that another's child has cleared. The lock contains the
+/// holder's pid, so that a process forked in the meantime does not wait for a holder that it does not have.
 #[derive(Debug)]
 pub(crate) struct DumpableKept {
     before: usize,
@@ -112,8 +112,8 @@ impl DumpableKept {
 
 impl Drop for DumpableKept {
     fn drop(&mut self) {
-        // SAFETY: sets a flag. 2 (readable by root only) can be set by nobody, and is what the child's change gives
-        // wherever it was so before.
+        // SAFETY: sets a flag. 2 (readable by root only) cannot be set, and is the value that the child's change gives
+        // if it was 2 before.
         unsafe {
             if self.before < 2 {
                 let _ = syscall!(SYS_prctl, libc::PR_SET_DUMPABLE, self.before, 0, 0, 0);
@@ -123,7 +123,7 @@ impl Drop for DumpableKept {
     }
 }
 
-/// SIGPIPE of this thread is blocked, so that a write without a reader only returns EPIPE.
+/// Blocks SIGPIPE in this thread, so that a write without a reader only returns EPIPE.
 #[derive(Debug)]
 pub(crate) struct PipeSignalHeld {
     before: SignalSet,
@@ -145,7 +145,7 @@ impl PipeSignalHeld {
         }
     }
 
-    /// Takes the signal of a failed write away, but not one that was there before.
+    /// Removes the signal of a failed write, but not one that was pending before.
     pub(crate) fn take_back(&self) {
         let (set, now) = (PIPE, [0u64; 2]);
         if !self.was_pending {

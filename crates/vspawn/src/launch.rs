@@ -17,7 +17,7 @@ use crate::sys::{
 };
 use crate::workspace::{InUse, Workspace};
 
-/// Whether the parent goes on before the child has called exec.
+/// Whether the parent continues before the child has called exec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     /// After the exec, or its failure.
@@ -26,12 +26,12 @@ pub(crate) enum Start {
     Detached,
 }
 
-/// A table of descriptors up to this number is copied in a few microseconds: above it, sharing brings nothing.
+/// Copying a descriptor table up to this number takes a few microseconds; sharing only helps above it.
 const SMALL_TABLE: i32 = 1024;
 
-/// clone3 is not there (an old kernel, or a seccomp filter that says so): not tried again.
+/// clone3 is missing (an old kernel, or a seccomp filter), so it is not tried again.
 static NO_CLONE3: AtomicBool = AtomicBool::new(false);
-/// Likewise for close_range with CLOSE_RANGE_UNSHARE.
+/// The same for close_range with CLOSE_RANGE_UNSHARE.
 static NO_UNSHARE: AtomicBool = AtomicBool::new(false);
 
 /// Pipes between parent and child, by the child's descriptor.
@@ -41,7 +41,7 @@ type Pipes = [Option<Pipe>; 3];
 pub(crate) fn launch(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
     let held = CancellationHeld::new();
     let child = launch_uncancelled(plan, start);
-    // By name and not as the last drop: a cancellation that acts here unwinds, and has to drop the child's handle.
+    // By name and not as the last drop: a cancellation that acts here unwinds, and must drop the child's handle.
     drop(held);
     child
 }
@@ -51,7 +51,7 @@ fn launch_uncancelled(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
     let pipes = make_pipes(plan)?;
     match launch_with(plan, start, &pipes, !NO_UNSHARE.load(Ordering::Relaxed)) {
         Err(error) if error.stage() == Stage::UnshareFiles => {
-            // Others, such as ENOMEM, may not be so the next time.
+            // Others, such as ENOMEM, may be temporary.
             if matches!(error.raw_os_error(), libc::ENOSYS | libc::EPERM | libc::EINVAL) {
                 NO_UNSHARE.store(true, Ordering::Relaxed);
             }
@@ -62,7 +62,7 @@ fn launch_uncancelled(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
     .map(|parts| Child::new(parts, pipes))
 }
 
-/// A number given as a source that is not open would be the next pipe's or the pidfd's.
+/// If a source's number is not open, the next pipe or the pidfd would get it.
 fn check_numbers(plan: &Plan) -> Result<(), Error> {
     for placement in &plan.placements {
         if let Source::Number(number) = placement.source {
@@ -86,7 +86,7 @@ fn make_pipes(plan: &Plan) -> Result<Pipes, Error> {
     Ok(pipes)
 }
 
-/// The child reads its standard input and writes the others.
+/// The child reads its standard input and writes the other streams.
 fn pipe_end(pipes: &Pipes, target: i32) -> i32 {
     let pipe = pipes.get(target as usize).and_then(Option::as_ref);
     pipe.map_or(-1, |pipe| match target {
@@ -98,16 +98,16 @@ fn pipe_end(pipes: &Pipes, target: i32) -> i32 {
 fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: bool) -> Result<Parts, Error> {
     let workspace = Workspace::take()?;
     let report = ReportPlace::new(plan.fork, &workspace)?;
-    // SAFETY: the workspace is ours alone until the child is created.
+    // SAFETY: only we use the workspace until the child is created.
     let job = unsafe { write_job(plan, &workspace, &report, pipes, start, may_share_files) };
     let created = {
-        // Signals first, so that no handler of this thread's runs while it holds the lock on the dumpable flag. A detached
-        // child does without, unless it is to ignore or block some: CLONE_CLEAR_SIGHAND alone keeps our handlers out of it,
-        // and two system calls are a tenth of this start's time.
+        // Signals first, so that no handler of this thread runs while it holds the lock on the dumpable flag. A detached
+        // child does not need this, unless it ignores or blocks signals: CLONE_CLEAR_SIGHAND alone prevents our handlers
+        // from running in it, and two system calls are a tenth of this start's time.
         let must_block = start == Start::Waited || plan.ignored_signals | plan.signal_mask != 0;
         let _blocked = must_block.then(SignalsBlocked::new).transpose()?;
         let _dumpable = plan.identity.is_some().then(DumpableKept::new);
-        // SAFETY: the job is complete; plan and workspace stay until the child has left this memory.
+        // SAFETY: the job is complete; plan and workspace stay valid until the child has left this memory.
         unsafe { create(plan, job, &workspace, start) }
     };
     let (pid, pidfd) = created.map_err(|errno| clone_error(plan, errno))?;
@@ -127,7 +127,7 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
             ..parts
         });
     }
-    // SAFETY: still there, and the child has left it.
+    // SAFETY: still valid, and the child has left it.
     let job = unsafe { &*job };
     match failure(plan, job) {
         None => Ok(parts),
@@ -147,7 +147,7 @@ pub(crate) fn failure(plan: &Plan, job: &Job) -> Option<Error> {
     (errno != 0).then(|| plan.error(job, stage, index, errno))
 }
 
-/// Where the child reports to: beside the job, or in memory that a forked child shares too.
+/// Where the child writes its report: beside the job, or in memory that a forked child shares too.
 #[derive(Debug)]
 enum ReportPlace {
     Beside(*mut Report),
@@ -161,7 +161,7 @@ impl ReportPlace {
         }
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping disturbs nothing.
+        // SAFETY: a new mapping does not affect others.
         unsafe { syscall!(SYS_mmap, 0, size_of::<Report>(), protection, flags, -1isize, 0) }
             .map(|address| ReportPlace::Shared(address as *mut Report))
             .map_err(|errno| Error::new(Stage::Stack, errno, "map memory that a forked child can report in"))
@@ -177,7 +177,7 @@ impl ReportPlace {
 impl Drop for ReportPlace {
     fn drop(&mut self) {
         if let ReportPlace::Shared(report) = *self {
-            // SAFETY: mapped in `new`, and read to the end.
+            // SAFETY: mapped in `new`, and no longer used.
             unsafe {
                 let _ = syscall!(SYS_munmap, report, size_of::<Report>());
             }
@@ -200,7 +200,7 @@ unsafe fn write_job(
         plan.write_moves(moves, |target| pipe_end(pipes, target));
         report.address().write(Report::default());
         let needed = plan.highest_needed(std::slice::from_raw_parts(moves, move_count));
-        // A detached child may come to its table after the parent has closed its ends of the pipes.
+        // A detached child may copy its table after the parent has closed its ends of the pipes.
         let shares = may_share_files && plan.close_others && start == Start::Waited && needed < SMALL_TABLE;
         workspace.job().write(Job {
             plan,
@@ -215,10 +215,10 @@ unsafe fn write_job(
     workspace.job()
 }
 
-/// clone3, else clone; fork only for who asked for it.
+/// Uses clone3, or else clone; fork only if it was requested.
 unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start) -> Result<(u32, OwnedFd), Errno> {
     let mut pidfd = -1i32;
-    // SAFETY: the caller's promise; `pidfd` is written before the parent goes on.
+    // SAFETY: the caller's promise; `pidfd` is written before the parent continues.
     let pid = unsafe {
         let report = (*job).report;
         let mut flags = libc::CLONE_PIDFD as u64;
@@ -239,7 +239,7 @@ unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start
             pidfd: (&raw mut pidfd) as u64,
             child_tid: (*report).inside.as_ptr() as u64,
             exit_signal: libc::SIGCHLD as u64,
-            // A forked child has the caller's stack to itself, and a pre_exec function may want a large one.
+            // A forked child uses the caller's stack, and a pre_exec function may need a large one.
             stack: if plan.fork { 0 } else { workspace.stack() as u64 },
             stack_size: if plan.fork { 0 } else { workspace.stack_bytes() as u64 },
             ..CloneArgs::default()
@@ -256,7 +256,7 @@ unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start
             result => result,
         }?
     };
-    // SAFETY: the kernel has stored a new descriptor, which nobody else owns.
+    // SAFETY: the kernel has stored a new descriptor, which has no other owner.
     Ok((pid as u32, unsafe { OwnedFd::from_raw_fd(pidfd) }))
 }
 
@@ -281,10 +281,10 @@ unsafe fn clone3(plan: &Plan, mut args: CloneArgs, job: *mut Job) -> Result<usiz
     }
 }
 
-/// clone has no CLONE_CLEAR_SIGHAND: the child does that by hand, and until then no signal may reach it.
+/// clone has no CLONE_CLEAR_SIGHAND: the child clears the handlers itself, and no signal may reach it before that.
 unsafe fn clone(args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Errno> {
     let _blocked = SignalsBlocked::new().map_err(|error| error.raw_os_error())?;
-    // SAFETY: as above; the pidfd's place is given where clone wants it.
+    // SAFETY: as above; the place for the pidfd is passed where clone expects it.
     unsafe {
         (*job).clear_handlers = true;
         let flags = flags | args.exit_signal;
@@ -303,7 +303,7 @@ unsafe fn clone(args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Err
     }
 }
 
-/// Says what the request was that the kernel refused; there is no silent way on.
+/// Names the request that the kernel refused; there is no silent fallback.
 fn clone_error(plan: &Plan, errno: Errno) -> Error {
     let action = match errno {
         _ if plan.fork => "fork".to_owned(),

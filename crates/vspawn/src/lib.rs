@@ -1,8 +1,8 @@
 //! Process spawning whose cost does not depend on the parent's memory, threads or open files.
 //!
-//! A child is created with `clone3(CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_CLEAR_SIGHAND)` on a stack of its own: no
-//! page table is copied, no handler of the parent's runs in it, and it is waited for and killed through its pidfd. It never
-//! forks unless that is asked for by name ([`Mechanism::Fork`]).
+//! A child is created with `clone3(CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_CLEAR_SIGHAND)` on its own stack: page tables are
+//! not copied, none of the parent's handlers run in it, and it is waited for and killed through its pidfd. The crate never forks
+//! unless [`Mechanism::Fork`] requests it.
 //!
 //! ```
 //! let output = vspawn::Command::new("echo").arg("hello").output()?;
@@ -10,8 +10,8 @@
 //! # Ok::<(), vspawn::Error>(())
 //! ```
 //!
-//! One way through the files: `command` (what was asked) -> `prepared` and `plan` (all allocation) -> `launch` (the parent's side
-//! of clone) -> `child` (what runs between clone and exec, in shared memory) -> `process` (the child's handle).
+//! A launch goes through these files: `command` (the request) -> `prepared` and `plan` (all allocation) -> `launch` (the parent's
+//! side of clone) -> `child` (what runs between clone and exec, in shared memory) -> `process` (the child's handle).
 
 mod arch;
 mod capture;

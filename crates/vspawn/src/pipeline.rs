@@ -1,4 +1,4 @@
-//! Several commands, each reading what the one before writes: `a | b | c`, with the status of each.
+//! Several commands, each reading the output of the previous one: `a | b | c`, with the status of each.
 
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use crate::error::{Error, Stage};
 use crate::process::Child;
 use crate::stdio::{ChildStdin, ChildStdout, Pipe, Source};
 
-/// Commands in a row. The first one's standard input and the last one's output are as these commands say.
+/// A sequence of commands. The first one's standard input and the last one's output are as these commands define.
 #[derive(Debug, Default)]
 pub struct Pipeline {
     commands: Vec<Command>,
@@ -24,26 +24,26 @@ pub struct RunningPipeline {
 }
 
 impl Pipeline {
-    /// An empty row.
+    /// Creates an empty pipeline.
     #[must_use]
     pub fn new() -> Pipeline {
         Pipeline::default()
     }
 
-    /// Adds a command, which reads what the last one so far writes.
+    /// Adds a command, which reads the output of the previous one.
     #[must_use]
     pub fn then(mut self, command: Command) -> Pipeline {
         self.commands.push(command);
         self
     }
 
-    /// Starts all.
+    /// Starts all commands.
     ///
     /// # Errors
-    /// As [`Command::spawn`]; those already started have then been killed and waited for. `EINVAL` for an empty row.
+    /// As [`Command::spawn`]; commands already started have then been killed and waited for. `EINVAL` for an empty pipeline.
     pub fn spawn(&self) -> Result<RunningPipeline, Error> {
         if self.commands.is_empty() {
-            return Err(Error::invalid("run a pipeline of no command"));
+            return Err(Error::invalid("run an empty pipeline"));
         }
         let mut running = RunningPipeline { children: Vec::new() };
         let mut input: Option<OwnedFd> = None;
@@ -67,7 +67,7 @@ impl Pipeline {
         Ok(running)
     }
 
-    /// Starts all, reads the last one's output to its end, and waits for each.
+    /// Starts all commands, reads the last one's output to its end, and waits for each.
     ///
     /// # Errors
     /// As [`Pipeline::spawn`] and [`Child::wait`], and [`Stage::Communicate`].
@@ -88,7 +88,7 @@ impl Pipeline {
     }
 }
 
-/// Lets a command write to the next one; gives what that one reads.
+/// Connects a command's output to the next one, and returns the next one's input.
 fn connect(command: &mut Command, has_next: bool) -> Result<Option<OwnedFd>, Error> {
     if !has_next {
         return Ok(None);
@@ -99,26 +99,26 @@ fn connect(command: &mut Command, has_next: bool) -> Result<Option<OwnedFd>, Err
 }
 
 impl RunningPipeline {
-    /// The first one's standard input, if it was to be piped.
+    /// The first command's standard input, if it is piped.
     pub fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.children.first_mut().and_then(|child| child.stdin.take())
     }
 
-    /// The last one's standard output, if it was to be piped.
+    /// The last command's standard output, if it is piped.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.children.last_mut().and_then(|child| child.stdout.take())
     }
 
-    /// Waits for all, in order; closes what is left of the first one's input.
+    /// Waits for all commands, in order. Closes the first one's input before.
     ///
     /// # Errors
-    /// As [`Child::wait`], the first one that fails; all have been waited for then too.
+    /// As [`Child::wait`]: the first error. All commands have been waited for in this case too.
     pub fn wait(&mut self) -> Result<Vec<ExitStatus>, Error> {
         let statuses: Vec<_> = self.children.iter_mut().map(Child::wait).collect();
         statuses.into_iter().collect()
     }
 
-    /// Kills and waits for all.
+    /// Kills all commands and waits for them.
     fn stop(&mut self) {
         for child in &mut self.children {
             let _ = child.kill();

@@ -1,4 +1,4 @@
-//! A command made ready: every string, array and decision that a child needs, so that spawning it allocates nothing.
+//! A prepared command: every string, array and decision that a child needs, so that spawning it allocates nothing.
 
 use std::ffi::{CString, OsStr, c_char};
 use std::fmt;
@@ -12,13 +12,13 @@ use crate::error::{Error, Stage};
 use crate::stdio::Source;
 use crate::sys::{Errno, SignalSet};
 
-/// Strings as execve takes them: pointers to each, ended by NULL. All bytes lie in one block.
+/// Strings in the form of execve: pointers to each, ended by NULL. All bytes are in one block.
 pub(crate) struct StringArray {
     _bytes: Vec<u8>,
     pointers: Vec<*const c_char>,
 }
 
-// SAFETY: the pointers are into the bytes beside them, which nobody changes.
+// SAFETY: the pointers are into the bytes beside them, which never change.
 unsafe impl Send for StringArray {}
 // SAFETY: as above.
 unsafe impl Sync for StringArray {}
@@ -29,7 +29,7 @@ impl StringArray {
     }
 }
 
-/// Collects a `StringArray`: the pointers can be taken only when the block has its last size.
+/// Builds a `StringArray`: the pointers can be taken only when the block has its final size.
 #[derive(Default)]
 pub(crate) struct Strings {
     bytes: Vec<u8>,
@@ -37,7 +37,7 @@ pub(crate) struct Strings {
 }
 
 impl Strings {
-    /// Adds the parts, joined; false when they contain a NUL byte.
+    /// Adds the joined parts. Returns false if they contain a NUL byte.
     #[must_use]
     pub(crate) fn push(&mut self, parts: &[&OsStr]) -> bool {
         let start = self.bytes.len();
@@ -51,7 +51,7 @@ impl Strings {
     }
 
     pub(crate) fn finish(self) -> StringArray {
-        // SAFETY: each start lies within the block.
+        // SAFETY: each start is within the block.
         let address = |start: usize| unsafe { self.bytes.as_ptr().add(start).cast() };
         let ends = std::iter::once(std::ptr::null());
         StringArray {
@@ -61,7 +61,7 @@ impl Strings {
     }
 }
 
-/// Who the child becomes.
+/// The identity that the child takes on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Identity {
     pub(crate) uid: Option<u32>,
@@ -83,12 +83,12 @@ pub(crate) struct Placement {
     pub(crate) target: i32,
 }
 
-/// A function of the caller's, run in a forked child.
+/// A function of the caller, run in a forked child.
 pub(crate) type Hook = Arc<dyn Fn() -> Result<(), Errno> + Send + Sync>;
 
-/// All that a child needs before its exec. Never changed.
+/// All that a child needs before its exec. Immutable.
 pub(crate) struct Plan {
-    /// What is executed, for messages.
+    /// The program, for messages.
     pub(crate) program: String,
     pub(crate) candidates: Vec<CString>,
     pub(crate) argv: StringArray,
@@ -118,10 +118,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Writes the moves for the descriptors of this spawn: pipes have new numbers every time.
+    /// Writes the moves for the descriptors of this spawn: pipes have new numbers each time.
     ///
     /// # Safety
-    /// `moves` has room for one for each placement, and nobody else uses it.
+    /// `moves` must have room for one move per placement, and no other code may use it.
     pub(crate) unsafe fn write_moves(&self, moves: *mut Move, pipe_end: impl Fn(i32) -> i32) {
         let targets = &self.placements;
         for (index, placement) in self.placements.iter().enumerate() {
@@ -142,13 +142,13 @@ impl Plan {
         }
     }
 
-    /// What the child's standard output is made from; if from nothing, it is the parent's.
+    /// The source of the child's standard output; without a placement, the parent's.
     fn stdout(&self, pipe_end: &impl Fn(i32) -> i32) -> i32 {
         let stdout = self.placements.iter().find(|placement| placement.target == 1);
         stdout.map_or(1, |stdout| number(&stdout.source, 1, pipe_end))
     }
 
-    /// The highest descriptor that must still be there once the child has a table of its own.
+    /// The highest descriptor that the child still needs once it has its own table.
     pub(crate) fn highest_needed(&self, moves: &[Move]) -> i32 {
         let sources = moves.iter().map(|a_move| a_move.source);
         let needed = sources
@@ -157,7 +157,7 @@ impl Plan {
         needed.max().unwrap_or(2)
     }
 
-    /// What a child that failed was doing.
+    /// What a failed child was doing.
     pub(crate) fn error(&self, job: &Job, stage: Stage, index: usize, errno: i32) -> Error {
         Error::new(stage, errno, self.action(job, stage, index, errno))
     }

@@ -1,4 +1,4 @@
-//! From what was asked to a plan: strings for the kernel, the PATH search, checks. All allocation is here.
+//! Turns a request into a plan: strings for the kernel, the PATH search, checks. All allocation is here.
 
 use std::ffi::{CStr, CString, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
@@ -13,10 +13,10 @@ use crate::process::Child;
 use crate::stdio::Source;
 use crate::workspace::MOST_MOVES;
 
-/// Where programs are searched for when there is no PATH (glibc's choice).
+/// The search path without PATH (glibc's default).
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// A command made ready: it can be spawned many times, also by several threads at once, without any allocation.
+/// A prepared command. It can be spawned many times, also by several threads at once, without any allocation.
 #[derive(Clone, Debug)]
 pub struct Prepared(Arc<Plan>);
 
@@ -33,7 +33,7 @@ impl Prepared {
             argv: arguments(command)?,
             envp: environment(command)?,
             cwd: match path(&command.cwd, "the working directory")? {
-                // As std: else the child would keep a directory outside of its root.
+                // As std: otherwise the child would keep a directory outside of its root.
                 None if command.chroot.is_some() => Some(c"/".to_owned()),
                 cwd => cwd,
             },
@@ -59,20 +59,20 @@ impl Prepared {
         })))
     }
 
-    /// Starts a child; returns after its exec, or with the reason why there is none.
+    /// Starts a child. Returns after its exec, or with the reason of its failure.
     ///
     /// # Errors
-    /// The step that failed, with its errno; no process is left.
+    /// The step that failed, with its errno. No process remains.
     pub fn spawn(&self) -> Result<Child, Error> {
         self.start(Start::Waited)
     }
 
-    /// Starts a child and returns at once, while it is still on its way to its exec: about a third of the time of
-    /// [`Prepared::spawn`]. If it fails on its way, [`Child::started`] and the waits say so.
+    /// Starts a child and returns at once, before the child's exec. This takes about a third of the time of
+    /// [`Prepared::spawn`]. If the child fails before its exec, [`Child::started`] and the waits return the error.
     ///
     /// # Errors
-    /// When the process cannot be created. [`Stage::Prepare`](crate::Stage::Prepare) for a change of user, which needs
-    /// the parent to wait and put its dumpable flag back, and for [`Mechanism::Fork`].
+    /// If the process cannot be created. [`Stage::Prepare`](crate::Stage::Prepare) for a change of user, for which
+    /// the parent must wait and restore its dumpable flag, and for [`Mechanism::Fork`].
     pub fn spawn_nowait(&self) -> Result<Child, Error> {
         let request = match (&self.0.identity, self.0.fork) {
             (Some(_), _) => "change the user or group",
@@ -89,7 +89,7 @@ impl Prepared {
     }
 }
 
-/// What can be known to be wrong before anything is started.
+/// Rejects requests that are known to be invalid before anything is started.
 fn check(command: &Command) -> Result<(), Error> {
     if let Some(mistake) = &command.mistake {
         return Err(Error::invalid(mistake.clone()));
@@ -115,7 +115,7 @@ fn check(command: &Command) -> Result<(), Error> {
     if command.fds.len() > MOST_MOVES {
         let count = command.fds.len();
         return Err(Error::invalid(format!(
-            "give the child {count} descriptors: at most {MOST_MOVES} can be"
+            "give the child {count} descriptors: at most {MOST_MOVES} are supported"
         )));
     }
     if command.new_session && command.process_group.is_some() {
@@ -148,11 +148,11 @@ fn arguments(command: &Command) -> Result<StringArray, Error> {
     Ok(strings.finish())
 }
 
-/// The child's variables: the parent's without those that change, then these.
+/// The child's variables: the parent's unchanged ones, then the command's.
 fn environment(command: &Command) -> Result<StringArray, Error> {
     let mut strings = Strings::default();
     if command.env_unlocked && !command.clear_env && command.env.is_empty() {
-        // SAFETY: whoever asked for this promised that nobody changes it now.
+        // SAFETY: the caller of `env_unlocked` guarantees that no thread changes it now.
         unsafe { push_environ(&mut strings) };
         return Ok(strings.finish());
     }
@@ -160,7 +160,7 @@ fn environment(command: &Command) -> Result<StringArray, Error> {
         let is_name = !key.is_empty() && !key.as_bytes()[1..].contains(&b'=');
         if !is_name {
             let name = key.to_string_lossy();
-            return Err(Error::invalid(format!("pass variable {name}: that is no name")));
+            return Err(Error::invalid(format!("pass variable {name}: not a valid name")));
         }
         match strings.push(&[key, OsStr::new("="), value]) {
             true => Ok(()),
@@ -179,10 +179,10 @@ fn environment(command: &Command) -> Result<StringArray, Error> {
     Ok(strings.finish())
 }
 
-/// The variables as C has them.
+/// The variables in C's form.
 ///
 /// # Safety
-/// Nobody changes the environment meanwhile.
+/// No thread may change the environment during the call.
 unsafe fn push_environ(strings: &mut Strings) {
     unsafe extern "C" {
         static environ: *const *const c_char;
@@ -198,8 +198,8 @@ unsafe fn push_environ(strings: &mut Strings) {
     }
 }
 
-/// What execve is to try, in order: the program itself if it has a slash, else it in each directory of the child's
-/// PATH. An empty directory is the current one, as in execvp.
+/// The candidates for execve, in order: the program itself if it has a slash, otherwise the program in each directory of the
+/// child's PATH. An empty directory is the current one, as in execvp.
 fn candidates(command: &Command) -> Result<Vec<CString>, Error> {
     let program = &command.program;
     if program.as_bytes().contains(&b'/') {
@@ -213,7 +213,7 @@ fn candidates(command: &Command) -> Result<Vec<CString>, Error> {
     let path = path.unwrap_or_else(|| DEFAULT_PATH.into());
     path.as_bytes()
         .split(|byte| *byte == b':')
-        // As glibc: a directory longer than any path is passed by. Its ENAMETOOLONG would end the search.
+        // As glibc: a directory longer than any path is skipped. Its ENAMETOOLONG would end the search.
         .filter(|directory| directory.len() + program.len() + 1 < libc::PATH_MAX as usize || directory.is_empty())
         .map(|directory| {
             let mut candidate = OsStr::from_bytes(directory).to_owned();
@@ -239,7 +239,7 @@ fn placements(command: &Command) -> Vec<Placement> {
         .collect()
 }
 
-/// The standard streams and what was given.
+/// The standard streams and the given files.
 fn kept(command: &Command) -> Vec<i32> {
     let mut kept: Vec<i32> = command.fds.keys().copied().chain(0..3).collect();
     kept.sort_unstable();
@@ -247,7 +247,7 @@ fn kept(command: &Command) -> Vec<i32> {
     kept
 }
 
-/// As std: root's supplementary groups do not follow into another user.
+/// As std: root's supplementary groups are not kept for another user.
 fn without_roots_groups(mut identity: Identity) -> Identity {
     // SAFETY: takes nothing, cannot fail.
     let is_root = unsafe { libc::getuid() } == 0;

@@ -1,4 +1,4 @@
-//! A running child: a pidfd, so that no signal handler is needed and nobody else's child is ever reaped or hit.
+//! A running child: a pidfd, so no signal handler is needed, and no other child is ever reaped or signalled.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -12,39 +12,39 @@ use crate::stdio::{ChildStderr, ChildStdin, ChildStdout, Pipe};
 use crate::sys::{Errno, PIDFD_SIGNAL_PROCESS_GROUP, syscall};
 use crate::workspace::{InUse, keep_until_gone};
 
-/// What a spawn gives.
+/// The result of a spawn.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) pid: u32,
     pub(crate) pidfd: OwnedFd,
-    /// Set while a detached child may still live in our memory.
+    /// Set while a detached child may still use our memory.
     pub(crate) in_use: Option<InUse>,
     pub(crate) has_own_group: bool,
 }
 
 impl Parts {
-    /// Takes the child's end, which is near.
+    /// Takes the status of a child that is about to end.
     pub(crate) fn reap(&self) {
         let _ = wait_on(self.pidfd.as_fd(), 0);
     }
 }
 
 /// A child process. Dropping it neither kills nor waits: as with [`std::process::Child`], a child that has ended stays
-/// a zombie until somebody waits for it or the parent ends.
+/// a zombie until a call waits for it or the parent ends.
 #[derive(Debug)]
 pub struct Child {
     pid: u32,
     pidfd: OwnedFd,
     in_use: Option<InUse>,
-    /// Why a child that was not waited for never called exec.
+    /// Why a detached child did not reach its exec.
     failure: Option<Error>,
     has_own_group: bool,
     status: Option<ExitStatus>,
-    /// The other end of the child's standard input, if it was to be piped.
+    /// The parent's end of the child's piped standard input.
     pub stdin: Option<ChildStdin>,
-    /// The other end of its standard output, likewise.
+    /// The parent's end of the child's piped standard output.
     pub stdout: Option<ChildStdout>,
-    /// The other end of its standard error, likewise.
+    /// The parent's end of the child's piped standard error.
     pub stderr: Option<ChildStderr>,
 }
 
@@ -64,22 +64,22 @@ impl Child {
         }
     }
 
-    /// The process id. It stays the child's own until the child was waited for.
+    /// The process id. It is not reused before the child was waited for.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.pid
     }
 
-    /// Whether the child has called exec. After [`Prepared::spawn`](crate::Prepared::spawn) it has; after
-    /// [`spawn_nowait`](crate::Prepared::spawn_nowait) this waits for it, and for its failure.
+    /// Waits until the child has called exec. After [`Prepared::spawn`](crate::Prepared::spawn) it already has; after
+    /// [`spawn_nowait`](crate::Prepared::spawn_nowait), this waits for the exec or for its failure.
     ///
     /// # Errors
-    /// The stage and errno at which it failed before or at exec. The child has then been waited for.
+    /// The stage and errno of the failure, before or at exec. The child has then been waited for.
     pub fn started(&mut self) -> Result<(), Error> {
         if let Some(in_use) = &self.in_use {
             while !self.has_left(in_use) {
-                // Not FUTEX_PRIVATE: the kernel's wake-up of a cleared tid is not.
-                // SAFETY: the word is in our workspace, the time a constant.
+                // Not FUTEX_PRIVATE: the kernel's wake-up for a cleared tid is not private.
+                // SAFETY: the word is in our workspace, the time is a constant.
                 unsafe {
                     let (word, inside) = (in_use.inside().as_ptr(), in_use.inside().load(Ordering::Acquire));
                     let _ = syscall!(SYS_futex, word, libc::FUTEX_WAIT, inside.max(1), &raw const LOOK_AGAIN);
@@ -94,8 +94,8 @@ impl Child {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Whether a child that was not waited for has left our memory: it has called exec or ended. The kernel says so by
-    /// the word, except for one that dumps core (before Linux 5.16), and not to a process forked from us.
+    /// Whether a detached child has left our memory: it has called exec or ended. The kernel clears the word then,
+    /// except for a child that dumps core (before Linux 5.16), and not in a process forked from us.
     fn has_left(&self, in_use: &InUse) -> bool {
         in_use.inside().load(Ordering::Acquire) == 0 || self.has_ended()
     }
@@ -108,8 +108,8 @@ impl Child {
     /// Waits for the child's end. Its standard input is closed first, as with [`std::process::Child::wait`].
     ///
     /// # Errors
-    /// [`Stage::Wait`] with `ECHILD` when the parent ignores SIGCHLD (the kernel then keeps no status) or something
-    /// else has waited for the child; after `spawn_nowait`, what [`Child::started`] returns.
+    /// [`Stage::Wait`] with `ECHILD` if the parent ignores SIGCHLD (the kernel then keeps no status), or if other code
+    /// has waited for the child; after `spawn_nowait`, the errors of [`Child::started`].
     pub fn wait(&mut self) -> Result<ExitStatus, Error> {
         drop(self.stdin.take());
         match self.wait_in_order(0)? {
@@ -118,8 +118,8 @@ impl Child {
         }
     }
 
-    /// Waits as [`Child::wait`] does, but no longer than until a signal's handler has run in this thread: `None` then. For
-    /// callers who handle signals between two waits, as interpreters do. Leaves the child's standard input open.
+    /// Waits like [`Child::wait`], but returns `None` once a signal's handler has run in this thread. For callers that handle
+    /// signals between two waits, such as interpreters. Leaves the child's standard input open.
     ///
     /// # Errors
     /// As [`Child::wait`].
@@ -128,14 +128,14 @@ impl Child {
             match wait_once(self.pidfd.as_fd(), 0) {
                 Err(libc::EINTR) => return Ok(None),
                 Ok(status) => self.status = status,
-                Err(_) => {} // said below, after what is worth more: why there was no exec
+                Err(_) => {} // reported below, after the reason for a missing exec, which is more useful
             }
         }
         self.wait_in_order(libc::WNOHANG)
     }
 
-    /// First for the end, which comes once, then whether there was an exec: the other way round the parent would sleep
-    /// twice.
+    /// Waits for the end first, which happens once, then checks whether there was an exec. In the other order, the parent would
+    /// sleep twice.
     fn wait_in_order(&mut self, options: i32) -> Result<Option<ExitStatus>, Error> {
         let status = self.wait_for_end(options);
         if !matches!(status, Ok(None)) {
@@ -144,7 +144,7 @@ impl Child {
         status
     }
 
-    /// The child's status if it has ended.
+    /// The child's status, if it has ended.
     ///
     /// # Errors
     /// As [`Child::wait`].
@@ -152,7 +152,7 @@ impl Child {
         self.wait_in_order(libc::WNOHANG)
     }
 
-    /// Waits until the child ends, but no longer than `timeout`: `None` then, and the child runs on.
+    /// Waits until the child ends, for at most `timeout`. Returns `None` if the child still runs.
     ///
     /// # Errors
     /// As [`Child::wait`].
@@ -177,15 +177,15 @@ impl Child {
         Ok(self.status)
     }
 
-    /// Kills the child with SIGKILL. Does nothing when it was waited for.
+    /// Kills the child with SIGKILL. Does nothing if it was waited for.
     ///
     /// # Errors
-    /// [`Stage::Kill`], for instance with `EPERM` when the child has become another user.
+    /// [`Stage::Kill`], for instance with `EPERM` if the child has become another user.
     pub fn kill(&mut self) -> Result<(), Error> {
         self.signal(libc::SIGKILL)
     }
 
-    /// Sends the child a signal. Does nothing when it was waited for.
+    /// Sends the child a signal. Does nothing if it was waited for.
     ///
     /// # Errors
     /// As [`Child::kill`].
@@ -199,14 +199,14 @@ impl Child {
         })
     }
 
-    /// Sends a signal to the child's process group, which it must have begun itself
+    /// Sends a signal to the child's process group, which the child must have created
     /// ([`process_group(0)`](crate::Command::process_group) or [`new_session`](crate::Command::new_session)).
     ///
     /// # Errors
-    /// [`Stage::Kill`] with `EINVAL` when it has no group of its own, with `ESRCH` when the group has ended; after
-    /// `spawn_nowait`, what [`Child::started`] returns.
+    /// [`Stage::Kill`] with `EINVAL` if the child has no group of its own, with `ESRCH` if the group has ended; after
+    /// `spawn_nowait`, the errors of [`Child::started`].
     pub fn signal_group(&mut self, signal: i32) -> Result<(), Error> {
-        // It begins its group on its way to the exec.
+        // The child creates its group on its way to the exec.
         self.started()?;
         let failed = |errno| {
             let action = format!("send signal {signal} to the process group of process {}", self.pid);
@@ -216,7 +216,7 @@ impl Child {
             return Err(failed(libc::EINVAL));
         }
         match self.send(signal, PIDFD_SIGNAL_PROCESS_GROUP) {
-            // Before Linux 6.9. The group's number is the child's pid, which is its own until it was waited for.
+            // Before Linux 6.9. The group's number is the child's pid, which is not reused until it was waited for.
             Err(libc::EINVAL) if self.status.is_none() => {
                 // SAFETY: integers.
                 unsafe { syscall!(SYS_kill, -(self.pid as isize), signal) }.map(drop)
@@ -234,7 +234,7 @@ impl Child {
         unsafe { syscall!(SYS_pidfd_send_signal, self.pidfd.as_raw_fd(), signal, 0, flags) }.map(drop)
     }
 
-    /// Whether its end was taken: its pid may be another's by now.
+    /// Whether its status was taken; its pid may be reused then.
     pub(crate) fn was_waited_for(&self) -> bool {
         self.status.is_some()
     }
@@ -244,7 +244,7 @@ impl Child {
     }
 }
 
-/// The pidfd: readable when the child has ended, for poll, epoll and the like.
+/// The pidfd: readable when the child has ended, for poll, epoll and similar calls.
 impl AsFd for Child {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
@@ -259,7 +259,7 @@ impl Drop for Child {
     }
 }
 
-/// After so long, a wait for the word that the kernel clears looks whether the child has ended without that.
+/// After this time, a wait for the word that the kernel clears checks whether the child has ended without clearing it.
 static LOOK_AGAIN: libc::timespec = libc::timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
@@ -277,7 +277,7 @@ fn wait_error(pid: u32, errno: Errno) -> Error {
     Error::new(Stage::Wait, errno, format!("wait for process {pid}"))
 }
 
-/// Waits for the process behind a pidfd, and only for it.
+/// Waits only for the process behind a pidfd.
 fn wait_on(pidfd: BorrowedFd<'_>, options: i32) -> Result<Option<ExitStatus>, Errno> {
     loop {
         match wait_once(pidfd, options) {
@@ -296,7 +296,7 @@ fn wait_once(pidfd: BorrowedFd<'_>, options: i32) -> Result<Option<ExitStatus>, 
     Ok(status_in(&info))
 }
 
-/// `None` when nobody had ended.
+/// `None` if no process has ended.
 fn status_in(info: &libc::siginfo_t) -> Option<ExitStatus> {
     // SAFETY: waitid fills these fields, or leaves the zeros.
     let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
@@ -309,7 +309,7 @@ fn status_in(info: &libc::siginfo_t) -> Option<ExitStatus> {
     })
 }
 
-/// Waits until one of them is ready, at most so long (`None`: for ever). Interrupted by a signal, it returns early.
+/// Waits until one of them is ready, at most for this time (`None`: no limit). Returns early if a signal interrupts it.
 pub(crate) fn poll_any(polls: &mut [libc::pollfd], timeout: Option<Duration>) -> Result<(), Errno> {
     let limit = timeout.map(|timeout| libc::timespec {
         tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),

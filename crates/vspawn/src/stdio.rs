@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{Error, Stage};
 use crate::sys::syscall;
 
-/// What a standard stream of a child is to be, as [`std::process::Stdio`].
+/// A standard stream of a child, as [`std::process::Stdio`].
 #[derive(Clone, Debug)]
 pub struct Stdio(pub(crate) Source);
 
@@ -18,9 +18,9 @@ pub(crate) enum Source {
     Null,
     Piped,
     Fd(Arc<OwnedFd>),
-    /// Whatever has this number in the parent when it spawns.
+    /// The file that has this number in the parent at the time of the spawn.
     Number(RawFd),
-    /// What the child's standard output is.
+    /// The same file as the child's standard output.
     Stdout,
 }
 
@@ -37,14 +37,14 @@ impl Stdio {
         Stdio(Source::Null)
     }
 
-    /// What the parent has at this number at the time of the spawn. It is not kept open: if nothing is there by then, the
-    /// spawn fails with `EBADF` at [`Stage::Dup`].
+    /// The file that has this number in the parent at the time of the spawn. It is not kept open: if the number is closed by then,
+    /// the spawn fails with `EBADF` at [`Stage::Dup`].
     #[must_use]
     pub fn number(fd: RawFd) -> Stdio {
         Stdio(Source::Number(fd))
     }
 
-    /// The same as the child's standard output, whatever that is: for its standard error, `2>&1`.
+    /// The same file as the child's standard output: `2>&1` for its standard error.
     #[must_use]
     pub fn stdout() -> Stdio {
         Stdio(Source::Stdout)
@@ -57,7 +57,7 @@ impl Stdio {
     }
 }
 
-/// Any file: it is kept open until the command and all that was prepared from it are dropped.
+/// Any file. It is kept open until the command and everything prepared from it are dropped.
 impl<T: Into<OwnedFd>> From<T> for Stdio {
     fn from(file: T) -> Stdio {
         Stdio(Source::Fd(Arc::new(file.into())))
@@ -131,7 +131,7 @@ pub(crate) struct Pipe {
 impl Pipe {
     pub(crate) fn new() -> Result<Pipe, Error> {
         let mut fds = [0i32; 2];
-        // SAFETY: `fds` has room for the two numbers that the kernel stores, which nobody else owns.
+        // SAFETY: `fds` has room for the two numbers that the kernel stores, which have no other owner.
         unsafe {
             syscall!(SYS_pipe2, fds.as_mut_ptr(), libc::O_CLOEXEC)
                 .map_err(|errno| Error::new(Stage::Pipe, errno, "make a pipe"))?;

@@ -1,15 +1,15 @@
-//! Raw system calls: no libc function, no errno, no cancellation point. What is called between clone and exec, where
-//! memory is shared with a running parent, goes through here and nothing else.
+//! Raw system calls: no libc function, no errno, no cancellation point. All calls between clone and exec, where
+//! memory is shared with a running parent, use only this module.
 
 use crate::arch::{self, Entry};
 
-/// A system call's failure: the errno, positive.
+/// A system call's failure: the errno, as a positive number.
 pub(crate) type Errno = i32;
 
 /// Makes a system call.
 ///
 /// # Safety
-/// The arguments must be what this system call may be given.
+/// The arguments must be valid for this system call.
 #[inline(always)]
 pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize, Errno> {
     // SAFETY: the caller's promise.
@@ -44,11 +44,11 @@ macro_rules! syscall {
 }
 pub(crate) use syscall;
 
-/// A clone call whose child begins in `entry(argument)`, on a stack of its own, and never returns.
+/// A clone call whose child starts in `entry(argument)`, on its own stack, and never returns.
 ///
 /// # Safety
-/// `number` and `arguments` must be a valid clone or clone3 call that gives the child a stack aligned to 16 bytes,
-/// large enough for `entry`, and used by nobody else until the child has left this memory. `entry` must not return.
+/// `number` and `arguments` must be a valid clone or clone3 call. It must give the child a stack that is aligned to 16 bytes,
+/// large enough for `entry`, and not used by any other code until the child has left this memory. `entry` must not return.
 pub(crate) unsafe fn clone_into(
     number: libc::c_long,
     arguments: [usize; 5],
@@ -59,9 +59,9 @@ pub(crate) unsafe fn clone_into(
     checked(unsafe { arch::clone_into(number, arguments, entry, argument) })
 }
 
-/// A set of signals as the kernel takes it: bit N-1 is signal N.
+/// A set of signals in the kernel's format: bit N-1 is signal N.
 pub(crate) type SignalSet = u64;
-/// Number of signals, and of bytes of a `SignalSet`.
+/// The number of signals, and the size of a `SignalSet` in bytes.
 pub(crate) const SIGNALS: i32 = 64;
 pub(crate) const SIGNAL_SET_BYTES: usize = size_of::<SignalSet>();
 
@@ -96,7 +96,7 @@ pub(crate) struct CloneArgs {
     pub(crate) set_tid_size: u64,
     pub(crate) cgroup: u64,
 }
-/// The part of `CloneArgs` that every kernel with clone3 knows.
+/// The size of the part of `CloneArgs` that every kernel with clone3 supports.
 pub(crate) const CLONE_ARGS_FIRST_BYTES: usize = 64;
 
 pub(crate) const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;

@@ -1,4 +1,4 @@
-//! Killing a child with everything below it, where it has no process group or cgroup to name them by.
+//! Kills a child and all its descendants, without a process group or cgroup that contains them.
 
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -11,12 +11,12 @@ use crate::sys::{Errno, syscall};
 const MOST_ROUNDS: usize = 64;
 
 impl Child {
-    /// Kills the child and all its descendants that hang below it, and gives how many those were. Each is stopped
-    /// before its children are looked for, so that none can slip away by forking. A descendant whose own parent has ended before
-    /// this call hangs elsewhere and is not found: for those, give the child a group, or a cgroup.
+    /// Kills the child and all its descendants, and returns the number of descendants. Each process is stopped
+    /// before its children are searched, so that none can escape by forking. A descendant whose parent ended before
+    /// this call has another parent and is not found: for those, give the child a group, or a cgroup.
     ///
     /// # Errors
-    /// [`Stage::Kill`](crate::Stage::Kill) when the child itself cannot be signalled.
+    /// [`Stage::Kill`](crate::Stage::Kill) if the child itself cannot be signalled.
     pub fn kill_tree(&mut self) -> Result<usize, Error> {
         if self.was_waited_for() {
             return Ok(0);
@@ -36,7 +36,7 @@ impl Child {
         Ok(stopped.len())
     }
 
-    /// One look at all processes: whoever's parent is known is a descendant.
+    /// Scans all processes once: a process with a known parent is a descendant.
     fn stop_new_descendants(&self, stopped: &mut Vec<(u32, OwnedFd)>) -> bool {
         let mut found = false;
         for (pid, parent) in processes() {
@@ -44,7 +44,7 @@ impl Child {
             if !known(parent) || known(pid) {
                 continue;
             }
-            // The pidfd names whoever has the pid now: look again whether that is still our descendant.
+            // The pidfd names the process that has the pid now: check again that it is still our descendant.
             if let Ok(pidfd) = pidfd_open(pid)
                 && parent_of(pid) == Some(parent)
                 && signal(&pidfd, libc::SIGSTOP).is_ok()
@@ -63,7 +63,7 @@ fn signal(pidfd: &OwnedFd, signal: i32) -> Result<(), Errno> {
 }
 
 fn pidfd_open(pid: u32) -> Result<OwnedFd, Errno> {
-    // SAFETY: integers; the new descriptor is nobody else's.
+    // SAFETY: integers; the new descriptor has no other owner.
     unsafe { syscall!(SYS_pidfd_open, pid, 0).map(|fd| OwnedFd::from_raw_fd(fd as i32)) }
 }
 
@@ -81,7 +81,7 @@ fn processes() -> Vec<(u32, u32)> {
     pids.into_iter().filter_map(with_parent).collect()
 }
 
-/// The fourth field of `/proc/PID/stat`; the second, the name, may hold anything but ends with the last parenthesis.
+/// The fourth field of `/proc/PID/stat`. The second, the name, may contain any character but ends with the last parenthesis.
 fn parent_of(pid: u32) -> Option<u32> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);

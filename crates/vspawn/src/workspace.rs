@@ -1,5 +1,5 @@
-//! Memory that a child works in before its exec: a stack and its instructions. Mapped once and kept for the next
-//! spawn, without locks, so that a `fork` by another thread can never leave one behind locked.
+//! Memory that a child uses before its exec: a stack and its instructions. Mapped once and kept for the next
+//! spawn, without locks, so that a `fork` by another thread can never leave a lock held.
 
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use crate::error::{Error, Stage};
 use crate::plan::Plan;
 use crate::sys::syscall;
 
-/// Below the stack, so that an overflow faults instead of writing elsewhere. Whole pages on every kernel.
+/// Below the stack, so that an overflow faults instead of overwriting other memory. Whole pages on every kernel.
 const GUARD_BYTES: usize = LARGEST_PAGE;
-/// The child's code needs less than 2 KiB of it (an unoptimised build: less than 16).
+/// The child's code needs less than 2 KiB (an unoptimised build: less than 16).
 const STACK_BYTES: usize = 64 * 1024;
-/// Above the stack: the instructions, and room for the moves of descriptors.
+/// Above the stack: the instructions, and room for the descriptor moves.
 const JOB_BYTES: usize = 16 * 1024;
 const MAPPED_BYTES: usize = GUARD_BYTES + STACK_BYTES + JOB_BYTES;
-/// Moves of descriptors for which there is room.
+/// The number of descriptor moves that fit.
 pub(crate) const MOST_MOVES: usize = (JOB_BYTES - size_of::<Instructions>()) / size_of::<Move>();
 
-/// What lies above the stack, with the moves behind it.
+/// The data above the stack; the moves follow it.
 #[repr(C)]
 struct Instructions {
     report: Report,
@@ -38,15 +38,15 @@ pub(crate) struct Workspace {
 
 // SAFETY: the mapping belongs to this value alone and is reachable from every thread.
 unsafe impl Send for Workspace {}
-// SAFETY: shared references only give addresses away.
+// SAFETY: shared references only return addresses.
 unsafe impl Sync for Workspace {}
 
 impl Workspace {
-    /// One that is free, or a new one.
+    /// Takes a free workspace, or maps a new one.
     pub(crate) fn take() -> Result<Workspace, Error> {
         bury_the_gone();
         for slot in &POOL {
-            // A look is cheaper than a swap, and most are empty while many children are in flight.
+            // Reading is cheaper than swapping, and most slots are empty while many children are in flight.
             if slot.load(Ordering::Relaxed).is_null() {
                 continue;
             }
@@ -61,7 +61,7 @@ impl Workspace {
         let failed = |errno| Error::new(Stage::Stack, errno, "map a stack for the child");
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping disturbs nothing; the guard lies within it.
+        // SAFETY: a new mapping does not affect others; the guard is within it.
         unsafe {
             let base = syscall!(SYS_mmap, 0, MAPPED_BYTES, protection, flags, -1isize, 0).map_err(failed)?;
             if let Err(errno) = syscall!(SYS_mprotect, base, GUARD_BYTES, libc::PROT_NONE) {
@@ -119,17 +119,17 @@ impl Drop for Workspace {
                 return;
             }
         }
-        // SAFETY: nobody uses the mapping any more.
+        // SAFETY: no other code uses the mapping any more.
         unsafe {
             let _ = syscall!(SYS_munmap, base, MAPPED_BYTES);
         }
     }
 }
 
-/// Free workspaces. As many as a busy single thread has children in flight.
+/// Free workspaces: as many as a busy single thread has children in flight.
 static POOL: [AtomicPtr<u8>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
 
-/// What a child that was not waited for still uses: until its exec it lives in the parent's memory.
+/// Memory that a detached child still uses: until its exec, it runs in the parent's memory.
 #[derive(Debug)]
 pub(crate) struct InUse {
     pub(crate) workspace: Workspace,
@@ -138,7 +138,7 @@ pub(crate) struct InUse {
 
 impl InUse {
     pub(crate) fn job(&self) -> &Job {
-        // SAFETY: a job was written there before the child was created; what changes since is atomic.
+        // SAFETY: a job was written there before the child was created; only atomics change after that.
         unsafe { &*self.workspace.job() }
     }
 
@@ -189,7 +189,7 @@ fn bury_the_gone() {
     }
     let mut next = DROPPED.swap(ptr::null_mut(), Ordering::AcqRel);
     while !next.is_null() {
-        // SAFETY: the whole list was taken, so that it is ours alone.
+        // SAFETY: the whole list was taken, so it is ours alone.
         let dropped = unsafe { Box::from_raw(next) };
         next = dropped.next;
         if dropped.in_use.inside().load(Ordering::Acquire) != 0 {

@@ -1,11 +1,11 @@
-//! Descriptors given by the parent's number, without being owned, and standard error as standard output.
+//! Descriptors given by the parent's number, without ownership, and standard error as standard output.
 
 use std::fs;
 use std::os::fd::{AsRawFd, RawFd};
 
 use vspawn::{Command, Stage, Stdio};
 
-/// A number at which nothing is open: above any table's limit.
+/// A number that is never open: above any table's limit.
 const NOT_OPEN: RawFd = i32::MAX;
 
 fn shell(script: &str) -> Command {

@@ -1,4 +1,4 @@
-//! What the slices of a recording say beyond its launches: the critical path, and whether the replay can be trusted.
+//! The causes of the duration of a command: the critical path, drift, and advice. Also whether the replay is reliable.
 
 use super::advice::{Advices, RuleContext, advise};
 use super::callers::{Callers, Detail};
@@ -12,25 +12,25 @@ use super::whatif::constants::Constants;
 use crate::parallel;
 use crate::record::reader::Recording;
 
-/// Why a command took as long as it did, and what would make it shorter.
+/// Why a command took as long as it did, and what would shorten it.
 #[derive(Clone, Debug)]
 pub struct Causes {
-    /// What held up the end at every moment.
+    /// The critical path.
     pub path: CriticalPath,
-    /// By how much the recording, played again unchanged, misses the measured wall, as a share of it.
+    /// The replay error, as a share of the measured wall.
     pub replay_error: f64,
-    /// Parents whose launches became slower, the worst first.
+    /// Parents whose launches became slower over time, the worst first.
     pub drifts: Vec<Drift>,
-    /// What is worth changing; nothing where the replay cannot be believed.
+    /// The advice. Empty when the replay is not reliable.
     pub advices: Advices,
 }
 
 impl Causes {
-    /// Finds them; `None` for a recording without a command, or one that has not ended.
+    /// Finds the causes. `None` for a recording without a command, or one that has not ended.
     #[must_use]
     pub fn find(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Option<Causes> {
         let setting = Setting::of(recording)?;
-        // They do not need each other, and for 100,000 launches each takes a good part of a second. The replay takes longest.
+        // These are independent, and each takes a large part of a second for 100,000 launches. The replay takes longest.
         let (replay, (path, drifts)) = parallel::both(
             || Replay::new(forest, timelines, &setting),
             || (critical_path(forest, timelines, setting.wall), drifts(forest)),

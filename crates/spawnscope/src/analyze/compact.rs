@@ -1,6 +1,6 @@
-//! Several numbers that are usually small.
+//! A compact array of numbers that are usually small.
 
-/// `N` numbers, in half the memory while all of them are below 2^32: each launch has some dozens of spans, and few take 4.3 s.
+/// `N` numbers, in half the memory while all are below 2^32. Each launch has dozens of durations, and few exceed 4.3 s.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Compact<const N: usize> {
     Short([u32; N]),

@@ -1,6 +1,5 @@
-//! The critical path: backwards from the command's end, whose doing was it that the next thing could not happen earlier?
-//! Every nanosecond of the wall is charged once, to a phase of a launch or to something outside, so that the charges sum
-//! to the wall exactly.
+//! The critical path: walks back from the end of the command, following the wake-up that ended each wait. Every nanosecond of the wall is
+//! charged once, to a phase of a launch or to an external wait, so the charges sum to the wall exactly.
 
 use super::Origin;
 use super::compact::Compact;
@@ -11,23 +10,23 @@ use super::tree::Forest;
 use crate::event::Nanos;
 use crate::record::reader::SliceRow;
 
-/// Steps from thread to thread without any time passing after which the path gives up on a wait.
+/// Maximum number of jumps between threads without progress in time, after which the path gives up on a wait.
 const MOST_JUMPS: usize = 64;
 
-/// What is charged to one launch: nanoseconds by phase, `run` without what comes last: in `run`, but waiting for a CPU.
+/// The charges of one launch: nanoseconds by phase, and the time of `run` spent waiting for a CPU, which `run` does not include.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Charges(Compact<9>);
 
 const RUN_QUEUE: usize = Phase::ALL.len();
 
 impl Charges {
-    /// What is charged to one phase.
+    /// Returns the charge of one phase.
     #[must_use]
     pub fn get(&self, phase: Phase) -> Nanos {
         self.sum(phase as usize)
     }
 
-    /// In `run`, but waiting for a CPU.
+    /// Returns the time in `run` spent waiting for a CPU.
     #[must_use]
     pub fn run_queue(&self) -> Nanos {
         self.sum(RUN_QUEUE)
@@ -49,38 +48,38 @@ impl Charges {
         self.0.set(place, self.0.get(place) + span.0);
     }
 
-    /// Everything.
+    /// Returns the sum of all charges.
     #[must_use]
     pub fn total(&self) -> Nanos {
         Nanos((0..=RUN_QUEUE).map(|place| self.sum(place).0).sum())
     }
 
-    /// Everything but `run` and its waiting for a CPU.
+    /// Returns all charges except `run` and its waiting for a CPU.
     #[must_use]
     pub fn tax(&self) -> Nanos {
         Nanos(Phase::TAX.iter().map(|phase| self.get(*phase).0).sum())
     }
 }
 
-/// Where the wall time of a command went.
+/// How the wall of a command was spent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CriticalPath {
-    /// Charges of each launch, by its index in the forest.
+    /// Charges of each launch, by index in the forest.
     pub launches: Vec<Charges>,
-    /// Time in which no recorded process could have done more.
+    /// Time of external waits.
     pub external_wait: ExternalWaitTimes,
-    /// What all charges sum to.
+    /// The wall, which all charges sum to.
     pub wall: Nanos,
 }
 
 impl CriticalPath {
-    /// Launch tax on the path.
+    /// Returns the launch tax on the path.
     #[must_use]
     pub fn tax(&self) -> Nanos {
         Nanos(self.launches.iter().map(|charges| charges.tax().0).sum())
     }
 
-    /// The sum of all charges; it is the wall.
+    /// Returns the sum of all charges, which is the wall.
     #[must_use]
     pub fn sum(&self) -> Nanos {
         let launches: u64 = self.launches.iter().map(|charges| charges.total().0).sum();
@@ -89,7 +88,7 @@ impl CriticalPath {
     }
 }
 
-/// Follows the path; `None` without a command, whose end it could begin at.
+/// Computes the critical path. `None` without a command, since the walk starts at its end.
 #[must_use]
 pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) -> Option<CriticalPath> {
     let root = root_of(forest)?;
@@ -121,16 +120,16 @@ pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) ->
     Some(walk.path)
 }
 
-/// One cursor, on a thread at an instant, that moves backwards.
+/// A cursor at a thread and an instant that moves backwards.
 struct Walk<'f, 'a> {
     forest: &'f Forest<'a>,
     timelines: &'f Timelines,
     path: CriticalPath,
     thread: ThreadIndex,
     at: Nanos,
-    /// Where the wall begins.
+    /// Start of the wall.
     start: Nanos,
-    /// From thread to thread since time last passed.
+    /// Jumps between threads since the last progress in time.
     jumps: usize,
     /// The phases of the launch the cursor was on last.
     pieces: Option<(u32, Vec<Piece>)>,
@@ -141,7 +140,7 @@ impl Walk<'_, '_> {
         self.timelines.threads[self.thread as usize].launch
     }
 
-    /// Charges a piece of the wall that ends at the cursor, and moves the cursor or changes its thread.
+    /// Charges the part of the wall that ends at the cursor, and moves the cursor or switches its thread.
     fn step(&mut self) {
         let timelines = self.timelines;
         let Some(Moment { since, state }) = timelines.before(self.thread, self.at) else {
@@ -157,7 +156,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The wait for a CPU after a wait for something. When that was a child's end, it is the child's reaping.
+    /// Charges the wait for a CPU after another wait. If that was for the end of a child, it counts as reaping the child.
     fn charge_woken(&mut self, woken: Nanos, slice: &SliceRow) {
         let ended = self
             .timelines
@@ -177,7 +176,7 @@ impl Walk<'_, '_> {
         self.leave_through_waker(slice.off, slice);
     }
 
-    /// Blocked until the cursor: goes on with who ended that, or charges it to something outside.
+    /// Handles a wait that ends at the cursor: continues at the thread that ended it, or charges an external wait.
     fn leave_through_waker(&mut self, since: Nanos, slice: &SliceRow) {
         let cause = self.timelines.cause(self.thread, slice);
         match cause.filter(|_| self.jumps < MOST_JUMPS) {
@@ -189,7 +188,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The thread's first wait for a CPU, or what nothing tells of it, then who made it.
+    /// Charges the first wait of a thread for a CPU, or unknown time, then continues at its creator.
     fn leave_through_birth(&mut self, since: Nanos, time: Time) {
         let thread = self.timelines.threads[self.thread as usize];
         let born = thread.created.get().unwrap_or(since).max(since).min(self.at);
@@ -210,7 +209,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Time on a CPU; within the call that made a child, it is that child's `create`.
+    /// Charges time on a CPU. Time inside the call that created a child is `create` of that child.
     fn charge_running(&mut self, since: Nanos) {
         let (launch, since) = (self.launch(), since.max(self.start));
         while self.at > since {
@@ -225,7 +224,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The last child whose creation lies between `since` and the cursor, at least in part.
+    /// Returns the last child whose creation overlaps the time between `since` and the cursor.
     fn last_creation(&self, launch: u32, since: Nanos) -> Option<(usize, Nanos, Nanos)> {
         let children = self.forest.children(launch as usize);
         let create_of = |index: usize| self.forest.launches[index].instants.create.get();
@@ -236,14 +235,14 @@ impl Walk<'_, '_> {
         (created > since && create < created).then_some((child, create, created))
     }
 
-    /// Whether the cursor is where the command has been let go, but has not come to its exec yet.
+    /// Whether the cursor is between the release of the command and its exec.
     fn is_not_begun(&self, launch: u32) -> bool {
         let each = &self.forest.launches[launch as usize];
         let enter = each.execs.first().and_then(|exec| exec.enter.get());
         each.origin == Origin::Command && enter.is_some_and(|enter| self.at <= enter)
     }
 
-    /// Charges the time since `since` to the launch under the cursor, each part to the phase it falls into.
+    /// Charges the time from `since` to the cursor to the current launch, by phase.
     fn charge(&mut self, since: Nanos, time: Time) {
         let (launch, since) = (self.launch(), since.max(self.start));
         if self.pieces.as_ref().is_none_or(|(of, _)| *of != launch) {
@@ -271,9 +270,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The phase that holds the time just before `at`, and where it begins. Time that belongs to none (a boundary is
-    /// unknown) counts as `run`: it is not known to be tax. So does what a process does for others' sake: `create` and `reap`
-    /// are its parent's time.
+    /// Returns the phase just before `at`, and its start. Time outside of known phases (because a boundary is unknown) counts as `run`,
+    /// since it is not known to be tax. So do `create` and `reap`, which are time of the parent.
     fn phase_before(&self, at: Nanos) -> (Nanos, Phase) {
         let pieces = self.pieces.as_ref().map_or(&[][..], |(_, pieces)| pieces);
         let begun = pieces.partition_point(|piece| piece.start < at);
@@ -287,7 +285,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Moves the cursor back; gives the span.
+    /// Moves the cursor back. Returns the duration.
     fn take(&mut self, since: Nanos) -> Nanos {
         let since = since.max(self.start);
         let span = self.at.since(since);
@@ -299,17 +297,17 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Two CPUs stamp the same event a little apart.
+/// Clocks of two CPUs differ slightly: events this close count as the same.
 const NEAR_NS: u64 = 100_000;
 
 /// How a thread spent time that is charged to its launch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Time {
     Running,
-    /// Able to run, but without a CPU.
+    /// Runnable, but without a CPU.
     Runnable,
-    /// The same before its first run.
+    /// Runnable before its first run.
     Queue,
-    /// No slice tells. The launch's own instants may: launching is launching, but `run` may be work or a wait.
+    /// No slice covers this time. The instants of the launch may: phases other than `run` are certain, `run` may be work or a wait.
     Unknown,
 }

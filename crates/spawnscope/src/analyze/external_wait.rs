@@ -1,33 +1,33 @@
-//! What a thread waited for when no recorded thread let it go on: a timer, a disk, the network, another process.
+//! External waits, which no recorded thread ended: a timer, a disk, the network, another process.
 
 use std::collections::BTreeMap;
 
 use crate::event::{LeftCpu, Nanos, ObjectKind};
 use crate::record::reader::{ObjectRef, SliceRow, TextId, WakerRow};
 
-/// Something outside of the recorded processes.
+/// The cause of an external wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExternalWait {
-    /// It slept on purpose, or a call's time ran out.
+    /// The thread slept on purpose, or a call timed out.
     Timer,
-    /// File input or output, or a page that had to be read.
+    /// File I/O, or a page that had to be read.
     Disk,
-    /// A socket whose other end is not recorded.
+    /// A socket with an unrecorded peer.
     Network,
-    /// A process that is not recorded, by the name of the thread that woke it.
+    /// An unrecorded process, by the name of the thread that woke the waiting one.
     Process(Option<TextId>),
-    /// A scanner's permission to open or execute a file (fanotify), by the name of the scanner.
+    /// The permission of a scanner to open or execute a file (fanotify), by the name of the scanner.
     Scanner(Option<TextId>),
     /// Stopped by a signal.
     Stopped,
     /// The recorder: before the command's exec, and between its end and the end of the wall.
     Recorder,
-    /// The recording does not say.
+    /// Unknown.
     Unknown,
 }
 
 impl ExternalWait {
-    /// The name of the process that was waited for, where it is one and its name is known.
+    /// Returns the name of the process that was waited for, if it was one with a known name.
     #[must_use]
     pub fn process(self) -> Option<TextId> {
         match self {
@@ -37,12 +37,12 @@ impl ExternalWait {
     }
 }
 
-/// Time by what was waited for.
+/// Time by cause.
 pub type ExternalWaitTimes = BTreeMap<ExternalWait, Nanos>;
 
-/// System calls by what a wait in them is for, with x86-64's numbers, which all rows have.
+/// System calls by the kind of wait, as x86-64 numbers, which all rows use.
 mod calls {
-    /// pause, nanosleep, clock_nanosleep.
+    /// `pause`, `nanosleep`, `clock_nanosleep`.
     pub(super) const SLEEPS: [u16; 3] = [34, 35, 230];
     /// poll, select, pselect6, ppoll, epoll_wait, epoll_pwait, futex, epoll_pwait2, rt_sigtimedwait, semtimedop, io_getevents,
     /// mq_timedsend, mq_timedreceive, futex_waitv, futex_wait: they may time out.
@@ -53,9 +53,9 @@ mod calls {
     pub(super) const CREATIONS: [u16; 4] = [56, 57, 58, 435];
 }
 
-/// Whether the thread that woke another can be believed to have been the cause. In an interrupt, the thread that ran is
-/// merely the one that was interrupted. Not every kernel lets the recorder tell these apart: it says where it could not, and
-/// did not before version 7 of the format. Waits which only an interrupt ends are known by their system call.
+/// Whether the waker is the cause of a wake-up. In an interrupt, the running thread was only interrupted. Not every kernel lets the
+/// recorder distinguish these; the slice contains whether it could. Before version 7 of the format it never does. Waits that only an
+/// interrupt ends are recognized by their system call.
 #[must_use]
 pub fn waker_is_cause(slice: &SliceRow) -> bool {
     let call = slice.syscall;
@@ -68,7 +68,7 @@ pub fn waker_is_cause(slice: &SliceRow) -> bool {
     }
 }
 
-/// What a wait was for that no recorded thread ended.
+/// Returns the cause of a wait that no recorded thread ended.
 #[must_use]
 pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {
     let is = |calls: &[u16]| slice.syscall.is_some_and(|call| calls.contains(&call));
@@ -83,7 +83,7 @@ pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {
     }
     match slice.reason {
         LeftCpu::Stopped => ExternalWait::Stopped,
-        // Of several wake-ups the last one counts: a reply to another thread wakes this one too, which sleeps again.
+        // The last of several wake-ups counts: the reply to another thread also wakes this one, which then sleeps again.
         _ if kind_of(slice) == Some(ObjectKind::Permission) => ExternalWait::Scanner(name),
         _ if is(&calls::SLEEPS) => ExternalWait::Timer,
         LeftCpu::Uninterruptible if !is(&calls::CREATIONS) => ExternalWait::Disk,
@@ -98,8 +98,8 @@ pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {
     }
 }
 
-/// What a wait is for that is not over when the recording ends: nobody has ended it, so only call and object tell. A `poll` with a
-/// time limit may still be ended by anybody.
+/// Returns the cause of a wait that is still open when the recording ends. It has no waker, so only system call and object identify it.
+/// Anything may still end a `poll` with a timeout.
 fn still_awaited(slice: &SliceRow) -> ExternalWait {
     let is = |calls: &[u16]| slice.syscall.is_some_and(|call| calls.contains(&call));
     match (slice.reason, kind_of(slice)) {

@@ -1,4 +1,4 @@
-//! Failed execs of a whole recording: those of PATH searches folded, the others by errno with the files they named.
+//! Failed execs of a recording: PATH searches, and the others by errno with the files they named.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -7,20 +7,20 @@ use super::launch::FailedExec;
 use super::path_search::{PathSearchTally, PathSearches, attempts_of};
 use super::tree::Forest;
 
-/// Execs that failed with one errno and that no PATH search explains.
+/// Failed execs with one errno outside of PATH searches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Why they failed.
+    /// The errno.
     pub errno: i32,
-    /// How many.
+    /// Number of failed execs.
     pub count: u64,
-    /// The file that failed most often, as it was given.
+    /// The most frequent file, as given.
     pub path: Vec<u8>,
-    /// Files that failed so.
+    /// Number of different files.
     pub files: u64,
 }
 
-/// All failed execs: PATH searches, and the others, the most frequent errno first.
+/// Returns all failed execs: PATH searches, and the others with the most frequent errno first.
 #[must_use]
 pub fn failures(forest: &Forest<'_>) -> (PathSearches, Vec<Failure>) {
     let mut searches = PathSearchTally::default();
@@ -54,7 +54,7 @@ fn by_errno(counts: HashMap<(i32, &[u8]), u64>) -> Vec<Failure> {
     failures
 }
 
-/// Failed execs with how often each was repeated in a row: a program that retries says nothing new each time.
+/// Merges repeated failed execs. Returns each with its number of consecutive repetitions.
 #[must_use]
 pub fn without_repetitions<'f, 'a>(failed: &'f [FailedExec<'a>]) -> Vec<(&'f FailedExec<'a>, u64)> {
     let is_same = |one: &FailedExec<'_>, other: &FailedExec<'_>| (one.errno, one.path) == (other.errno, other.path);

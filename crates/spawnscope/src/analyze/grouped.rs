@@ -1,15 +1,15 @@
-//! Things that belong to launches, in one piece of memory: a list for each launch would cost more than most of them hold.
+//! Items grouped by owner in one allocation. A list per launch would cost more memory than most of the lists contain.
 
-/// Items of many owners, those of one owner in a row.
+/// Items of many owners, sorted by owner.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Grouped<T> {
     items: Vec<T>,
-    /// Where each owner's items begin; one entry more than owners.
+    /// Start of the items of each owner; one entry more than owners.
     starts: Vec<u32>,
 }
 
 impl<T> Grouped<T> {
-    /// Groups items by their owner, a number below `owners`. Those of one owner keep their order.
+    /// Groups items by owner, a number below `owners`. Items of one owner keep their order.
     pub(super) fn new(owners: usize, mut owned: Vec<(u32, T)>) -> Grouped<T> {
         if !owned.is_sorted_by_key(|(owner, _)| *owner) {
             owned.sort_by_key(|(owner, _)| *owner);
@@ -27,7 +27,7 @@ impl<T> Grouped<T> {
         }
     }
 
-    /// The items of one owner; none of one that is not there.
+    /// Returns the items of one owner. Empty for an unknown owner.
     pub(super) fn of(&self, owner: usize) -> &[T] {
         match (self.starts.get(owner), self.starts.get(owner + 1)) {
             (Some(start), Some(end)) => &self.items[*start as usize..*end as usize],

@@ -1,4 +1,4 @@
-//! The rows of the report's table: launches that share a program, a parent's program, or the place that asked for them.
+//! The rows of the report's table: launches grouped by program, by program of the parent, or by call site.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -12,45 +12,45 @@ use super::tree::Forest;
 use crate::event::Nanos;
 use crate::record::reader::Origin;
 
-/// Launches that share something.
+/// A group of launches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// What they share, as people see it: `dirname`, `(bash)` for forks of bash without an exec, `unpack.sh:14 in relocate()`.
+    /// Display name of the group: `dirname`, `(bash)` for forks of bash without an exec, `unpack.sh:14 in relocate()`.
     pub label: Vec<u8>,
-    /// The place, when they share one.
+    /// The call site, if grouped by call site.
     pub call_site: Option<CallSite>,
-    /// Sums over them.
+    /// Sums over the launches.
     pub sums: Summary,
-    /// What they became: programs first, then forks, each with the most frequent first.
+    /// Launched programs first, then forks, each with the most frequent first.
     pub launched: Vec<(Vec<u8>, u64)>,
-    /// The lines that asked for them.
+    /// The call sites of the launches.
     pub callers: CallerCounts,
-    /// Times of them with all that they launched.
+    /// Times including all descendants.
     pub inclusive: Inclusive,
 }
 
-/// Times of a group's launches together with everything that those launched, each counted once.
+/// Times of a group's launches including all descendants, each counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Inclusive {
-    /// Wall time, summed over launches that are not below others of the group.
+    /// Wall time, summed over launches without an ancestor in the group.
     pub total: Nanos,
-    /// Time on the critical path; `None` when the path is not known.
+    /// Time on the critical path. `None` when the path is unknown.
     pub critical: Option<Nanos>,
 }
 
-/// Stands where a parent's name would for the command itself, which nothing in the recording launched.
+/// Placeholder for the parent of the command, which no recorded process launched.
 pub const THE_RECORDER: &[u8] = b"(recorder)";
 
-/// What launches of one group share.
+/// The key of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key<'a> {
     Program(Command<'a>),
     CallSite(u32),
-    /// The program of the parent stands for the place that is not known.
+    /// The program of the parent, for launches without a known call site.
     UnknownCallSite(Command<'a>),
 }
 
-/// Groups all launches, the dearest group first.
+/// Groups all launches, the most expensive group first.
 pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupBy) -> Vec<Group> {
     let lines = Callers::find(forest, Detail::Line);
     let functions = match group_by {
@@ -148,7 +148,7 @@ fn launched(forest: &Forest<'_>, launches: &[u32]) -> Vec<(Vec<u8>, u64)> {
         .collect()
 }
 
-/// The inclusive times of each group: a launch below another of its group is in that one's time already.
+/// Returns the inclusive times of each group. A launch below another one of its group is already part of its time.
 fn inclusive(
     forest: &Forest<'_>,
     path: Option<&CriticalPath>,
@@ -161,7 +161,7 @@ fn inclusive(
         ..Inclusive::default()
     };
     let mut sums = vec![nothing; groups];
-    // Launches of each group on the way from the top to the launch at hand.
+    // By group: launches on the path from the top to the current launch.
     let mut open = vec![0u32; groups];
     let mut way: Vec<Option<usize>> = Vec::new();
     let tops = [forest.roots.as_slice(), &forest.orphans].concat();
@@ -183,7 +183,7 @@ fn inclusive(
     sums
 }
 
-/// The time on the critical path of each launch and all below it.
+/// Returns the time on the critical path of each launch including its descendants.
 fn critical_below(forest: &Forest<'_>, path: &CriticalPath) -> Vec<Nanos> {
     let mut sums: Vec<Nanos> = path.launches.iter().map(Charges::total).collect();
     let tops = [forest.roots.as_slice(), &forest.orphans].concat();
@@ -196,12 +196,12 @@ fn critical_below(forest: &Forest<'_>, path: &CriticalPath) -> Vec<Nanos> {
     sums
 }
 
-/// Programs come by their tax; lines by what they hold up with all that they launched.
+/// Sort key: programs by launch tax, call sites by inclusive time on the critical path.
 fn rank(group: &Group, group_by: GroupBy) -> (Option<Nanos>, Nanos, u64) {
     let sums = &group.sums;
     match group_by {
         GroupBy::Command | GroupBy::Parent => (sums.tax, sums.total, sums.count),
-        // All the wall is the command's: it would come first always, and say nothing.
+        // The command includes the whole wall, so it would always come first.
         GroupBy::Line | GroupBy::Caller if group.label == THE_RECORDER => (None, Nanos(0), 0),
         GroupBy::Line | GroupBy::Caller => (group.inclusive.critical, group.inclusive.total, sums.count),
     }

@@ -1,5 +1,4 @@
-//! Joins the rows of several tables to launches. Each launch is seen alone: what it is called and where it stands
-//! among the others is `tree`'s.
+//! Joins the rows of several tables to launches. Each launch is handled alone; `tree` adds its name and its position among the others.
 
 use std::sync::Arc;
 
@@ -11,16 +10,16 @@ use crate::record::reader::{ExecRow, LaunchRow, Recording};
 
 /// Joins the rows that belong to each launch.
 pub(super) struct Joiner<'a> {
-    /// Where the rows come from.
+    /// The source of the rows.
     pub(super) recording: &'a Recording,
-    /// The end of the recording, which closes what was still running.
+    /// The end of the recording, where open phases end.
     pub(super) end: Nanos,
-    /// What launches are called before `tree` names them.
+    /// The name of launches before `tree` assigns one.
     pub(super) unnamed: Arc<Command<'a>>,
 }
 
 impl<'a> Joiner<'a> {
-    /// One launch for each of `rows`, in their order.
+    /// Returns one launch per row, in the same order.
     pub(super) fn join(&self, rows: &[&LaunchRow], execs: &[ExecRow]) -> Vec<Launch<'a>> {
         let owned = execs.iter().filter_map(|row| Some((index_of(rows, row.launch)?, row)));
         let execs = Grouped::new(rows.len(), owned.collect());
@@ -28,7 +27,7 @@ impl<'a> Joiner<'a> {
         parts.map(|(index, row)| self.launch(row, execs.of(index))).collect()
     }
 
-    /// Positions in the table of failed execs, by launch and by time. Rows stay where they are: there may be millions.
+    /// Returns indices into the table of failed execs, by launch and time. The rows are not copied: there may be millions.
     pub(super) fn failed_execs(&self, launches: &[&LaunchRow]) -> Grouped<u32> {
         let rows = &self.recording.failed_execs;
         let mut owned: Vec<(u32, u32)> = (0..)
@@ -39,7 +38,7 @@ impl<'a> Joiner<'a> {
         Grouped::new(launches.len(), owned)
     }
 
-    /// One launch, without name and place: those need its ancestors.
+    /// Returns one launch without name and depth, which need its ancestors.
     fn launch(&self, row: &LaunchRow, exec_rows: &[&ExecRow]) -> Launch<'a> {
         let execs: Box<[Exec<'a>]> = exec_rows.iter().map(|exec| self.exec(exec)).collect();
         let instants = Instants {
@@ -102,9 +101,9 @@ impl<'a> Joiner<'a> {
     }
 }
 
-/// The place of a launch among rows in the order of their numbers.
+/// Returns the index of a launch in rows that are sorted by number.
 pub(super) fn index_of(rows: &[&LaunchRow], id: LaunchId) -> Option<u32> {
-    // Our own recorder numbers from 1 with few gaps: the search often ends before it begins.
+    // The recorder numbers launches from 1 with few gaps, so the first guess is often right.
     let guess = usize::try_from(id.0).ok()?.wrapping_sub(1);
     let is_there = rows.get(guess).is_some_and(|row| row.id == id);
     let search = || rows.binary_search_by_key(&id, |row| row.id).ok();

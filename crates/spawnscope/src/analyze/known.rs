@@ -1,28 +1,29 @@
-//! A number that may not be known.
+//! A number that may be unknown.
 
 use std::fmt;
 
 use crate::event::{LaunchId, Nanos, TaskId};
 use crate::record::reader::TextId;
 
-/// An instant, a span, a count or an id that may not be known, in half the memory of an `Option`: every launch has more than a dozen of these.
+/// An instant, a duration, a count or an id that may be unknown, in half the memory of an `Option`: every launch has more than a dozen of
+/// these.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Known<T: Number = Nanos>(T::Bits);
 
-/// A number whose largest value stands for "unknown". No recorder writes that value.
+/// A number whose largest value means "unknown". No recorder writes that value.
 pub trait Number: Sized {
-    /// How the number is kept.
+    /// The stored representation.
     type Bits: Copy + Eq;
-    /// Stands for what is not known.
+    /// The representation of "unknown".
     const UNKNOWN: Self::Bits;
-    /// What stands for this number.
+    /// Returns the number for a representation.
     fn of(bits: Self::Bits) -> Self;
-    /// The number that stands for this.
+    /// Returns the representation of the number.
     fn bits(self) -> Self::Bits;
 }
 
 impl<T: Number> Known<T> {
-    /// What is known; `None` when nothing is.
+    /// Returns the number. `None` when unknown.
     #[must_use]
     pub fn get(self) -> Option<T> {
         (self.0 != T::UNKNOWN).then(|| T::of(self.0))

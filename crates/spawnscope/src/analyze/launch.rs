@@ -1,5 +1,4 @@
-//! One launch with everything known of it joined together: rows of several tables become one value.
-//! Owns what a single launch can say of itself; how launches relate is `tree`'s, how time divides is `phases`'.
+//! One launch, joined from the rows of several tables. `tree` relates launches, `phases` divides their time.
 
 use std::sync::Arc;
 
@@ -9,28 +8,28 @@ use super::phases::{Phase, PhaseTimes};
 use crate::event::{LaunchId, Mechanism, Nanos, Pid, TaskId};
 use crate::record::reader::{StackId, TextId, Texts};
 
-/// One process of the recording and what became of it.
+/// A process of the recording.
 #[derive(Clone, Debug)]
 pub struct Launch<'a> {
     /// Its number in the recording.
     pub id: LaunchId,
-    /// The process that asked for it, even when the recording does not hold that one.
+    /// The process that requested it, even if that one is not recorded.
     pub parent: Known<LaunchId>,
-    /// The thread that asked for it.
+    /// The thread that requested it.
     pub creator: Known<TaskId>,
-    /// Steps from the top of its tree.
+    /// Depth in its tree.
     pub depth: u32,
-    /// As the recorder's pid namespace names it.
+    /// Pid in the pid namespace of the recorder.
     pub pid: Option<Pid>,
-    /// How it came into the recording.
+    /// Why it is in the recording.
     pub origin: Origin,
-    /// The call that created it.
+    /// The mechanism that created it.
     pub mechanism: Option<Mechanism>,
-    /// The program it was born as: its parent's at that time.
+    /// The program it started as: that of its parent at that time.
     pub birth_command: Arc<Command<'a>>,
-    /// The program it became: of its last successful `execve`, or the one it was born as.
+    /// The program it ran: of its last successful `execve`, otherwise `birth_command`.
     pub command: Arc<Command<'a>>,
-    /// The parent's resident set when it was created.
+    /// Resident set of the parent at its creation.
     pub parent_rss_bytes: Known<u64>,
     /// The instants that bound its phases.
     pub instants: Instants,
@@ -40,30 +39,30 @@ pub struct Launch<'a> {
     pub phases: PhaseTimes,
     /// CPU time by phase.
     pub cpu_phases: PhaseTimes,
-    /// CPU time of all its ended threads.
+    /// CPU time of all threads that ended.
     pub cpu: Known,
     /// Calls of `close` and `close_range` before its first exec.
     pub setup_closes: Option<u32>,
-    /// Page faults of its parent since that one launched or reaped before.
+    /// Page faults of its parent since the parent launched or reaped before.
     pub parent_faults: Known<u32>,
-    /// Time in those calls, and between two of them with no other system call between.
+    /// Time in those calls, and between two consecutive ones without another system call.
     pub setup_close_span: Known,
-    /// Where in a script its parent asked for it.
+    /// Call chain in the script of its parent.
     pub script_stack: Option<StackId>,
-    /// Where in its parent's machine code.
+    /// Call chain in the machine code of its parent.
     pub native_stack: Option<StackId>,
     /// How it ended.
     pub outcome: Outcome,
 }
 
 impl Launch<'_> {
-    /// Whether it is a launch at all: a process that existed before is not.
+    /// Whether it is a launch. A process that existed before the recording is not.
     #[must_use]
     pub fn is_launch(&self) -> bool {
         self.origin != Origin::Existed
     }
 
-    /// Whether it was launched to do its parent's work in parallel or apart, without a program of its own.
+    /// Whether it is a fork that never execs, as for a subshell or a worker.
     #[must_use]
     pub fn is_fork_without_exec(&self) -> bool {
         self.origin == Origin::Launched && self.execs.is_empty()
@@ -75,7 +74,7 @@ impl Launch<'_> {
         self.outcome == Outcome::Running
     }
 
-    /// The earliest known instant that belongs to it. The command begins when the recorder lets it go.
+    /// Returns its earliest known instant. The command starts when the recorder releases it.
     #[must_use]
     pub fn start(&self) -> Option<Nanos> {
         let at = &self.instants;
@@ -94,21 +93,21 @@ impl Launch<'_> {
             .or_else(first_exec)
     }
 
-    /// Which of its execs, from 0, was the last one entered by an instant; 0 also before the first.
+    /// Returns the index of its last exec entered by an instant; 0 also before the first.
     #[must_use]
     pub fn exec_at(&self, at: Nanos) -> usize {
         let entered = |exec: &Exec<'_>| exec.enter.get().is_none_or(|enter| enter <= at);
         self.execs.partition_point(entered).saturating_sub(1)
     }
 
-    /// The latest known instant that belongs to it; `None` while it runs. The recorder's reaping of the command does not.
+    /// Returns its latest known instant. `None` while it runs. The reaping of the command by the recorder does not count.
     #[must_use]
     pub fn end(&self) -> Option<Nanos> {
         let reaped = self.instants.reaped.get().filter(|_| self.origin != Origin::Command);
         reaped.or(self.instants.zombie.get()).or(self.instants.exit.get())
     }
 
-    /// Wall time from the parent's call to the reaping; up to the recording's end for one that was still running.
+    /// Returns the wall time from the parent's call to the reaping, or to the end of the recording for an unfinished launch.
     #[must_use]
     pub fn total(&self, recording_end: Nanos) -> Option<Nanos> {
         let end = if self.is_unfinished() {
@@ -119,52 +118,52 @@ impl Launch<'_> {
         Some(end?.since(self.start()?))
     }
 
-    /// What it takes to launch, waiting aside: how long it waits for a CPU and for its parent has nothing to do with its size.
+    /// Returns the launch cost without waiting: waiting for a CPU and for the parent does not depend on the program.
     #[must_use]
     pub fn launching(&self) -> Option<Nanos> {
         let of_its_own = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
         self.phases.sum(of_its_own)
     }
 
-    /// Everything but `run`; `None` when no such phase is known.
+    /// Returns the launch tax: all phases except `run`. `None` when no such phase is known.
     #[must_use]
     pub fn tax(&self) -> Option<Nanos> {
         self.phases.sum(Phase::TAX)
     }
 }
 
-/// The instants that bound a launch's phases, those of its execs apart.
+/// The instants that bound a launch's phases, without those of its execs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instants {
-    /// The parent began the system calls that go before the launch.
+    /// The parent started the system calls that precede the launch.
     pub prepare: Known,
-    /// The parent was done with those that went after its last reaping before this launch.
+    /// The parent completed the system calls that followed its last reaping before this launch.
     pub parent_tidied: Known,
     /// The parent entered the call.
     pub create: Known,
     /// The process existed.
     pub created: Known,
-    /// It first got a CPU.
+    /// It was first on a CPU.
     pub first_run: Known,
-    /// Its exit began.
+    /// Its exit started.
     pub exit: Known,
-    /// Its parent may reap it.
+    /// It ended, and its parent can reap it.
     pub zombie: Known,
     /// Its parent's wait returned.
     pub reaped: Known,
 }
 
-/// The name under which launches are counted: a program's base name, and whether it is only a copy of that program.
+/// The name that launches are counted under: the base name of a program, and whether the launch is only a fork of that program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Command<'a> {
     /// Base name of the program's file.
     pub name: &'a [u8],
-    /// A fork that never ran a program of its own; shown in parentheses.
+    /// Whether it is a fork without an exec, shown in parentheses.
     pub forked: bool,
 }
 
 impl Command<'_> {
-    /// The name as people see it, `(bash)` for a fork of bash; bytes, because file names are.
+    /// Returns the display name, `(bash)` for a fork of bash. Bytes, since file names are bytes.
     #[must_use]
     pub fn label(&self) -> Vec<u8> {
         if self.forked {
@@ -178,21 +177,21 @@ impl Command<'_> {
 /// One successful `execve`.
 #[derive(Clone, Debug)]
 pub struct Exec<'a> {
-    /// It was entered.
+    /// When it was entered.
     pub enter: Known,
-    /// It returned to user space.
+    /// When it returned to user space.
     pub returned: Known,
-    /// The dynamic loader was done; equals `returned` for a static program.
+    /// When the dynamic loader was done. Equals `returned` for a static program.
     pub loaded: Known,
     /// Whether the program has a dynamic loader.
     pub has_loader: Option<bool>,
-    /// Whether the recording keeps only the beginning of the arguments.
+    /// Whether the recorded arguments are truncated.
     pub argv_cut: bool,
-    /// Files that the dynamic loader opened, its cache apart.
+    /// Files that the dynamic loader opened, without its cache.
     pub load_opens: Option<u32>,
-    /// Looks of the loader for a file that failed; glibc's for `/etc/ld.so.preload` is one.
+    /// Failed lookups of the loader, including that of glibc for `/etc/ld.so.preload`.
     pub load_failed_opens: Option<u32>,
-    /// Whether the loader could open `/etc/ld.so.cache`; `None` also when it did not try.
+    /// Whether the loader could open `/etc/ld.so.cache`. Also `None` when it did not try.
     pub load_cache: Option<bool>,
     pub(super) texts: &'a Texts,
     pub(super) path: TextId,
@@ -202,37 +201,37 @@ pub struct Exec<'a> {
 }
 
 impl<'a> Exec<'a> {
-    /// The file as given.
+    /// Returns the file as given.
     #[must_use]
     pub fn path(&self) -> &'a [u8] {
         self.texts.get(self.path)
     }
 
-    /// The interpreter of a `#!` script.
+    /// Returns the interpreter of a `#!` script.
     #[must_use]
     pub fn interpreter(&self) -> Option<&'a [u8]> {
         self.interpreter.get().map(|id| self.texts.get(id))
     }
 
-    /// The working directory.
+    /// Returns the working directory.
     #[must_use]
     pub fn cwd(&self) -> Option<&'a [u8]> {
         self.cwd.get().map(|id| self.texts.get(id))
     }
 
-    /// Time in its dynamic loader.
+    /// Returns the time in its dynamic loader.
     #[must_use]
     pub fn load(&self) -> Option<Nanos> {
         Some(self.loaded.get()?.since(self.returned.get()?))
     }
 
-    /// Its arguments, each ended by NUL.
+    /// Returns its arguments, each terminated by NUL.
     #[must_use]
     pub fn argv(&self) -> &'a [u8] {
         self.texts.get(self.argv)
     }
 
-    /// Its arguments one by one.
+    /// Iterates over its arguments.
     pub fn arguments(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let argv = self.argv();
         let bytes = argv.strip_suffix(b"\0").unwrap_or(argv);
@@ -244,18 +243,18 @@ impl<'a> Exec<'a> {
 /// One failed `execve`.
 #[derive(Clone, Copy, Debug)]
 pub struct FailedExec<'a> {
-    /// It was entered.
+    /// When it was entered.
     pub enter: Nanos,
-    /// It returned.
+    /// When it returned.
     pub returned: Nanos,
     /// The file as given.
     pub path: &'a [u8],
-    /// Why it failed.
+    /// The errno.
     pub errno: i32,
 }
 
 impl FailedExec<'_> {
-    /// Time inside the call.
+    /// Returns the time inside the call.
     #[must_use]
     pub fn cost(&self) -> Nanos {
         self.returned.since(self.enter)
@@ -265,23 +264,23 @@ impl FailedExec<'_> {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Not yet, when the recording ended.
+    /// It was still running when the recording ended.
     Running,
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// By a signal.
+    /// A signal killed it.
     Signal {
         /// The signal.
         number: i32,
         /// Whether it left a core dump.
         core_dumped: bool,
     },
-    /// It ended, but how was not seen.
+    /// It ended in an unknown way.
     Unknown,
 }
 
 impl Outcome {
-    /// Takes a status apart as wait(2) encodes it.
+    /// Decodes a status in the encoding of wait(2).
     #[must_use]
     pub fn of_wait_status(status: i32) -> Outcome {
         match status & 0x7f {
@@ -294,7 +293,7 @@ impl Outcome {
     }
 }
 
-/// The part of a path behind its last slash.
+/// Returns the part of a path after its last slash.
 #[must_use]
 pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/')

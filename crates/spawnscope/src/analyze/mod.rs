@@ -1,5 +1,5 @@
-//! From a recording to findings: pure functions of plain data, no I/O.
-//! `tree` joins the rows to a forest of launches; `report` sums them up. How findings look is `present`'s affair.
+//! From a recording to findings: pure functions on plain data, no I/O.
+//! `tree` joins the rows to a forest of launches; `report` sums them up. `present` formats findings.
 
 pub mod advice;
 pub mod callers;

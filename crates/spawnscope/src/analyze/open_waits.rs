@@ -1,5 +1,5 @@
-//! Whose doing a wait is that is not over when the recording ends: nobody has ended it, but in the calls that wait for children it
-//! is for one that is still alive.
+//! Finds the child that an open wait at the end of the recording is for. No wake-up ended it, but calls that wait for children are for one
+//! that is still alive.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use super::tree::Forest;
 use crate::event::{LeftCpu, ObjectKind, Pid};
 use crate::record::reader::{ObjectRef, SliceRow};
 
-/// System calls that wait for a child, by x86-64's numbers, which all rows have.
+/// System calls that wait for a child, as x86-64 numbers, which all rows use.
 mod calls {
     pub(super) const READ: u16 = 0;
-    /// clone, fork, vfork, clone3: a vfork's parent sleeps until its child's exec.
+    /// clone, fork, vfork, clone3: after vfork, the parent sleeps until the exec of its child.
     pub(super) const CREATIONS: [u16; 4] = [56, 57, 58, 435];
     pub(super) const WAIT4: u16 = 61;
     pub(super) const WAITID: u16 = 247;
 }
 
-/// The children of each launch that were alive at the end, in the order of their creation.
+/// The children of each launch that were alive at the end, in order of creation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenWaits(HashMap<u32, Vec<Child>>);
 
@@ -27,11 +27,11 @@ struct Child {
     pid: Option<Pid>,
 }
 
-/// What is known of the child that a call waits for.
+/// What is known about the child that a call waits for.
 enum AwaitedChild {
     Any,
     Pid(Pid),
-    /// One, but not which.
+    /// One child, but it is unknown which.
     One,
 }
 
@@ -50,47 +50,47 @@ impl OpenWaits {
         OpenWaits(open_waits)
     }
 
-    /// For each thread that waited to the end, the thread that it waited for, where that is known.
+    /// Returns, for each thread with an open wait, the thread that it waited for, where known.
     pub(super) fn awaited(&self, timelines: &Timelines) -> HashMap<ThreadIndex, ThreadIndex> {
         let threads = (0..).zip(&timelines.threads);
         let last = last_threads(timelines, |launch| timelines.outlives(launch));
         let waiting = threads.filter_map(|(index, thread): (ThreadIndex, _)| {
             let children = self.0.get(&thread.launch)?;
             let slice = timelines.slices(index).last().filter(|slice| slice.is_open_wait())?;
-            let child = child_of(children, &asked(&slice)?)?;
+            let child = child_of(children, &awaited_child(&slice)?)?;
             Some((index, last.get(&child).copied().unwrap_or(child)))
         });
         waiting.collect()
     }
 }
 
-/// `None` for a wait that is for something else.
-fn asked(slice: &SliceRow) -> Option<AwaitedChild> {
+/// Returns which child a slice waits for. `None` when it waits for something else.
+fn awaited_child(slice: &SliceRow) -> Option<AwaitedChild> {
     let kind = slice.object.map(ObjectRef::kind);
     match (slice.syscall?, slice.reason) {
         (_, LeftCpu::Stopped) => None,
-        // Who wants any child has to wait for all that there are. A group is as good as any.
+        // A wait for any child is attributed to the last one created. Process groups are treated the same.
         (calls::WAIT4, _) => match slice.argument.map(|argument| argument as i32) {
             Some(pid) if pid > 0 => Some(AwaitedChild::Pid(Pid(pid))),
             Some(_) => Some(AwaitedChild::Any),
             None => Some(AwaitedChild::One),
         },
-        // Its first argument is a kind of number; 0 is any child.
+        // The first argument of waitid is the kind of id; 0 means any child.
         (calls::WAITID, _) if slice.argument == Some(0) => Some(AwaitedChild::Any),
         (calls::WAITID, _) => Some(AwaitedChild::One),
         (call, LeftCpu::Uninterruptible) if calls::CREATIONS.contains(&call) => Some(AwaitedChild::Any),
-        // What a shell's substitution writes. The one made last reads or writes at its end; nothing else is known of a pipe.
+        // A shell reads the output of a substitution. With several children it is unknown which one writes, so only a single child counts.
         (calls::READ, _) if kind == Some(ObjectKind::Pipe) => Some(AwaitedChild::One),
         _ => None,
     }
 }
 
-fn child_of(children: &[Child], asked: &AwaitedChild) -> Option<u32> {
-    let found = match asked {
+fn child_of(children: &[Child], awaited: &AwaitedChild) -> Option<u32> {
+    let found = match awaited {
         AwaitedChild::Any => children.last(),
         AwaitedChild::Pid(pid) => {
             let has_pid = |child: &&Child| child.pid == Some(*pid);
-            // In a pid namespace of its own, a parent knows its children by other numbers.
+            // In another pid namespace, the parent knows its children by other pids.
             children.iter().find(has_pid).or_else(|| only(children))
         }
         AwaitedChild::One => only(children),

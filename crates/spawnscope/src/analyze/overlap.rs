@@ -1,14 +1,14 @@
-//! Whether the tax of several launches fell into the same time.
+//! Detects whether launch tax of several launches overlaps in time.
 
 use super::launch::Launch;
 use super::phases::{Phase, pieces};
 use super::tree::Forest;
 use crate::event::Nanos;
 
-/// A child runs up to its parent's wait and a little beyond: overlaps below this share of the tax are no news.
+/// A child overlaps the wait of its parent slightly: an overlap below this share of the tax is normal.
 const MIN_SHARE: f64 = 0.05;
 
-/// Whether the sum of all launches' tax is clearly longer than the time in which there was any.
+/// Whether the summed tax of all launches is clearly longer than the time in which any tax occurred.
 pub(super) fn tax_overlaps(forest: &Forest<'_>) -> bool {
     let launches = forest.launches.iter().filter(|launch| launch.is_launch());
     let mut spans: Vec<(Nanos, Nanos)> = launches.flat_map(|launch| tax_spans(launch, forest.end)).collect();
@@ -22,7 +22,7 @@ pub(super) fn tax_overlaps(forest: &Forest<'_>) -> bool {
     (sum_ns - covered_ns) as f64 > MIN_SHARE * sum_ns as f64
 }
 
-/// The stretches of a launch that are not `run`.
+/// Returns the intervals of a launch outside of `run`.
 fn tax_spans(launch: &Launch<'_>, recording_end: Nanos) -> Vec<(Nanos, Nanos)> {
     let unfinished = launch.is_unfinished().then_some(recording_end);
     let pieces = pieces(launch.origin, &launch.instants, &launch.execs, unfinished);

@@ -1,5 +1,5 @@
-//! Folds the failed execs of a PATH search into one finding: a program, its misses, their cost, the directories at
-//! fault. Knows nothing of PATH itself: a search is what it looks like from the kernel. What is none is `failures`'.
+//! Folds the failed execs of a PATH search into one finding: the program, the misses, their cost, and the directories. PATH itself is not
+//! recorded; a search is recognized by its system calls. `failures` counts other failed execs.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -8,25 +8,25 @@ use super::launch::{FailedExec, base_name};
 use super::tree::Forest;
 use crate::event::Nanos;
 
-/// The errors that say "not here", after which a search goes on; any other ends it, for the file was found. The one
-/// that tells most of a program that was not launched comes first: a file that may not be executed is there.
+/// Errors after which a search continues. Any other error ends it, since the file was found. The order is by how well an error explains a
+/// program that was not launched: a file that must not be executed exists.
 const MISSES: [i32; 3] = [libc::EACCES, libc::ENOENT, libc::ENOTDIR];
 
-/// What the failed execs of one launch amount to.
+/// The failed execs of one launch.
 #[derive(Clone, Debug, Default)]
 pub struct Attempts<'a> {
-    /// Its searches, in order.
+    /// PATH searches, in order.
     pub searches: Vec<Search<'a>>,
-    /// Failed execs that belong to none of them, in order.
+    /// Failed execs outside of a search, in order.
     pub single: Vec<FailedExec<'a>>,
 }
 
-/// One process looking for one program: in two or more directories, the one where it was found included.
+/// A search of one process for one program, in at least two directories including the one where it was found.
 #[derive(Clone, Debug)]
 pub struct Search<'a> {
     /// Base name of the program.
     pub program: &'a [u8],
-    /// Files tried in vain, in order.
+    /// Failed execs, in order.
     pub misses: Vec<FailedExec<'a>>,
     /// How it ended.
     pub end: SearchEnd,
@@ -37,9 +37,9 @@ pub struct Search<'a> {
 pub enum SearchEnd {
     /// The program was found.
     Found,
-    /// Something else followed.
+    /// The program was not found.
     NotFound,
-    /// The recording ended first: the program may have been found afterwards.
+    /// The recording ended first, so the program may have been found later.
     Recording,
 }
 
@@ -50,9 +50,9 @@ impl Search<'_> {
         Nanos(self.misses.iter().map(|miss| miss.cost().0).sum())
     }
 
-    /// The error that tells most of why it was not found.
+    /// Returns the error that best explains why the program was not found.
     #[must_use]
-    pub fn telling_errno(&self) -> Option<i32> {
+    pub fn decisive_errno(&self) -> Option<i32> {
         MISSES
             .into_iter()
             .find(|errno| self.misses.iter().any(|miss| miss.errno == *errno))
@@ -62,34 +62,34 @@ impl Search<'_> {
 /// All searches of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathSearches {
-    /// Searches that missed at least once.
+    /// Searches with at least one failed exec.
     pub searches: u64,
-    /// Files tried in vain.
+    /// Number of failed execs.
     pub misses: u64,
     /// Time inside the failed `execve` calls.
     pub cost: Nanos,
-    /// Directories that lacked what was looked for, the worst first.
+    /// Directories that lacked the program, the worst first.
     pub directories: Vec<Fault>,
-    /// Programs that were looked for and never launched, the most missed first.
+    /// Programs that were searched for and never found, the most frequent first.
     pub not_found: Vec<Fault>,
 }
 
-/// Misses charged to a directory or a program.
+/// Failed execs charged to a directory or a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The directory, or the program's base name.
     pub name: Vec<u8>,
-    /// Searches that missed there.
+    /// Number of searches with a failed exec there.
     pub searches: u64,
-    /// Files tried in vain.
+    /// Number of failed execs.
     pub misses: u64,
-    /// Time that took.
+    /// Time inside these calls.
     pub cost: Nanos,
-    /// The error that tells most.
+    /// The error that best explains the failures.
     pub errno: i32,
 }
 
-/// Takes the failed execs of the launch at `index` apart.
+/// Divides the failed execs of the launch at `index` into searches and others.
 #[must_use]
 pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
     let execs = &forest.launches[index].execs;
@@ -116,7 +116,7 @@ pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
         }
         misses.push(failed);
     }
-    // An exec whose entry was not seen can only be the answer to what came last.
+    // An exec with an unknown entry time can only belong to the last search.
     let of_unknown_entry = execs
         .last()
         .filter(|exec| exec.enter.get().is_none())
@@ -132,8 +132,8 @@ pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    /// Ends what may be a search of one program, at a file that was found if there is one. The recording's end may have cut off
-    /// the other directories.
+    /// Ends a possible search for one program, at the file that was found if there is one. The end of the recording may have cut off the
+    /// other directories.
     fn close(&mut self, misses: &mut Vec<FailedExec<'a>>, found: Option<&[u8]>, without_answer: SearchEnd) {
         let Some(first) = misses.first() else { return };
         let program = base_name(first.path);
@@ -160,7 +160,7 @@ fn directory_of(path: &[u8]) -> &[u8] {
     }
 }
 
-/// Adds up searches, and ranks the directories and programs at fault.
+/// Sums searches, and ranks directories and programs by failures.
 #[derive(Default)]
 pub(super) struct PathSearchTally<'a> {
     sums: PathSearches,
@@ -180,7 +180,7 @@ impl<'a> PathSearchTally<'a> {
             let tally = self.directories.entry(directory).or_default();
             tally.add(seen.insert(directory), 1, miss.cost(), miss.errno);
         }
-        if let Some(errno) = search.telling_errno().filter(|_| search.end == SearchEnd::NotFound) {
+        if let Some(errno) = search.decisive_errno().filter(|_| search.end == SearchEnd::NotFound) {
             let tally = self.not_found.entry(search.program).or_default();
             tally.add(true, misses, search.cost(), errno);
         }
@@ -200,7 +200,7 @@ struct Tally {
     searches: u64,
     misses: u64,
     cost: Nanos,
-    /// Position in `MISSES` of the error that tells most.
+    /// Index in `MISSES` of the error that best explains the failures.
     errno: Option<usize>,
 }
 

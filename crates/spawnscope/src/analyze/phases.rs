@@ -1,6 +1,6 @@
 //! Divides the life of one launch into the eight phases, in wall time and in CPU time.
-//! Phases tile the launch exactly; a phase with an unknown boundary is unknown and charged to no neighbour, one that the
-//! launch does not have is zero and counts for nothing.
+//! Phases tile the launch exactly. A phase with an unknown boundary is unknown, and its time is not charged to its neighbours. A phase that
+//! the launch does not have is zero and does not count.
 
 use super::Origin;
 use super::compact::Compact;
@@ -11,7 +11,7 @@ use crate::record::reader::{ExecRow, LaunchRow};
 /// One of the eight parts of a launch, in the order in which they happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
-    /// The parent's call until the child exists: page tables of a large parent.
+    /// From the parent's call until the child exists. Copies the page tables of a large parent.
     Create,
     /// The child waits for its first CPU.
     Queue,
@@ -30,7 +30,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// All of them, in order.
+    /// All phases, in order.
     pub const ALL: [Phase; 8] = [
         Phase::Create,
         Phase::Queue,
@@ -42,7 +42,7 @@ impl Phase {
         Phase::Reap,
     ];
 
-    /// Those that make up the launch tax: all but `run`.
+    /// The phases of the launch tax: all but `run`.
     pub const TAX: [Phase; 7] = [
         Phase::Create,
         Phase::Queue,
@@ -69,19 +69,19 @@ impl Phase {
     }
 }
 
-/// A span for each phase; `None` where it is unknown, zero where the launch has no such phase. Kept as nanoseconds plus two, so that there are
-/// numbers for both.
+/// The duration of each phase. `None` where unknown, zero where the launch has no such phase. Stored as nanoseconds plus two, to reserve
+/// values for both cases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhaseTimes(Compact<8>);
 
 const UNKNOWN: u64 = 0;
 /// The launch has no such phase: without an exec there is neither `exec` nor `load`.
 const ABSENT: u64 = 1;
-/// What stands for a span of no time.
+/// A duration of zero.
 const NO_TIME: u64 = 2;
 
 impl PhaseTimes {
-    /// The span of one phase.
+    /// Returns the duration of one phase.
     #[must_use]
     pub fn get(&self, phase: Phase) -> Option<Nanos> {
         match self.0.get(phase as usize) {
@@ -91,18 +91,18 @@ impl PhaseTimes {
         }
     }
 
-    /// Whether the launch has this phase at all, be its span known or not.
+    /// Whether the launch has this phase, with a known duration or not.
     #[must_use]
     pub fn has(&self, phase: Phase) -> bool {
         self.0.get(phase as usize) != ABSENT
     }
 
-    /// Phases with their spans, in order.
+    /// Iterates over the phases with their durations, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Phase, Option<Nanos>)> + '_ {
         Phase::ALL.into_iter().map(|phase| (phase, self.get(phase)))
     }
 
-    /// The sum over those of `phases` that are known; `None` when none is.
+    /// Returns the sum of the known durations of `phases`. `None` when none is known.
     #[must_use]
     pub fn sum(&self, phases: impl IntoIterator<Item = Phase>) -> Option<Nanos> {
         phases
@@ -112,40 +112,40 @@ impl PhaseTimes {
     }
 }
 
-/// One piece of a launch on the time line: a phase may come as several, when a process execs more than once.
+/// A contiguous part of a phase. A phase has several pieces when a process execs more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The phase it belongs to.
     pub phase: Phase,
-    /// Its beginning.
+    /// Its start.
     pub start: Nanos,
-    /// Its end, never before its beginning.
+    /// Its end, never before its start.
     pub end: Nanos,
 }
 
-/// A point at which one phase ends; the next one begins there.
+/// The end of a phase, where the next one starts.
 #[derive(Clone, Copy)]
 struct Cut {
     ends: Phase,
     at: Option<Nanos>,
 }
 
-/// Wall time of a launch by phase. `unfinished` is the end of the recording, which closes the open phase of one that
-/// was still running.
+/// Computes the wall time of a launch by phase. `unfinished` is the end of the recording, where the open phase of an unfinished launch
+/// ends.
 pub(super) fn wall_times(origin: Origin, at: &Instants, execs: &[Exec<'_>], unfinished: Option<Nanos>) -> PhaseTimes {
     let (first, cuts) = wall_cuts(origin, at, execs, unfinished);
     let absent = absent_phases(origin, execs.iter().map(|exec| exec.has_loader));
     sum_of_pieces(first, &cuts, absent)
 }
 
-/// The known pieces of a launch in order, for a time line.
+/// Returns the known pieces of a launch, in order.
 #[must_use]
 pub fn pieces(origin: Origin, at: &Instants, execs: &[Exec<'_>], unfinished: Option<Nanos>) -> Vec<Piece> {
     let (first, cuts) = wall_cuts(origin, at, execs, unfinished);
     known_pieces(first, &cuts).collect()
 }
 
-/// The boundaries of a launch: where its first phase begins, and the end of each phase in order.
+/// Returns the start of the first phase, and the end of each phase in order.
 fn wall_cuts(
     origin: Origin,
     at: &Instants,
@@ -154,8 +154,8 @@ fn wall_cuts(
 ) -> (Option<Nanos>, Vec<Cut>) {
     let mut cuts = Vec::with_capacity(6 + 3 * execs.len());
     let first = match (origin, execs) {
-        // What the command does between its release and its exec is the recorder's: it restores signals and waits to be
-        // let go. The wall begins at the release all the same, for that is where the recorder begins to count.
+        // Between its release and its exec, the command runs code of the recorder: it restores signals and waits for the release. The wall
+        // still starts at the release, since the recorder measures from there.
         (Origin::Command, [first_exec, ..]) => first_exec.enter.get(),
         (Origin::Command | Origin::Existed, _) => at.created.get(),
         (Origin::Launched | Origin::Orphan, _) => {
@@ -174,7 +174,7 @@ fn wall_cuts(
         let before = match (index, origin) {
             (0, Origin::Command) => None,
             (0, Origin::Launched | Origin::Orphan) => Some(Phase::Setup),
-            // What a process does between two of its execs is work.
+            // Time between two execs of a process is work.
             _ => Some(Phase::Run),
         };
         cuts.extend(before.map(|ends| Cut {
@@ -199,7 +199,7 @@ fn wall_cuts(
             ends: Phase::Teardown,
             at: at.zombie.get(),
         });
-        // The command's parent is the recorder, whose waiting is no one's cost.
+        // The parent of the command is the recorder, so its reaping does not count.
         cuts.push(Cut {
             ends: Phase::Reap,
             at: if origin == Origin::Command {
@@ -212,9 +212,9 @@ fn wall_cuts(
     (first, cuts)
 }
 
-/// CPU time of a launch by phase, from the counters of its threads at the boundaries.
+/// Computes the CPU time of a launch by phase, from the counters of its threads at the boundaries.
 pub(super) fn cpu_times(row: &LaunchRow, execs: &[&ExecRow]) -> PhaseTimes {
-    // Counters start at zero with the process, except that the recorder's own work precedes the command's.
+    // Counters start at zero with the process. Only for the command, work of the recorder comes before.
     let first = if row.origin == Origin::Launched {
         Some(Nanos(0))
     } else {
@@ -247,25 +247,25 @@ pub(super) fn cpu_times(row: &LaunchRow, execs: &[&ExecRow]) -> PhaseTimes {
     sum_of_pieces(first, &cuts, absent)
 }
 
-/// Where `load` ends, by the clock or by a CPU's counter: a static program has none, and is ready when its exec returns.
+/// Returns the end of `load`, in wall or CPU time. A static program has no loader, and is ready when its exec returns.
 pub(super) fn end_of_load(has_loader: Option<bool>, returned: Option<Nanos>, loaded: Option<Nanos>) -> Option<Nanos> {
     if has_loader == Some(false) { returned } else { loaded }
 }
 
-/// The phases that a launch does not have, given for each of its execs whether the program has a loader.
+/// Returns the phases that a launch does not have. `has_loader` contains for each exec whether the program has a loader.
 fn absent_phases(origin: Origin, mut has_loader: impl ExactSizeIterator<Item = Option<bool>>) -> &'static [Phase] {
     let has_exec = has_loader.len() > 0;
     let is_static = has_loader.all(|has_loader| has_loader == Some(false));
     match (has_exec, is_static, origin) {
         (true, true, _) => &[Phase::Load],
         (true, false, _) => &[],
-        // The command's set-up is not absent but the recorder's.
+        // The setup of the command is not absent, but belongs to the recorder.
         (false, _, Origin::Command) => &[Phase::Exec, Phase::Load],
         (false, ..) => &[Phase::Setup, Phase::Exec, Phase::Load],
     }
 }
 
-/// Adds up the pieces of each phase that is not absent; one unknown piece makes its whole phase unknown.
+/// Sums the pieces of each phase that is not absent. One unknown piece makes the whole phase unknown.
 fn sum_of_pieces(first: Option<Nanos>, cuts: &[Cut], absent: &[Phase]) -> PhaseTimes {
     let mut sums: [Option<Nanos>; 8] = Default::default();
     for piece in known_pieces(first, cuts) {
@@ -291,8 +291,8 @@ fn sum_of_pieces(first: Option<Nanos>, cuts: &[Cut], absent: &[Phase]) -> PhaseT
     times
 }
 
-/// The pieces with both boundaries known, brought into order: two CPUs stamp neighbouring events a little apart, so
-/// a boundary may lie before its forerunner or after the last one. The first and the last are kept, the others give way.
+/// Returns the pieces with two known boundaries, in order. Clocks of two CPUs differ slightly, so a boundary may be before its predecessor
+/// or after the last one. The first and last are kept, the others are moved.
 fn known_pieces(first: Option<Nanos>, cuts: &[Cut]) -> impl Iterator<Item = Piece> + '_ {
     let last = cuts.iter().rev().find_map(|cut| cut.at);
     let mut latest = first.unwrap_or_default();

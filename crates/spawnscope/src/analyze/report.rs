@@ -1,5 +1,4 @@
-//! The report: everything that `spawnscope report` says, as plain data. Owns what is counted and how it is grouped;
-//! words, colours and JSON keys are `present`'s.
+//! The contents of `spawnscope report` as plain data: what is counted and how it is grouped. `present` adds words, colours and JSON keys.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -22,101 +21,101 @@ use crate::event::{Loss, Missing, Nanos, Pid};
 use crate::parallel;
 use crate::record::reader::{Contradictions, Origin, Recording, Scope};
 
-/// What one row of the table stands for.
+/// What the rows of the table group by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupBy {
     /// Launches of one program.
     #[default]
     Command,
-    /// Launches made by one program.
+    /// Launches by one program.
     Parent,
-    /// Launches that one line of a script, or one place in a program, asked for.
+    /// Launches from one line of a script, or from one place in a program.
     Line,
-    /// The same by function.
+    /// Launches from one function.
     Caller,
 }
 
-/// What a recording amounts to.
+/// The report on a recording.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The command's argv; empty without a command.
+    /// Arguments of the command. Empty without a command.
     pub command: Vec<Vec<u8>>,
-    /// What was followed.
+    /// Which processes were followed.
     pub scope: Scope,
-    /// The process that was followed (`-p`), with its name.
+    /// The followed process (`-p`) and its name.
     pub followed: Option<(Pid, Vec<u8>)>,
     /// Name of the collector.
     pub collector: String,
     /// CPUs online at the start.
     pub cpus: u32,
-    /// From the start to the command's end or the recording's; up to the last event when the recorder was cut off.
+    /// From the start to the end of the command or of the recording. Up to the last event when the recorder was killed.
     pub wall: Nanos,
-    /// How the command ended; `None` without a command.
+    /// How the command ended. `None` without a command.
     pub exit: Option<Outcome>,
-    /// How the recording ended; `None` when the recorder was cut off.
+    /// How the recording ended. `None` when the recorder was killed.
     pub ended: Option<String>,
-    /// Whether a recorder is still writing it.
+    /// Whether the recording is still in progress.
     pub is_live: bool,
     /// Sums over all launches.
     pub all: Summary,
-    /// Whether the tax of several launches fell into the same time, so that their sum is no part of the wall.
+    /// Whether launch tax of several launches overlaps in time. The sum is then not a share of the wall.
     pub overlaps: bool,
-    /// The wall by what it was spent on along the critical path, the longest first; empty when the path is not known.
+    /// How the wall was spent along the critical path, the longest first. Empty when the path is unknown.
     pub where_the_wall_went: Vec<(Spent, Nanos)>,
-    /// By how much the recording, played again unchanged, misses the wall, as a share of it; `None` when it was not played.
+    /// The replay error, as a share of the wall. `None` without a replay.
     pub replay_error: Option<f64>,
-    /// What threads waited for that processes did, the longest first; empty when the slices were not looked at.
+    /// Waits for other processes, the longest first. Empty when the slices were not read.
     pub waits: Vec<AttributedWaits>,
-    /// What is worth changing.
+    /// The advice.
     pub advices: Advices,
-    /// What `groups` are.
+    /// What `groups` are grouped by.
     pub group_by: GroupBy,
-    /// One entry for each row of the table, the dearest first: by launch tax, lines by time on the critical path.
+    /// The rows of the table, the most expensive first: programs by launch tax, call sites by time on the critical path.
     pub groups: Vec<Group>,
     /// Commands that were still running at the end, the most frequent first.
     pub still_running: Vec<(Vec<u8>, u64)>,
-    /// Programs looked for in vain along PATH.
+    /// PATH searches with failed execs.
     pub path_searches: PathSearches,
-    /// Failed execs that no PATH search explains, the most frequent errno first.
+    /// Other failed execs, the most frequent errno first.
     pub failures: Vec<Failure>,
-    /// Parents whose launches became slower, the worst first.
+    /// Parents whose launches became slower over time, the worst first.
     pub drifts: Vec<Drift>,
-    /// Events that were dropped.
+    /// Lost events.
     pub lost: Vec<Loss>,
-    /// What this machine did not let the collector see.
+    /// What the collector could not record on this machine.
     pub missing: Vec<Missing>,
-    /// What of the recording cannot be true.
+    /// Contradictions in the recording.
     pub contradictions: Contradictions,
 }
 
 impl Report {
-    /// Whether the recorder ended without finishing the recording.
+    /// Whether the recorder was killed before it finished the recording.
     #[must_use]
     pub fn is_cut_off(&self) -> bool {
         self.ended.is_none() && !self.is_live
     }
 
-    /// Events that were dropped, of all kinds.
+    /// Returns the number of lost events of all kinds.
     #[must_use]
     pub fn lost_events(&self) -> u64 {
         self.lost.iter().map(|loss| loss.events).sum()
     }
 }
 
-/// What a part of the wall was spent on.
+/// How a part of the wall was spent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spent {
-    /// Launch tax: everything of a launch but `run`.
+    /// Launch tax: all phases of a launch except `run`.
     Tax,
-    /// The programs' own work.
+    /// Work of the programs.
     Run,
-    /// Programs that could have worked but had no CPU.
+    /// Programs that were runnable but had no CPU.
     RunQueue,
-    /// Something that is not recorded; with the name of the process, where that is known.
+    /// An external wait, with the name of the process if known.
     ExternalWait(ExternalWait, Option<Vec<u8>>),
 }
 
-/// Sums up a recording, without its slices: the critical path is then unknown.
+/// Reports on a recording without its slices. The critical path is then unknown.
 #[must_use]
 pub fn report(recording: &Recording, group_by: GroupBy) -> Report {
     report_on(recording, &Forest::grow(recording), None, group_by)
@@ -146,7 +145,7 @@ fn sum_of_all(forest: &Forest<'_>, path: Option<&CriticalPath>) -> Summary {
     sum
 }
 
-/// Sums up a recording whose launches are joined, and whose causes may have been found.
+/// Reports on a recording with joined launches, and with causes if they were computed.
 #[must_use]
 pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
     let path = causes.map(|causes| &causes.path);
@@ -196,7 +195,7 @@ pub(super) fn where_the_wall_went(path: &CriticalPath, recording: &Recording) ->
     let name_of = |what: &ExternalWait| what.process().map(|name| recording.texts.get(name).to_vec());
     let mut external_wait: Vec<(Spent, Nanos)> = Vec::new();
     for (what, time) in &path.external_wait {
-        // The same name may stand under several numbers.
+        // One name may have several text numbers.
         let spent = Spent::ExternalWait(*what, name_of(what));
         let same = |(other, _): &&mut (Spent, Nanos)| match (other, &spent) {
             (Spent::ExternalWait(ExternalWait::Process(_), a), Spent::ExternalWait(ExternalWait::Process(_), b))
@@ -217,7 +216,7 @@ pub(super) fn where_the_wall_went(path: &CriticalPath, recording: &Recording) ->
     all
 }
 
-/// The process of `-p`: the first that existed before.
+/// Returns the process of `-p`: the first that existed before.
 fn followed(forest: &Forest<'_>) -> Option<(Pid, Vec<u8>)> {
     let launch = forest.launches.iter().find(|launch| launch.origin == Origin::Existed)?;
     Some((launch.pid?, launch.command.label()))

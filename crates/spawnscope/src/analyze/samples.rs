@@ -1,4 +1,4 @@
-//! Samples of threads as parts of launches: which process each one is of, and which phase it fell into.
+//! Assigns samples of threads to launches and phases.
 
 use std::collections::HashMap;
 
@@ -7,22 +7,22 @@ use super::tree::Forest;
 use crate::event::{LaunchId, Nanos, TaskId};
 use crate::record::reader::{SampleRow, StackId, ThreadRow};
 
-/// What a thread did at an instant, or what it waited for from then on.
+/// The activity of a thread at an instant, or the wait that started there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Its process, by its position in the forest.
+    /// Index of its launch in the forest.
     pub launch: usize,
-    /// The phase of that one's life; `None` where it is not known.
+    /// The phase of the launch. `None` where unknown.
     pub phase: Option<Phase>,
-    /// Whether it waited, or had a CPU.
+    /// Whether the thread waited, and was not on a CPU.
     pub is_waiting: bool,
-    /// The time that it stands for.
+    /// The time that the sample represents.
     pub span: Nanos,
-    /// Where.
+    /// The call chain.
     pub stack: StackId,
 }
 
-/// Finds the launch and the phase of each sample; one of a process that the recording does not hold is left out.
+/// Finds the launch and phase of each sample. Samples of unrecorded processes are dropped.
 #[must_use]
 pub fn place(forest: &Forest<'_>, threads: &[ThreadRow], rows: &[SampleRow]) -> Vec<Sample> {
     let process_of: HashMap<TaskId, LaunchId> = threads.iter().map(|row| (row.task, row.launch)).collect();
@@ -51,7 +51,7 @@ fn life_of(forest: &Forest<'_>, index: usize) -> Vec<Piece> {
     pieces(launch.origin, &launch.instants, &launch.execs, open_end)
 }
 
-/// At a boundary, the phase that begins there.
+/// Returns the phase at an instant. At a boundary, the phase that starts there.
 fn phase_at(life: &[Piece], at: Nanos) -> Option<Phase> {
     let begun = life.partition_point(|piece| piece.start <= at);
     let piece = life[..begun].last()?;
@@ -69,7 +69,7 @@ mod tests {
             start: Nanos(start),
             end: Nanos(end),
         };
-        // Between them a boundary is not known.
+        // A boundary between the last two is unknown.
         let life = [
             piece(Phase::Exec, 10, 20),
             piece(Phase::Load, 20, 20),

@@ -1,5 +1,5 @@
-//! Which launches are meant: `dirname`, `argv=*--version*`, `parent=python3*`, `line=unpack.sh:14`, or several of these joined
-//! by commas, which must then all hold.
+//! Selectors of launches: `dirname`, `argv=*--version*`, `parent=python3*`, `line=unpack.sh:14`, or several of these separated by commas,
+//! which must all match.
 
 use globset::{GlobBuilder, GlobMatcher};
 
@@ -7,7 +7,7 @@ use super::callers::{CallSite, Callers, Detail};
 use super::launch::{Launch, base_name};
 use super::tree::Forest;
 
-/// What launches are selected by.
+/// A parsed selector.
 #[derive(Clone, Debug)]
 pub struct Selector {
     text: String,
@@ -16,57 +16,57 @@ pub struct Selector {
 
 #[derive(Clone, Debug)]
 enum Term {
-    /// Base name of a program: the one that the launch became, or `(bash)` for a fork of bash.
+    /// Base name of a program: the one that the launch ran, or `(bash)` for a fork of bash.
     Program(GlobMatcher),
-    /// The arguments joined by blanks, of any of its execs.
+    /// The arguments of any of its execs, joined by spaces.
     Argv(GlobMatcher),
     /// Base name of the parent's program.
     Parent(GlobMatcher),
-    /// The line that asked for it, as `report --by line` tells it.
+    /// Its call site, in the format of `report --by line`.
     Line(LinePattern),
 }
 
-/// A file, and perhaps lines in it.
+/// A file, optionally with lines.
 #[derive(Clone, Debug)]
 struct LinePattern {
-    /// The last parts of the file's path.
+    /// The last components of the path.
     file: Vec<u8>,
     /// The first and the last line.
     lines: Option<(u32, u32)>,
 }
 
-/// Why a text selects nothing.
+/// Why a selector is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
-    /// There is nothing in it, or between two commas.
+    /// The selector, or a term in it, is empty.
     #[error("`{0}` has an empty term: name a program, as in `dirname`, or use argv=GLOB, parent=GLOB, line=FILE:N")]
     Empty(String),
-    /// The pattern is none.
-    #[error("`{pattern}` is no pattern: {reason}")]
+    /// The pattern is invalid.
+    #[error("`{pattern}` is not a valid pattern: {reason}")]
     Glob {
-        /// What was given.
+        /// The pattern as given.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// Another word before `=`.
+    /// The word before `=` is unknown.
     #[error("launches cannot be selected by `{0}`: use a program's name, argv=GLOB, parent=GLOB or line=FILE:N")]
     Key(String),
-    /// A range of lines that ends before it begins.
-    #[error("`line={0}` names no lines: the first one of a range comes first, as in line=FILE:4-6")]
+    /// A range of lines ends before it starts.
+    #[error("`line={0}` is an empty range: give the first line first, as in line=FILE:4-6")]
     Reversed(String),
-    /// No launch of the recording has one.
+    /// No launch of the recording has a call site.
     #[error(
-        "`{0}` selects by the line that asked for a launch, but this recording holds none: use a program's name, argv=GLOB or parent=GLOB"
+        "`{0}` selects launches by line, but this recording contains no call sites: use a program's name, argv=GLOB or parent=GLOB"
     )]
     Line(String),
 }
 
 impl Selector {
-    /// Reads a selection.
+    /// Parses a selector.
     ///
     /// # Errors
-    /// When a term is empty, no pattern, or of an unknown kind.
+    /// Fails when a term is empty, has an invalid pattern, or is of an unknown kind.
     pub fn parse(text: &str) -> Result<Selector, SelectError> {
         let terms: Result<Vec<Term>, SelectError> = text.split(',').map(|term| Term::parse(term, text)).collect();
         Ok(Selector {
@@ -75,22 +75,22 @@ impl Selector {
         })
     }
 
-    /// As it was typed.
+    /// Returns the selector as typed.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the line that asked for a launch matters.
+    /// Whether a term selects by call site.
     #[must_use]
     pub fn is_by_line(&self) -> bool {
         self.terms.iter().any(|term| matches!(term, Term::Line(_)))
     }
 
-    /// The selected launches by index, in the order of their numbers.
+    /// Returns the indices of the selected launches, ascending.
     ///
     /// # Errors
-    /// When they are selected by a line, and no launch has one.
+    /// Fails when a term selects by line and no launch has a call site.
     pub fn select(&self, forest: &Forest<'_>) -> Result<Vec<u32>, SelectError> {
         let callers = self.is_by_line().then(|| Callers::find(forest, Detail::Line));
         if callers.as_ref().is_some_and(|callers| !callers.has_any()) {
@@ -104,8 +104,8 @@ impl Selector {
         Ok(selected.map(|(index, _)| index).collect())
     }
 
-    /// The launches of which a selected line is only a caller: the place that asked for most of them, as it is told, and how many
-    /// they are. `None` where there are none.
+    /// Returns the most frequent call site, and the number, of launches that have a selected line only further out in their call chain.
+    /// `None` when there are none.
     #[must_use]
     pub fn called_from(&self, forest: &Forest<'_>) -> Option<(String, u64)> {
         let is_called = |launch: &Launch<'_>, pattern: &LinePattern| {
@@ -160,7 +160,7 @@ impl Term {
 }
 
 impl LinePattern {
-    /// `unpack.sh:14`, `unpack.sh:10-20` or `unpack.sh`; what is no line number belongs to the file's name.
+    /// Parses `unpack.sh:14`, `unpack.sh:10-20` or `unpack.sh`. Anything that is not a line number belongs to the file name.
     fn parse(text: &str) -> Result<LinePattern, SelectError> {
         let numbers = text.rsplit_once(':').and_then(|(file, lines)| {
             let (first, last) = lines.split_once('-').unwrap_or((lines, lines));

@@ -1,38 +1,37 @@
-//! The slices of a recording, by thread and by time. There are several for each launch, so that they are most of what an analysis keeps:
-//! each is packed into 40 bytes, and those few that do not fit are kept whole.
+//! The slices of a recording, by thread and time. There are several per launch, so they dominate the memory of an analysis. Each is packed
+//! into 40 bytes; the few that do not fit are stored whole.
 
 use std::ops::Range;
 
 use crate::event::{LeftCpu, Nanos, Pid, TaskId};
 use crate::record::reader::{ObjectRef, SliceRow, TextId, WakerRow};
 
-/// Slices of many threads. Of arguments of system calls, only those of waits that were not over at the end are kept: nothing else is
-/// asked for.
+/// Slices of many threads. System call arguments are kept only for open waits, since only those are used.
 #[derive(Clone, Debug, Default)]
 pub struct Slices {
     packed: Vec<Packed>,
-    /// Those that do not fit.
+    /// Slices that do not fit.
     whole: Vec<SliceRow>,
-    /// Wakers that are not followed, one a slice.
+    /// Wakers that are not followed, one per slice.
     others: Vec<(Pid, Option<TextId>)>,
 }
 
-/// A slice, but for what is rare.
+/// A packed slice.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed(4))]
 struct Packed {
-    /// Of one that is kept whole, only that says it for sure.
+    /// Not valid for a slice that is stored whole.
     task: u32,
     off: Nanos,
-    /// Spans, `UNKNOWN` where they are not known.
+    /// Durations. `UNKNOWN` where unknown.
     on: u32,
     away: u32,
     wake: u32,
-    /// Who woke it, or the place of the waker or of the whole slice: `kind` says which.
+    /// The waker, or the index of the waker or of the whole slice, depending on `kind`.
     waker: u32,
     object: Option<ObjectRef>,
     calls: u16,
-    /// The largest number for none.
+    /// `u16::MAX` for none.
     syscall: u16,
     reason: LeftCpu,
     kind: WakerKind,
@@ -51,7 +50,7 @@ enum WakerKind {
 }
 
 impl Slices {
-    /// Takes one.
+    /// Adds a slice.
     pub fn push(&mut self, row: SliceRow) {
         let packed = self.pack(&row).unwrap_or_else(|| {
             self.whole.push(row);
@@ -72,14 +71,14 @@ impl Slices {
         Some(packed)
     }
 
-    /// Brings them into the order of threads, and of time.
+    /// Sorts the slices by thread and time.
     pub(super) fn sort(&mut self) {
         self.packed.shrink_to_fit();
         let whole = &self.whole;
         self.packed.sort_unstable_by_key(|slice| (slice.task(whole), slice.off));
     }
 
-    /// The threads in that order, each with the place of its first slice and the place behind its last.
+    /// Iterates over the threads in order, each with the start and end of its slices.
     pub(super) fn runs(&self) -> impl Iterator<Item = (TaskId, [u32; 2])> + '_ {
         let mut start = 0;
         let task = |slice: &Packed| slice.task(&self.whole);
@@ -118,7 +117,7 @@ impl Packed {
         is_waker_certain: false,
     };
 
-    /// `None` when it does not fit; `others` is the place of a waker that is not followed.
+    /// Packs a slice. `None` when it does not fit. `others` is the index for a waker that is not followed.
     fn of(row: &SliceRow, others: u32) -> Option<Packed> {
         if row.argument.is_some() && row.is_open_wait() {
             return None;
@@ -145,7 +144,7 @@ impl Packed {
         })
     }
 
-    /// Whose it is.
+    /// Returns the thread of the slice.
     fn task(&self, whole: &[SliceRow]) -> TaskId {
         match self.kind {
             WakerKind::Whole => whole[self.waker as usize].task,
@@ -180,7 +179,7 @@ impl Packed {
     }
 }
 
-/// `None` when it does not fit.
+/// Packs a duration. `None` when it does not fit.
 fn packed_span(span: Option<Nanos>) -> Option<u32> {
     match span {
         None => Some(UNKNOWN),
@@ -192,7 +191,7 @@ fn packed_span(span: Option<Nanos>) -> Option<u32> {
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadSlices<'s> {
     slices: &'s Slices,
-    /// The place of the first one, and the place behind the last.
+    /// Index of the first slice, and the index after the last.
     start: u32,
     end: u32,
 }
@@ -202,41 +201,41 @@ impl<'s> ThreadSlices<'s> {
         ThreadSlices { slices, start, end }
     }
 
-    /// How many there are.
+    /// Returns the number of slices.
     #[must_use]
     pub fn len(self) -> usize {
         (self.end - self.start) as usize
     }
 
-    /// Whether there is none.
+    /// Whether there are no slices.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
 
-    /// Where each is among the slices of all threads.
+    /// Returns the indices among the slices of all threads.
     pub(super) fn indices(self) -> Range<u32> {
         self.start..self.end
     }
 
-    /// The one at a place, from 0.
+    /// Returns the slice at an index, from 0.
     #[must_use]
     pub fn get(self, index: usize) -> Option<SliceRow> {
         (index < self.len()).then(|| self.slices.get(self.start + index as u32))
     }
 
-    /// The last one.
+    /// Returns the last slice.
     #[must_use]
     pub fn last(self) -> Option<SliceRow> {
         self.get(self.len().wrapping_sub(1))
     }
 
-    /// All of them.
+    /// Iterates over all slices.
     pub fn iter(self) -> impl DoubleEndedIterator<Item = SliceRow> + use<'s> {
         (self.start..self.end).map(move |index| self.slices.get(index))
     }
 
-    /// Those before a place, and those from there on.
+    /// Splits the slices at an index.
     #[must_use]
     pub fn split_at(self, index: usize) -> (ThreadSlices<'s>, ThreadSlices<'s>) {
         let middle = self.start + index.min(self.len()) as u32;
@@ -246,7 +245,7 @@ impl<'s> ThreadSlices<'s> {
         )
     }
 
-    /// The place of the first one of which something does not hold that holds of all before it.
+    /// Returns the index of the first slice for which `holds` is false, as for standard slices.
     #[must_use]
     pub fn partition_point(self, holds: impl Fn(&SliceRow) -> bool) -> usize {
         let (mut low, mut high) = (self.start, self.end);

@@ -1,4 +1,4 @@
-//! Sums over many launches: phases, counts, tax. One `Summary` serves the whole recording and each row of its table.
+//! Sums over launches: phases, counts, tax. One `Summary` is used for the whole recording and for each row of the table.
 
 use super::Origin;
 use super::critical_path::{Charges, CriticalPath};
@@ -10,36 +10,36 @@ use crate::event::Nanos;
 /// Sums over a set of launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Launches.
+    /// Number of launches.
     pub count: u64,
-    /// Wall time from each parent's call to the reaping.
+    /// Summed wall time from the parent's call to the reaping.
     pub total: Nanos,
-    /// Launches whose total is known.
+    /// Number of launches with a known total.
     pub timed: u64,
-    /// Wall time in everything but `run`; `None` when no such phase is known.
+    /// Wall time in all phases except `run`. `None` when no such phase is known.
     pub tax: Option<Nanos>,
-    /// Their time on the critical path; `None` when the path is not known.
+    /// Time on the critical path. `None` when the path is unknown.
     pub critical: Option<Nanos>,
-    /// The part of it that is everything but `run`.
+    /// The part of `critical` in all phases except `run`.
     pub critical_tax: Option<Nanos>,
     /// Wall time by phase.
     pub phases: PhaseSums,
     /// CPU time by phase.
     pub cpu_phases: PhaseSums,
-    /// CPU time; `None` when no launch's is known.
+    /// CPU time. `None` when it is unknown for all launches.
     pub cpu: Option<Nanos>,
-    /// `execve` calls that failed.
+    /// Failed `execve` calls.
     pub failed_execs: u64,
-    /// Launches that ran no program of their own.
+    /// Launches without an exec.
     pub forks_without_exec: u64,
     /// Launches still running at the end.
     pub unfinished: u64,
-    /// Launches whose creation was lost.
+    /// Launches without a recorded creation.
     pub orphans: u64,
 }
 
 impl Summary {
-    /// Counts one more launch, the one at `index`.
+    /// Adds the launch at `index`.
     pub(super) fn add(&mut self, forest: &Forest<'_>, index: usize, path: Option<&CriticalPath>) {
         let launch = &forest.launches[index];
         self.count += 1;
@@ -60,15 +60,15 @@ impl Summary {
         self.orphans += u64::from(launch.origin == Origin::Orphan);
     }
 
-    /// Mean wall time of a launch; `None` when no launch's is known.
+    /// Returns the mean wall time of a launch. `None` when it is unknown for all.
     #[must_use]
     pub fn mean(&self) -> Option<Nanos> {
         self.total.0.checked_div(self.timed).map(Nanos)
     }
 }
 
-/// Whether this launch could have had that phase: the command is made, held until its exec and reaped by the recorder,
-/// which counts for nothing, and what still runs has not ended.
+/// Whether this launch should have this phase. The recorder creates the command, holds it until its exec and reaps it, which does not
+/// count; an unfinished launch has not ended.
 fn is_owed(launch: &Launch<'_>, phase: Phase) -> bool {
     let is_recorders = matches!(phase, Phase::Create | Phase::Queue | Phase::Setup | Phase::Reap);
     let by_recorder = launch.origin == Origin::Command && is_recorders;
@@ -76,19 +76,19 @@ fn is_owed(launch: &Launch<'_>, phase: Phase) -> bool {
     !by_recorder && !yet_to_come
 }
 
-/// What is known of one phase over a set of launches.
+/// The sum of one phase over a set of launches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhaseSum {
-    /// Sum over the launches where it is known; `None` when it is unknown for all. Launches without this phase add zero.
+    /// Sum over the launches where it is known. `None` when it is unknown for all. Launches without this phase add zero.
     pub time: Option<Nanos>,
-    /// Launches that had this phase, its length being known.
+    /// Number of launches with this phase and a known duration.
     pub known: u64,
-    /// Launches that had this phase without its length being known.
+    /// Number of launches with this phase and an unknown duration.
     pub unknown: u64,
 }
 
 impl PhaseSum {
-    /// Mean over the launches that had this phase and where it is known.
+    /// Returns the mean over the launches with this phase and a known duration.
     #[must_use]
     pub fn mean(&self) -> Option<Nanos> {
         self.time?.0.checked_div(self.known).map(Nanos)
@@ -100,18 +100,18 @@ impl PhaseSum {
 pub struct PhaseSums([PhaseSum; 8]);
 
 impl PhaseSums {
-    /// What is known of one phase.
+    /// Returns the sum of one phase.
     #[must_use]
     pub fn get(&self, phase: Phase) -> PhaseSum {
         self.0[phase as usize]
     }
 
-    /// Phases with what is known of them, in order.
+    /// Iterates over the phases with their sums, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Phase, PhaseSum)> + '_ {
         Phase::ALL.into_iter().map(|phase| (phase, self.get(phase)))
     }
 
-    /// The phase that took longest; `None` when all that is known is nothing.
+    /// Returns the phase that took longest. `None` when no phase has a known duration above zero.
     #[must_use]
     pub fn largest(&self) -> Option<(Phase, Nanos)> {
         let spent = self

@@ -1,5 +1,5 @@
-//! What each thread did at every instant: on a CPU, able to run, or blocked. Slices are kept as they were recorded, by
-//! thread and time; a `Moment` is one of them seen at an instant. Why a thread was blocked is `external_wait`'s to name.
+//! The state of each thread at every instant: on a CPU, runnable, or blocked. Slices are stored as recorded, by thread and time; a `Moment`
+//! is a view of one of them at an instant. `external_wait` finds the reason of a blocked state.
 
 use std::collections::HashMap;
 
@@ -12,36 +12,36 @@ use super::tree::Forest;
 use crate::event::{LeftCpu, Nanos, TaskId};
 use crate::record::reader::{SliceRow, ThreadRow, WakerRow};
 
-/// A thread, by its place among all of a recording.
+/// Index of a thread among all threads of a recording.
 pub type ThreadIndex = u32;
 
-/// One followed thread.
+/// A followed thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// Index of its launch in the forest.
     pub launch: u32,
-    /// Who made it, when that is recorded.
+    /// The thread that created it, if recorded.
     pub creator: Known<ThreadIndex>,
-    /// When it came to be.
+    /// When it was created.
     pub created: Known,
 }
 
 /// The threads of a recording, with their slices.
 #[derive(Clone, Debug)]
 pub struct Timelines {
-    /// Every thread; the first thread of each launch comes at that launch's index.
+    /// All threads. The first thread of each launch has the index of the launch.
     pub threads: Vec<Thread>,
     tasks: Tasks,
     slices: Slices,
-    /// Where those of each thread are.
+    /// Range of the slices of each thread.
     indices: Vec<[u32; 2]>,
-    /// Of each launch, whether it was alive when the recording ended.
+    /// By launch: whether it was alive when the recording ended.
     is_alive: Vec<bool>,
-    /// Who is waited for to the end.
+    /// For open waits: the thread that each waiting thread waits for.
     awaited: HashMap<ThreadIndex, ThreadIndex>,
 }
 
-/// Takes slices as they are read.
+/// Collects slices as they are read.
 #[derive(Clone, Debug)]
 pub struct SliceCollection {
     threads: Vec<Thread>,
@@ -52,7 +52,7 @@ pub struct SliceCollection {
 }
 
 impl SliceCollection {
-    /// An empty one, for the launches of `forest`.
+    /// Returns an empty collection for the launches of `forest`.
     #[must_use]
     pub fn new(forest: &Forest<'_>, thread_rows: &[ThreadRow]) -> SliceCollection {
         let mut threads: Vec<Thread> = (0..)
@@ -91,18 +91,18 @@ impl SliceCollection {
         }
     }
 
-    /// Takes one slice; one of a thread that the recording does not hold counts for nothing.
+    /// Adds a slice. Slices of unrecorded threads are ignored.
     pub fn push(&mut self, slice: SliceRow) {
         self.slices.push(slice);
     }
 
-    /// Takes all slices instead of those taken before.
+    /// Replaces the slices.
     #[must_use]
     pub fn with(self, slices: Slices) -> SliceCollection {
         SliceCollection { slices, ..self }
     }
 
-    /// Groups what was taken by thread and by time.
+    /// Groups the slices by thread and time.
     #[must_use]
     pub fn finish(mut self) -> Timelines {
         self.slices.sort();
@@ -125,12 +125,12 @@ impl SliceCollection {
     }
 }
 
-/// Which thread a number of the recording stands for.
+/// Maps thread numbers of the recording to indices.
 #[derive(Clone, Debug)]
 struct Tasks {
-    /// Of each process's first thread, which has the number of its launch and comes at its index. They ascend.
+    /// Numbers of first threads, which equal the number and index of their launch. Ascending.
     first: Vec<TaskId>,
-    /// All others, in the order of their numbers.
+    /// All other threads, ascending.
     others: Vec<(TaskId, ThreadIndex)>,
 }
 
@@ -144,7 +144,7 @@ impl Tasks {
     }
 
     fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
-        // Our own recorder numbers from 1 with few gaps: the search often ends before it begins.
+        // The recorder numbers threads from 1 with few gaps, so the first guess is often right.
         let guess = usize::try_from(task.0).ok()?.wrapping_sub(1);
         if self.first.get(guess) == Some(&task) {
             return Some(guess as ThreadIndex);
@@ -158,38 +158,38 @@ impl Tasks {
     }
 }
 
-/// What a thread was doing just before an instant, and since when.
+/// The state of a thread just before an instant, and its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Since when.
+    /// Start of the state.
     pub since: Nanos,
-    /// What.
+    /// The state.
     pub state: State,
 }
 
-/// What a thread does.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It is on a CPU.
     Running,
-    /// It waits for a CPU. After a wait it carries the slice in which it was blocked until then.
+    /// It waits for a CPU. After a wait, it carries the slice of that wait.
     Runnable(Option<SliceRow>),
-    /// It could not go on.
+    /// It is blocked.
     Blocked(SliceRow),
-    /// It was just created and waits for its first CPU.
+    /// It was just created, and waits for its first CPU.
     Created,
-    /// The recording does not say: something was lost, or the thread has ended.
+    /// Unknown: an event was lost, or the thread has ended.
     Unknown,
 }
 
 impl Timelines {
-    /// The place of a thread.
+    /// Returns the index of a thread.
     #[must_use]
     pub fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
         self.tasks.thread(task)
     }
 
-    /// The followed thread whose doing it was that another one's wait ended; of a wait to the end, the one that it is for.
+    /// Returns the followed thread that caused the end of a wait. For an open wait, the thread that it waits for.
     #[must_use]
     pub fn cause(&self, waiting: ThreadIndex, slice: &SliceRow) -> Option<ThreadIndex> {
         if slice.is_open_wait() {
@@ -199,7 +199,7 @@ impl Timelines {
         waker_is_cause(slice).then_some(waker)
     }
 
-    /// The followed thread that woke another one, or that an interrupt may have hit which did.
+    /// Returns the followed thread that woke another one, or that was running when an interrupt did.
     #[must_use]
     pub fn waker(&self, slice: &SliceRow) -> Option<ThreadIndex> {
         match slice.waker {
@@ -208,24 +208,24 @@ impl Timelines {
         }
     }
 
-    /// The slices of a thread, by time.
+    /// Returns the slices of a thread, by time.
     #[must_use]
     pub fn slices(&self, thread: ThreadIndex) -> ThreadSlices<'_> {
         ThreadSlices::new(&self.slices, self.indices[thread as usize])
     }
 
-    /// How many slices there are, of all threads.
+    /// Returns the number of slices of all threads.
     pub(super) fn slice_count(&self) -> usize {
         self.slices.len()
     }
 
-    /// Whether a thread's process was alive when the recording ended.
+    /// Whether the process of a thread was alive when the recording ended.
     #[must_use]
     pub fn outlives(&self, thread: ThreadIndex) -> bool {
         self.is_alive[self.threads[thread as usize].launch as usize]
     }
 
-    /// What a thread was doing in the time that ends at `at`; `None` before anything is known of it.
+    /// Returns the state of a thread just before `at`. `None` before its first slice.
     #[must_use]
     pub fn before(&self, thread: ThreadIndex, at: Nanos) -> Option<Moment> {
         let slices = self.slices(thread);
@@ -238,7 +238,7 @@ impl Timelines {
         let left = slice.off;
         let back = slice.off_span.map(|span| Nanos(left.0 + span.0));
         if let Some(back) = back.filter(|back| at > *back) {
-            // On a CPU since then, in a slice that was lost. Of a process that lives on, there may have been more than that.
+            // The thread was on a CPU in a slice that was lost. A process that lived on may have done more since.
             let is_open = begun == slices.len() && self.outlives(thread);
             return moment(back, if is_open { State::Unknown } else { State::Running });
         }
@@ -254,13 +254,13 @@ impl Timelines {
     }
 }
 
-/// Where a slice's time on the CPU begins.
+/// Returns when a slice's time on the CPU starts.
 pub(super) fn beginning(slice: &SliceRow) -> Nanos {
     Nanos(slice.off.0.saturating_sub(slice.on_span.unwrap_or_default().0))
 }
 
-/// The thread whose end was the launch's: the last one on a CPU. Of a launch that lives on, its first thread that does: the
-/// others may come and go.
+/// Returns the last thread of a launch on a CPU, with which the launch ended. For a launch that is still alive, its first thread that is:
+/// other threads may come and go.
 #[must_use]
 pub fn last_thread(timelines: &Timelines, launch: u32) -> ThreadIndex {
     last_threads(timelines, |other| other == launch)
@@ -268,7 +268,7 @@ pub fn last_thread(timelines: &Timelines, launch: u32) -> ThreadIndex {
         .unwrap_or(launch)
 }
 
-/// The same of all launches that are wanted.
+/// Returns the last thread of all launches that `is_wanted` accepts.
 pub(super) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> bool) -> HashMap<u32, ThreadIndex> {
     let mut last: HashMap<u32, ((bool, Option<Nanos>), ThreadIndex)> = HashMap::new();
     let threads = (0..).zip(&timelines.threads);
@@ -279,7 +279,7 @@ pub(super) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> boo
             slice => (false, slice.map(|slice| slice.off)),
         };
         let found = last.entry(thread.launch).or_insert((end, index));
-        // Of equals, the first.
+        // On a tie, the first thread wins.
         if end > found.0 {
             *found = (end, index);
         }
@@ -287,7 +287,7 @@ pub(super) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> boo
     last.into_iter().map(|(launch, (_, index))| (launch, index)).collect()
 }
 
-/// The launch whose end is the end of the wall: the command, or with `record --wait-for-all` the one that ended last.
+/// Returns the launch whose end is the end of the wall: the command, or with `record --wait-for-all` the launch that ended last.
 #[must_use]
 pub fn last_of(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
     let ends_then = |launch: &Launch<'_>| launch.instants.zombie.get() == Some(end);
@@ -298,7 +298,7 @@ pub fn last_of(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
     last.map_or(root, |index| index as u32)
 }
 
-/// The launch that a path begins with: the recorded command.
+/// Returns the launch at which a path starts: the recorded command.
 #[must_use]
 pub fn root_of(forest: &Forest<'_>) -> Option<u32> {
     let index = forest

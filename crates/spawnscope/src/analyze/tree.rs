@@ -1,5 +1,5 @@
-//! The launches of a recording as a forest: who launched whom, and under which name each one is counted.
-//! Nothing here recurses or is quadratic: chains may be 100,000 launches deep.
+//! The launches of a recording as a forest: parents, and the name that each launch is counted under. No code here recurses or is quadratic:
+//! chains may be 100,000 launches deep.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,40 +12,40 @@ use super::launch::{Command, Exec, FailedExec, Known, Launch, base_name};
 use crate::event::{LaunchId, Nanos};
 use crate::record::reader::{ExecRow, LaunchRow, Recording, StackId};
 
-/// Forks of forks that are looked through for the program that they are copies of.
+/// Maximum number of nested forks that are searched for the program they are copies of.
 const DEEPEST_FORKS: usize = 16;
 
-/// All launches, ordered by id, and the shape of their trees. Launches are named by their index.
+/// All launches, ordered by id, and their parents. Launches are referred to by index.
 #[derive(Clone, Debug)]
 pub struct Forest<'a> {
     /// Every process of the recording, ascending by id.
     pub launches: Vec<Launch<'a>>,
-    /// Launches at the top of a tree: the command, and processes that existed before.
+    /// Launches at the top of a tree: the command, and processes that existed before the recording.
     pub roots: Vec<usize>,
-    /// Launches whose creation or parent was lost, each at the top of a tree of its own.
+    /// Launches with an unknown creation or parent, each at the top of its own tree.
     pub orphans: Vec<usize>,
-    /// The end of the recording, which closes what was still running.
+    /// The end of the recording, where open phases end.
     pub end: Nanos,
     /// Wall clock at time zero, nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
-    /// Children of each launch by time of creation.
+    /// Children of each launch, by time of creation.
     children: Grouped<usize>,
-    /// Positions of each launch's rows among the recording's failed execs, by time.
+    /// Indices of the failed execs of each launch, by time.
     failed_execs: Grouped<u32>,
-    /// Where those rows are.
+    /// The recording that contains those rows.
     recording: &'a Recording,
-    /// The launch above each one.
+    /// The parent of each launch.
     parents: Vec<Known<u32>>,
 }
 
-/// One launch met on a walk from the tops down.
+/// A launch on a walk from the top down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The launch.
     pub index: usize,
-    /// Steps below the top at which the walk began.
+    /// Depth below the top of the walk.
     pub depth: usize,
-    /// Whether no sibling follows.
+    /// Whether it is the last sibling.
     pub is_last: bool,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Forest<'a> {
         Forest::join(recording, &recording.launches, &recording.execs)
     }
 
-    /// Joins rows of launches and execs that were taken out of a recording, so that they need not stay.
+    /// Joins rows of launches and execs that were moved out of a recording, so that they can be freed.
     #[must_use]
     pub fn join(recording: &'a Recording, launches: &[LaunchRow], execs: &[ExecRow]) -> Forest<'a> {
         let mut rows: Vec<&LaunchRow> = launches.iter().collect();
@@ -102,19 +102,19 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// The index of the launch with a number.
+    /// Returns the index of a launch.
     #[must_use]
     pub fn index_of(&self, id: LaunchId) -> Option<usize> {
         self.launches.binary_search_by_key(&id, |launch| launch.id).ok()
     }
 
-    /// The launches made by the one at `index`, in order of creation.
+    /// Returns the launches by the one at `index`, in order of creation.
     #[must_use]
     pub fn children(&self, index: usize) -> &[usize] {
         self.children.of(index)
     }
 
-    /// The failed `execve` calls of the launch at `index`, in order.
+    /// Returns the failed `execve` calls of the launch at `index`, in order.
     pub fn failed_execs(&self, index: usize) -> impl ExactSizeIterator<Item = FailedExec<'a>> + Clone {
         let Recording {
             failed_execs, texts, ..
@@ -130,13 +130,13 @@ impl<'a> Forest<'a> {
         })
     }
 
-    /// A call chain of the recording, from the innermost frame outwards.
+    /// Returns a call chain of the recording, from the innermost frame outwards.
     #[must_use]
     pub fn frames(&self, stack: Option<StackId>) -> Frames<'a> {
         Frames::of(self.recording, stack)
     }
 
-    /// What the launch at `index` was at an instant: it may exec more than once.
+    /// Returns the program of the launch at `index` at an instant. A process may exec more than once.
     #[must_use]
     pub fn command_at(&self, index: usize, at: Nanos) -> Command<'a> {
         let launch = &self.launches[index];
@@ -151,13 +151,13 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// The launch that made the one at `index`, when the recording holds it.
+    /// Returns the parent of the launch at `index`, if it is recorded.
     #[must_use]
     pub fn parent(&self, index: usize) -> Option<usize> {
         self.parents[index].get().map(|parent| parent as usize)
     }
 
-    /// What the maker of a launch had last executed when it made it; what forks without exec copy is their parent's.
+    /// Returns the exec that the parent was running when it made the launch. For forks without exec, the exec of their parent.
     #[must_use]
     pub fn launcher(&self, index: usize) -> Option<&Exec<'a>> {
         let mut child = index;
@@ -183,7 +183,7 @@ impl<'a> Forest<'a> {
         None
     }
 
-    /// Visits `tops` and everything below them, each launch before its children.
+    /// Visits `tops` and all their descendants, each launch before its children.
     pub fn walk<'f>(&'f self, tops: &[usize]) -> impl Iterator<Item = Step> + use<'f, 'a> {
         let mut pending = Vec::new();
         push_siblings(&mut pending, tops, 0);
@@ -204,8 +204,8 @@ fn push_siblings(pending: &mut Vec<Step>, siblings: &[usize], depth: usize) {
     }));
 }
 
-/// The launches in an order in which each comes after its parent. A damaged recording may hold a circle of parents:
-/// one of its launches then loses its parent.
+/// Returns the launches in an order with parents first. A damaged recording may contain a cycle of parents: one of its launches then loses
+/// its parent.
 fn parents_first(parents: &mut [Known<u32>]) -> Vec<u32> {
     let mut state = vec![Visit::New; parents.len()];
     let mut order = Vec::with_capacity(parents.len());
@@ -218,7 +218,7 @@ fn parents_first(parents: &mut [Known<u32>]) -> Vec<u32> {
             at = parents[index as usize].get();
         }
         if at.is_some_and(|index| state[index as usize] == Visit::Climbing) {
-            // The launch climbed last is the one whose parent closes the circle.
+            // The launch visited last has the parent that closes the cycle.
             if let Some(topmost) = climb.last() {
                 parents[*topmost as usize] = Known::default();
             }
@@ -238,7 +238,7 @@ enum Visit {
     Placed,
 }
 
-/// Gives each launch its depth and its names, which come from its ancestors: so `order` has parents first.
+/// Sets the depth and the names of each launch. These depend on its ancestors, so `order` has parents first.
 fn name_and_place<'a>(
     launches: &mut [Launch<'a>],
     parents: &[Known<u32>],
@@ -250,7 +250,7 @@ fn name_and_place<'a>(
     for index in order.iter().map(|index| *index as usize) {
         let own_name = match rows[index].name {
             Some(id) => Some(recording.texts.get(id)),
-            // A command that never ran still has the name that was asked for.
+            // A command that never ran is named as requested.
             None if rows[index].origin == Origin::Command => recording.info.command.first().map(|file| base_name(file)),
             None => None,
         };
@@ -276,7 +276,7 @@ fn name_and_place<'a>(
                 ..birth_command
             },
         };
-        // Most launches share them with many others.
+        // Most launches share their commands with others.
         let mut shared = |command| Arc::clone(commands.entry(command).or_insert_with(|| Arc::new(command)));
         launch.birth_command = shared(birth_command);
         launch.command = shared(command);
@@ -287,9 +287,9 @@ fn birth_of(launch: &Launch<'_>) -> Option<Nanos> {
     launch.instants.create.get().or(launch.instants.created.get())
 }
 
-/// The program that `launch` was at an instant; its last one when the instant is unknown.
+/// Returns the program of `launch` at an instant, or its last one when the instant is unknown.
 fn command_at<'a>(launch: &Launch<'a>, at: Option<Nanos>) -> Command<'a> {
-    // A search by halves: a program may exec itself as often as it forks. An exec at an unknown time counts as done.
+    // Binary search, since a program may exec as often as it forks. An exec at an unknown time counts as done.
     let is_done = |exec: &Exec<'a>| {
         at.is_none_or(|at| {
             exec.enter

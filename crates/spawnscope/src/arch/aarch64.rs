@@ -1,4 +1,4 @@
-//! aarch64: `svc 0`, with the number in x8.
+//! aarch64: a system call is `svc 0` with the number in x8.
 
 use std::arch::{asm, global_asm};
 
@@ -6,17 +6,17 @@ use super::Entry;
 
 /// EM_AARCH64.
 pub(crate) const ELF_MACHINE: u16 = 183;
-/// Where Debian has the libraries of this machine.
+/// Debian's library folders for this architecture.
 pub(crate) const LIBRARY_FOLDERS: [&str; 2] = ["/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
 
 /// Makes a system call; -4095..=-1 is an error.
 ///
 /// # Safety
-/// The arguments must be what this system call may be given.
+/// The arguments must be valid for this system call.
 #[inline(always)]
 pub(crate) unsafe fn call(number: libc::c_long, [a, b, c]: [usize; 3]) -> isize {
     let result: isize;
-    // SAFETY: the kernel preserves all registers but x0; the arguments are the caller's promise.
+    // SAFETY: the kernel preserves all registers but x0; the caller guarantees the arguments.
     unsafe {
         asm!(
             "svc 0",
@@ -29,16 +29,16 @@ pub(crate) unsafe fn call(number: libc::c_long, [a, b, c]: [usize; 3]) -> isize 
     result
 }
 
-/// A call whose child begins in `entry(argument)` and never returns. Without a stack of its own it runs below the caller's, which
-/// must wait for it.
+/// Makes a clone call whose child starts in `entry(argument)` and never returns. A child without a stack of its own runs below the
+/// caller's frame, and the caller must wait for it.
 ///
 /// # Safety
 /// `number` and `arguments` must be a valid clone or clone3 call.
 #[inline(never)]
 pub(crate) unsafe fn clone_into(number: libc::c_long, [a, b]: [usize; 2], entry: Entry, argument: *const u8) -> isize {
     let result: isize;
-    // SAFETY: the parent comes out at label 2 with its registers and stack as they were; the child never does. Its frame
-    // pointer and return address are 0, which ends a walk of its stack.
+    // SAFETY: the parent continues at label 2 with its registers and stack unchanged; the child never reaches it. The child's frame
+    // pointer and return address are 0, which ends a stack walk.
     unsafe {
         asm!(
             "svc 0",
@@ -57,22 +57,22 @@ pub(crate) unsafe fn clone_into(number: libc::c_long, [a, b]: [usize; 2], entry:
     result
 }
 
-/// The numbers of fork and vfork, which are not there: libc makes them with clone.
+/// The numbers of fork and vfork. This architecture has neither: libc uses clone.
 pub(crate) const FORK_NUMBERS: Option<[libc::c_long; 2]> = None;
 
-/// What libc calls vfork.
+/// The call that libc makes for vfork.
 pub(crate) fn vfork_call() -> (libc::c_long, [usize; 2]) {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     (libc::SYS_clone, [flags as usize, 0])
 }
 
-/// Instructions that write the word behind them, which may be empty, and end with a status.
+/// Instructions that write the word stored behind them, which may be empty, and exit with a status.
 pub(crate) fn tiny_code(status: u8, length: u8) -> Vec<u8> {
     let movz = |register: u32, value: u32| (0xd280_0000 | value << 5 | register).to_le_bytes();
     let svc = 0xd400_0001u32.to_le_bytes();
     let mut code = Vec::new();
     if length > 0 {
-        // mov x0, 1; adr x1, 7 instructions on; mov x2, length; mov x8, SYS_write; svc 0
+        // mov x0, 1; adr x1, +7 instructions; mov x2, length; mov x8, SYS_write; svc 0
         code.extend([movz(0, 1), (0x1000_0000u32 | 7 << 5 | 1).to_le_bytes()].concat());
         code.extend([movz(2, u32::from(length)), movz(8, 64), svc].concat());
     }
@@ -80,9 +80,9 @@ pub(crate) fn tiny_code(status: u8, length: u8) -> Vec<u8> {
     code
 }
 
-/// Runs 64 KiB of instructions that do nothing, as large as the first instruction cache of most such processors.
+/// Runs 64 KiB of no-ops, the size of the L1 instruction cache of most of these processors.
 pub(crate) fn fill_instruction_cache() {
-    // SAFETY: a function without arguments that does nothing.
+    // SAFETY: a function without arguments or effects.
     unsafe { spawnscope_fill_instruction_cache() };
 }
 

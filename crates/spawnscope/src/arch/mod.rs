@@ -1,11 +1,11 @@
-//! What depends on the processor that spawnscope itself runs on, one file for each: bare system calls, instructions as bytes, and
-//! code for measurements. What depends on the processor of a *recording* is data: `event::syscalls`. How stacks are walked is in
+//! Code that depends on the processor spawnscope runs on, one file per architecture: bare system calls, instructions as bytes, and
+//! code for measurements. Facts about the processor of a *recording* are data: `event::syscalls`. Stack walking is in
 //! `collect/stacks/processor`.
 //!
-//! Every file has the same items. Numbers of system calls are libc's.
+//! All files define the same items. System call numbers come from libc.
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-compile_error!("spawnscope knows Linux on x86-64 and aarch64 only");
+compile_error!("spawnscope supports Linux on x86-64 and aarch64 only");
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -21,5 +21,5 @@ pub(crate) use processor::{
     ELF_MACHINE, FORK_NUMBERS, LIBRARY_FOLDERS, call, clone_into, fill_instruction_cache, tiny_code, vfork_call,
 };
 
-/// What a child begins with. It does not return.
+/// The function that a child starts in. It does not return.
 pub(crate) type Entry = unsafe extern "C" fn(*const u8) -> !;

@@ -1,4 +1,4 @@
-//! x86-64: `syscall`, with the number in rax.
+//! x86-64: a system call is `syscall` with the number in rax.
 
 use std::arch::{asm, global_asm};
 
@@ -6,17 +6,17 @@ use super::Entry;
 
 /// EM_X86_64.
 pub(crate) const ELF_MACHINE: u16 = 62;
-/// Where Debian has the libraries of this machine.
+/// Debian's library folders for this architecture.
 pub(crate) const LIBRARY_FOLDERS: [&str; 2] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu"];
 
 /// Makes a system call; -4095..=-1 is an error.
 ///
 /// # Safety
-/// The arguments must be what this system call may be given.
+/// The arguments must be valid for this system call.
 #[inline(always)]
 pub(crate) unsafe fn call(number: libc::c_long, [a, b, c]: [usize; 3]) -> isize {
     let result: isize;
-    // SAFETY: the kernel preserves all registers but these; the arguments are the caller's promise.
+    // SAFETY: the kernel preserves all registers but these; the caller guarantees the arguments.
     unsafe {
         asm!(
             "syscall",
@@ -29,15 +29,15 @@ pub(crate) unsafe fn call(number: libc::c_long, [a, b, c]: [usize; 3]) -> isize 
     result
 }
 
-/// A call whose child begins in `entry(argument)` and never returns. Without a stack of its own it runs below the caller's, which
-/// must wait for it.
+/// Makes a clone call whose child starts in `entry(argument)` and never returns. A child without a stack of its own runs below the
+/// caller's frame, and the caller must wait for it.
 ///
 /// # Safety
 /// `number` and `arguments` must be a valid vfork, clone or clone3 call.
 #[inline(never)]
 pub(crate) unsafe fn clone_into(number: libc::c_long, [a, b]: [usize; 2], entry: Entry, argument: *const u8) -> isize {
     let result: isize;
-    // SAFETY: the parent comes out at label 2 with its registers and stack as they were; the child never does.
+    // SAFETY: the parent continues at label 2 with its registers and stack unchanged; the child never reaches it.
     unsafe {
         asm!(
             "syscall",
@@ -60,12 +60,12 @@ pub(crate) unsafe fn clone_into(number: libc::c_long, [a, b]: [usize; 2], entry:
 /// The numbers of fork and vfork.
 pub(crate) const FORK_NUMBERS: Option<[libc::c_long; 2]> = Some([libc::SYS_fork, libc::SYS_vfork]);
 
-/// vfork's number and arguments.
+/// The number and arguments of vfork.
 pub(crate) fn vfork_call() -> (libc::c_long, [usize; 2]) {
     (libc::SYS_vfork, [0, 0])
 }
 
-/// Instructions that write the word behind them, which may be empty, and end with a status.
+/// Instructions that write the word stored behind them, which may be empty, and exit with a status.
 pub(crate) fn tiny_code(status: u8, length: u8) -> Vec<u8> {
     let mut code = Vec::new();
     if length > 0 {
@@ -78,9 +78,9 @@ pub(crate) fn tiny_code(status: u8, length: u8) -> Vec<u8> {
     code
 }
 
-/// Runs 32 KiB of instructions that do nothing, as large as the first instruction cache of most such processors.
+/// Runs 32 KiB of no-ops, the size of the L1 instruction cache of most of these processors.
 pub(crate) fn fill_instruction_cache() {
-    // SAFETY: a function without arguments that does nothing.
+    // SAFETY: a function without arguments or effects.
     unsafe { spawnscope_fill_instruction_cache() };
 }
 

@@ -1,4 +1,4 @@
-//! `spawnscope advise`: what is worth changing, how, and what that would bring.
+//! `spawnscope advise`: prints what is worth changing, how to change it, and the predicted saving.
 
 use std::io::{self, Write};
 
@@ -12,11 +12,11 @@ use crate::present::advice;
 /// Runs the verb.
 ///
 /// # Errors
-/// When the recording cannot be read or the advice not be written.
+/// When the recording cannot be read or the advice cannot be written.
 pub fn run(arguments: &AdviseArguments) -> Result<()> {
     let file = &arguments.recording.file;
     let report = report::read(file, GroupBy::Command)?;
-    output::tell_contradictions(file, &report.contradictions);
+    output::print_contradictions(file, &report.contradictions);
     let text = if arguments.json {
         advice::json(&report)
     } else {

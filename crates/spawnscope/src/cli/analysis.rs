@@ -1,4 +1,4 @@
-//! Reads a recording with its slices and hands both on joined: what `report`, `advise` and `whatif` begin with.
+//! Reads a recording and its slices and joins them. `report`, `advise` and `whatif` start here.
 
 use std::mem;
 use std::path::Path;
@@ -10,10 +10,12 @@ use crate::analyze::timeline::Timelines;
 use crate::analyze::{Forest, SliceCollection, Slices};
 use crate::record::reader::{Contradictions, Recording, RecordingFile};
 
-/// Slices are most of a recording: they are read, through a connection of their own, while the launches are read and joined. The recording comes
-/// without the rows of launches and execs, which the forest has joined. What of it cannot be true comes with it.
+/// Reads a recording and its slices, and passes them to `use_it`. Slices are most of a recording, so a second connection reads them while
+/// the launches are read and joined. The recording is passed without its launch and exec rows, which the forest has already joined. Rows
+/// that contradict each other are passed as contradictions.
 ///
 /// # Errors
+/// When the recording cannot be read, or `use_it` fails.
 /// When the recording cannot be read, or what `use_it` says.
 pub fn with_timelines<T>(
     path: &Path,

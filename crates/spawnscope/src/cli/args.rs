@@ -1,4 +1,4 @@
-//! What can be typed: the one definition behind parsing, `--help`, the man pages and the completions.
+//! Command-line arguments. This one definition drives parsing, `--help`, the man pages and the shell completions.
 
 mod bench;
 mod doctor;
@@ -17,13 +17,13 @@ pub use self::hold::HoldArguments;
 pub use self::identity::IdentityArguments;
 use crate::analyze::phases::Phase;
 
-/// File that holds a recording unless another is named.
+/// The recording that is written or read when the command line names no file.
 pub const DEFAULT_FILE: &str = "spawnscope.db";
 
 /// Show where the time of process launches goes
 ///
-/// Spawnscope runs a command and says what it launched, how long each launch took, and where that time went: fork,
-/// queue, set-up, exec, loader, run, exit, reap.
+/// Spawnscope runs a command and reports what it launched, how long each launch took, and where that time went: fork, run queue,
+/// setup, exec, dynamic loader, run, teardown, reap.
 #[derive(Debug, Parser)]
 #[command(name = "spawnscope", version, after_help = EXAMPLES, max_term_width = 80, arg_required_else_help = true)]
 pub struct Arguments {
@@ -33,95 +33,97 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  spawnscope record -- ./configure          a command, and its report
+  spawnscope record -- ./configure          run a command, print a report
   spawnscope record -o ci.db -- make -j8    keep the recording in ci.db
-  spawnscope report --by parent             who launches
-  spawnscope advise                         what to change, what it saves
-  spawnscope whatif --remove dirname        the wall without these launches
-  spawnscope tree ci.db                     every process with its phases
-  spawnscope flame -o build.svg ci.db       the same as a flame graph
+  spawnscope report --by parent             which programs launch
+  spawnscope advise                         what to change, and the saving
+  spawnscope whatif --remove dirname        predict the wall without them
+  spawnscope tree ci.db                     all processes and their phases
+  spawnscope flame -o build.svg ci.db       draw a flame graph
   spawnscope export --format perfetto -o t.pftrace   for ui.perfetto.dev
-  spawnscope hold --match cc1 -- make       stop cc1 at its start, for gdb
-  spawnscope bench --quick                  what launches cost here
-  spawnscope doctor                         what makes launches slow here
+  spawnscope hold --match cc1 -- make       stop cc1 so that gdb can attach
+  spawnscope bench --quick                  measure what launches cost
+  spawnscope doctor                         find what makes launches slow
 
-Exit status: the command's own (128+n on signal n); 125 when spawnscope itself
-fails, 126 when the command cannot be executed, 127 when it is not found.";
+Exit status: that of the command (128+n if signal n killed it); 125 if
+spawnscope itself fails, 126 if the command cannot be executed, 127 if it is
+not found.";
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run a command, or watch processes, and record every launch
     ///
-    /// The command runs as it would without spawnscope: its input, output, terminal, signals and exit status are its own. The
-    /// report goes to standard error. Ctrl-C goes to the command; three within a second stop recording and leave it running.
+    /// The command runs as it would without spawnscope: it keeps its standard input and output, terminal, signals and exit status.
+    /// The report goes to standard error. Ctrl-C goes to the command. Three within a second stop the recording and leave the command
+    /// running.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArguments),
     /// Report where the time of launches went
     ///
-    /// The report fits one screen; --full prints everything. Launch tax is the time of launches without `run`, the program's own
-    /// phase. It is summed over launches, so it can exceed the wall when launches overlap. `-` means unknown, not zero.
+    /// The report fits on one screen; --full prints everything. Launch tax is the time of all phases but `run`, in which the program
+    /// itself runs. It is summed over launches, so it can exceed the wall when launches overlap. `-` means unknown, not zero.
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArguments),
-    /// List what to change, how, and how much wall time it saves
+    /// List what to change, how to change it, and how much wall time it saves
     ///
-    /// Each saving is predicted by a replay of the recording with that fix. The largest saving comes first. Fixes that save less
-    /// than 1 % of the wall, or less than 5 ms, are left out.
+    /// Each saving is predicted by replaying the recording with that fix applied. The largest saving comes first. Fixes that save
+    /// less than 1 % of the wall, or less than 5 ms, are omitted.
     Advise(AdviseArguments),
     /// Predict the wall time with changes to launches
     ///
-    /// The recording is replayed with all changes together. SEL selects launches: a glob on the program's base name
+    /// The recording is replayed with all changes applied together. SEL selects launches: a glob on the program's base name
     /// (`dirname`, `python3*`; `(bash)` for forks of bash that run no other program), argv=GLOB, parent=GLOB (base name of the
     /// parent's program), or line=FILE:N (the script line that launches, as in `report --by line`; also FILE or
-    /// FILE:N-M). Terms joined by commas must all hold. Options can be repeated.
+    /// FILE:N-M). Terms joined by commas must all match. Options can be repeated.
     #[command(after_help = WHATIF_EXAMPLES)]
     Whatif(Box<WhatifArguments>),
     /// Print the process tree with arguments, phases and exit statuses
     ///
-    /// Each line is a process: its pid, the programs that it executed, its wall time, its exit status if that is not 0, and its
-    /// phases, the longest first. On a terminal, lines are cut to its width.
+    /// Each line shows one process: its pid, the programs that it executed, its wall time, its exit status if that is not 0, and its
+    /// phases, longest first. On a terminal, lines are cut to its width.
     Tree(TreeArguments),
-    /// Draw launches as a flame graph: an interactive SVG
+    /// Draw launches as a flame graph (an interactive SVG)
     ///
-    /// A box is a program, and the boxes above it are what it launched; with --by caller, boxes are the functions that launch. The
-    /// width of a box is its cost with everything above it.
+    /// Each box is a program, and the boxes above it are what it launched. With --by caller, boxes are the functions that launch. The
+    /// width of a box is its cost plus the cost of everything above it.
     #[command(after_help = FLAME_EXAMPLES)]
     Flame(FlameArguments),
     /// Export the launches in another format
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArguments),
-    /// Stop a new process before its first instruction, so that a debugger can attach
+    /// Stop a new process before its first instruction so that a debugger can attach
     ///
     /// The command, or a process that it launches, stops right after its exec, before the first instruction of its dynamic
-    /// loader. Its pid is printed, and any profiler or debugger can attach. Enter on the terminal continues it.
+    /// loader. Spawnscope prints its pid, and any profiler or debugger can attach. Press Enter on the terminal to continue it.
     #[command(after_help = hold::EXAMPLES)]
     Hold(HoldArguments),
     /// Measure what a launch costs on this machine, and what makes it slow
     ///
-    /// Each experiment alternates its cases for as many rounds as the noise needs and the time allows, and prints medians with 95 %
-    /// confidence intervals. `--list` names the experiments; without names, all are run.
+    /// Each experiment alternates its cases for as many rounds as the noise requires and the time limit allows, and prints medians with
+    /// 95 % confidence intervals. `--list` names the experiments; without names, all of them run.
     #[command(after_help = bench::EXAMPLES)]
     Bench(BenchArguments),
     /// Launch for `bench`
     #[command(hide = true)]
     LabWorker {
-        /// What the process is to be, as JSON
+        /// The worker's settings, as JSON
         setting: String,
     },
     /// Find what makes launches slow on this machine
     ///
-    /// Measures what a launch costs, looks for scanners, shims, slow directories and start-up files, and prints what each costs
-    /// here, how to fix it, and what the fix costs. Nothing is changed.
+    /// Measures what a launch costs, looks for permission scanners, shims, slow directories and start-up files, and prints what each
+    /// costs here, how to fix it, and what the fix costs. It changes nothing.
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(DoctorArguments),
     /// Print a completion script for a shell
     Completions {
-        /// The shell
+        /// The shell to complete commands in
         shell: clap_complete::Shell,
     },
     /// Write the man pages into a directory
     #[command(hide = true)]
     Man {
-        /// The directory
+        /// Where to write the pages
         directory: PathBuf,
     },
 }
@@ -129,19 +131,19 @@ pub enum Verb {
 /// Arguments of `record`.
 #[derive(Debug, Args)]
 pub struct RecordArguments {
-    /// The recording; an older one is kept as FILE.old
+    /// The recording to write; an existing one is kept as FILE.old
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
     /// Follow the process PID and what it launches from now on
     #[arg(short, long, value_name = "PID", conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
-    /// Follow every process of the machine, until Ctrl-C, --duration, or the end of the command
+    /// Follow every process on the machine until Ctrl-C, --duration, or the end of the command
     #[arg(short, long)]
     pub all: bool,
-    /// Stop recording after S seconds; a command is left to run to its end
+    /// Stop recording after S seconds; the command keeps running
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub duration: Option<Duration>,
-    /// Record until everything that the command launched has ended, daemons too; Ctrl-C after the command ends the recording
+    /// Record until every process that the command launched has ended, daemons included; after the command's end, Ctrl-C ends the recording
     #[arg(long, requires = "command", conflicts_with_all = ["all", "pid"])]
     pub wait_for_all: bool,
     /// How to collect events
@@ -150,19 +152,19 @@ pub struct RecordArguments {
     /// Also record the native call stack of each launch
     #[arg(long)]
     pub stacks: bool,
-    /// Also sample, HZ times a second, what each CPU runs and what processes wait for: for `flame --phase`, --on-cpu, --off-cpu
+    /// Also sample, HZ times a second, what each CPU runs and what processes wait for; used by `flame --phase`, --on-cpu and --off-cpu
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub sample: Option<u32>,
-    /// Kernel buffer in KiB; raise it when events are lost [default: 16384; less where a control group limits memory]
+    /// Size of the kernel ring buffer in KiB; raise it if events are lost [default: 16384; less if a control group limits memory]
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
     pub buffer: Option<u32>,
-    /// Do not look up the lines of scripts that ask for launches
+    /// Do not look up which script lines launch
     #[arg(long)]
     pub no_lines: bool,
-    /// Store arguments that look like secrets as they are, instead of masked
+    /// Do not mask arguments that look like secrets
     #[arg(long)]
     pub no_redact: bool,
-    /// Print the report as JSON: to standard error, where the command writes as well
+    /// Print the report as JSON, to standard error, which the command also writes to
     #[arg(long)]
     pub json: bool,
     /// Print no report and no progress
@@ -183,31 +185,31 @@ Examples:
   spawnscope record -- git status
   spawnscope record -o build.db -- make -j8
   spawnscope record -q -o t.db -- ./test.sh
-  spawnscope report --json t.db              what that recorded, as JSON
+  spawnscope report --json t.db              report on t.db, as JSON
   spawnscope record --sample 999 -- make     for `flame --phase load`
-  spawnscope record --wait-for-all -- ./start    and the daemons it starts
+  spawnscope record --wait-for-all -- ./start    include its daemons
   spawnscope record -p $(pidof -s nagios) --duration 60
   sudo spawnscope record -a --duration 10
 
-Needs root or the capabilities CAP_BPF and CAP_PERFMON. Under sudo the
-command runs as the user who typed it, and the recording is that user's; a
-permission for it in sudoers is one for everything all the same (SECURITY.md).";
+Needs root or the capabilities CAP_BPF and CAP_PERFMON. Under sudo, the
+command runs as the user who called sudo, and that user owns the recording. A
+sudoers entry for spawnscope still permits everything (see SECURITY.md).";
 
 /// Which collector to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CollectorChoice {
-    /// The best one that this machine allows
+    /// The best one that works on this machine
     Auto,
-    /// eBPF: every phase, at the least cost; needs root or CAP_BPF and CAP_PERFMON
+    /// eBPF: every phase, lowest overhead; needs root or CAP_BPF and CAP_PERFMON
     Ebpf,
 }
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
-  spawnscope report                       of spawnscope.db
+  spawnscope report                       reads spawnscope.db
   spawnscope report --full                everything
-  spawnscope report --by parent ci.db     who launches
-  spawnscope report --by line             lines of scripts
+  spawnscope report --by parent ci.db     which programs launch
+  spawnscope report --by line             which script lines launch
   spawnscope report --by command --top 0  every command
   spawnscope report --json | jq '.commands[0]'";
 
@@ -216,14 +218,14 @@ Examples:
 pub struct ReportArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
-    /// Print everything, not only what fits one screen
+    /// Print everything, not only what fits on one screen
     #[arg(long, conflicts_with_all = ["json"])]
     pub full: bool,
     /// Print only the table of launches by BY; with --full or --json, group that table by BY
     #[arg(long, value_enum)]
     pub by: Option<Grouping>,
-    /// Rows of the table to print, the most expensive first; 0 prints all [default: 15]. Alone, it prints the
-    /// table of commands
+    /// Number of table rows to print, most expensive first; 0 prints all [default: 15]. Given alone, it prints
+    /// only the table of commands
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub top: Option<usize>,
     /// Print JSON (schema_version 1)
@@ -231,16 +233,16 @@ pub struct ReportArguments {
     pub json: bool,
 }
 
-/// What a row of the table is.
+/// What the rows of the table are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Grouping {
     /// A launched program
     Command,
     /// The program that launches
     Parent,
-    /// The line of a script that asks for launches
+    /// The script line that launches
     Line,
-    /// The same by function
+    /// The function that launches
     Caller,
 }
 
@@ -249,7 +251,7 @@ pub enum Grouping {
 pub struct AdviseArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
-    /// Also print findings that are not worth fixing or too uncertain
+    /// Also print findings that are not worth fixing or are too uncertain
     #[arg(long)]
     pub all: bool,
     /// Print JSON (schema_version 1)
@@ -266,8 +268,8 @@ Examples:
   spawnscope whatif --remove git,parent=emacs --json
   spawnscope whatif --cpus 8 build.db
 
-The interval holds the wall with 95 % as far as the model is right; caches,
-copy-on-write after a fork and clock frequency are not in it.";
+The 95 % confidence interval assumes that the model is right. The model does
+not include caches, copy-on-write after a fork, or CPU frequency.";
 
 /// Arguments of `whatif`.
 #[derive(Debug, Args)]
@@ -277,7 +279,7 @@ pub struct WhatifArguments {
     /// Without these launches and everything that they launch
     #[arg(long, value_name = "SEL")]
     pub remove: Vec<String>,
-    /// As shell builtins; a fork for $( ) or a pipeline stays
+    /// As shell builtins; forks for $( ) and pipelines remain
     #[arg(long, value_name = "SEL")]
     pub builtin: Vec<String>,
     /// K launches of one parent become one launch
@@ -286,37 +288,37 @@ pub struct WhatifArguments {
     /// Created by vfork or posix_spawn
     #[arg(long, value_name = "SEL")]
     pub vfork: Vec<String>,
-    /// With the parents' memory in huge pages
+    /// With the memory of the parents in huge pages
     #[arg(long, value_name = "SEL")]
     pub huge_pages: Vec<String>,
     /// Without needless `sh -c` between parent and program: all of them, or those of SEL
     #[arg(long, value_name = "SEL", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     pub no_shell: Vec<String>,
-    /// Linked statically: no dynamic loader
+    /// Linked statically, without a dynamic loader
     #[arg(long = "static", value_name = "SEL")]
     pub static_: Vec<String>,
-    /// Executed directly, without the wrappers (env, pyenv, scripts) in front
+    /// Executed directly, without wrappers (env, pyenv, scripts)
     #[arg(long, value_name = "SEL")]
     pub direct: Vec<String>,
-    /// Executed by path: no failed execs along PATH
+    /// Executed by absolute path, without failed execs along PATH
     #[arg(long, value_name = "SEL")]
     pub absolute: Vec<String>,
-    /// With each library where the dynamic loader looks first
+    /// With each library in the first directory that the dynamic loader searches
     #[arg(long, value_name = "SEL")]
     pub no_search: Vec<String>,
-    /// With a parent that does not grow: fork stays as fast as at first
+    /// With a parent that does not grow, so that fork stays as fast as at first
     #[arg(long, value_name = "SEL")]
     pub steady_parent: Vec<String>,
-    /// With an immediate exit, whatever memory they hold
+    /// With an immediate teardown, regardless of memory size
     #[arg(long, value_name = "SEL")]
     pub no_teardown: Vec<String>,
-    /// Launched as fast as on a machine with fast launches
+    /// Launched as fast as on a machine where launches are fast
     #[arg(long, value_name = "SEL")]
     pub quick_launch: Vec<String>,
-    /// With descriptors closed by one close_range before the exec
+    /// With file descriptors closed by one close_range before the exec
     #[arg(long, value_name = "SEL")]
     pub close_range: Vec<String>,
-    /// With parents that reap at once: all launches, or those of SEL
+    /// With parents that reap at once: all, or those of SEL
     #[arg(long, value_name = "SEL", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     pub reap_now: Vec<String>,
     /// Without permission scanners that delay execs and opens
@@ -339,34 +341,34 @@ pub struct TreeArguments {
 
 const FLAME_EXAMPLES: &str = "\
 Examples:
-  spawnscope flame                            at a terminal: flame.svg
-  spawnscope flame -o flame.svg               anywhere: without -o, scripts
-                                              get it on standard output
-  spawnscope flame --weight critical ci.db    what the wall was spent on
+  spawnscope flame                            on a terminal: flame.svg;
+                                              otherwise: standard output
+  spawnscope flame -o flame.svg               always writes flame.svg
+  spawnscope flame --weight critical ci.db    what determined the wall
   spawnscope flame --phase load -o load.svg   the dynamic loader only; with
                                               samples, what it does
-  spawnscope flame --off-cpu                  what is waited for, where
-  spawnscope flame --by caller --weight tax   who asked for it
+  spawnscope flame --off-cpu                  what processes wait for
+  spawnscope flame --by caller --weight tax   which functions launch
   spawnscope flame --folded | grep ';load '   text, for other programs
 
-Processes at work at the same time are counted each in --weight wall, so that
-all together can be wider than the wall; --weight critical is exactly the wall.";
+With --weight wall, concurrent processes each count in full, so the graph can
+add up to more than the wall. With --weight critical, it adds up to the wall.";
 
 /// Arguments of `flame`.
 #[derive(Debug, Args)]
 pub struct FlameArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
-    /// Where to write it, - for standard output; by default flame.svg, or standard output if that is no terminal
+    /// Where to write the graph; - is standard output [default: flame.svg, or standard output if that is not a terminal]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// What the width of a box is [default: wall; with --phase, where there are samples, as --on-cpu]
+    /// What the width of a box shows [default: wall; with --phase and samples, as with --on-cpu]
     #[arg(long, value_enum)]
     pub weight: Option<WeightChoice>,
-    /// What processes do: their stacks and the kernel's, by the samples of `record --sample`
+    /// Show what processes do on CPUs: user and kernel stacks, from the samples of `record --sample`
     #[arg(long, conflicts_with_all = ["weight", "off_cpu"])]
     pub on_cpu: bool,
-    /// What processes wait for, by the same samples
+    /// Show what processes wait for, from the same samples
     #[arg(long, conflicts_with = "weight")]
     pub off_cpu: bool,
     /// How boxes are stacked
@@ -375,7 +377,7 @@ pub struct FlameArguments {
     /// Only this phase of launches
     #[arg(long, value_name = "PHASE", value_parser = phase)]
     pub phase: Option<Phase>,
-    /// Write folded stacks instead: `make;sh;cc1;load 1234`, times in microseconds
+    /// Write folded stacks instead of an SVG: `make;sh;cc1;load 1234`, in microseconds
     #[arg(long)]
     pub folded: bool,
     /// The title [default: the command]
@@ -383,10 +385,10 @@ pub struct FlameArguments {
     pub title: Option<String>,
 }
 
-/// What the width of a box is.
+/// What the width of a box shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WeightChoice {
-    /// Wall time of processes, without that of their children
+    /// Wall time of processes, without their children
     Wall,
     /// Launch tax: all phases but run
     Tax,
@@ -403,7 +405,7 @@ pub enum StackingChoice {
     Tree,
     /// By the functions that launch
     Caller,
-    /// By program, whoever launched it, with its phases on top
+    /// By program, regardless of parent, with its phases on top
     Command,
 }
 
@@ -412,27 +414,27 @@ Examples:
   spawnscope export --format ndjson | jq -c 'select(.phases.create > 1e6)'
   spawnscope export --format perfetto -o trace.pftrace
 
-A Perfetto trace is opened in https://ui.perfetto.dev.";
+Open Perfetto traces at https://ui.perfetto.dev.";
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
-    /// The format
+    /// The format to write
     #[arg(long, value_enum)]
     pub format: ExportFormat,
-    /// Where to write it instead of standard output (-)
+    /// Where to write the export [default: -, standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 }
 
-/// A format of exports.
+/// The formats of `export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
-    /// One launch a line, as JSON
+    /// JSON, one launch per line
     Ndjson,
-    /// A Perfetto trace (protobuf): a track for each process, with phases as slices
+    /// A Perfetto trace (protobuf) with one track per process and phases as slices
     Perfetto,
 }
 

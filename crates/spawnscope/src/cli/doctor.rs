@@ -1,4 +1,4 @@
-//! `spawnscope doctor`: what makes launches slow on this machine.
+//! `spawnscope doctor`: finds what makes launches slow on this machine.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::present::doctor;
 /// Runs the verb.
 ///
 /// # Errors
-/// When there is no working directory, or nothing can be written.
+/// When there is no working directory, or the output cannot be written.
 pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let width = output::width(&io::stdout());
     if arguments.list {
@@ -27,8 +27,8 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     }
     let names = |ids: &[String], check: &Check| ids.iter().any(|id| id == check.id);
     let is_wanted = |check: &&Check| {
-        let is_asked_for = arguments.checks.is_empty() || names(&arguments.checks, check);
-        is_asked_for && !names(&arguments.except, check)
+        let is_requested = arguments.checks.is_empty() || names(&arguments.checks, check);
+        is_requested && !names(&arguments.except, check)
     };
     let wanted: Vec<&Check> = checks::ALL.into_iter().filter(is_wanted).collect();
     let machine = Machine::here(identity::decide(identity::Choice::default())?.identity)
@@ -51,5 +51,5 @@ fn print(text: &str) -> Result<()> {
     anstream::stdout()
         .lock()
         .write_all(text.as_bytes())
-        .context("failed to write what was found")
+        .context("failed to write the findings")
 }

@@ -1,13 +1,13 @@
-//! The exit statuses, in one place.
+//! All exit statuses.
 //!
 //! | status | meaning |
 //! |---|---|
-//! | 0 to 255 | `record -- CMD`, `hold -- CMD`: CMD's own |
+//! | 0 to 255 | `record -- CMD`, `hold -- CMD`: the status of CMD |
 //! | 128 + n | CMD was killed by signal n |
-//! | 0 | `record -p`, `record -a`: ended by Ctrl-C, `--duration`, or the process's end |
-//! | 1 | `doctor`: there is a problem; `bench --exit-code`: a case stands apart |
+//! | 0 | `record -p`, `record -a`: ended by Ctrl-C, `--duration`, or the end of the process |
+//! | 1 | `doctor`: found a problem; `bench --exit-code`: a case changed by more than the common shift |
 //! | 130 | three Ctrl-C within a second left CMD running |
-//! | 129, 130, 143 | `bench`: ended by SIGHUP, Ctrl-C or SIGTERM, with what there is |
+//! | 129, 130, 143 | `bench`: ended by SIGHUP, Ctrl-C or SIGTERM, with the results so far |
 //! | 125 | spawnscope itself failed: bad usage, no permission, an unreadable recording |
 //! | 126 | CMD was found but could not be executed |
 //! | 127 | CMD was not found |
@@ -21,16 +21,16 @@ use crate::present::signal_name;
 /// Spawnscope itself failed.
 pub const FAILED: u8 = 125;
 
-/// `doctor` has found a problem.
+/// `doctor` found a problem.
 pub const PROBLEMS: u8 = 1;
 
-/// `bench --exit-code` has found a case that stands apart.
+/// `bench --exit-code` found a case that changed by more than the common shift.
 pub const DIFFERS: u8 = 1;
 
-/// Three Ctrl-C within a second ended the recording, as SIGINT would have.
+/// Three Ctrl-C within a second ended the recording. The status is that of a program killed by SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
-/// The status with which a failure ends the program.
+/// Returns the exit status for a failure of spawnscope.
 #[must_use]
 pub fn of_failure(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(match error.downcast_ref::<StartError>() {
@@ -40,7 +40,7 @@ pub fn of_failure(error: &anyhow::Error) -> ExitCode {
     })
 }
 
-/// The status of a command that ended as `wait(2)` says.
+/// Returns the exit status for a command with this `wait(2)` status.
 #[must_use]
 pub fn of_command(wait_status: i32) -> ExitCode {
     let status = if libc::WIFSIGNALED(wait_status) {
@@ -51,7 +51,7 @@ pub fn of_command(wait_status: i32) -> ExitCode {
     ExitCode::from(u8::try_from(status).unwrap_or(FAILED))
 }
 
-/// How the command ended, to follow on another clause.
+/// Describes how the command ended, as a clause to append to a sentence.
 #[must_use]
 pub fn sentence(wait_status: i32) -> String {
     match Outcome::of_wait_status(wait_status) {

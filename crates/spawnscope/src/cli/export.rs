@@ -1,4 +1,4 @@
-//! `spawnscope export`: writes a recording in another program's format.
+//! `spawnscope export`: writes a recording in another format.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
@@ -14,19 +14,19 @@ use crate::record::reader::RecordingFile;
 /// Runs the verb.
 ///
 /// # Errors
-/// When the recording cannot be read or the export not be written.
+/// When the recording cannot be read or the export cannot be written.
 pub fn run(arguments: &ExportArguments) -> Result<()> {
     let path = &arguments.recording.file;
     let file = RecordingFile::open(path)?;
     let recording = file.read()?;
-    output::tell_contradictions(path, &recording.info.contradictions);
+    output::print_contradictions(path, &recording.info.contradictions);
     let forest = Forest::grow(&recording);
     let mut out = BufWriter::new(destination(arguments)?);
     let written = match arguments.format {
         ExportFormat::Ndjson => {
             let mut waits = WaitCollection::new(&recording, &forest, &file.threads()?);
             let contradictions = file.slices(&mut |slice| waits.push(slice))?;
-            output::tell_contradictions(path, &contradictions);
+            output::print_contradictions(path, &contradictions);
             ndjson::write(&mut out, &forest, &waits.finish())
         }
         ExportFormat::Perfetto => perfetto::write(&mut out, &forest),

@@ -16,20 +16,20 @@ use crate::analyze::{CriticalPath, Forest, critical_path};
 use crate::present::flame::folded;
 use crate::record::reader::{Recording, RecordingFile, SampleRow};
 
-/// Where the picture goes when nothing else is said, and nobody could look at it on standard output.
+/// The output file when -o is not given and standard output is a terminal.
 const DEFAULT_OUTPUT: &str = "flame.svg";
 
 /// Runs the verb.
 ///
 /// # Errors
-/// When the recording cannot be read, holds nothing to draw, or the picture cannot be written.
+/// When the recording cannot be read or contains nothing to draw, or when the graph cannot be written.
 pub fn run(arguments: &FlameArguments) -> Result<()> {
     let file = &arguments.recording.file;
     let mut samples = Vec::new();
     let may_be_sampled = arguments.phase.is_some() && arguments.weight.is_none();
     if arguments.on_cpu || arguments.off_cpu || may_be_sampled {
         let contradictions = RecordingFile::open(file)?.samples(&mut |row| samples.push(row))?;
-        output::tell_contradictions(file, &contradictions);
+        output::print_contradictions(file, &contradictions);
     }
     let wanted = Wanted {
         weight: match arguments.weight {
@@ -52,14 +52,14 @@ pub fn run(arguments: &FlameArguments) -> Result<()> {
         Weight::OnCpu | Weight::OffCpu => draw_samples(arguments, &samples, wanted)?,
         // Slices are most of a recording, and only the critical path needs them.
         Weight::Critical => with_timelines(file, |recording, forest, timelines, contradictions| {
-            output::tell_contradictions(file, &contradictions);
+            output::print_contradictions(file, &contradictions);
             let wall = Setting::of(recording).map(|setting| setting.wall);
             let path = wall.and_then(|wall| critical_path(forest, timelines, wall));
             draw_launches(arguments, recording, forest, path.as_ref(), wanted)
         })?,
         Weight::Wall | Weight::Tax | Weight::Count => {
             let recording = RecordingFile::open(file)?.read()?;
-            output::tell_contradictions(file, &recording.info.contradictions);
+            output::print_contradictions(file, &recording.info.contradictions);
             draw_launches(arguments, &recording, &Forest::grow(&recording), None, wanted)?
         }
     };
@@ -79,9 +79,9 @@ fn draw_launches(
 
 fn draw_samples(arguments: &FlameArguments, samples: &[SampleRow], wanted: Wanted) -> Result<Vec<u8>> {
     let file = RecordingFile::open(&arguments.recording.file)?;
-    // It may have grown since, which leaves what the samples refer to where it was.
+    // The recording may have grown since the samples were read. Rows are only appended, so the samples still refer to the same rows.
     let recording = file.read()?;
-    output::tell_contradictions(&arguments.recording.file, &recording.info.contradictions);
+    output::print_contradictions(&arguments.recording.file, &recording.info.contradictions);
     let forest = Forest::grow(&recording);
     let placed = place(&forest, &file.threads()?, samples);
     draw(arguments, &recording, sampled(&forest, &placed, wanted))
@@ -100,7 +100,7 @@ fn as_svg(arguments: &FlameArguments, recording: &Recording, found: &Flame<'_>) 
     use crate::present::flame::svg;
     use crate::present::text::command_line;
 
-    /// What fits above the picture.
+    /// Characters of the command line that fit above the graph.
     const TITLE_COLUMNS: usize = 120;
     let command = recording.info.command.iter().map(Vec::as_slice);
     let title = match &arguments.title {
@@ -113,7 +113,9 @@ fn as_svg(arguments: &FlameArguments, recording: &Recording, found: &Flame<'_>) 
 
 #[cfg(not(feature = "flame"))]
 fn as_svg(_: &FlameArguments, _: &Recording, _: &Flame<'_>) -> Result<Vec<u8>> {
-    anyhow::bail!("this spawnscope was built without the feature `flame`: use --folded, and a program that draws it")
+    anyhow::bail!(
+        "this spawnscope was built without the feature `flame`: use --folded and draw the stacks with another program"
+    )
 }
 
 fn write(arguments: &FlameArguments, drawn: &[u8]) -> Result<()> {
@@ -128,7 +130,7 @@ fn write(arguments: &FlameArguments, drawn: &[u8]) -> Result<()> {
             let written = OutputFile::create(path)?.write_all(drawn);
             written.with_context(|| format!("failed to write {}", path.display()))?;
             if arguments.output.is_none() {
-                output::tell(&format!("wrote {}: open it in a browser", output::line(path.display())));
+                output::print_message(&format!("wrote {}: open it in a browser", output::line(path.display())));
             }
             Ok(())
         }

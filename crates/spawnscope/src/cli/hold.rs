@@ -1,11 +1,11 @@
-//! `spawnscope hold`: holds a new process before its first instruction, and says what to do with it.
+//! `spawnscope hold`: holds a new process before its first instruction, and prints how to attach and how to continue it.
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
 use super::args::HoldArguments;
-use super::output::{tell, width};
+use super::output::{print_message, width};
 use super::{exit, identity};
 use crate::event::Pid;
 use crate::hold::{self, GoesOn, HoldError, Notice, PATIENCE, Request, Run, Wanted};
@@ -16,10 +16,10 @@ use crate::signals::Signals;
 /// Runs the verb.
 ///
 /// # Errors
-/// When spawnscope itself fails; what the command does is no error of ours.
+/// When spawnscope itself fails. A failure of the command is not an error.
 pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
     if arguments.command.is_empty() {
-        bail!("nothing to hold: name a command (`spawnscope hold -- CMD`)");
+        bail!("nothing to hold: give a command (`spawnscope hold -- CMD`)");
     }
     let wanted = |pattern: &String| {
         Wanted::new(pattern, arguments.nth).with_context(|| format!("failed to read the pattern '{pattern}'"))
@@ -27,7 +27,7 @@ pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
     let signals = Signals::catch().context("failed to catch signals")?;
     let decision = identity::decide(arguments.identity.choice())?;
     if let Some(notice) = &decision.notice {
-        tell(notice);
+        print_message(notice);
     }
     let request = Request {
         command: &arguments.command,
@@ -38,10 +38,10 @@ pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
             grace: arguments.grace,
         }),
     };
-    let mut say = |notice| tell(&words(arguments, &notice));
+    let mut say = |notice| print_message(&words(arguments, &notice));
     match hold::run(request, &signals, &mut say) {
         Ok(status) => Ok(exit::of_command(status)),
-        // By its own type it decides the exit status.
+        // `exit::of_failure` derives the exit status from the type of this error.
         Err(HoldError::Start(error)) => Err(error.into()),
         Err(error) => Err(error.into()),
     }
@@ -62,28 +62,30 @@ fn words(arguments: &HoldArguments, notice: &Notice) -> String {
                 what_to_do(*pid, *goes_on, sudo)
             )
         }
-        Notice::Attached(Pid(pid)) => format!("attached: process {pid} goes on"),
+        Notice::Attached(Pid(pid)) => format!("attached: continuing process {pid}"),
         Notice::Unseen(Pid(pid)) => format!(
-            "the command of --run was not seen to attach within {} s: process {pid} goes on without waiting for it",
+            "the --run command did not attach within {} s: continuing process {pid} anyway",
             PATIENCE.as_secs()
         ),
         Notice::EndedBefore(Pid(pid), status) => {
-            format!("the command of --run ended ({}): process {pid} goes on", ended(*status))
+            format!("the --run command ended ({}): continuing process {pid}", ended(*status))
         }
         Notice::NotStarted(Pid(pid), why) => {
-            format!("the command of --run could not be started ({why}): process {pid} goes on")
+            format!("failed to start the --run command ({why}): continuing process {pid}")
         }
-        Notice::Failed(status) => format!("the command of --run ended ({})", ended(*status)),
-        Notice::Sending(signal) => format!("the command of --run has not ended by itself: sending {signal}"),
-        Notice::Left(Pid(pid)) => format!("the command of --run has not ended even so: process {pid} is left running"),
+        Notice::Failed(status) => format!("the --run command ended ({})", ended(*status)),
+        Notice::Sending(signal) => format!("the --run command is still running: sending {signal}"),
+        Notice::Left(Pid(pid)) => {
+            format!("the --run command is still running after all signals: process {pid} is left running")
+        }
         Notice::Continued(Pid(pid)) => format!("process {pid} was continued by another process"),
-        Notice::Ended(Pid(pid), Some(status)) => format!("process {pid} ended while it was held ({})", ended(*status)),
+        Notice::Ended(Pid(pid), Some(status)) => format!("process {pid} ended while held ({})", ended(*status)),
         Notice::Ended(Pid(pid), None) => {
-            format!("process {pid} ended while it was held, or soon after it was continued")
+            format!("process {pid} ended while held, or soon after it was continued")
         }
         Notice::NoMatch { count } => no_match(arguments, *count),
         Notice::LostPrivilege { arguments } => format!(
-            "this program is set-user-id or set-group-id, and runs without that privilege since it is traced; run \
+            "this program is set-user-id or set-group-id, and runs without that privilege because it is traced; run \
              spawnscope as root to keep it: {}",
             command_line(arguments)
         ),
@@ -91,13 +93,15 @@ fn words(arguments: &HoldArguments, notice: &Notice) -> String {
 }
 
 fn what_to_do(pid: i32, goes_on: GoesOn, sudo: &str) -> String {
-    // Without more words, gdb would stop at the signal by which the process goes on.
+    // Without the `handle` command, gdb would stop at the SIGCONT that continues the process.
     let gdb = format!("{sudo}gdb -p {pid} -ex 'handle SIGCONT nostop noprint'");
     let attach = format!("\n  perf record -g -p {pid}\n  {gdb}\n  {sudo}strace -f -p {pid}\n");
     match goes_on {
         GoesOn::ByRun => String::new(),
-        GoesOn::ByEnter => format!("{attach}Enter continues it."),
-        GoesOn::BySignal => format!("{attach}There is no terminal to ask on: continue it with `kill -CONT {pid}`."),
+        GoesOn::ByEnter => format!("{attach}Press Enter to continue it."),
+        GoesOn::BySignal => {
+            format!("{attach}There is no terminal to read Enter from: continue it with `kill -CONT {pid}`.")
+        }
     }
 }
 
@@ -106,13 +110,13 @@ fn no_match(arguments: &HoldArguments, count: u32) -> String {
     match count {
         0 => format!("no launch matched {pattern}: nothing was held"),
         _ => format!(
-            "of {} launches wanted, {count} matched {pattern}: nothing was held",
+            "launch {} that matches {pattern} was requested, but only {count} matched: nothing was held",
             arguments.nth
         ),
     }
 }
 
-/// How a process ended, in words.
+/// Describes how a process ended.
 fn ended(status: i32) -> String {
     if libc::WIFSIGNALED(status) {
         let number = libc::WTERMSIG(status);
@@ -123,7 +127,7 @@ fn ended(status: i32) -> String {
     }
 }
 
-/// A command line as it is shown: without its secrets, as in a recording.
+/// Formats a command line with its secrets masked, as in a recording.
 fn command_line(arguments: &[Vec<u8>]) -> String {
     let argv: Vec<u8> = arguments
         .iter()
@@ -192,6 +196,9 @@ mod tests {
         let none = said(&["--match", "a *", "true"], &Notice::NoMatch { count: 0 });
         assert_eq!(none, "no launch matched 'a *': nothing was held");
         let few = said(&["--match", "a", "--nth", "3", "true"], &Notice::NoMatch { count: 2 });
-        assert_eq!(few, "of 3 launches wanted, 2 matched a: nothing was held");
+        assert_eq!(
+            few,
+            "launch 3 that matches a was requested, but only 2 matched: nothing was held"
+        );
     }
 }

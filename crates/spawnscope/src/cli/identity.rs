@@ -1,6 +1,6 @@
-//! Whom the command runs as. Started by sudo itself, spawnscope runs the command as the user who typed it. A root shell that sudo left
-//! behind, or a script that root runs, has SUDO_UID in its environment as well: there the command runs as root, as any
-//! other would. `--user` and `--as-root` say it outright. Files are made as the same user.
+//! Chooses the user that the command runs as. If sudo itself started spawnscope, this is the user who called sudo. A root shell started by
+//! sudo, or a script that root runs, also has SUDO_UID in its environment; there the command runs as root, as any other program would.
+//! `--user` and `--as-root` override the choice. Output files belong to the same user.
 
 use std::ffi::{CString, OsString};
 use std::os::unix::fs::MetadataExt;
@@ -11,28 +11,28 @@ use nix::unistd::{Gid, Uid, User, getgrouplist};
 use crate::collect::held::Identity;
 use crate::owner::Owner;
 
-/// What the user asked for.
+/// The user's choice on the command line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choice<'a> {
-    /// `--user NAME`.
+    /// The value of `--user NAME`.
     pub user: Option<&'a str>,
-    /// `--as-root`.
+    /// Whether `--as-root` was given.
     pub as_root: bool,
 }
 
-/// Whom the command runs as, and what is to be said about it.
+/// The user that the command runs as, and a notice about it.
 #[derive(Debug, Default)]
 pub struct Decision {
-    /// `None`: as spawnscope itself.
+    /// The ids to run as; `None` means those of spawnscope itself.
     pub identity: Option<Identity>,
-    /// Said when that is not who called spawnscope, or may surprise.
+    /// Printed if the command does not run as the caller of spawnscope, or if the choice may surprise.
     pub notice: Option<String>,
 }
 
-/// Decides it.
+/// Decides which user the command runs as.
 ///
 /// # Errors
-/// When only root could do what was asked, or the user cannot be looked up.
+/// When the choice needs root and spawnscope is not root, or when the user cannot be looked up.
 pub fn decide(choice: Choice<'_>) -> Result<Decision> {
     let is_root = Uid::effective().is_root();
     if let Some(name) = choice.user {
@@ -61,30 +61,30 @@ pub fn decide(choice: Choice<'_>) -> Result<Decision> {
     }
     let notice = sudo_user().filter(|_| is_root).map(|(uid, _)| {
         format!(
-            "the command runs as root: sudo did not start spawnscope itself, so SUDO_UID={uid} is not followed (--user runs it as \
-             another user, --as-root leaves this line out)"
+            "the command runs as root: sudo did not start spawnscope itself, so SUDO_UID={uid} is ignored (--user runs it as \
+             another user, --as-root hides this notice)"
         )
     });
     Ok(Decision { identity: None, notice })
 }
 
-/// Who called spawnscope through sudo.
+/// The user who called spawnscope through sudo.
 #[derive(Debug)]
 pub struct Caller {
-    /// As whom the command runs.
+    /// The ids that the command runs with.
     pub identity: Identity,
-    /// The name, or `user` and the number where it has none.
+    /// The user's name, or `user UID` if the user has no name.
     pub name: String,
 }
 
 impl Caller {
-    /// Whose the files are that verbs make.
+    /// Returns the owner for files that the verbs create.
     pub fn owner(&self) -> Owner {
         owner(&self.identity)
     }
 }
 
-/// The caller; `None`: spawnscope was started in another way.
+/// Looks up the user who called sudo. Returns `None` if sudo did not start spawnscope.
 ///
 /// # Errors
 /// When the user cannot be looked up.
@@ -100,7 +100,7 @@ pub fn caller() -> Result<Option<Caller>> {
     Ok(Some(Caller { identity, name }))
 }
 
-/// Whose the files are that are made for a command of this identity.
+/// Returns the owner for files that belong to a command with this identity.
 pub fn owner(identity: &Identity) -> Owner {
     Owner {
         uid: identity.uid,
@@ -109,14 +109,14 @@ pub fn owner(identity: &Identity) -> Owner {
     }
 }
 
-/// The user whom sudo names; `None`: nobody, or root itself.
+/// Reads the user from SUDO_UID and SUDO_GID. Returns `None` if they are not set or name root.
 fn sudo_user() -> Option<(Uid, Gid)> {
     let id = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
     let (uid, gid) = (id("SUDO_UID")?, id("SUDO_GID")?);
     (uid != 0).then(|| (Uid::from_raw(uid), Gid::from_raw(gid)))
 }
 
-/// Whether sudo, a program of root's by that name, is the process that started this one.
+/// Whether the parent process is sudo: a program of that name that root owns.
 fn is_child_of_sudo() -> bool {
     let program = format!("/proc/{}/exe", nix::unistd::getppid());
     let is_called_sudo =
@@ -124,7 +124,7 @@ fn is_child_of_sudo() -> bool {
     is_called_sudo && std::fs::metadata(&program).is_ok_and(|file| file.uid() == 0)
 }
 
-/// A user by name or number.
+/// Looks up a user by name or number.
 fn named(name: &str) -> Result<Identity> {
     let found = match name.parse::<u32>() {
         Ok(uid) => User::from_uid(Uid::from_raw(uid)),

@@ -1,23 +1,23 @@
-//! Ctrl-C while a command runs. It belongs to the command, which may use it often: an editor, a pager, a shell. Only three
-//! presses within a second are meant for the recorder.
+//! Counts Ctrl-C presses while a command runs. Ctrl-C belongs to the command, which may use it often: an editor, a pager, a shell. Only
+//! three presses within a second are meant for the recorder.
 
 use std::time::{Duration, Instant};
 
-/// Presses that make the recorder leave.
+/// Number of presses that make the recorder leave.
 const PRESSES: usize = 3;
-/// Within this time.
+/// The presses must fall within this time.
 const WITHIN: Duration = Duration::from_secs(1);
-/// Interrupts closer than this are one Ctrl-C that reached us twice, as from `timeout`.
+/// Interrupts closer together than this are one Ctrl-C that reached us twice, for example through `timeout`.
 const ONE_PRESS: Duration = Duration::from_millis(50);
 
-/// The latest presses.
+/// The most recent presses.
 #[derive(Debug, Default)]
 pub struct Interrupts {
     presses: Vec<Instant>,
 }
 
 impl Interrupts {
-    /// Notes an interrupt; true when it makes the recorder leave.
+    /// Counts an interrupt. Returns true if it makes the recorder leave.
     pub fn press(&mut self, now: Instant) -> bool {
         if self
             .presses
@@ -36,7 +36,7 @@ impl Interrupts {
 mod tests {
     use super::*;
 
-    /// Whether each of the presses at these times (in milliseconds) makes the recorder leave.
+    /// Whether each press at these times (in milliseconds) makes the recorder leave.
     fn pressed(at: &[u64]) -> Vec<bool> {
         let start = Instant::now();
         let mut interrupts = Interrupts::default();

@@ -1,4 +1,4 @@
-//! Man pages and completions, from the definition in `args`.
+//! Generates man pages and completions from the definition in `args`.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,9 +10,9 @@ use clap_mangen::Man;
 
 use super::args::Arguments;
 
-/// What recording costs: the figures of README.md, which a test compares.
+/// The overhead of recording. A test compares these figures with README.md.
 const OVERHEAD: &str = "\
-Starting and finishing takes 189 ms (quartiles 172 to 202). Recorded, a storm
+Starting and finishing takes 189 ms (quartiles 172 to 202). When recorded, a storm
 of launches (bash, 1,000 x /bin/true) takes 1.06 (quartiles 1.01 to 1.08) times
 as long, with --stacks 1.09 (quartiles 1.06 to 1.14), and GNU hello's cold
 configure 1.01 (quartiles 0.99 to 1.05). For each of 4,000 launches through
@@ -20,15 +20,15 @@ xargs, 334 bytes are stored. A program that does little but very many system
 calls can take twice as long.
 
 These are medians on 2 shared virtual CPUs. Measure on your machine, in the
-source: benchmarks/overhead.py --only start_and_finish, and likewise storm,
+source tree: benchmarks/overhead.py --only start_and_finish; also storm,
 storm_with_stacks, configure and losses.";
 
-/// Writes spawnscope(1) and a page for each verb.
+/// Writes spawnscope(1) and one page per verb.
 ///
 /// # Errors
 /// When the directory or a page cannot be written.
 pub fn write_pages(directory: &Path) -> Result<()> {
-    fs::create_dir_all(directory).with_context(|| format!("failed to make {}", directory.display()))?;
+    fs::create_dir_all(directory).with_context(|| format!("failed to create {}", directory.display()))?;
     let mut command = Arguments::command().disable_help_subcommand(true);
     command.build();
     write_page(&command, "spawnscope", directory)?;
@@ -48,7 +48,7 @@ fn write_page(command: &Command, name: &str, directory: &Path) -> Result<()> {
     fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// The library's sections, but the text after the options under headings of its own: examples as they are, the rest filled.
+/// Renders the library's sections, but puts the text after the options under headings of its own: examples verbatim, the rest filled.
 fn render(page: &Man, command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
     page.render_title(text)?;
     page.render_name_section(text)?;
@@ -75,7 +75,7 @@ fn render(page: &Man, command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// The library's own names options without their values.
+/// Writes the synopsis. The library's own version lists options without their values.
 fn write_synopsis(command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
     let mut parts = vec![format!("\\fB{}\\fR", escaped(name))];
@@ -119,7 +119,7 @@ fn write_synopsis(command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
     writeln!(text, ".SH SYNOPSIS\n{}", parts.join(" "))
 }
 
-/// What follows an option: ` S`, ` ID...`, `[=SEL]`.
+/// Returns the value part of an option: ` S`, ` ID...`, `[=SEL]`.
 fn values(option: &Arg) -> String {
     let count = option.get_num_args().unwrap_or_default();
     let names = placeholders(option);
@@ -136,7 +136,7 @@ fn placeholders(argument: &Arg) -> String {
     names.join(" ")
 }
 
-/// Lines to be typed. Help indents them; here the section does.
+/// Writes lines verbatim. The help text indents them; here the section macro does.
 fn write_lines(heading: &str, lines: &str, text: &mut Vec<u8>) -> io::Result<()> {
     let lines: Vec<&str> = lines
         .lines()
@@ -145,13 +145,13 @@ fn write_lines(heading: &str, lines: &str, text: &mut Vec<u8>) -> io::Result<()>
     writeln!(text, ".SH {heading}\n.nf\n{}\n.fi", escaped(&lines.join("\n")))
 }
 
-/// Sentences, broken where the reader's terminal ends.
+/// Writes paragraphs that the man page viewer fills to the terminal's width.
 fn write_paragraphs<'a>(
     heading: &str,
     paragraphs: impl IntoIterator<Item = &'a str>,
     text: &mut Vec<u8>,
 ) -> io::Result<()> {
-    // A line that begins with a dot would be a request.
+    // roff would treat a line that begins with a dot as a request.
     let shown = |paragraph| escaped(paragraph).replace("\n.", "\n\\&.");
     let paragraphs: Vec<String> = paragraphs.into_iter().map(shown).collect();
     writeln!(text, ".SH {heading}\n{}", paragraphs.join("\n.PP\n"))
@@ -161,18 +161,18 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq")
 }
 
-/// Prints what `--help` or `--version` asked for.
+/// Prints the text of `--help` or `--version`.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When standard output cannot be written.
 pub fn print_help(help: &clap::Error) -> Result<()> {
     help.print().context("failed to write to standard output")
 }
 
-/// Prints a completion script: of what a user is to type, without the verbs that spawnscope has for itself.
+/// Prints a completion script without the hidden verbs, which spawnscope uses internally.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When standard output cannot be written.
 pub fn print_completions(shell: clap_complete::Shell) -> Result<()> {
     let whole = Arguments::command();
     let visible = whole.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
@@ -180,7 +180,7 @@ pub fn print_completions(shell: clap_complete::Shell) -> Result<()> {
         .args(whole.get_arguments().cloned())
         .subcommands(visible)
         .version(env!("CARGO_PKG_VERSION"));
-    // The library panics where it cannot write.
+    // The library panics if it cannot write, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "spawnscope", &mut script);
     let mut stdout = io::stdout().lock();

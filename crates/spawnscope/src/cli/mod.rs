@@ -1,4 +1,4 @@
-//! The command line: one file a verb. Here: from what was typed to the verb, and from its outcome to an exit status.
+//! The command line, one file per verb. This file dispatches the parsed arguments to a verb and turns its result into an exit status.
 
 mod advise;
 mod analysis;
@@ -30,13 +30,13 @@ use clap::Parser;
 
 use self::args::{Arguments, Verb};
 
-/// Runs the command line; prints the chain of causes of a failure.
+/// Parses and runs the command line. Prints a failure with its chain of causes.
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() => {
-            output::tell_usage(&error);
+            output::print_usage_error(&error);
             return ExitCode::from(exit::FAILED);
         }
         Err(help) => return ended(manual::print_help(&help).map(|()| ExitCode::SUCCESS)),
@@ -44,13 +44,13 @@ pub fn main() -> ExitCode {
     ended(run(&arguments.verb))
 }
 
-/// Tells why a verb failed, if it did, and gives the exit status.
+/// Prints the error if a verb failed, and returns the exit status.
 fn ended(result: Result<ExitCode>) -> ExitCode {
     match result {
         Ok(status) => status,
-        Err(error) if output::reader_went_away(&error) => ExitCode::SUCCESS,
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::tell_failure(&error);
+            output::print_failure(&error);
             exit::of_failure(&error)
         }
     }

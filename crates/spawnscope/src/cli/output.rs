@@ -1,4 +1,4 @@
-//! Where output goes: how wide a terminal is, what leaves the program as a message, a reader that has seen enough.
+//! Output helpers: the terminal's width, messages on standard error, and detection of a closed pipe.
 
 use std::env;
 use std::ffi::OsString;
@@ -18,16 +18,16 @@ use crate::record::Redaction;
 use crate::record::reader::Contradictions;
 use crate::units;
 
-/// Columns where there is no terminal to ask, and nobody says.
+/// Columns if there is no terminal and `COLUMNS` is not set.
 const DEFAULT_WIDTH: usize = 80;
-/// What `COLUMNS` may say.
+/// Values of `COLUMNS` that are accepted.
 const WIDTHS: RangeInclusive<usize> = 20..=1000;
-/// Names standard output where a file could be named.
+/// The name for standard output where a file is expected.
 const STANDARD_OUTPUT: &str = "-";
-/// What every output can be laid out in; a narrower terminal wraps lines.
+/// The least width that every output supports. A narrower terminal wraps lines.
 const LEAST_WIDTH: usize = 40;
 
-/// Columns of the stream's terminal; when it is none, those that `COLUMNS` says, or 80.
+/// Returns the columns of the stream's terminal. If the stream is not a terminal, returns `COLUMNS`, or 80 if that is not set.
 #[must_use]
 pub fn width(stream: &impl AsFd) -> usize {
     let said = || {
@@ -41,7 +41,7 @@ pub fn width(stream: &impl AsFd) -> usize {
     width.unwrap_or(DEFAULT_WIDTH).max(LEAST_WIDTH)
 }
 
-/// Columns of the stream's terminal, if it knows them.
+/// Returns the columns of the stream's terminal, if known.
 #[must_use]
 pub fn terminal_width(stream: &impl AsFd) -> Option<usize> {
     let fd = stream.as_fd();
@@ -49,17 +49,17 @@ pub fn terminal_width(stream: &impl AsFd) -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col).max(LEAST_WIDTH))
 }
 
-/// The file that was named with -o; `None` for standard output, which `-` names too.
+/// Returns the file given with -o, or `None` for standard output, which `-` also names.
 #[must_use]
 pub fn file(named: Option<&Path>) -> Option<&Path> {
     named.filter(|path| *path != Path::new(STANDARD_OUTPUT))
 }
 
-/// How a recording is named on a command line; `None` for the default one, which needs no name.
+/// Returns a recording's name as typed on a command line, or `None` for the default recording, which needs no name.
 #[must_use]
 pub fn typed(file: &Path) -> Option<String> {
     let is_default = file == Path::new(DEFAULT_FILE);
-    // A name that begins with a hyphen would be read as an option.
+    // A name that begins with a hyphen would be parsed as an option.
     let is_option = file.as_os_str().as_bytes().starts_with(b"-");
     let file = if is_option {
         Path::new(".").join(file)
@@ -69,21 +69,21 @@ pub fn typed(file: &Path) -> Option<String> {
     (!is_default).then(|| text::quote(file.as_os_str().as_bytes()))
 }
 
-/// Tells the user something of our own, in one line or more. This is the one place where messages leave the program: whatever they quote, a
-/// name of a file or what SQLite said of one, is fit for a terminal then and holds no secret of a known form. A standard error that cannot be
-/// written to is no reason to fail.
-pub fn tell(message: &str) {
+/// Prints a message of one or more lines to standard error. All messages leave the program here, so any text they quote (a file name, an
+/// error from SQLite) is escaped for the terminal and its recognizable secrets are masked. If standard error cannot be written, the message
+/// is dropped without an error.
+pub fn print_message(message: &str) {
     let _ = writeln!(io::stderr(), "spawnscope: {}", lines(message));
 }
 
-/// Tells a failure with its causes.
-pub fn tell_failure(error: &anyhow::Error) {
-    tell(&line(format!("{error:#}")));
+/// Prints a failure with its causes.
+pub fn print_failure(error: &anyhow::Error) {
+    print_message(&line(format!("{error:#}")));
 }
 
-/// Tells what is wrong with what was typed.
-pub fn tell_usage(error: &clap::Error) {
-    // Only the parser knows which of its words are quoted: it is asked again with arguments that are fit to show.
+/// Prints a usage error.
+pub fn print_usage_error(error: &clap::Error) {
+    // The error does not mark which words it quotes from the command line, so the arguments are escaped and parsed again.
     let typed: Vec<OsString> = env::args_os().collect();
     let shown = typed.iter().map(|argument| text::escape(argument.as_encoded_bytes()));
     let again = Arguments::try_parse_from(shown).err();
@@ -100,25 +100,25 @@ pub fn tell_usage(error: &clap::Error) {
     }
 }
 
-/// Something that others wrote, to be put into a message: as one line.
+/// Escapes text from other sources so that it fits into a message as one line.
 #[must_use]
 pub fn line(quoted: impl Display) -> String {
     text::escape(quoted.to_string().as_bytes())
 }
 
-/// A message of several lines without anything but text in them, and without secrets.
+/// Escapes each line of a message and masks its secrets.
 fn lines(message: &str) -> String {
     let message = Redaction::Mask.apply_to_text(message);
     let shown: Vec<String> = message.split('\n').map(line).collect();
     shown.join("\n")
 }
 
-/// Tells what of a recording cannot be true, where the output itself has no place for it.
-pub fn tell_contradictions(recording: &Path, contradictions: &Contradictions) {
+/// Prints which rows of a recording cannot be true, for outputs that have no place for it.
+pub fn print_contradictions(recording: &Path, contradictions: &Contradictions) {
     for kind in &contradictions.0 {
         let rows = units::count(kind.rows);
-        tell(&format!(
-            "recording {} contradicts itself: {rows} {}, the first of them {}: what is said about these is wrong",
+        print_message(&format!(
+            "recording {} contradicts itself: {rows} {}, first {}: results about these are wrong",
             recording.display(),
             kind.what,
             kind.first
@@ -126,9 +126,9 @@ pub fn tell_contradictions(recording: &Path, contradictions: &Contradictions) {
     }
 }
 
-/// Whether a failure is only that the reader of our output went away, as `head` does.
+/// Whether the failure is only a closed pipe: the reader of our output exited, as `head` does.
 #[must_use]
-pub fn reader_went_away(error: &anyhow::Error) -> bool {
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())

@@ -1,4 +1,5 @@
-//! The file that was named with -o: made as the user whose it is to be, readable by that user alone, and never through a link.
+//! Creates the file given with -o. The file belongs to the calling user, only that user can read it, and it is never written through a
+//! link.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,24 +13,24 @@ use super::identity::{self, Caller};
 use crate::owner::{Acting, act_as};
 use crate::record::is_recording;
 
-/// What can be written to.
+/// A destination for output.
 pub enum OutputFile {
-    /// A file on a disk, with the content that it had.
+    /// A regular file, with its previous content.
     Named {
-        /// It.
+        /// The open file.
         file: File,
-        /// Whether nothing had its name before.
+        /// Whether the file did not exist before.
         is_new: bool,
     },
-    /// A pipe or a device, or what somebody else opened for us: it is written to where it stands.
+    /// A pipe, a device, or a descriptor that our caller opened. Output is written at its current position.
     Stream(File),
 }
 
 impl OutputFile {
-    /// Opens or makes it.
+    /// Opens the file, or creates it.
     ///
     /// # Errors
-    /// When it is a recording, since nothing would be left of that; when it is a link; and when it cannot be written to.
+    /// When the path is a recording, which writing would destroy, when it is a link, or when it cannot be written to.
     pub fn open(path: &Path) -> Result<OutputFile> {
         let caller = identity::caller()?;
         let _acting = act(path, caller.as_ref())?;
@@ -46,7 +47,7 @@ impl OutputFile {
         opened.map_err(|error| refused(path, error, caller.as_ref()))
     }
 
-    /// Opens or makes it, for writing from its beginning.
+    /// Opens the file, or creates it, and empties it.
     ///
     /// # Errors
     /// As for `open`.
@@ -62,10 +63,10 @@ impl OutputFile {
     }
 }
 
-/// Removes a file that was made.
+/// Removes a file that `open` created.
 ///
 /// # Errors
-/// When the system refuses.
+/// When the file cannot be removed.
 pub fn remove(path: &Path) -> Result<()> {
     let caller = identity::caller()?;
     let _acting = act(path, caller.as_ref())?;
@@ -76,7 +77,7 @@ fn act(path: &Path, caller: Option<&Caller>) -> Result<Option<Acting>> {
     let acting = act_as(caller.map(Caller::owner).as_ref());
     acting.with_context(|| {
         format!(
-            "failed to take on the ids of the user who called sudo, for {}",
+            "failed to switch to the ids of the user who called sudo, for {}",
             path.display()
         )
     })
@@ -99,7 +100,7 @@ fn open(path: &Path) -> io::Result<OutputFile> {
     }
 }
 
-/// The descriptor that a path stands for, which is a link in a file system that knows no other way to say so.
+/// Returns the descriptor that a path such as /dev/stdout names. /proc presents these paths as links.
 fn inherited(path: &Path) -> Option<RawFd> {
     let named = path.to_str()?;
     let number = match named {
@@ -112,9 +113,9 @@ fn inherited(path: &Path) -> Option<RawFd> {
     number.parse().ok().filter(|fd| *fd >= 0)
 }
 
-/// One more descriptor for what our caller opened. Our own files are none of its.
+/// Duplicates a descriptor that our caller passed to us. Our own descriptors are close-on-exec and are rejected.
 fn duplicate(fd: RawFd) -> io::Result<File> {
-    // SAFETY: asks for flags and touches no memory; a number that is no descriptor is an error.
+    // SAFETY: reads flags and touches no memory; an invalid descriptor number returns an error.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
     if flags == -1 || flags & libc::FD_CLOEXEC != 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
@@ -124,16 +125,16 @@ fn duplicate(fd: RawFd) -> io::Result<File> {
     if copy == -1 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new, and nobody else's.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     Ok(unsafe { File::from_raw_fd(copy) })
 }
 
-/// Says why not, and what to do.
+/// Describes why the file cannot be opened and what to do.
 fn refused(path: &Path, error: io::Error, caller: Option<&Caller>) -> Error {
     let path = path.display();
     if error.raw_os_error() == Some(libc::ELOOP) {
         return anyhow!(
-            "{path} is a symbolic link, and spawnscope writes through none: name the file that it leads to with -o"
+            "{path} is a symbolic link, and spawnscope does not write through links: name the link's target with -o"
         );
     }
     let failed = match caller {
@@ -187,7 +188,7 @@ mod tests {
             let path = format!("{folder}/{fd}");
             let error = OutputFile::create(Path::new(&path)).unwrap_err();
             assert!(format!("{error:#}").contains("Bad file descriptor"), "{error:#}");
-            // SAFETY: only a flag of a descriptor of this test's is changed.
+            // SAFETY: this changes only a flag of a descriptor that this test owns.
             assert_eq!(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) }, 0);
             OutputFile::create(Path::new(&path))
                 .unwrap()

@@ -1,6 +1,6 @@
-//! The spinner with the live count of launches. A command shares the terminal with it, by the standard error that it inherits, and may
-//! leave a line unfinished at any moment; so may whoever reads the command's output (`| tee log`). So a recording with a command
-//! has no spinner. Without one (`-p`, `-a`) it is shown while no followed process uses the terminal, and gives way for good when one does.
+//! A spinner with the live count of launches. A recording with a command has no spinner, because the command inherits standard error and
+//! may leave an unfinished line on the terminal at any moment; so may a reader of the command's output (`| tee log`). Without a command
+//! (`-p`, `-a`), the spinner is shown as long as no followed process uses the terminal. Once one does, the spinner is hidden for good.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
-/// A recording that ends sooner has no spinner.
+/// Recordings shorter than this show no spinner.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A spinner on standard error, or nothing.
@@ -20,7 +20,7 @@ pub struct Progress {
     began: Instant,
 }
 
-/// The device of the terminal that a spinner would use; `None`: there is to be no spinner.
+/// Returns the device number of the terminal that the spinner would use, or `None` if there must not be a spinner.
 #[must_use]
 pub fn terminal(quiet: bool, has_command: bool) -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
@@ -32,7 +32,7 @@ pub fn terminal(quiet: bool, has_command: bool) -> Option<u64> {
 }
 
 impl Progress {
-    /// A spinner if `wanted`; it appears later.
+    /// Creates the spinner if `wanted`. It appears after `PATIENCE`.
     #[must_use]
     pub fn new(wanted: bool) -> Progress {
         Progress {
@@ -41,14 +41,14 @@ impl Progress {
         }
     }
 
-    /// Draws the next frame. `terminal_used` says whether a followed process has used the terminal.
+    /// Draws the next frame. `terminal_used` returns whether a followed process has used the terminal.
     pub fn tick(&mut self, launches: u64, terminal_used: impl FnOnce() -> bool) {
         let Some(spinner) = &self.spinner else { return };
         if self.began.elapsed() < PATIENCE {
             return;
         }
         if terminal_used() || !is_ours_to_draw_on() {
-            // No clearing: the cursor may stand behind somebody's prompt.
+            // Do not clear the line: the cursor may be behind another program's prompt.
             spinner.set_draw_target(ProgressDrawTarget::hidden());
             self.spinner = None;
             return;
@@ -62,7 +62,7 @@ impl Progress {
         spinner.tick();
     }
 
-    /// Takes the spinner away.
+    /// Removes the spinner from the terminal.
     pub fn clear(&mut self) {
         if let Some(spinner) = self.spinner.take() {
             spinner.finish_and_clear();
@@ -70,8 +70,8 @@ impl Progress {
     }
 }
 
-/// Whether we are in the terminal's foreground, and it is in the mode that ordinary commands leave it in: a background
-/// job has no business there, and an editor or a prompt for a password is not to be drawn over.
+/// Whether this process is in the terminal's foreground and the terminal is in the mode that ordinary commands use. A background job must
+/// not draw, and the spinner must not overwrite an editor or a password prompt.
 fn is_ours_to_draw_on() -> bool {
     let stderr = std::io::stderr();
     let in_foreground = tcgetpgrp(&stderr).is_ok_and(|group| group == getpgrp());

@@ -1,4 +1,4 @@
-//! `spawnscope record`: prepares collector, recorder and command, runs the session, prints the report.
+//! `spawnscope record`: prepares the collector, the recorder and the command, runs the session, and prints the report.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 
 use super::args::{CollectorChoice, RecordArguments};
-use super::output::{line, tell};
+use super::output::{line, print_message};
 use super::progress::{self, Progress};
 use super::room::{self, Room};
 use super::running::RunningProcesses;
@@ -32,10 +32,10 @@ use crate::units;
 /// Runs the verb.
 ///
 /// # Errors
-/// When spawnscope itself fails; what the command does is no error of ours.
+/// When spawnscope itself fails. A failure of the command is not an error.
 pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     if arguments.command.is_empty() && arguments.pid.is_none() && !arguments.all {
-        bail!("nothing to record: name a command (`spawnscope record -- CMD`), a process (-p PID) or the machine (-a)");
+        bail!("nothing to record: give a command (`spawnscope record -- CMD`), a process (-p PID) or the machine (-a)");
     }
     let signals = Signals::catch().context("failed to catch signals")?;
     let identity = identity_of_command(arguments)?;
@@ -43,7 +43,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     let terminal = progress::terminal(arguments.quiet, !arguments.command.is_empty());
     let room = room::find(arguments, |notice| {
         if !arguments.quiet {
-            tell(notice);
+            print_message(notice);
         }
     })?;
     let (mut collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), terminal, room)?;
@@ -52,7 +52,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
         memory: room.memory,
     };
     let recorder = create(arguments, collector.as_ref(), calibration, &manner)?;
-    say_missing(collector.as_ref(), arguments.quiet);
+    print_missing(collector.as_ref(), arguments.quiet);
     let (recorder, process, command, started) = release(held, arguments, recorder)?;
     let mut session = Session {
         collector: collector.as_mut(),
@@ -67,7 +67,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
         running: RunningProcesses::default(),
     };
     let outcome = session.run()?;
-    // Its buffers are not needed any more, and the report takes memory.
+    // The collector's buffers are not needed any more, and the report needs memory.
     drop(collector);
     finish(arguments, recorder, &outcome, started, manner.owner.as_ref())
 }
@@ -78,7 +78,7 @@ fn identity_of_command(arguments: &RecordArguments) -> Result<Option<Identity>> 
         .notice
         .filter(|_| !arguments.quiet && !arguments.command.is_empty())
     {
-        tell(&notice);
+        print_message(&notice);
     }
     Ok(decision.identity)
 }
@@ -94,7 +94,7 @@ fn hold(arguments: &RecordArguments, identity: Option<Identity>, signals: &Signa
     )?))
 }
 
-/// Measures the machine's constants while the collector is being loaded; before that, where the measuring would be
+/// Measures the machine's constants while the collector loads. With `--all`, it measures them before, because the measurement would be
 /// recorded.
 fn attach_and_calibrate(
     arguments: &RecordArguments,
@@ -102,7 +102,7 @@ fn attach_and_calibrate(
     terminal: Option<u64>,
     room: Room,
 ) -> Result<(Box<dyn Collector>, Vec<Calibration>)> {
-    // Without a process to measure in, the constants are unknown, and the recording no worse for the rest.
+    // Without a process to measure in, the constants are unknown, but the rest of the recording is not affected.
     let mut calibrator = Calibrator::start().ok();
     let before = calibrator.take_if(|_| arguments.all).map(Calibrator::finish);
     let unrecorded = Unrecorded::measure();
@@ -110,7 +110,7 @@ fn attach_and_calibrate(
     let meanwhile = calibrator.map(Calibrator::finish);
     let mut calibration = before.or(meanwhile).unwrap_or_default();
     let mut cost = None;
-    // Where that fails, the cost is unknown, and the recording no worse for the rest.
+    // If this fails, the cost is unknown, but the rest of the recording is not affected.
     let _ = collector.as_followed(&mut || cost = unrecorded.compare());
     calibration.extend(cost);
     Ok((collector, calibration))
@@ -140,8 +140,8 @@ fn attach(
     };
     if arguments.verbose {
         match &collector {
-            Ok(collector) => collector.refusals().iter().for_each(tell_refusal),
-            Err(CollectError::Refused(refusal)) => tell_refusal(refusal),
+            Ok(collector) => collector.refusals().iter().for_each(print_refusal),
+            Err(CollectError::Refused(refusal)) => print_refusal(refusal),
             Err(_) => {}
         }
     }
@@ -164,7 +164,7 @@ fn with_ebpf(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>, 
 fn with_ebpf(_: Follow, _: &Settings) -> Result<Box<dyn Collector>, CollectError> {
     Err(CollectError::Failed {
         action: "load BPF programs",
-        detail: "this spawnscope was built without them; build it with the feature `ebpf`".to_owned(),
+        detail: "this spawnscope was built without eBPF support; build it with the feature `ebpf`".to_owned(),
     })
 }
 
@@ -187,14 +187,16 @@ fn create(
     let created = Recorder::create(&arguments.output, &header, redaction, manner);
     created.with_context(|| match user {
         Some(user) => {
-            format!("failed to begin the recording as user {user}, as whom the command runs (-o names another place)")
+            format!(
+                "failed to create the recording as user {user}, which the command runs as (choose another path with -o)"
+            )
         }
-        None => "failed to begin the recording".to_owned(),
+        None => "failed to create the recording".to_owned(),
     })
 }
 
-/// Which program the kernel refused, and the end of the verifier's log.
-fn tell_refusal(refusal: &Refusal) {
+/// Prints which BPF program the kernel refused, and the end of the verifier's log.
+fn print_refusal(refusal: &Refusal) {
     let mut text = format!(
         "this kernel refuses the BPF program {}: {}",
         refusal.program, refusal.reason
@@ -203,12 +205,12 @@ fn tell_refusal(refusal: &Refusal) {
         text.push_str("\n  ");
         text.push_str(line);
     }
-    tell(&text);
+    print_message(&text);
 }
 
-fn say_missing(collector: &dyn Collector, quiet: bool) {
+fn print_missing(collector: &dyn Collector, quiet: bool) {
     for missing in collector.missing().iter().filter(|_| !quiet) {
-        tell(&missing.to_string());
+        print_message(&missing.to_string());
     }
 }
 
@@ -249,7 +251,7 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector) -> Result<Head
     })
 }
 
-/// Lets the command go. From here on it must not be harmed. If it cannot be executed, the file is as it was before.
+/// Releases the held command. From here on, nothing may harm it. If it cannot be executed, the output file is restored.
 fn release(
     held: Option<HeldCommand>,
     arguments: &RecordArguments,
@@ -257,7 +259,7 @@ fn release(
 ) -> Result<(Recorder, Option<OwnedFd>, Option<Command>, Nanos)> {
     let started = collect::now();
     let Some(held) = held else {
-        // Gone by now: there is nothing to wait for, which a missing handle says as well as an ended one.
+        // If the process has ended, there is nothing to wait for; a missing pidfd shows this as well as the pidfd of an ended process.
         let process = arguments.pid.map(|pid| collect::pidfd(Pid(pid))).transpose();
         let process = process.with_context(|| "the process ended before it could be followed")?;
         return Ok((recorder, process, None, started));
@@ -283,8 +285,8 @@ fn release(
     }
 }
 
-/// Closes the recording, prints the report, and gives the command's exit status. Our own failures are told, but do
-/// not replace a command's status.
+/// Closes the recording, prints the report, and returns the command's exit status. Failures of spawnscope are printed but do not replace
+/// the command's status.
 fn finish(
     arguments: &RecordArguments,
     recorder: Recorder,
@@ -304,15 +306,15 @@ fn finish(
     });
     let mut failed = outcome.has_failed || written.is_err();
     match &written {
-        Err(error) if !outcome.has_failed => tell(&format!("the recording is incomplete: {}", line(error))),
-        Ok(Finished::WithLog(log)) => tell(&format!(
-            "another program is reading {}: until it ends, {} belongs to the recording",
+        Err(error) if !outcome.has_failed => print_message(&format!("the recording is incomplete: {}", line(error))),
+        Ok(Finished::WithLog(log)) => print_message(&format!(
+            "another program is reading {}: until it ends, keep {} next to the recording",
             arguments.output.display(),
             log.display()
         )),
         _ => {}
     }
-    // Moved away means that another recording may stand there.
+    // If the recording was moved away, another recording may be in its place.
     if !arguments.quiet && !matches!(written, Err(RecordError::Moved { .. })) {
         let printed = print_report(&arguments.output, arguments.json, owner);
         failed |= printed.is_err();
@@ -322,7 +324,7 @@ fn finish(
         {
             let launches = units::counted(launches, "launch", "launches");
             let ended = outcome.wait_status.map_or_else(String::new, exit::sentence);
-            tell(&format!("recorded {launches} to {}{ended}", arguments.output.display()));
+            print_message(&format!("recorded {launches} to {}{ended}", arguments.output.display()));
         }
     }
     Ok(match (outcome.wait_status, failed) {
@@ -335,7 +337,7 @@ fn finish(
     })
 }
 
-/// Reads the recording as its owner, who may have put another file into its place.
+/// Reads the recording with the ids of its owner, who may have replaced the file.
 fn print_report(file: &Path, as_json: bool, owner: Option<&Owner>) -> Result<u64> {
     let mut out = anstream::stderr().lock();
     let bytes = fs::metadata(file).map_or(0, |metadata| metadata.len());
@@ -348,5 +350,5 @@ fn print_report(file: &Path, as_json: bool, owner: Option<&Owner>) -> Result<u64
             Ok(launches)
         });
     drop(out);
-    printed.inspect_err(|error| tell(&format!("no report: {}", line(format!("{error:#}")))))
+    printed.inspect_err(|error| print_message(&format!("no report: {}", line(format!("{error:#}")))))
 }

@@ -1,4 +1,4 @@
-//! `spawnscope report`: says where launch time went.
+//! `spawnscope report`: shows where launch time went.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::present::{json, summary, table};
 /// Runs the verb.
 ///
 /// # Errors
-/// When the recording cannot be read or the report not be written.
+/// When the recording cannot be read or the report cannot be written.
 pub fn run(arguments: &ReportArguments) -> Result<()> {
     let group_by = match arguments.by.unwrap_or(Grouping::Command) {
         Grouping::Command => GroupBy::Command,
@@ -45,7 +45,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     print(&text, &mut anstream::stdout().lock())
 }
 
-/// Prints the report of a recording that was just made, and gives the number of its launches.
+/// Prints the report of a recording that was just made, and returns the number of its launches.
 ///
 /// # Errors
 /// As for `run`.
@@ -60,13 +60,13 @@ pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) ->
     Ok(report.all.count)
 }
 
-/// Reads a recording and finds out everything that a report says.
+/// Reads a recording and computes everything that a report shows.
 ///
 /// # Errors
 /// When the recording cannot be read.
 pub fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
     with_timelines(path, |recording, forest, timelines, contradictions| {
-        // Nothing else needs the waits, and on a large recording they take a second.
+        // Only reports need the waits, and on a large recording they take a second.
         let (waits, mut report) = parallel::both(
             || attributed_waits(recording, forest, timelines),
             || {

@@ -1,6 +1,6 @@
-//! Whether limits leave the recorder room: open files, and the memory of its control groups. What is short is told before the command
-//! starts; where less memory will do, the recorder takes less. A recorder that the kernel killed would leave the command without a
-//! recording, and whoever started it without the command's exit status.
+//! Checks whether the limits on open files and on control group memory leave enough room for the recorder. A shortage is reported before
+//! the command starts. If less memory is enough, the recorder takes less. If the kernel killed the recorder, there would be no recording,
+//! and its caller would not get the command's exit status.
 
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -13,42 +13,42 @@ use crate::units;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// Descriptors that recording takes. On 2 CPUs 58 were the least with which nothing was missing, and 60 with `--stacks`
-/// (`ulimit -n N; spawnscope record -- true`, Linux 6.18); files are opened for a moment besides.
+/// File descriptors that recording needs. On 2 CPUs, 58 were the fewest with which nothing was missing, and 60 with `--stacks`
+/// (`ulimit -n N; spawnscope record -- true`, Linux 6.18). A few more files are opened briefly.
 const DESCRIPTORS: u64 = 96;
-/// With `--sample`: 70 there, and some for each CPU.
+/// Additional descriptors per CPU with `--sample`, which needed 70 on that machine.
 const DESCRIPTORS_A_CPU: u64 = 4;
 
-/// Kernel buffer where nobody said how large.
+/// Size of the kernel buffer without `--buffer`.
 const USUAL_BUFFER_KIB: u32 = 16 * 1024;
-/// The least that is tried by itself.
+/// The smallest buffer that is chosen automatically.
 const SMALLEST_BUFFER_KIB: u32 = 1024;
 
-/// Memory besides buffers. In a group of its own, `record -- true` was not killed with 12 MiB and a buffer of 256 KiB, 16 and 4 MiB, 32 and
-/// 16 MiB (docs/design/trust.md has the commands).
+/// Memory for everything but buffers. In a control group of its own, `record -- true` was not killed with 12 MiB and a buffer of 256 KiB,
+/// 16 MiB and 4 MiB, or 32 MiB and 16 MiB (docs/design/trust.md lists the commands).
 const PROGRAMS: u64 = 14 * MIB;
-/// More with `--stacks`, for what is known of each program and library.
+/// Additional memory with `--stacks`, for tables of programs and libraries.
 const STACKS: u64 = 24 * MIB;
-/// More with `--sample`, for what is known of each thread.
+/// Additional memory with `--sample`, for tables of threads.
 const SAMPLES: u64 = 20 * MIB;
-/// A report of 10,000 launches took 53 MB, of a file of 3.5 MB.
+/// Memory for a report. A report of 10,000 launches took 53 MB for a file of 3.5 MB.
 const REPORT: u64 = 16 * MIB;
 const REPORT_A_BYTE: u64 = 16;
 
-/// How much may be taken.
+/// How much memory the recorder may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Of the kernel's buffer.
+    /// The size of the kernel buffer.
     pub buffer_kib: u32,
-    /// By the writer.
+    /// The memory of the writer.
     pub memory: Memory,
 }
 
-/// Finds out, and says what is taken less of.
+/// Checks the limits, and calls `notify` if the recorder uses less memory than usual.
 ///
 /// # Errors
-/// When recording needs more than there is.
-pub fn find(arguments: &RecordArguments, tell: impl FnOnce(&str)) -> Result<Room> {
+/// When recording needs more than the limits allow.
+pub fn find(arguments: &RecordArguments, notify: impl FnOnce(&str)) -> Result<Room> {
     open_files(arguments)?;
     let usual = Room {
         buffer_kib: arguments.buffer.unwrap_or(USUAL_BUFFER_KIB),
@@ -57,15 +57,15 @@ pub fn find(arguments: &RecordArguments, tell: impl FnOnce(&str)) -> Result<Room
     let Some(limit) = group_limit() else { return Ok(usual) };
     let Some(room) = fitting(arguments, limit.left, usual) else {
         bail!(
-            "recording needs {} of memory, and the control group {} leaves {}: raise its limit, or record outside of it",
+            "recording needs {} of memory, and the control group {} has {} left: raise its limit, or record outside it",
             units::bytes(least(arguments)),
             limit.folder.display(),
             units::bytes(limit.left),
         )
     };
     if room != usual {
-        tell(&format!(
-            "the control group {} leaves {} of memory: the recorder takes {} of it at most, with a kernel buffer of {} KiB",
+        notify(&format!(
+            "the control group {} has {} of memory left: the recorder uses at most {} of it, with a kernel buffer of {} KiB",
             limit.folder.display(),
             units::bytes(limit.left),
             units::bytes(need(arguments, room)),
@@ -75,13 +75,13 @@ pub fn find(arguments: &RecordArguments, tell: impl FnOnce(&str)) -> Result<Room
     Ok(room)
 }
 
-/// Whether a report on so large a file has room; in words, why not.
+/// Checks whether a report on a file of this size fits into memory. Returns the reason if it does not.
 pub fn lacks_room_to_report(bytes: u64) -> Option<String> {
     let limit = group_limit()?;
     let need = REPORT + bytes.saturating_mul(REPORT_A_BYTE);
     (need > limit.left).then(|| {
         format!(
-            "it may need {} of memory, and the control group {} leaves {}: run `spawnscope report` outside of it",
+            "it may need {} of memory, and the control group {} has {} left: run `spawnscope report` outside it",
             units::bytes(need),
             limit.folder.display(),
             units::bytes(limit.left)
@@ -89,7 +89,7 @@ pub fn lacks_room_to_report(bytes: u64) -> Option<String> {
     })
 }
 
-/// The first of what can be done that fits.
+/// Returns the first configuration that fits.
 fn fitting(arguments: &RecordArguments, left: u64, usual: Room) -> Option<Room> {
     let fits = |room: &Room| need(arguments, *room) <= left;
     let halves = std::iter::successors(Some(usual.buffer_kib), |kib| Some(kib / 2));
@@ -101,7 +101,7 @@ fn fitting(arguments: &RecordArguments, left: u64, usual: Room) -> Option<Room> 
     std::iter::once(usual).chain(scarce).find(fits)
 }
 
-/// What the least takes.
+/// Returns the memory that the smallest configuration needs.
 fn least(arguments: &RecordArguments) -> u64 {
     need(
         arguments,
@@ -115,16 +115,16 @@ fn least(arguments: &RecordArguments) -> u64 {
 fn need(arguments: &RecordArguments, room: Room) -> u64 {
     let copies_stacks = arguments.stacks || arguments.sample.is_some();
     let buffers = u64::from(room.buffer_kib) * KIB * if copies_stacks { 2 } else { 1 };
-    // The kernel keeps a table of a buffer's pages besides.
+    // The kernel also keeps a table of the buffer's pages.
     let buffers = buffers + buffers / 16;
     let stacks = if copies_stacks { STACKS } else { 0 };
     let samples = if arguments.sample.is_some() { SAMPLES } else { 0 };
     PROGRAMS + buffers + stacks + samples + room.memory.bytes()
 }
 
-/// Raises the limit of open files as far as it goes, for the recorder alone: the command's process is there already.
+/// Raises the soft limit on open files, for the recorder only: the command's process exists already.
 fn open_files(arguments: &RecordArguments) -> Result<()> {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).context("failed to look up the limit of open files")?;
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).context("failed to look up the limit on open files")?;
     let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_CONF)
         .ok()
         .flatten();
@@ -135,12 +135,12 @@ fn open_files(arguments: &RecordArguments) -> Result<()> {
     }
     if hard < need {
         bail!(
-            "the limit of open files is {hard} (RLIMIT_NOFILE, `ulimit -Hn`), and recording needs {need}: raise it, as with `ulimit -n {need}` \
+            "the limit on open files is {hard} (RLIMIT_NOFILE, `ulimit -Hn`), but recording needs {need}: raise it with `ulimit -n {need}` \
              in a root shell"
         );
     }
     setrlimit(Resource::RLIMIT_NOFILE, need, hard)
-        .with_context(|| format!("failed to raise the limit of open files to {need}"))
+        .with_context(|| format!("failed to raise the limit on open files to {need}"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! Tracks, by the events on their way to the recorder, which launched processes still run, and which exited threads are still on
-//! a CPU.
+//! Tracks which launched processes still run and which exited threads are still on a CPU. It reads the events on their way to the recorder.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +8,7 @@ use nix::unistd;
 
 use crate::event::{Event, EventKind, LaunchId, Pid, TaskId};
 
-/// The launched processes that still run, as of the events so far.
+/// Launched processes that still run, according to the events so far.
 #[derive(Debug, Default)]
 pub struct RunningProcesses {
     processes: HashMap<LaunchId, Pid>,
@@ -17,7 +16,7 @@ pub struct RunningProcesses {
 }
 
 impl RunningProcesses {
-    /// Takes note of an event.
+    /// Updates the state with an event.
     pub fn note(&mut self, event: &Event) {
         match &event.kind {
             EventKind::Launched(launched) => drop(self.processes.insert(event.launch, launched.pid)),
@@ -37,13 +36,13 @@ impl RunningProcesses {
         !self.leaving.is_empty()
     }
 
-    /// Launched processes that have not ended.
+    /// Returns the number of launched processes that have not ended.
     pub fn processes(&self) -> usize {
         self.processes.len()
     }
 
-    /// Forgets processes that no longer exist: the event of their end was lost. Those that the recorder's pid namespace does not
-    /// show have the pid 0, and stay.
+    /// Forgets processes that no longer exist because the event of their end was lost. Processes outside the recorder's pid namespace have
+    /// pid 0 and are kept.
     pub fn forget_missing(&mut self) {
         let exists = |pid: &Pid| kill(unistd::Pid::from_raw(pid.0), None) != Err(Errno::ESRCH);
         self.processes.retain(|_, pid| pid.0 == 0 || exists(pid));
@@ -88,7 +87,7 @@ mod tests {
     #[test]
     fn a_process_whose_end_was_lost_is_forgotten() {
         let mut running = RunningProcesses::default();
-        // Above the largest pid that Linux gives.
+        // Above the largest pid that Linux assigns.
         running.processes.insert(LaunchId(2), Pid(1 << 23));
         running
             .processes

@@ -1,5 +1,5 @@
-//! One recording from start to end: moves events from the collector to the recorder while the command runs, hands
-//! signals on, and decides when it is over. Whatever fails in here, the command runs to its own end.
+//! One recording from start to end: moves events from the collector to the recorder while the command runs, forwards signals, and decides
+//! when to stop. If anything fails here, the command still runs to its end.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::interrupts::Interrupts;
-use super::output::{line, tell};
+use super::output::{line, print_message};
 use super::progress::Progress;
 use super::running::RunningProcesses;
 use crate::collect::{self, CollectError, Collector};
@@ -17,42 +17,42 @@ use crate::record::writer::Recorder;
 use crate::signals::{Arrived, Signals};
 use crate::units;
 
-/// How often events are taken from the kernel's buffer, which wakes us by itself only when it fills up.
+/// How often events are read from the ring buffer, which wakes us only when it fills up.
 const INTERVAL: Duration = Duration::from_millis(40);
 
-/// How long exited threads may take to leave their CPU when the recording ends.
+/// How long to wait at the end of the recording for exited threads to leave their CPU.
 const MOST_SETTLING: Duration = Duration::from_millis(100);
 
-/// What is being followed, and whose end is the recording's.
+/// A running recording: its processes, and the events that are moved.
 pub struct Session<'a> {
-    /// Whence events come.
+    /// The source of events.
     pub collector: &'a mut dyn Collector,
-    /// Where they go.
+    /// The destination of events.
     pub recorder: &'a Recorder,
     /// The recorder's signals.
     pub signals: &'a Signals,
     /// The spinner.
     pub progress: Progress,
-    /// The command, when there is one; else the followed process, when there is one.
+    /// The command if there is one, else the followed process if there is one.
     pub process: Option<OwnedFd>,
-    /// The command, when there is one.
+    /// The recorded command, if there is one.
     pub command: Option<Command>,
     /// When to stop recording.
     pub deadline: Option<Instant>,
-    /// Whether to go on after the command's end until all that it launched has ended.
+    /// Whether to keep recording after the command's end until all processes that it launched have ended.
     pub waits_for_all: bool,
-    /// Whether the user wants no notices.
+    /// Whether to print no notices.
     pub is_quiet: bool,
-    /// Which processes still run.
+    /// Which launched processes still run.
     pub running: RunningProcesses,
 }
 
 /// The recorded command.
 #[derive(Clone, Copy, Debug)]
 pub struct Command {
-    /// Its process.
+    /// The pid of the command.
     pub pid: Pid,
-    /// Its number in the recording.
+    /// The command's launch id in the recording.
     pub launch: LaunchId,
 }
 
@@ -63,21 +63,21 @@ pub struct Outcome {
     pub ended: &'static str,
     /// Whether the command (or the followed process) has ended.
     process_ended: bool,
-    /// When the command became a zombie, as the collector saw it; or the last process, where all are waited for.
+    /// When the command became a zombie, as the collector saw it. With `--wait-for-all`, when the last process did.
     last_ended: Option<Nanos>,
-    /// The last moment that is in the recording: the end of the command or of the last process, or when we stopped.
+    /// The last moment in the recording: the end of the command or of the last process, or when recording stopped.
     pub recorded_until: Option<Nanos>,
-    /// How the command ended; `None`: there is none, or it was left running.
+    /// The command's wait status; `None` if there is no command or it was left running.
     pub wait_status: Option<i32>,
-    /// Events that were dropped.
+    /// Lost events, by kind.
     pub lost: Vec<Loss>,
-    /// The recording ended early, and the user was told why.
+    /// Whether the recording ended early and the reason was printed.
     pub has_failed: bool,
-    /// What went wrong with the collector.
+    /// The collector's first error.
     pub collector_failure: Option<CollectError>,
 }
 
-/// What a look at the descriptors found.
+/// The result of one poll.
 struct Ready {
     process_ended: bool,
 }
@@ -86,7 +86,7 @@ impl Session<'_> {
     /// Records until the end.
     ///
     /// # Errors
-    /// When the recorder cannot wait for what happens.
+    /// When polling for events fails.
     pub fn run(&mut self) -> Result<Outcome> {
         let mut outcome = Outcome::default();
         let mut interrupts = Interrupts::default();
@@ -112,7 +112,7 @@ impl Session<'_> {
                 self.settle(&mut outcome);
             }
             if ready.process_ended {
-                self.say_who_is_waited_for(&outcome);
+                self.print_remaining_processes(&outcome);
             }
             if outcome.process_ended && !self.is_to_wait_on(&outcome) {
                 outcome.ended = "exited";
@@ -121,15 +121,15 @@ impl Session<'_> {
         if outcome.recorded_until.is_none() {
             self.stop_collecting(&mut outcome);
         } else if self.command.is_some() && outcome.ended == "exited" {
-            // The recording had ended before.
+            // The recording ended before the command did.
             outcome.ended = if outcome.has_failed { "failed" } else { "duration" };
         }
         self.reap_command(&mut outcome);
         Ok(outcome)
     }
 
-    /// Moves events until exited threads have left their CPU: only then is it known when their process could be reaped. On one CPU the
-    /// recorder often runs before that.
+    /// Moves events until exited threads have left their CPU, because only then is it known when their process could be reaped. On one CPU,
+    /// the recorder often runs before that.
     fn settle(&mut self, outcome: &mut Outcome) {
         let end = Instant::now() + MOST_SETTLING;
         while outcome.recorded_until.is_none() {
@@ -144,7 +144,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether the command has ended, and something that it launched has not.
+    /// Whether the command has ended but a process that it launched has not.
     fn is_to_wait_on(&mut self, outcome: &Outcome) -> bool {
         if !self.waits_for_all || outcome.recorded_until.is_some() {
             return false;
@@ -153,16 +153,16 @@ impl Session<'_> {
         self.running.processes() > 0
     }
 
-    fn say_who_is_waited_for(&mut self, outcome: &Outcome) {
+    fn print_remaining_processes(&mut self, outcome: &Outcome) {
         if self.is_to_wait_on(outcome) && !self.is_quiet {
             let processes = units::counted(self.running.processes() as u64, "process", "processes");
-            tell(&format!(
-                "the command has ended; waiting for {processes} that it launched (Ctrl-C ends the recording, not them)"
+            print_message(&format!(
+                "the command has ended; waiting for {processes} that it launched (Ctrl-C stops the recording, not the processes)"
             ));
         }
     }
 
-    /// Sleeps until something happens, for that long at most.
+    /// Sleeps until something happens, but at most for `at_most`.
     fn wait(&self, is_recording: bool, process_ended: bool, at_most: Duration) -> Result<Ready> {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds = vec![readable(self.signals.readiness())];
@@ -190,22 +190,23 @@ impl Session<'_> {
         })
     }
 
-    /// Whether a signal ends the recording: without a command that runs each that asks for it, with one only many interrupts.
+    /// Whether a signal ends the recording. Without a running command, any terminating signal does; with one, only three interrupts within
+    /// a second.
     fn is_to_leave(&self, arrived: Arrived, has_ended: bool, interrupts: &mut Interrupts) -> bool {
         let Some(command) = self.command.filter(|_| !has_ended) else {
             return arrived.is_to_end();
         };
         let leaves = arrived.signal == libc::SIGINT && interrupts.press(Instant::now());
         if leaves {
-            tell(&format!(
-                "three interrupts within a second: the recorder leaves; the command (process {}) runs on, unrecorded",
+            print_message(&format!(
+                "three interrupts within a second: recording stops; the command (process {}) keeps running, unrecorded",
                 command.pid.0
             ));
         }
         leaves
     }
 
-    /// Moves a batch of events from the collector to the recorder; says whether there are more.
+    /// Moves a batch of events from the collector to the recorder. Returns whether there are more.
     fn move_events(&mut self, outcome: &mut Outcome) -> bool {
         let mut events = Vec::new();
         let has_more = self.collector.drain(&mut events).unwrap_or_else(|error| {
@@ -232,7 +233,7 @@ impl Session<'_> {
         has_more
     }
 
-    /// Ends the recording at its deadline or failure. A command is still waited for.
+    /// Ends the recording at its deadline or on failure. A command is still waited for.
     fn stop_if_over(&mut self, outcome: &mut Outcome) {
         let failure = match (&outcome.collector_failure, self.recorder.failure()) {
             (Some(error), _) => Some(format!("failed to {error}")),
@@ -251,7 +252,7 @@ impl Session<'_> {
             } else {
                 ""
             };
-            tell(&format!("the recording ends early: {}{command}", line(failure)));
+            print_message(&format!("the recording ends early: {}{command}", line(failure)));
             outcome.has_failed = true;
         }
         if self.command.is_none() {
@@ -283,10 +284,10 @@ fn has_ended(process: &OwnedFd) -> bool {
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
 }
 
-/// The command's status; it has ended, so this does not wait.
+/// Reaps the command. It has ended, so this does not block.
 fn reap(command: Command) -> Option<i32> {
     let mut status = 0;
-    // SAFETY: `status` is a valid place for the status of a child of ours.
+    // SAFETY: `status` is valid for writes.
     let reaped = unsafe { libc::waitpid(command.pid.0, &raw mut status, 0) };
     (reaped == command.pid.0).then_some(status)
 }

@@ -13,11 +13,11 @@ use crate::record::reader::RecordingFile;
 /// Runs the verb.
 ///
 /// # Errors
-/// When the recording cannot be read or the tree not be written.
+/// When the recording cannot be read or the tree cannot be written.
 pub fn run(arguments: &TreeArguments) -> Result<()> {
     let file = &arguments.recording.file;
     let recording = RecordingFile::open(file)?.read()?;
-    output::tell_contradictions(file, &recording.info.contradictions);
+    output::print_contradictions(file, &recording.info.contradictions);
     let mut out = BufWriter::new(anstream::stdout().lock());
     tree::write(
         &mut out,

@@ -1,4 +1,4 @@
-//! `spawnscope whatif`: predicts the wall with changes.
+//! `spawnscope whatif`: predicts the wall with changes to launches.
 
 use std::io::{self, Write};
 
@@ -15,18 +15,18 @@ use crate::present::whatif;
 /// Runs the verb.
 ///
 /// # Errors
-/// When a selection is none or selects nothing, when the recording cannot be read or is not complete.
+/// When a selection is invalid or selects nothing, or when the recording cannot be read or is incomplete.
 pub fn run(arguments: &WhatifArguments) -> Result<()> {
-    let asked = asked(arguments)?;
-    if asked.is_empty() {
+    let requested = requested(arguments)?;
+    if requested.is_empty() {
         bail!(
             "nothing to change: give at least one option such as --remove SEL (`spawnscope whatif --help` lists them)"
         );
     }
     let file = &arguments.recording.file;
     let whatif_report = with_timelines(file, |recording, forest, timelines, contradictions| {
-        output::tell_contradictions(file, &contradictions);
-        Ok(whatif_report(recording, forest, timelines, &asked)?)
+        output::print_contradictions(file, &contradictions);
+        Ok(whatif_report(recording, forest, timelines, &requested)?)
     })?;
     let text = if arguments.json {
         whatif::json(&whatif_report)
@@ -39,8 +39,8 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
         .context("failed to write the prediction")
 }
 
-/// The changes that were typed.
-fn asked(arguments: &WhatifArguments) -> Result<Vec<RequestedChange>> {
+/// Returns the changes that the options request.
+fn requested(arguments: &WhatifArguments) -> Result<Vec<RequestedChange>> {
     let selecting = [
         ("remove", Change::Remove, &arguments.remove),
         ("builtin", Change::Builtin, &arguments.builtin),
@@ -57,23 +57,23 @@ fn asked(arguments: &WhatifArguments) -> Result<Vec<RequestedChange>> {
         ("close-range", Change::CloseRange, &arguments.close_range),
         ("reap-now", Change::ReapNow, &arguments.reap_now),
     ];
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     for (option, change, texts) in selecting {
         for text in texts {
-            asked.push(of_selection(option, change, text)?);
+            requested.push(of_selection(option, change, text)?);
         }
     }
     for text in &arguments.batch {
         let (selection, size) = batch(text)?;
-        asked.push(of_selection("batch", Change::Batch(size), selection)?);
+        requested.push(of_selection("batch", Change::Batch(size), selection)?);
     }
     if arguments.no_scan {
-        asked.push(RequestedChange::of_all("--no-scan", Change::NoScan));
+        requested.push(RequestedChange::of_all("--no-scan", Change::NoScan));
     }
     if let Some(cpus) = arguments.cpus {
-        asked.push(RequestedChange::of_all(format!("--cpus {cpus}"), Change::Cpus(cpus)));
+        requested.push(RequestedChange::of_all(format!("--cpus {cpus}"), Change::Cpus(cpus)));
     }
-    Ok(asked)
+    Ok(requested)
 }
 
 fn of_selection(option: &str, change: Change, text: &str) -> Result<RequestedChange> {
@@ -89,7 +89,7 @@ fn of_selection(option: &str, change: Change, text: &str) -> Result<RequestedCha
 }
 
 fn batch(text: &str) -> Result<(&str, u32)> {
-    let wrong = || anyhow!("--batch `{text}`: give SEL=K, K being how many launches become one, as in mv=50");
+    let wrong = || anyhow!("--batch `{text}`: give SEL=K, where K launches become one, for example mv=50");
     let (selection, size) = text.rsplit_once('=').ok_or_else(wrong)?;
     let size = size.parse().ok().filter(|size| *size >= 2).ok_or_else(wrong)?;
     Ok((selection, size))

@@ -1,4 +1,4 @@
-//! What `fuzz/` calls of this stage.
+//! Entry points of this stage for `fuzz/`.
 
 use super::{ebpf, stacks};
 
@@ -7,7 +7,7 @@ pub fn decode(bytes: &[u8]) {
     ebpf::fuzz_decoder(bytes);
 }
 
-/// Follows the unwind tables of a file along a stack.
+/// Unwinds a stack with the unwind tables of a file.
 pub fn unwind(file: &[u8], stack: &[u8]) {
     stacks::fuzz_unwinder(file, stack);
 }

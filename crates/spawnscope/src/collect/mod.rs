@@ -1,7 +1,6 @@
-//! Collectors: they know the kernel and nothing of reports. A collector turns what the kernel says into `Event`s.
-//! `held` starts the command and keeps it from running until a collector is attached; `calibrate` measures meanwhile what
-//! creating processes costs here; `callers` knows the interpreters whose scripts ask for launches, `stacks` makes call chains of
-//! copied stacks.
+//! Collectors: they turn what the kernel reports into `Event`s and know nothing of reports. `held` starts the command and holds it
+//! until a collector is attached. `calibrate` measures meanwhile what creating processes costs on this machine. `callers` knows the
+//! interpreters whose scripts request launches. `stacks` turns copied stacks into call chains.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -22,17 +21,17 @@ pub mod shared;
 #[cfg(feature = "ebpf")]
 mod stacks;
 
-/// The number of the command or process that a collector is told to follow.
+/// The id of the command or process to follow.
 pub const ROOT: LaunchId = LaunchId(1);
 
 /// What to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
-    /// The command that is held at its birth, and everything it launches.
+    /// The held command, and everything it launches.
     Command(Pid),
-    /// A process that is there already, and everything it will launch.
+    /// An existing process, and everything it will launch.
     Process(Pid),
-    /// Every process of the machine, and the command, where there is one.
+    /// Every process of the machine, and the command, if there is one.
     System(Option<Pid>),
 }
 
@@ -41,15 +40,15 @@ pub enum Follow {
 pub struct Settings {
     /// Size of the buffer between kernel and recorder; rounded up to a power of two of pages.
     pub buffer_bytes: u32,
-    /// Device number of a terminal whose use by a followed process is to be noticed.
+    /// Device number of a terminal; its use by a followed process is reported.
     pub terminal: Option<u64>,
-    /// Whether to tell where in a script each launch was asked for.
+    /// Whether to report the script line of each launch.
     pub script_lines: bool,
-    /// The file that the command will execute, where there is a command.
+    /// The file that the command will execute, if there is a command.
     pub command: Option<PathBuf>,
-    /// Whether to tell where in their machine code processes launch others.
+    /// Whether to report the native call chain of each launch.
     pub stacks: bool,
-    /// How often a second to look what followed threads do, and what they wait for.
+    /// Samples per second of what followed threads do and what they wait for.
     pub sample: Option<u32>,
 }
 
@@ -57,92 +56,92 @@ pub struct Settings {
 pub trait Collector {
     /// The name stored in the recording.
     fn name(&self) -> &'static str;
-    /// What this machine does not let it see.
+    /// What it cannot see on this machine.
     fn missing(&self) -> &[Missing];
-    /// Programs that the kernel refused, whether or not others replace them.
+    /// Programs that the kernel refused, whether or not a fallback replaces them.
     fn refusals(&self) -> &[Refusal];
-    /// Readable when events should be drained at once; they may be drained at any time.
+    /// Readable when events should be drained at once. They may be drained at any time.
     fn readiness(&self) -> BorrowedFd<'_>;
-    /// Moves the events that have come since into `events`, as many as are a batch; says whether there are more.
+    /// Moves one batch of pending events into `events`. Returns whether there are more.
     ///
     /// # Errors
-    /// When the kernel's buffer cannot be read.
+    /// If the kernel's buffer cannot be read.
     fn drain(&mut self, events: &mut Vec<Event>) -> Result<bool, CollectError>;
-    /// Events dropped so far, by kind.
+    /// Events lost so far, by kind.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// If the kernel does not report the counts.
     fn losses(&self) -> Result<Vec<Loss>, CollectError>;
-    /// Whether a followed process has used the terminal of the settings.
+    /// Whether a followed process has used the terminal named in the settings.
     fn terminal_used(&self) -> bool;
-    /// Runs `act` while the recorder's first thread, which has to be the caller, costs what a followed one does. Nothing of it is
-    /// recorded.
+    /// Runs `act` while the recorder's main thread, which must be the caller, has the overhead of a followed thread. Its events are
+    /// not recorded.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     fn as_followed(&self, act: &mut dyn FnMut()) -> Result<(), CollectError>;
-    /// Stops following; what is in the buffer can still be drained.
+    /// Stops following. Events in the buffer can still be drained.
     fn detach(&mut self);
 }
 
-/// A BPF program that the kernel did not take.
+/// A BPF program that the kernel refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
     /// Its name in the BPF object.
     pub program: String,
-    /// The verifier's last line, or the kernel's error where the verifier said nothing.
+    /// The last line of the verifier's log, or the kernel's error if the log is empty.
     pub reason: String,
     /// The last lines of the verifier's log.
     pub log: Vec<String>,
 }
 
-/// Why events cannot be collected.
+/// Why collecting failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
     /// The user may not load BPF programs.
     #[error(
         "load BPF programs: permission denied; this needs root or the capabilities CAP_BPF and CAP_PERFMON: run it with \
-         sudo, or grant them with `sudo setcap cap_bpf,cap_perfmon+ep {program}` (whoever may execute that file can then \
+         sudo, or grant them with `sudo setcap cap_bpf,cap_perfmon+ep {program}` (any user who may execute that file can then \
          watch the whole machine)"
     )]
     NotPermitted {
         /// This executable.
         program: String,
     },
-    /// The kernel lacks something that nothing can replace.
+    /// The kernel lacks a feature that has no replacement.
     #[error("set up the eBPF collector: {0}; it needs Linux 5.10 or later with BTF (/sys/kernel/btf/vmlinux)")]
     Unsupported(String),
-    /// The kernel refuses a program that nothing can replace.
+    /// The kernel refuses a program that has no replacement.
     #[error("load the BPF program {}: the kernel refuses it: {}", .0.program, .0.reason)]
     Refused(Refusal),
-    /// The process to follow is not there.
+    /// The process to follow does not exist.
     #[error("follow process {pid}: {reason}")]
     NoProcess {
-        /// As the user gave it.
+        /// The pid as the user gave it.
         pid: i32,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// Something failed while collecting.
     #[error("{action}: {detail}")]
     Failed {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
         /// What went wrong.
         detail: String,
     },
 }
 
-/// A handle of a process, which no reuse of its pid can mislead.
+/// A handle to a process, which stays valid if the pid is reused.
 ///
 /// # Errors
-/// When there is no such process, or it is a thread of one.
+/// If there is no such process, or the id is that of a thread.
 pub fn pidfd(pid: Pid) -> std::io::Result<OwnedFd> {
     let pid = rustix::process::Pid::from_raw(pid.0).ok_or(rustix::io::Errno::SRCH)?;
     Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
 }
 
-/// CLOCK_MONOTONIC, the clock of all events.
+/// The current CLOCK_MONOTONIC time, the clock of all events.
 #[must_use]
 pub fn now() -> Nanos {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -1,28 +1,28 @@
-//! Memory that a process shares with those it forks, to be left times in: what measures in small processes reads it there
-//! once they are gone.
+//! Memory that a process shares with the processes it forks. Measuring children leave their times there, and the parent reads them
+//! after the children have ended.
 
 use std::io;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// What such memory may hold.
+/// A type that such memory may hold.
 ///
 /// # Safety
-/// All zeroes must be a value, and everything in it must be written atomically only, since forks write it at the same time.
+/// All zeroes must be a valid value, and every field must be written atomically, since forked processes write at the same time.
 pub unsafe trait Shareable {}
 
-/// A mapping that forks share; it is all zeroes at first.
+/// A mapping shared with forked processes, initially all zeroes.
 #[derive(Debug)]
 pub struct Shared<T: Shareable>(NonNull<T>, PhantomData<T>);
 
 impl<T: Shareable> Shared<T> {
-    /// Maps it.
+    /// Creates the mapping.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// If there is no memory for it.
     pub fn map() -> io::Result<Shared<T>> {
-        // SAFETY: asks for new memory, which touches nothing that exists.
+        // SAFETY: requests new memory and touches no existing mapping.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -44,15 +44,15 @@ impl<T: Shareable> Deref for Shared<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: mapped as long as `self` lives, aligned as pages are; zeroed at first and written atomically only, as
-        // `Shareable` promises.
+        // SAFETY: the mapping lives as long as `self` and is page-aligned. It is zeroed at first and written only atomically, as
+        // `Shareable` requires.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl<T: Shareable> Drop for Shared<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody borrows it any more.
+        // SAFETY: the mapping is ours, and no borrow of it is left.
         unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<T>()) };
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel's audit rules, as the kernel has them loaded or as files keep them: which of them every launch pays for.
+//! The kernel's audit rules, as loaded or as stored in files, and which of them slow down every launch.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkP
 use netlink_sys::protocols::NETLINK_AUDIT;
 use netlink_sys::{Socket, SocketAddr};
 
-/// The kernel answers at once, by a thread of its own.
+/// The kernel answers at once, from a kernel thread.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The largest answer is a rule with its paths.
 const LONGEST_ANSWER: usize = 16 << 10;
-/// In a rule's mask of system calls, bits from here on stand for classes; for rules on all calls, the kernel clears them.
+/// Bits from here on in a rule's mask of system calls mean classes; for rules on all calls, the kernel clears them.
 const CLASSES: u32 = 63 * 32;
-/// `execve` and `execveat` by `AUDIT_ARCH_*`: numbers differ.
+/// The numbers of `execve` and `execveat` by `AUDIT_ARCH_*`.
 const EXECS: [(u32, [u32; 2]); 3] = [
     (0xc000_003e, [59, 322]),
     (0x4000_0003, [11, 358]),
@@ -25,22 +25,22 @@ const EXECS: [(u32, [u32; 2]); 3] = [
 const IS_64_BIT: u32 = 0x8000_0000;
 const MOST_NUMBERS: usize = 6;
 
-/// A rule of the exit list that records: the kernel compares system calls with it.
+/// A recording rule of the exit list: the kernel matches system calls against it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
-    /// As `auditctl` writes it; system calls by number where the kernel said so.
+    /// In the syntax of `auditctl`; system calls by number if it was read from the kernel.
     pub(super) text: String,
     pub(super) is_on_every_call: bool,
     pub(super) is_on_execs: bool,
 }
 
-/// The rules in force, asked of the kernel; none while auditing is off.
+/// The loaded rules, queried from the kernel; none if auditing is disabled.
 ///
 /// # Errors
-/// When the kernel refuses: it answers only root, and only outside of containers.
+/// If the kernel refuses: it answers only root, and only outside of containers.
 pub(super) fn loaded() -> io::Result<Vec<Rule>> {
     let statuses = match ask(AuditMessage::GetStatus(None), true) {
-        // A kernel without auditing.
+        // The kernel has no audit support.
         Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => return Ok(Vec::new()),
         statuses => statuses?,
     };
@@ -57,12 +57,12 @@ pub(super) fn loaded() -> io::Result<Vec<Rule>> {
     Ok(rules.collect())
 }
 
-/// The rules of a file of `auditctl`'s options, a rule a line.
+/// The rules of a file with options of `auditctl`, one rule per line.
 pub(super) fn kept(text: &str) -> Vec<Rule> {
     text.lines().filter_map(|line| of_line(line.trim())).collect()
 }
 
-/// All answers to a request; of `one`, only the first.
+/// All answers to a request; with `one`, only the first.
 fn ask(request: AuditMessage, one: bool) -> io::Result<Vec<AuditMessage>> {
     let mut socket = Socket::new(NETLINK_AUDIT)?;
     socket.bind_auto()?;
@@ -101,8 +101,8 @@ fn ask(request: AuditMessage, one: bool) -> io::Result<Vec<AuditMessage>> {
 
 fn of_message(rule: &RuleMessage) -> Option<Rule> {
     let is_of_a_file = |field: &RuleField| matches!(field, RuleField::Watch(_) | RuleField::Dir(_));
-    let is_told = rule.flags == RuleFlags::FilterExit && rule.action == RuleAction::Always;
-    if !is_told || rule.fields.iter().any(|(field, _)| is_of_a_file(field)) {
+    let is_recording = rule.flags == RuleFlags::FilterExit && rule.action == RuleAction::Always;
+    if !is_recording || rule.fields.iter().any(|(field, _)| is_of_a_file(field)) {
         return None;
     }
     let architecture = rule.fields.iter().find_map(|(field, _)| match field {
@@ -118,7 +118,7 @@ fn of_message(rule: &RuleMessage) -> Option<Rule> {
     })
 }
 
-/// As an option of `auditctl`, without the fields that narrow it down.
+/// As an option of `auditctl`, without the fields that restrict it.
 fn written(rule: &RuleMessage, architecture: Option<u32>, is_on_every_call: bool) -> String {
     let mut text = "-a always,exit".to_owned();
     if let Some(architecture) = architecture {
@@ -145,7 +145,7 @@ fn numbers(calls: &RuleSyscalls) -> String {
     calls[..calls.len().min(MOST_NUMBERS)].join(",") + more
 }
 
-/// Rules of the exit list are asked at each system call; watches of files are not.
+/// Rules of the exit list are checked at each system call; file watches are not.
 fn of_line(line: &str) -> Option<Rule> {
     let mut words = line.split_whitespace();
     let is_rule = matches!(words.next(), Some("-a" | "-A"));
@@ -173,7 +173,7 @@ mod tests {
 
     const X86_64: u32 = 0xc000_003e;
 
-    /// As the kernel lists it, with the key `own`.
+    /// A rule as the kernel lists it, with the key `own`.
     fn rule(fields: Vec<RuleField>, calls: RuleSyscalls) -> RuleMessage {
         let mut rule = RuleMessage::new();
         rule.flags = RuleFlags::FilterExit;
@@ -184,7 +184,7 @@ mod tests {
         rule
     }
 
-    /// The kernel clears the bits of classes.
+    /// The kernel clears the class bits.
     fn every_call() -> RuleSyscalls {
         let mut calls = RuleSyscalls::new_maxed();
         for class in CLASSES + 16..64 * 32 {
@@ -203,7 +203,7 @@ mod tests {
         let execs = of_message(&rule(vec![RuleField::Arch(X86_64)], execs)).unwrap();
         assert_eq!(execs.text, "-a always,exit -F arch=b64 -S 59,322 -k own");
         assert!(execs.is_on_execs && !execs.is_on_every_call);
-        // 59 is not execve there, but olduname.
+        // On i386, 59 is olduname, not execve.
         let mut other = RuleSyscalls::new_zeroed();
         other.set(59);
         let other = of_message(&rule(vec![RuleField::Arch(0x4000_0003)], other)).unwrap();

@@ -1,4 +1,5 @@
-//! Processes forked from the doctor, which do what can hang: never waited for without a limit, and without its descriptors.
+//! Child processes of the doctor that do what can hang. The doctor waits for them with a time limit, and they inherit none of its
+//! descriptors.
 
 use std::ffi::c_int;
 use std::io;
@@ -12,28 +13,29 @@ use rustix::io::Errno;
 use crate::collect::pidfd;
 use crate::event::Pid;
 
-/// How long one that was killed is waited for. Who waits for a file system may heed not even that, and is left behind.
+/// How long to wait for a killed process. A process that waits for a file system may ignore even SIGKILL, and is left behind.
 pub(super) const GRACE: Duration = Duration::from_millis(60);
 
-/// Descriptors that are closed one by one: a limit can be a thousand million.
+/// The limit for closing descriptors one by one: RLIMIT_NOFILE can be a billion.
 const MOST_CLOSED: libc::rlim_t = 1 << 14;
 
-/// A child of ours that nobody else reaps; killed when it is dropped, and waited for unless it hangs.
+/// A child that no other code reaps. Dropping it kills it and waits for it, unless it hangs.
 pub(super) struct Child {
     pid: c_int,
     ended: OwnedFd,
 }
 
 impl Child {
-    /// A process with no descriptor of the doctor's, so that nobody who reads from the doctor waits for it too; its standard input may
-    /// be given. `work` may do anything while the doctor has one thread, as it has but in tests; it is best if it only makes system calls.
+    /// Forks a process without the doctor's descriptors, so that a reader of the doctor's output does not have to wait for it. `input`
+    /// becomes its standard input. `work` may do anything while the doctor is single-threaded, which is always the case except in tests;
+    /// preferably it only makes system calls.
     pub(super) fn fork(input: Option<BorrowedFd<'_>>, work: impl FnOnce()) -> io::Result<Child> {
-        // SAFETY: the child never returns. What it may do is said of `work`.
+        // SAFETY: the child never returns. The documentation above limits what `work` may do.
         match unsafe { fork() }? {
             ForkResult::Child => {
                 become_small(input.map(|input| input.as_raw_fd()));
                 work();
-                // SAFETY: leaves at once; nothing of the doctor's runs here.
+                // SAFETY: exits at once; no code of the doctor runs in the child.
                 unsafe { libc::_exit(0) }
             }
             ForkResult::Parent { child } => {
@@ -48,12 +50,12 @@ impl Child {
         self.pid
     }
 
-    /// Waits for its end, but not for longer.
+    /// Waits for its end until `until`.
     pub(super) fn has_ended_by(&self, until: Instant) -> bool {
         is_readable_within(&self.ended, until.saturating_duration_since(Instant::now()))
     }
 
-    /// Lets it go on by itself.
+    /// Lets it continue on its own.
     pub(super) fn leave(self) {
         std::mem::forget(self);
     }
@@ -61,26 +63,27 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // SAFETY: a plain system call; the pid is that of a child that was not reaped, so it is nobody else's.
+        // SAFETY: a plain system call; the child was not reaped, so no other process has its pid.
         unsafe { libc::kill(self.pid, libc::SIGKILL) };
         self.has_ended_by(Instant::now() + GRACE);
-        // SAFETY: likewise.
+        // SAFETY: a plain system call on our own child.
         unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) };
     }
 }
 
-/// Kills and reaps a child that has only begun, so that it does not hang.
+/// Kills and reaps a child that has just started and therefore cannot hang.
 fn end(pid: c_int) {
-    // SAFETY: plain system calls; the pid is that of a child that was not reaped, so it is nobody else's.
+    // SAFETY: plain system calls; the child was not reaped, so no other process has its pid.
     unsafe {
         libc::kill(pid, libc::SIGKILL);
         libc::waitpid(pid, std::ptr::null_mut(), 0);
     }
 }
 
-/// No descriptor of the doctor's, nobody to write to, wait calls that see children, and no signal blocked.
+/// Closes the doctor's descriptors, redirects standard input and output to /dev/null, makes wait calls see children, and unblocks all
+/// signals.
 fn become_small(input: Option<c_int>) {
-    // SAFETY: plain system calls in a process of our own.
+    // SAFETY: plain system calls in a child process of ours.
     unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const NO_SIGNALS, std::ptr::null_mut());
@@ -97,9 +100,9 @@ fn become_small(input: Option<c_int>) {
     }
 }
 
-/// Where the kernel, or a filter of system calls, knows no `close_range`.
+/// Used if the kernel lacks `close_range`, or a seccomp filter refuses it.
 fn close_one_by_one() {
-    // SAFETY: plain system calls in a process of our own, none of whose descriptors is used any more; `limit` has room for a limit.
+    // SAFETY: plain system calls in a child process of ours that uses none of its descriptors any more; `limit` has room for a limit.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
@@ -109,7 +112,7 @@ fn close_one_by_one() {
     }
 }
 
-// SAFETY: a set of bits; none is set.
+// SAFETY: a set of bits; zero means that none is set.
 static NO_SIGNALS: libc::sigset_t = unsafe { std::mem::zeroed() };
 
 pub(super) fn die_with_parent() {
@@ -117,7 +120,7 @@ pub(super) fn die_with_parent() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
-/// Waits for a descriptor to be readable.
+/// Waits until a descriptor is readable; `false` after `limit`.
 pub(super) fn is_readable_within(fd: impl AsFd, limit: Duration) -> bool {
     wait(
         &mut [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)],
@@ -125,7 +128,7 @@ pub(super) fn is_readable_within(fd: impl AsFd, limit: Duration) -> bool {
     )
 }
 
-/// Whether anything came of these in time.
+/// Waits for any of these events; `false` if none came before `until`.
 pub(super) fn wait(watched: &mut [PollFd<'_>], until: Instant) -> bool {
     loop {
         let left = until.saturating_duration_since(Instant::now());

@@ -1,25 +1,25 @@
-//! What the machine is itself run by: a container, a virtual machine, WSL, gVisor. What cannot be changed from within is not
-//! advised.
+//! The environment of the machine: a container, a virtual machine, WSL, gVisor. The doctor does not advise what cannot be changed from
+//! inside.
 
 use super::machine::Machine;
 
-/// Where it runs; nothing of this is set on bare metal.
+/// The environment of this process; on bare metal, nothing is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The kernel is gVisor's, a program that answers system calls itself.
+    /// The kernel is gVisor's, a user-space program that handles system calls.
     pub is_gvisor: bool,
     /// The Windows Subsystem for Linux, 1 or 2.
     pub wsl: Option<u8>,
     /// The kind of container.
     pub container: Option<String>,
-    /// The hypervisor, by the name it gives itself.
+    /// The hypervisor, by its own name.
     pub hypervisor: Option<String>,
-    /// Nothing tells whether there is one.
+    /// Whether a hypervisor exists is unknown.
     pub is_hypervisor_unseen: bool,
 }
 
 impl Environment {
-    /// Reads the marks that each leaves.
+    /// Reads the signs that each environment leaves.
     #[must_use]
     pub fn of(machine: &Machine) -> Environment {
         let hypervisor = hypervisor(machine);
@@ -35,17 +35,17 @@ impl Environment {
         }
     }
 
-    /// Whether settings of the kernel are somebody else's to make.
+    /// Whether kernel settings cannot be changed from here.
     #[must_use]
     pub fn is_kernel_foreign(&self) -> bool {
         self.is_gvisor || self.wsl == Some(1) || self.container.is_some()
     }
 
-    /// Where to make settings of the kernel, for the end of a sentence.
+    /// Where to change kernel settings, as the end of a sentence.
     #[must_use]
     pub fn where_settings_are_made(&self) -> &'static str {
         if self.is_kernel_foreign() {
-            "on the host: in here it cannot be changed"
+            "on the host: it cannot be changed from inside"
         } else {
             "as root"
         }
@@ -54,7 +54,7 @@ impl Environment {
 
 fn is_gvisor(machine: &Machine) -> bool {
     let version = machine.text("/proc/version").unwrap_or_default();
-    // It pretends to be a Linux of a fixed date, and newer ones add their name to the release.
+    // It claims to be a Linux of a fixed date; newer versions add their name to the release.
     version.contains("-gvisor") || version.contains("#1 SMP Sun Jan 10 15:06:54 PST 2016")
 }
 
@@ -67,14 +67,14 @@ fn wsl(machine: &Machine) -> Option<u8> {
     }
 }
 
-/// The numbers of the first pid, uts and ipc namespaces, which no container has all of.
+/// The numbers of the initial pid, uts and ipc namespaces. No container has all of them.
 const FIRST_NAMESPACES: [(&str, &str); 3] = [
     ("pid", "pid:[4026531836]"),
     ("uts", "uts:[4026531838]"),
     ("ipc", "ipc:[4026531839]"),
 ];
 
-/// Whether processes are numbered as in the machine's first processes. A tree without namespaces counts as one.
+/// Whether this is the initial pid namespace. A test folder without namespaces counts as one.
 pub(super) fn is_in_first_pid_namespace(machine: &Machine) -> bool {
     let (kind, first) = FIRST_NAMESPACES[0];
     machine
@@ -82,7 +82,7 @@ pub(super) fn is_in_first_pid_namespace(machine: &Machine) -> bool {
         .is_none_or(|link| link.as_os_str() == first)
 }
 
-/// Whether marks of a container are left overs: the image of a virtual machine may be made of a container's.
+/// Whether signs of a container are left over: the image of a virtual machine may be built from a container image.
 fn is_in_first_namespaces(machine: &Machine) -> bool {
     FIRST_NAMESPACES.iter().all(|(kind, first)| {
         machine
@@ -95,7 +95,7 @@ fn container(machine: &Machine) -> Option<String> {
     if is_in_first_namespaces(machine) {
         return None;
     }
-    // What runs the container says so to its first process; only that one's user can read it.
+    // Container managers set this variable for process 1; only its user can read it.
     let said = machine.text("/proc/1/environ").and_then(|environment| {
         let mut variables = environment.split('\0');
         variables.find_map(|variable| Some(variable.strip_prefix("container=")?.to_owned()))
@@ -127,7 +127,7 @@ enum Hypervisor {
     Unseen,
 }
 
-/// What the makers of virtual machines write into the firmware's tables (`sys_vendor`, `product_name`), in capitals or not.
+/// Vendor names of virtual machines in the firmware tables (`sys_vendor`, `product_name`), in lower case.
 const VIRTUAL: [&str; 15] = [
     "kvm",
     "qemu",
@@ -143,10 +143,10 @@ const VIRTUAL: [&str; 15] = [
     "amazon ec2",
     "openstack",
     "alibaba cloud ecs",
-    // Hyper-V's, below Microsoft's own name.
+    // Hyper-V, after Microsoft's name.
     "virtual machine",
 ];
-/// Machines of Amazon that a customer has for himself are named so.
+/// Bare-metal instances of Amazon have this in their name.
 const WHOLE: &str = ".metal";
 
 fn hypervisor(machine: &Machine) -> Hypervisor {
@@ -167,7 +167,7 @@ fn hypervisor(machine: &Machine) -> Hypervisor {
             false => Hypervisor::None,
         };
     }
-    // Other processors do not say so themselves.
+    // On other architectures, the CPU flags do not show a hypervisor.
     let words = product.to_lowercase();
     if words.contains(WHOLE) {
         return Hypervisor::None;
@@ -179,11 +179,11 @@ fn hypervisor(machine: &Machine) -> Hypervisor {
     told.map_or(Hypervisor::Unseen, Hypervisor::Named)
 }
 
-/// What a hypervisor writes into the tree of devices that it hands to its guest.
+/// The hypervisor according to the device tree that it passes to its guest.
 fn in_device_tree(machine: &Machine) -> Option<String> {
     let compatible = |node: &str| machine.text(format!("/proc/device-tree/{node}compatible"));
     let names = compatible("hypervisor/").or_else(|| {
-        // A machine that QEMU makes up.
+        // QEMU's virtual machine type.
         compatible("").filter(|names| names.contains("linux,dummy-virt"))
     })?;
     let name = names.split('\0').find(|name| !name.is_empty())?;

@@ -1,4 +1,4 @@
-//! What a check says: findings with evidence, effect and fix, and what it could not see.
+//! The findings of a check, each with evidence, effect and fix, and a list of what the check could not see.
 
 use super::checks::Check;
 use crate::event::Nanos;
@@ -6,14 +6,14 @@ use crate::event::Nanos;
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// It makes launches dear, or fail, and something can be done.
+    /// Launches are slow or fail because of it, and a fix exists.
     Problem,
-    /// It explains figures, or costs little, or nobody can change it from here.
+    /// It explains a figure, costs little, or cannot be changed from here.
     Note,
 }
 
 impl Severity {
-    /// The word in JSON.
+    /// The name used in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -26,14 +26,14 @@ impl Severity {
 /// Where a figure comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// The very thing was timed.
+    /// The cost itself was timed.
     Measured,
-    /// Computed from times of its parts.
+    /// The cost was computed from the times of its parts.
     Modelled,
 }
 
 impl Basis {
-    /// The word for it.
+    /// The name used in the output and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,21 +43,21 @@ impl Basis {
     }
 }
 
-/// By how much something takes longer here.
+/// How much time a finding adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effect {
     /// The additional time.
     pub span: Nanos,
-    /// What takes so much longer, such as `each launch`.
+    /// What takes longer by `span`, such as `each launch`.
     pub of: &'static str,
-    /// How that is known.
+    /// Whether the time was measured or computed.
     pub basis: Basis,
-    /// It is longer: what was timed did not come to its end.
+    /// Whether the real time is longer: the timed program did not end.
     pub is_lower_bound: bool,
 }
 
 impl Effect {
-    /// One that was timed.
+    /// A measured effect.
     #[must_use]
     pub fn measured(span: Nanos, of: &'static str) -> Effect {
         Effect {
@@ -68,7 +68,7 @@ impl Effect {
         }
     }
 
-    /// One that was computed.
+    /// A computed effect.
     #[must_use]
     pub fn modelled(span: Nanos, of: &'static str) -> Effect {
         Effect {
@@ -85,29 +85,29 @@ impl Effect {
 pub struct Finding {
     /// The id of the check.
     pub check: &'static str,
-    /// What the check looked at.
+    /// What the check examined.
     pub looked_at: &'static str,
-    /// How much it matters.
+    /// Whether it is a problem or a note.
     pub severity: Severity,
-    /// What is the matter, in a few words.
+    /// The finding in a few words.
     pub title: String,
-    /// What shows it: sentences.
+    /// The evidence: sentences.
     pub evidence: Vec<String>,
-    /// What it costs; unknown where it cannot be measured here.
+    /// What it costs; unknown if it cannot be measured here.
     pub effect: Option<Effect>,
-    /// What can be done: sentences, and lines to type, which begin with two spaces.
+    /// What can be done: sentences, and commands to type, which begin with two spaces.
     pub fix: Vec<String>,
-    /// What the fix costs, or does not mend.
+    /// What the fix costs, or does not solve.
     pub fix_cost: String,
 }
 
 impl Finding {
-    /// One that matters.
+    /// A finding that should be fixed.
     pub fn problem(title: impl Into<String>) -> Finding {
         Finding::new(Severity::Problem, title.into())
     }
 
-    /// One that only explains.
+    /// A finding that only explains something.
     pub fn note(title: impl Into<String>) -> Finding {
         Finding::new(Severity::Note, title.into())
     }
@@ -125,41 +125,41 @@ impl Finding {
         }
     }
 
-    /// A problem if that holds, a note otherwise.
+    /// A problem if `matters`, otherwise a note.
     pub fn problem_if(matters: bool, title: impl Into<String>) -> Finding {
         let severity = if matters { Severity::Problem } else { Severity::Note };
         Finding::new(severity, title.into())
     }
 
-    /// Adds a sentence that shows it.
+    /// Adds a sentence of evidence.
     #[must_use]
     pub fn evidence(mut self, sentence: impl Into<String>) -> Finding {
         self.evidence.push(sentence.into());
         self
     }
 
-    /// Adds a sentence that shows it, where there is one.
+    /// Adds a sentence of evidence, if there is one.
     #[must_use]
     pub fn evidence_if(mut self, sentence: Option<String>) -> Finding {
         self.evidence.extend(sentence);
         self
     }
 
-    /// Says what it costs.
+    /// Sets what the finding costs.
     #[must_use]
     pub fn effect(mut self, effect: impl Into<Option<Effect>>) -> Finding {
         self.effect = effect.into();
         self
     }
 
-    /// Adds a line of what can be done.
+    /// Adds a line to the fix.
     #[must_use]
     pub fn fix(mut self, line: impl Into<String>) -> Finding {
         self.fix.push(line.into());
         self
     }
 
-    /// Says what the fix costs.
+    /// Sets what the fix costs.
     #[must_use]
     pub fn fix_cost(mut self, text: impl Into<String>) -> Finding {
         self.fix_cost = text.into();
@@ -167,16 +167,16 @@ impl Finding {
     }
 }
 
-/// Something that a check could not look at.
+/// Something that a check could not examine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unseen {
     /// The id of the check.
     pub check: &'static str,
-    /// What, and why not.
+    /// What could not be examined, and why.
     pub what: String,
 }
 
-/// What one check says.
+/// The findings of one check.
 pub struct Findings {
     check: &'static str,
     looked_at: &'static str,
@@ -194,7 +194,7 @@ impl Findings {
         }
     }
 
-    /// Adds a finding.
+    /// Adds a finding of this check.
     pub fn add(&mut self, finding: Finding) {
         self.found.push(Finding {
             check: self.check,
@@ -203,7 +203,7 @@ impl Findings {
         });
     }
 
-    /// Says what could not be looked at.
+    /// Records what could not be examined.
     pub fn unseen(&mut self, what: impl Into<String>) {
         self.unseen.push(Unseen {
             check: self.check,

@@ -1,5 +1,5 @@
-//! What is examined: the folder that /proc, /sys and /etc are read from, the environment, and the directory that the user
-//! stands in. The real ones, or such as a test makes up.
+//! The machine that is examined: the folder that /proc, /sys and /etc are read from, the environment, and the user's working directory.
+//! Either the real ones, or those of a test.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -16,27 +16,27 @@ use rustix::fs::Access;
 use super::mounts;
 use crate::collect::held::Identity;
 
-/// More of a file is not read: those wanted are smaller, and some of /proc have no end of their own.
+/// The read limit for a file: the relevant files are smaller, and some files of /proc are endless.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// A machine.
+/// A machine, real or made up by a test.
 #[derive(Clone, Debug)]
 pub struct Machine {
     root: PathBuf,
     environment: BTreeMap<OsString, OsString>,
     directory: PathBuf,
     is_privileged: bool,
-    /// Whom programs are started as, where that is not the doctor's own user.
+    /// The user that programs are started as, if it is not the doctor's own.
     user: Option<Identity>,
-    /// Directories that did not answer: whatever is in them is not touched, and not there.
+    /// Directories that did not answer. They are never accessed, and count as missing.
     left_out: HashSet<PathBuf>,
 }
 
 impl Machine {
-    /// This one. Programs are started as the user, in that one's home, where one is given.
+    /// The real machine. If `user` is given, programs are started as that user, with that user's home.
     ///
     /// # Errors
-    /// When the working directory is gone.
+    /// If the working directory no longer exists.
     pub fn here(user: Option<Identity>) -> io::Result<Machine> {
         let of_user = user.iter().flat_map(|user| user.environment.iter().cloned());
         let environment = std::env::vars_os().chain(of_user).collect();
@@ -50,7 +50,7 @@ impl Machine {
         })
     }
 
-    /// One that a folder holds the files of, with an empty environment, seen without privilege.
+    /// A machine whose files are in a folder, with an empty environment, examined without privilege.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Machine {
         Machine {
@@ -63,38 +63,38 @@ impl Machine {
         }
     }
 
-    /// The same with a variable in its environment.
+    /// The same machine with a variable added to its environment.
     #[must_use]
     pub fn with_variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Machine {
         self.environment.insert(name.into(), value.into());
         self
     }
 
-    /// The same without variables that `matches` names.
+    /// The same machine without the variables for whose names `matches` returns true.
     #[must_use]
     pub fn without_variables(mut self, matches: impl Fn(&str) -> bool) -> Machine {
         self.environment.retain(|name, _| !matches(&name.to_string_lossy()));
         self
     }
 
-    /// The same from another working directory.
+    /// The same machine with another working directory.
     #[must_use]
     pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Machine {
         self.directory = directory.into();
         self
     }
 
-    /// The same without directories that would hang whoever looks into them.
+    /// The same machine without these directories, because accessing them would hang.
     #[must_use]
     pub fn leaving_out<'d>(mut self, directories: impl IntoIterator<Item = &'d PathBuf>) -> Machine {
         self.left_out.extend(directories.into_iter().cloned());
         self
     }
 
-    /// Whether it is in such a directory, or is one.
+    /// Whether a path is one of the left-out directories, or inside one.
     #[must_use]
     pub fn is_left_out(&self, absolute: impl AsRef<Path>) -> bool {
-        // A PATH of thousands is asked about often.
+        // Called often for a PATH with thousands of directories.
         !self.left_out.is_empty() && absolute.as_ref().ancestors().any(|above| self.left_out.contains(above))
     }
 
@@ -104,26 +104,26 @@ impl Machine {
         &self.directory
     }
 
-    /// Whether root looks: the files and processes of others can be seen.
+    /// Whether the doctor runs as root, and so can see the files and processes of other users.
     #[must_use]
     pub fn is_privileged(&self) -> bool {
         self.is_privileged
     }
 
-    /// Whether programs are started as another than whom the environment was made for.
+    /// Whether the doctor runs under sudo, and starts programs as the invoking user.
     #[must_use]
     pub fn is_behind_sudo(&self) -> bool {
         self.user.is_some()
     }
 
-    /// Where the file of that absolute path is.
+    /// The real path of an absolute path of this machine.
     #[must_use]
     pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
         let absolute = absolute.as_ref();
         self.root.join(absolute.strip_prefix("/").unwrap_or(absolute))
     }
 
-    /// The same of a file that may be touched.
+    /// The real path, or an error if the file is in a left-out directory.
     fn reach(&self, absolute: impl AsRef<Path>) -> io::Result<PathBuf> {
         match self.is_left_out(&absolute) {
             true => Err(io::ErrorKind::TimedOut.into()),
@@ -131,7 +131,7 @@ impl Machine {
         }
     }
 
-    /// The same path without symbolic links; `None` where it is not there.
+    /// The path without symbolic links; `None` if it does not exist.
     #[must_use]
     pub fn canonical(&self, absolute: impl AsRef<Path>) -> Option<PathBuf> {
         let found = self.reach(absolute).ok()?.canonicalize().ok()?;
@@ -139,18 +139,18 @@ impl Machine {
         Some(Path::new("/").join(found.strip_prefix(root).ok()?))
     }
 
-    /// Whether it is a directory, and can be entered.
+    /// Checks that it is a directory and can be entered.
     ///
     /// # Errors
-    /// Why it is not, or cannot.
+    /// Why it is not a directory, or cannot be entered.
     pub fn enter(&self, absolute: impl AsRef<Path>) -> io::Result<()> {
         fs::metadata(self.reach(absolute)?.join(".")).map(drop)
     }
 
-    /// Whether files can be made in a directory: by whom looks, and as far as is known without making one.
+    /// Checks that files can be created in a directory by the doctor's user, without creating one.
     ///
     /// # Errors
-    /// Why not.
+    /// Why they cannot.
     pub fn make_in(&self, absolute: impl AsRef<Path>) -> io::Result<()> {
         self.enter(&absolute)?;
         let path = self.reach(absolute)?;
@@ -161,10 +161,10 @@ impl Machine {
         }
     }
 
-    /// A file's content.
+    /// The content of a file.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the file cannot be read.
     pub fn bytes(&self, absolute: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(self.reach(absolute)?)?
@@ -173,26 +173,26 @@ impl Machine {
         Ok(bytes)
     }
 
-    /// A file's text without white space at its ends; `None` when it cannot be read.
+    /// A file's text without leading and trailing white space; `None` if it cannot be read.
     #[must_use]
     pub fn text(&self, absolute: impl AsRef<Path>) -> Option<String> {
         let bytes = self.bytes(absolute).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// A file's number.
+    /// The number in a file; `None` if it cannot be read or parsed.
     #[must_use]
     pub fn number(&self, absolute: impl AsRef<Path>) -> Option<u64> {
         self.text(absolute)?.parse().ok()
     }
 
-    /// What a symbolic link says.
+    /// The target of a symbolic link.
     #[must_use]
     pub fn link(&self, absolute: impl AsRef<Path>) -> Option<PathBuf> {
         fs::read_link(self.reach(absolute).ok()?).ok()
     }
 
-    /// The names in a directory, sorted; none when it cannot be read.
+    /// The names in a directory, sorted; empty if it cannot be read.
     #[must_use]
     pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
         let entries = self
@@ -208,27 +208,26 @@ impl Machine {
         names
     }
 
-    /// Whether there is such a file or directory.
+    /// Whether a file or directory exists.
     #[must_use]
     pub fn exists(&self, absolute: impl AsRef<Path>) -> bool {
         self.reach(absolute).is_ok_and(|path| path.exists())
     }
 
-    /// A variable that is set and not empty.
+    /// The value of a variable that is set and not empty.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<&OsStr> {
         let value = self.environment.get(OsStr::new(name))?;
         (!value.is_empty()).then_some(value.as_os_str())
     }
 
-    /// The same as text.
+    /// The value of such a variable as text.
     #[must_use]
     pub fn variable_text(&self, name: &str) -> Option<String> {
         Some(self.variable(name)?.to_string_lossy().into_owned())
     }
 
-    /// The directories of PATH in their order, as they are written there; an empty one means the working directory, also where it is
-    /// the only one.
+    /// The directories of PATH in order, as written. An empty one means the working directory, even if it is the only one.
     #[must_use]
     pub fn search_path(&self) -> Vec<PathBuf> {
         let Some(path) = self.environment.get(OsStr::new("PATH")) else {
@@ -240,7 +239,7 @@ impl Machine {
             .collect()
     }
 
-    /// The file that a name means along PATH.
+    /// The file that a search in PATH finds for a name.
     #[must_use]
     pub fn program(&self, name: &str) -> Option<PathBuf> {
         let candidates = self
@@ -252,21 +251,21 @@ impl Machine {
             .find(|file| self.is_executable(file))
     }
 
-    /// Whether it is there, and no directory.
+    /// Whether it exists and is not a directory.
     #[must_use]
     pub fn is_file(&self, absolute: impl AsRef<Path>) -> bool {
         let metadata = self.reach(absolute).and_then(fs::metadata);
         metadata.is_ok_and(|metadata| !metadata.is_dir())
     }
 
-    /// Whether it is a file that may be executed.
+    /// Whether it is an executable file.
     #[must_use]
     pub fn is_executable(&self, absolute: impl AsRef<Path>) -> bool {
         let metadata = self.reach(absolute).and_then(fs::metadata);
         metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     }
 
-    /// A command as the user would start it, in this machine's environment and directory.
+    /// A command that starts as the user, with this machine's environment and working directory.
     #[must_use]
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(self.path(program));
@@ -278,13 +277,14 @@ impl Machine {
                 nix::unistd::setgid(user.gid)?;
                 Ok(nix::unistd::setuid(user.uid)?)
             };
-            // SAFETY: three system calls between fork and exec; the list of groups was made before.
+            // SAFETY: three system calls between fork and exec; the list of groups was allocated before.
             unsafe { command.pre_exec(become_user) };
         }
         command
     }
 
-    /// Programs would hang as well, and could not even be ended. In lists of places, such as PATH, the others remain.
+    /// Removes left-out directories from the environment of a command, which would also hang in them, unkillably. Lists such as PATH keep
+    /// their other entries.
     fn avoid_left_out(&self, command: &mut Command) {
         for (name, value) in &self.environment {
             let places = || value.as_bytes().split(|&byte| byte == b':').map(OsStr::from_bytes);
@@ -309,14 +309,14 @@ impl Machine {
         }
     }
 
-    /// Where temporary files are made.
+    /// The directory for temporary files.
     #[must_use]
     pub fn temporary_directory(&self) -> PathBuf {
         let place = self.variable("TMPDIR").map_or(Path::new("/tmp"), Path::new);
         self.directory.join(place)
     }
 
-    /// The environment, for programs that are launched without `command`.
+    /// The environment, for programs that are not launched through `command`.
     pub(super) fn environment(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.environment
             .iter()

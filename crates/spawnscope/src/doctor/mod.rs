@@ -1,6 +1,6 @@
-//! The doctor: what of this machine makes launches dear. First everything that has to be measured is measured, alone
-//! (`measure`); then each check (`checks`, one file each) looks at the machine, at these figures, and at where it runs (`environment`).
-//! Nothing here prints, and nothing is changed: what to do is the user's decision.
+//! The doctor: checks this machine for what makes launches slow. It first takes all measurements, with nothing else running (`measure`).
+//! Each check (`checks`, one file each) then reads the machine, these measurements, and the environment it runs in (`environment`). Nothing
+//! here prints or changes anything: applying a fix is the user's decision.
 
 mod audit;
 pub mod checks;
@@ -30,46 +30,46 @@ use self::nesting::Nesting;
 use self::processes::Process;
 use self::programs::Programs;
 
-/// What checks look at.
+/// The input of the checks.
 pub struct Examination<'a> {
-    /// The machine, or a folder made up to look like one.
+    /// The machine, or a folder that mimics one in tests.
     pub machine: &'a Machine,
-    /// What was measured on it.
+    /// What was measured on the machine.
     pub measured: &'a Measured,
-    /// What it runs in: a container, a virtual machine.
+    /// The environment of this process: a container, a virtual machine.
     pub environment: Environment,
-    /// The processes that can be seen.
+    /// The visible processes.
     processes: Vec<Process>,
 }
 
 impl Examination<'_> {
-    /// Whether one hypervisor runs inside another, and what shows it; `None` where there is none.
+    /// Whether this hypervisor runs inside another one, and the evidence for it; `None` without a hypervisor.
     fn nesting(&self) -> Option<(Nesting, String)> {
         nesting::of(self.machine, &self.environment, self.measured)
     }
 }
 
-/// What came of the checks.
+/// The result of an examination.
 #[derive(Debug)]
 pub struct Diagnosis {
     /// What a launch costs on this machine.
     pub launch: LaunchCost,
     /// How busy the machine was; unknown without /proc.
     pub load: Option<Load>,
-    /// Problems first, those of the longest effect before others.
+    /// Problems before notes; within each, the longest effect first.
     pub findings: Vec<Finding>,
-    /// What could not be looked at.
+    /// What could not be examined.
     pub unseen: Vec<Unseen>,
-    /// Whether all checks were asked for.
+    /// Whether all checks ran.
     pub is_whole: bool,
 }
 
-/// How many processes wanted to run.
+/// The load average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
-    /// The average of the last minute.
+    /// The average over the last minute.
     pub average: f64,
-    /// Processors that the kernel, whose average it is, runs them on: in a container more than this process may use.
+    /// The CPUs of the whole machine, which the load average covers. A container may be allowed fewer.
     pub cpus: u64,
 }
 
@@ -82,7 +82,7 @@ impl Load {
         Some(Load { average, cpus })
     }
 
-    /// Whether some had to wait.
+    /// Whether more threads were runnable than there are CPUs.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.average > self.cpus as f64
@@ -90,7 +90,7 @@ impl Load {
 }
 
 impl Diagnosis {
-    /// Whether anything should be done about this machine.
+    /// Whether any finding is a problem.
     #[must_use]
     pub fn has_problems(&self) -> bool {
         self.findings
@@ -99,7 +99,7 @@ impl Diagnosis {
     }
 }
 
-/// Runs these checks, one after the other, since some start programs and take their times.
+/// Runs these checks one after the other: some start programs and time them.
 #[must_use]
 pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Diagnosis {
     let machine = &machine

@@ -1,4 +1,5 @@
-//! Which file system a path is on: read from the table of mounts, since asking the file system itself can hang. And whether one that answers has room.
+//! Which file system a path is on: read from the mount table, because asking the file system itself can hang. Also whether a file system
+//! has free space.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -21,31 +22,31 @@ impl Mount {
         self.options.split(',').any(|option| option == wanted)
     }
 
-    /// Why a look-up may leave this machine, or its kernel.
+    /// Why accesses may need another machine or process.
     pub(super) fn remote(&self) -> Option<&'static str> {
         let kind = self.kind.as_str();
         match kind {
             "nfs" | "nfs4" | "cifs" | "smb3" | "afs" | "ceph" | "glusterfs" | "lustre" | "gpfs" | "beegfs" => {
                 Some("a network file system")
             }
-            "9p" | "drvfs" => Some("a file system of the host, reached by messages"),
-            "virtiofs" | "vboxsf" | "prl_fs" => Some("a file system of the host"),
-            "autofs" => Some("mounted when it is first used"),
+            "9p" | "drvfs" => Some("a host file system, accessed by messages"),
+            "virtiofs" | "vboxsf" | "prl_fs" => Some("a host file system"),
+            "autofs" => Some("a file system that is mounted on first access"),
             _ if kind == "fuse" || kind == "fuseblk" || kind.starts_with("fuse.") => {
-                Some("a file system in a user's process (FUSE)")
+                Some("a file system in a user process (FUSE)")
             }
             _ => None,
         }
     }
 }
 
-/// All mounts, in their order: later ones lie on top.
+/// All mounts, in order: later ones cover earlier ones.
 pub(super) fn all(machine: &Machine) -> Vec<Mount> {
     let table = machine.text("/proc/self/mountinfo").unwrap_or_default();
     table.lines().filter_map(parse).collect()
 }
 
-/// The one that an absolute path without symbolic links is on.
+/// The mount of an absolute path without symbolic links.
 pub(super) fn of<'m>(mounts: &'m [Mount], path: &Path) -> Option<&'m Mount> {
     mounts
         .iter()
@@ -70,7 +71,7 @@ fn parse(line: &str) -> Option<Mount> {
     })
 }
 
-/// Blanks and the like are written as three octal digits.
+/// Replaces octal escapes such as `\040`, which the kernel writes for white space and backslashes.
 fn unescape(text: &str) -> PathBuf {
     let mut bytes = Vec::new();
     let mut parts = text.split('\\');
@@ -87,8 +88,8 @@ fn unescape(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Whether so many bytes and files fit there, as far as the file system knows: one without blocks or files of its own counts none.
-/// Only a system call, without memory of its own where the path is a C string.
+/// Whether this many bytes and files fit. A file system that reports no total of blocks or files counts as having room. Only makes a system
+/// call, and does not allocate if the path is a C string.
 pub(super) fn has_room(path: impl rustix::path::Arg, bytes: u64, files: u64) -> bool {
     let Ok(room) = rustix::fs::statvfs(path) else {
         return true;

@@ -1,44 +1,43 @@
-//! The processes of a machine, as far as /proc shows them.
+//! The processes of a machine that are visible in /proc.
 
 use std::collections::HashMap;
 
 use super::machine::Machine;
 
-/// A process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: u32,
-    /// Its name of at most 15 bytes.
+    /// The process name, at most 15 bytes.
     pub(super) name: String,
     parent: u32,
-    /// Anonymous memory that is resident: what a fork copies the page tables of.
+    /// Resident anonymous memory, whose page tables a fork copies.
     pub(super) anonymous_bytes: u64,
-    /// All memory that is resident, of files too.
+    /// All resident memory, including file mappings.
     pub(super) resident_bytes: u64,
-    /// Private writable memory, resident or not: what a fork may need again.
+    /// Private writable memory, resident or not, for which a fork may have to commit memory again.
     pub(super) data_bytes: u64,
 }
 
 impl Process {
-    /// A file of its folder in /proc.
+    /// A file of its directory in /proc.
     pub(super) fn file(&self, name: &str) -> String {
         format!("/proc/{}/{name}", self.pid)
     }
 }
 
-/// All that can be seen.
+/// All visible processes.
 pub(super) fn all(machine: &Machine) -> Vec<Process> {
     let pids = machine.names("/proc").into_iter().filter_map(|name| name.parse().ok());
     pids.filter_map(|pid| read(machine, pid)).collect()
 }
 
-/// The processes of a session that have not ended, of this machine, now.
+/// The running processes of a session on the real machine.
 pub(super) fn of_session(session: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let is_in = |pid: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // `PID (NAME) STATE PARENT GROUP SESSION ...`, and a name may hold anything.
+        // `PID (NAME) STATE PARENT GROUP SESSION ...`; the name may contain any bytes.
         let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
         let fields: Vec<&str> = after_name.split_whitespace().take(4).collect();
         matches!(fields[..], [state, _, _, of] if state != "Z" && state != "X" && of == session.to_string())
@@ -46,7 +45,7 @@ pub(super) fn of_session(session: u32) -> Vec<u32> {
     pids.filter(is_in).collect()
 }
 
-/// How many children each has now.
+/// How many children each process has now.
 pub(super) fn children(processes: &[Process]) -> HashMap<u32, u64> {
     let mut children = HashMap::new();
     for process in processes {
@@ -71,7 +70,7 @@ fn read(machine: &Machine, pid: u32) -> Option<Process> {
     })
 }
 
-/// The value of `NAME: value` in a file of such lines.
+/// The value in a line `NAME: value`.
 pub(super) fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))

@@ -1,5 +1,6 @@
-//! Files of /proc about the memory of another process: the kernel walks through all of it, waits for the process's own lock before,
-//! and keeps it meanwhile. So they are read by a process of their own, for so long at most, and of small processes only.
+//! Reads files of /proc that describe the memory of another process. For these the kernel takes the memory lock of that process, walks all
+//! of its mappings, and holds the lock until it has finished. A child process therefore reads them, with a time limit, and only for small
+//! processes.
 
 use std::ffi::{CStr, CString};
 use std::io::Read;
@@ -11,17 +12,17 @@ use super::child::{Child, die_with_parent, is_readable_within};
 use super::machine::Machine;
 use super::processes::Process;
 
-/// While the kernel walks, the process cannot map or unmap memory: a GiB in pages of 4 KiB took it 30 ms on this project's machine.
-/// Nobody's production is held up for longer than that.
+/// While the kernel walks, the process cannot map or unmap memory: for 1 GiB in pages of 4 KiB the walk took 30 ms on the project's
+/// machine. The doctor blocks no process for longer.
 const MOST_WALKED: u64 = 1 << 30;
-/// How long a check may look at processes so.
+/// How long one check may read such files.
 pub(super) const PATIENCE: Duration = Duration::from_millis(150);
-/// More is not read: 65,530 mappings, as many as a process may usually have, take 50 MB in the wordiest of these files.
+/// The read limit. 65,530 mappings, the default maximum per process, take 50 MB in the most verbose of these files.
 const MOST_BYTES: usize = 64 << 20;
-/// What the reading process writes last. Text has none.
+/// The last byte that the reading process writes. The text itself contains none.
 const END: u8 = 0;
 
-/// A file of the process; `None` where it may not be read, or cannot within that time, or the process is too large for it.
+/// The content of a file of the process; `None` if it may not be read, is not read before `until`, or the process is too large.
 pub(super) fn of_memory(machine: &Machine, process: &Process, file: &str, until: Instant) -> Option<String> {
     if process.resident_bytes > MOST_WALKED || Instant::now() >= until {
         return None;
@@ -46,11 +47,11 @@ pub(super) fn of_memory(machine: &Machine, process: &Process, file: &str, until:
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-/// Writes the file to the descriptor 0, and `END` where it was read to its end.
+/// Writes the file to descriptor 0, followed by `END` if it was read completely.
 fn copy(path: &CStr) {
     die_with_parent();
     let mut part = [0_u8; 1 << 12];
-    // SAFETY: plain system calls in a process of our own, on a path that ends with a zero byte and on memory of that size.
+    // SAFETY: plain system calls in a child process of ours, on a path that ends with a zero byte and on memory of the given size.
     unsafe {
         let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if file < 0 {

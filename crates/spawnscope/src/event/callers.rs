@@ -1,17 +1,17 @@
 //! Places in programs: the frames of a call chain, from the innermost outwards.
 
-/// What a frame is written in.
+/// The language of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Language {
-    /// Machine code, whatever it was compiled from.
+    /// Machine code of any source language.
     Native,
     /// The kernel's own code.
     Kernel,
-    /// A script of bash.
+    /// A bash script.
     Bash,
-    /// A script of dash.
+    /// A dash script.
     Dash,
-    /// A program in Python.
+    /// A Python program.
     Python,
 }
 
@@ -25,7 +25,7 @@ impl Language {
         Language::Python,
     ];
 
-    /// The name in every output.
+    /// The name used in every output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,35 +37,35 @@ impl Language {
         }
     }
 
-    /// Whether an interpreter runs it from source lines.
+    /// Whether an interpreter runs this language from source lines.
     #[must_use]
     pub fn is_script(self) -> bool {
         matches!(self, Language::Bash | Language::Dash | Language::Python)
     }
 }
 
-/// One place in a program. What is not known is `None`, and never guessed.
+/// One place in a program. An unknown part is `None` and never guessed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// What it is written in.
+    /// The language.
     pub language: Language,
-    /// The function; `None` also outside of all functions of a script.
+    /// The function; also `None` at the top level of a script.
     pub function: Option<Vec<u8>>,
     /// The source file.
     pub file: Option<Vec<u8>>,
-    /// The line in it, from 1.
+    /// The line in `file`, counted from 1.
     pub line: Option<u32>,
     /// The ELF file that holds the machine code.
     pub module: Option<Vec<u8>>,
-    /// Where in that file's own numbering of addresses, or, when it could not be read, how far into it; without `module`,
-    /// in the process's memory. Of all but the innermost frame, where the call returns to.
+    /// The virtual address in that file, or the file offset if the file could not be read; without `module`, the address in the
+    /// process's memory. In all frames but the innermost it is the return address.
     pub address: Option<u64>,
-    /// Whether the compiler put it into the next frame outwards.
+    /// Whether the compiler inlined the function into the next frame outwards.
     pub is_inlined: bool,
 }
 
 impl Frame {
-    /// A frame of which nothing is known but its language.
+    /// A frame of which only the language is known.
     #[must_use]
     pub fn unknown(language: Language) -> Frame {
         Frame {
@@ -85,6 +85,6 @@ impl Frame {
 pub struct Chain {
     /// From the innermost outwards.
     pub frames: Vec<Frame>,
-    /// Whether more frames follow outwards that could not be read.
+    /// Whether there are further frames outwards that could not be read.
     pub is_truncated: bool,
 }

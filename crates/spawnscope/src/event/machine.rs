@@ -1,11 +1,10 @@
-//! What is known of the machine itself: constants that were measured before a recording, and what it does not let the
-//! collector see.
+//! Facts about the machine: constants that were measured before a recording, and what the collector cannot see here.
 
 use std::fmt;
 
 use super::Nanos;
 
-/// How long the calibration pauses before each round of `Constant::ColdForkExit`.
+/// The calibration pauses for this long before each round of `Constant::ColdForkExit`.
 pub const CALIBRATION_PAUSE: Nanos = Nanos(3_000_000);
 
 /// A constant of the machine, in nanoseconds.
@@ -13,25 +12,25 @@ pub const CALIBRATION_PAUSE: Nanos = Nanos(3_000_000);
 pub enum Constant {
     /// From entering `fork` in a small process to the child's first instruction.
     ForkCreate,
-    /// A whole `fork`, `_exit` and `wait`, likewise.
+    /// A whole `fork`, `_exit` and `wait` in a small process.
     ForkExit,
-    /// As `ForkExit`, after a pause of `CALIBRATION_PAUSE`, in which caches are lost.
+    /// Like `ForkExit`, after a pause of `CALIBRATION_PAUSE`, during which the caches go cold.
     ColdForkExit,
-    /// As `ForkCreate`, with CLONE_VM and CLONE_VFORK.
+    /// Like `ForkCreate`, with CLONE_VM and CLONE_VFORK.
     VforkCreate,
-    /// As `ForkExit`, with CLONE_VM and CLONE_VFORK.
+    /// Like `ForkExit`, with CLONE_VM and CLONE_VFORK.
     VforkExit,
-    /// How much longer `ForkCreate` is for each MiB that the parent has touched, in pages of 4 KiB.
+    /// The increase of `ForkCreate` per MiB that the parent has touched, in 4 KiB pages.
     PageCopy,
-    /// How much longer the rest of `ForkExit` is for each such MiB: giving the copied page tables back.
+    /// The increase of the rest of `ForkExit` per such MiB: freeing the copied page tables.
     PageFree,
-    /// One copy-on-write fault in the parent while the child lives.
+    /// One copy-on-write fault in the parent while the child is alive.
     CowFault,
-    /// The same after the child has ended, or executed a program: nothing is copied.
+    /// The same fault after the child has ended or called exec: no page is copied.
     ReuseFault,
-    /// One CPUID instruction, which a hypervisor answers where there is one.
+    /// One CPUID instruction. Under a hypervisor, the hypervisor emulates it.
     Cpuid,
-    /// How much longer a system call takes while there is a recording.
+    /// The increase of a system call's duration during a recording.
     RecordedCall,
 }
 
@@ -51,7 +50,7 @@ impl Constant {
         Constant::RecordedCall,
     ];
 
-    /// The word that stands for it in a recording.
+    /// The constant's name in a recording.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -70,10 +69,10 @@ impl Constant {
     }
 }
 
-/// A constant of the machine, as it was measured before the recording.
+/// A machine constant as measured before the recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    /// Which.
+    /// Which constant.
     pub what: Constant,
     /// The median.
     pub ns: f64,
@@ -83,12 +82,12 @@ pub struct Calibration {
     pub high_ns: Option<f64>,
 }
 
-/// Something this machine did not let the collector see.
+/// Something that the collector cannot see on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// What could not be set up, such as `sched_prepare_exec`.
+    /// The feature that could not be set up, such as `sched_prepare_exec`.
     pub what: String,
-    /// What is therefore unknown, in words for the report.
+    /// What is unknown as a result, as text for the report.
     pub effect: String,
 }
 

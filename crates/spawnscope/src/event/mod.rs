@@ -1,5 +1,5 @@
-//! The vocabulary every stage shares: what a collector can say about launches, as plain data.
-//! No I/O and no policy here; it imports nothing of the crate. Timestamps are CLOCK_MONOTONIC.
+//! The vocabulary shared by all stages: what a collector reports about launches, as plain data. No I/O, no policy, no imports from
+//! the rest of the crate. Timestamps are CLOCK_MONOTONIC.
 
 mod callers;
 mod machine;
@@ -10,38 +10,38 @@ use std::sync::Arc;
 pub use callers::{Chain, Frame, Language};
 pub use machine::{CALIBRATION_PAUSE, Calibration, Constant, Missing};
 
-/// Nanoseconds: an instant of CLOCK_MONOTONIC, or a span between two of them where the name says so.
+/// Nanoseconds: an instant of CLOCK_MONOTONIC, or a span where the name says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// The span from `earlier` to `self`; zero when the order is the other way round, which two CPUs can cause.
+    /// The span from `earlier` to `self`; zero if `earlier` is later, which can happen across two CPUs.
     #[must_use]
     pub fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// A process or thread id in the pid namespace of the recorder: what its user would see in `ps`.
+/// A process or thread id in the recorder's pid namespace, as the recorder's user sees it in `ps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pid(pub i32);
 
-/// One launch, unique within a recording, so that a reused pid never confuses two of them.
+/// One launch, unique within a recording even if its pid is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LaunchId(pub u64);
 
-/// One thread, unique within a recording. A process's first thread has the number of its launch.
+/// One thread, unique within a recording. A process's first thread has the same number as its launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId(pub u64);
 
 /// How a process was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mechanism {
-    /// `fork(2)`, or `clone(2)` with nothing shared, which is what libc's `fork` calls.
+    /// `fork(2)`, or `clone(2)` without shared resources, which is what libc's `fork` calls.
     Fork,
     /// `vfork(2)`.
     Vfork,
-    /// `clone` or `clone3` with CLONE_VM and CLONE_VFORK: `posix_spawn` and its like.
+    /// `clone` or `clone3` with CLONE_VM and CLONE_VFORK: `posix_spawn` and similar functions.
     PosixSpawn,
     /// `clone(2)` with any other flags.
     Clone,
@@ -59,7 +59,7 @@ impl Mechanism {
         Mechanism::Clone3,
     ];
 
-    /// The name shown to people and stored in exports.
+    /// The name used in output and exports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -72,16 +72,16 @@ impl Mechanism {
     }
 }
 
-/// What the parent weighed when it created a process.
+/// The parent's memory when it created a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParentMemory {
-    /// Resident set in bytes; may lag by a few dozen pages for each CPU (the kernel's per-CPU counters).
+    /// Resident set in bytes; may lag by a few dozen pages per CPU (the kernel's per-CPU counters).
     pub rss_bytes: u64,
-    /// Page tables in bytes: what `fork` has to copy.
+    /// Page tables in bytes. `fork` copies them.
     pub page_table_bytes: u64,
 }
 
-/// One thing that happened, in the order the collector saw it.
+/// One event, in the order in which the collector saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// When it happened.
@@ -94,88 +94,89 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// What happened to a process or thread. Byte strings are as the kernel had them: any byte but NUL may occur.
+/// What happened to a process or thread. Byte strings are exactly as in the kernel: any byte but NUL may occur.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// A process that existed before the recording began is now followed (`-p`, `-a`): not a launch.
+    /// A process that existed before the recording is now followed (`-p`, `-a`). This is not a launch.
     Adopted { pid: Pid, name: Vec<u8> },
-    /// The root command, held at birth by the recorder, was let go at `at`: its set-up begins here.
+    /// The recorder released the root command, which it had held since creation. The command's setup begins at `at`.
     Released { pid: Pid },
-    /// A process came into being; `at` is the end of its `create` phase.
+    /// A process was created; `at` is the end of its `create` phase.
     Launched(Launched),
-    /// A thread came into being in `launch`.
+    /// A thread was created in `launch`.
     ThreadStarted { tid: Pid, creator: TaskId },
-    /// An `execve` failed; `at` is its return.
+    /// An `execve` failed; `at` is the time of its return.
     ExecFailed { entered: Nanos, path: Vec<u8>, errno: i32 },
-    /// An `execve` passed the point of no return and the new image stands.
+    /// An `execve` passed the point of no return and set up the new image.
     Executed(Executed),
-    /// The new image is ready to run; `at` is when the collector knew it.
+    /// The new image is ready to run; `at` is when the collector learned it.
     Loaded(Loaded),
     /// A thread began to exit.
     Exited(Exited),
-    /// A thread left the CPU for good. `zombie` is set by the thread with which its whole process became reapable.
-    /// `cpu` is all the CPU time it ever had.
+    /// A thread left the CPU for the last time. `zombie` is set by the thread whose exit made the whole process reapable. `cpu` is
+    /// the thread's total CPU time.
     Gone {
         zombie: Option<Nanos>,
         auto_reaped: bool,
         cpu: Nanos,
     },
-    /// `launch` waited for a child and got it; `pid` is the child as `launch`'s own pid namespace names it.
+    /// `launch` waited for a child and reaped it; `pid` is the child's id in the pid namespace of `launch`.
     Reaped { pid: Pid },
-    /// A thread was on a CPU, left it, and (unless it ended) is back at `at`.
+    /// A thread ran on a CPU, left it, and (unless it ended) is back on a CPU at `at`.
     Slice(Slice),
-    /// The recording ends at `at`, and the thread has not been back on a CPU since the slice's `off`. One that has a CPU to the
-    /// end leaves it there, as if another one got it.
+    /// The recording ends at `at`, and the thread has not been on a CPU since the slice's `off`. A thread still on a CPU at the end
+    /// is recorded as leaving it there, as if preempted.
     LastSeen(Slice),
-    /// The path of a file that a thread began to wait for; the slice of that wait follows when it is over.
+    /// The path of a file that a thread began to wait for. The slice of that wait follows when the wait is over.
     FileNamed { device: u32, inode: u64, path: Vec<u8> },
-    /// Where its parent asked for a launch (the event's): in a script, when the chain begins with a frame of a script's
-    /// language, else in the parent's machine code. May come before or after `Launched`, and once for each of the two.
+    /// The call site in the parent that requested the event's launch: a script chain if the first frame's language is a script
+    /// language, otherwise a chain in the parent's machine code. May arrive before or after `Launched`, at most once for each of
+    /// the two.
     Called(Arc<Chain>),
-    /// What a thread did at `at`, or what it began to wait for then; told when it is done with that.
+    /// What a thread did at `at`, or the wait it began then. Emitted when the thread is done with it.
     Sampled(Sampled),
 }
 
-/// A moment in the life of a thread that stands for a span of it.
+/// A sample of a thread, which represents a span of its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sampled {
-    /// How long: between two looks at a thread with a CPU; of a wait, the time off the CPU, with that of shorter waits
-    /// since the thread's last sample of one.
+    /// The span it represents. On a CPU: the time between two samples. For a wait: its off-CPU time, plus that of shorter waits
+    /// since the thread's last sample of a wait.
     pub span: Nanos,
-    /// Whether the thread waited, or had a CPU.
+    /// Whether the thread was waiting rather than on a CPU.
     pub is_waiting: bool,
-    /// Where, in the kernel and then in its own machine code.
+    /// The stack: first in the kernel, then in the thread's own machine code.
     pub chain: Arc<Chain>,
 }
 
-/// The birth of a process.
+/// The creation of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launched {
-    /// The process that asked for it.
+    /// The process that requested it.
     pub parent: LaunchId,
-    /// The thread that asked for it.
+    /// The thread that requested it.
     pub parent_task: TaskId,
-    /// The new process, as the recorder's pid namespace names it; 0 when that does not see it.
+    /// The new process in the recorder's pid namespace; 0 if it is not visible there.
     pub pid: Pid,
-    /// The process whose child it is, when that one is followed: not `parent` with CLONE_PARENT.
+    /// The process whose child it is, if that process is followed. With CLONE_PARENT this is not `parent`.
     pub reaper: Option<LaunchId>,
-    /// The new process, as its reaper's pid namespace names it: what wait calls return.
+    /// The new process in its reaper's pid namespace: the pid that wait calls return.
     pub pid_for_reaper: Pid,
-    /// The call that created it, when that was seen.
+    /// The call that created it, if that was seen.
     pub mechanism: Option<Mechanism>,
-    /// When the parent entered that call: the start of `create`; `None` when that was not seen.
+    /// When the parent entered that call, which is the start of `create`; `None` if that was not seen.
     pub entered: Option<Nanos>,
-    /// When the parent began the system calls that go before it (signals, pipes), if there were any.
+    /// When the parent began the system calls that prepare the launch (signals, pipes), if there were any.
     pub prepared: Option<Nanos>,
-    /// When the parent was done with the system calls that went after the last reaping of a child.
+    /// When the parent had finished the system calls that follow its last reaping of a child.
     pub parent_tidied: Option<Nanos>,
-    /// Page faults of the parent's thread, without input, since it last launched or reaped a child.
+    /// Minor page faults of the parent's thread since it last launched or reaped a child.
     pub parent_faults: Option<u32>,
-    /// The parent's weight at that time.
+    /// The parent's memory at that time.
     pub parent_memory: Option<ParentMemory>,
 }
 
-/// A successful `execve`, seen before it returned.
+/// A successful `execve`, reported before it returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Executed {
     /// When the process first got a CPU, if that was seen.
@@ -184,17 +185,17 @@ pub struct Executed {
     pub entered: Option<Nanos>,
     /// CPU time of the calling thread when the `execve` was entered.
     pub cpu_at_entry: Nanos,
-    /// The file as given to `execve`.
+    /// The file name passed to `execve`.
     pub path: Vec<u8>,
-    /// The interpreter of a `#!` script (the last of a chain), when there is one.
+    /// The interpreter of a `#!` script (the last one in a chain), if there is one.
     pub interpreter: Option<Vec<u8>>,
-    /// Arguments, each ended by NUL, cut to what the collector keeps.
+    /// Arguments, each NUL-terminated, truncated to the collector's limit.
     pub argv: Vec<u8>,
-    /// Bytes that the whole argv takes, NULs included; larger than `argv` when that was cut.
+    /// Size of the whole argv in bytes, NULs included; larger than `argv` if that was truncated.
     pub argv_bytes: u64,
-    /// The working directory, when it could be read.
+    /// The working directory, if it could be read.
     pub cwd: Option<Vec<u8>>,
-    /// The descriptors it closed before; `None` for any but the first exec of a launch, and when that was not seen.
+    /// The descriptors closed before this exec; `None` for all but the first exec of a launch, and if this was not seen.
     pub closing: Option<Closing>,
 }
 
@@ -203,27 +204,27 @@ pub struct Executed {
 pub struct Closing {
     /// Calls of `close` and `close_range`.
     pub calls: u32,
-    /// Time inside them, and between two of them with no other system call between.
+    /// Time inside these calls, and between two of them with no other system call in between.
     pub span: Nanos,
 }
 
-/// The end of `exec` and of `load`.
+/// The end of the `exec` and `load` phases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
     /// When the last successful `execve` returned to user space.
     pub exec_returned: Nanos,
-    /// CPU time of the thread at that return.
+    /// CPU time of the thread at that moment.
     pub cpu_at_return: Nanos,
-    /// What is known of the dynamic loader.
+    /// What is known about the dynamic loader.
     pub loader: Loader,
 }
 
-/// What is known of an image's dynamic loader.
+/// What is known about an image's dynamic loader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loader {
     /// The image has no interpreter: there is no `load` phase.
     None,
-    /// The loader was done at `at`, the thread's CPU time being `cpu`.
+    /// The loader finished at `at`, when the thread's CPU time was `cpu`.
     Done {
         at: Nanos,
         cpu: Nanos,
@@ -236,11 +237,11 @@ pub enum Loader {
 /// How a dynamic loader found its libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibrarySearch {
-    /// Files that it opened, `/etc/ld.so.cache` apart.
+    /// Files it opened, not counting `/etc/ld.so.cache`.
     pub opens: u32,
-    /// Looks for a file that failed: opens, and other calls that said there is no such file.
+    /// Failed lookups: opens and other calls that reported a missing file.
     pub failed_opens: u32,
-    /// Whether it could open `/etc/ld.so.cache`; `None`: it did not try.
+    /// Whether it could open `/etc/ld.so.cache`; `None` if it did not try.
     pub cache: Option<bool>,
 }
 
@@ -249,7 +250,7 @@ pub struct LibrarySearch {
 pub struct Exited {
     /// When the process first got a CPU, if that was seen.
     pub first_run: Option<Nanos>,
-    /// When this thread called `exit_group`, if it did: the whole process begins to exit there.
+    /// When this thread called `exit_group`, if it did: the exit of the whole process begins there.
     pub exit_group_entered: Option<Nanos>,
     /// Whether this was the last thread of its process.
     pub last_thread: bool,
@@ -259,36 +260,36 @@ pub struct Exited {
     pub cpu: Nanos,
 }
 
-/// A stretch on a CPU and the stretch off it that followed. The thread is back on a CPU at the event's `at`,
-/// or ended when `left` says so (then `at` equals `off`).
+/// A stretch on a CPU and the stretch off it that follows. The thread is back on a CPU at the event's `at`, or has ended if `left`
+/// says so (then `at` equals `off`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// When the thread had got the CPU; `None` for a thread that had never run, or when that was not seen.
+    /// When the thread got the CPU; `None` if it had never run, or if that was not seen.
     pub on: Option<Nanos>,
     /// When it left the CPU (for a new thread: when it was created).
     pub off: Nanos,
     /// Why it left.
     pub left: LeftCpu,
-    /// The system call it sat in when it left.
+    /// The system call it was in when it left.
     pub syscall: Option<Syscall>,
-    /// System calls that it entered while it was on the CPU.
+    /// System calls that it entered while on the CPU.
     pub calls: u32,
-    /// What it waited for, if it was blocked and that is known.
+    /// What it waited for, if it was blocked and the object is known.
     pub object: Option<Object>,
-    /// Who woke it, when, if it was blocked and that was seen.
+    /// When and by what it was woken, if it was blocked and the wake-up was seen.
     pub wake: Option<Wake>,
 }
 
-/// Why a thread was not on a CPU.
+/// Why a thread was off-CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeftCpu {
-    /// It was just created and had never run.
+    /// It had just been created and had never run.
     Created,
-    /// It could have gone on, but another thread got the CPU.
+    /// It was runnable, but another thread got the CPU.
     Preempted,
-    /// It slept and signals could wake it.
+    /// It slept interruptibly: signals could wake it.
     Interruptible,
-    /// It slept and signals could not wake it (disk, page fault, vfork).
+    /// It slept uninterruptibly: signals could not wake it (disk, page fault, vfork).
     Uninterruptible,
     /// It was stopped by a signal or a tracer.
     Stopped,
@@ -311,7 +312,7 @@ impl LeftCpu {
 /// A system call and its first argument (a file descriptor, pid or address).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syscall {
-    /// Its number on the recording's architecture.
+    /// Its number on the architecture of the recording.
     pub number: u32,
     /// Its first argument.
     pub argument: u64,
@@ -320,26 +321,26 @@ pub struct Syscall {
 /// What a thread waited for inside a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// What it is.
+    /// The kind of object.
     pub kind: ObjectKind,
-    /// The file system it lies on, as the kernel encodes a device: major << 20 | minor.
+    /// The device of its file system, encoded as in the kernel: major << 20 | minor.
     pub device: u32,
-    /// Its number there; 0 where all of a kind have the same.
+    /// Its inode there; 0 where all objects of a kind share one inode.
     pub inode: u64,
 }
 
 /// The kind of an `Object`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ObjectKind {
-    /// A pipe without a name.
+    /// An unnamed pipe.
     Pipe,
-    /// A pipe with a name.
+    /// A named pipe.
     Fifo,
-    /// A socket between processes of this machine.
+    /// A Unix domain socket.
     UnixSocket,
     /// Any other socket.
     Socket,
-    /// A terminal and the like.
+    /// A terminal or other character device.
     CharacterDevice,
     /// A disk.
     BlockDevice,
@@ -347,19 +348,19 @@ pub enum ObjectKind {
     File,
     /// A directory.
     Directory,
-    /// A set of descriptors, made with `epoll_create`.
+    /// An epoll instance.
     Epoll,
-    /// A counter, made with `eventfd`.
+    /// An eventfd counter.
     Eventfd,
-    /// Signals, as a descriptor.
+    /// A signalfd.
     Signalfd,
-    /// A timer, as a descriptor.
+    /// A timerfd.
     Timerfd,
-    /// A process, as a descriptor.
+    /// A pidfd.
     Pidfd,
-    /// Another descriptor of something that is no file.
+    /// Any other anonymous inode.
     Anonymous,
-    /// The permission of a scanner (fanotify) to open or execute a file.
+    /// A permission scanner's (fanotify) answer to opening or executing a file.
     Permission,
 }
 
@@ -383,7 +384,7 @@ impl ObjectKind {
         ObjectKind::Permission,
     ];
 
-    /// The name in every output.
+    /// The name used in every output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -406,33 +407,33 @@ impl ObjectKind {
     }
 }
 
-/// The end of a blocked stretch: the thread could run from here on.
+/// The wake-up that ends a blocked stretch. From here on the thread is runnable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wake {
-    /// When.
+    /// When the wake-up happened.
     pub at: Nanos,
-    /// Through whom.
+    /// The waker.
     pub by: Waker,
-    /// Whether it was certainly not an interrupt that hit that thread.
+    /// Whether it is certain that the waker was not an interrupt that hit the running thread.
     pub is_certain: bool,
 }
 
-/// Who woke a thread.
+/// What woke a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waker {
-    /// A thread that is followed.
+    /// A followed thread.
     Task(TaskId),
-    /// Another thread of the machine.
+    /// A thread that is not followed.
     Other { pid: Pid, name: Vec<u8> },
-    /// An interrupt (timer, disk, network): whoever was running then has nothing to do with it.
+    /// An interrupt (timer, disk, network). The thread that was running then is unrelated.
     Interrupt,
 }
 
-/// Events that were dropped, by kind; a report must say so.
+/// Lost events of one kind. Every report must mention them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// What was dropped, such as `launch` or `slice`.
+    /// What kind of event was lost, such as `launch` or `slice`.
     pub kind: String,
-    /// How many.
+    /// How many were lost.
     pub events: u64,
 }

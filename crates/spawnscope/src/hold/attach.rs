@@ -1,5 +1,5 @@
-//! The command of `--run`: starts it, tells when it has attached to the held process, and brings it to its end afterwards. It is
-//! a child of ours and runs as the held command does; signals go to it and to what it launched, to nobody else.
+//! The command of `--run`: starts it, detects when it has attached to the held process, and ends it afterwards. It is our child and runs as
+//! the same user as the held command. Signals are sent only to it and its descendants.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
@@ -17,56 +17,56 @@ use crate::collect::held::Identity;
 use crate::collect::pidfd;
 use crate::event::Pid;
 
-/// What stands for the held process in the command.
+/// The placeholder for the held process's pid in the command.
 const PLACEHOLDER: &[u8] = b"{pid}";
-/// How long a command that is not seen to attach holds up the process.
+/// How long the process is held if the command is not seen to attach.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The command, running or ended.
+/// The command of `--run`, running or ended.
 #[derive(Debug)]
 pub struct Tool {
     pid: Pid,
     handle: OwnedFd,
     started: Instant,
-    /// When its processes were last looked through for events.
+    /// When its processes were last checked for perf events.
     searched: Instant,
-    /// Since when it was found with events open, and asleep.
+    /// Since when it has had perf events open while asleep.
     watching_since: Option<Instant>,
     ending: Ending,
     status: Option<i32>,
-    /// Its end was seen before it had attached.
+    /// Whether its end was seen before it attached.
     has_ended_early: bool,
 }
 
-/// How far the command is with the held process.
+/// The state of the command with respect to the held process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Not attached yet.
+    /// It has not attached yet.
     Starting,
-    /// It has attached, and waits for what happens.
+    /// It has attached, and waits for events.
     Attached,
-    /// Nothing of the kind was seen for long enough.
+    /// It was not seen to attach within the time limit.
     Unseen,
-    /// It has ended with this status.
+    /// It has ended with this wait status.
     Ended(i32),
 }
 
-/// What was done to make it end.
+/// What was done to end the command.
 #[derive(Clone, Copy, Debug)]
 enum Ending {
-    /// There is something to run for.
+    /// The held process still exists.
     NotDue,
-    /// The moment when the next signal is due, and what that is; none: it is left alone then.
+    /// When the next signal is due, and which one; `None`: the command is left alone then.
     Due(Instant, Option<Signal>),
-    /// It did not end, and nobody waits for it any more.
+    /// It did not end, and is no longer waited for.
     Left,
 }
 
 impl Tool {
-    /// Starts it by a shell. Its standard input is the terminal, or nothing: what comes through a pipe is the held command's.
+    /// Starts the command with a shell. Its standard input is the terminal or /dev/null: piped input belongs to the held command.
     ///
     /// # Errors
-    /// When no process can be created.
+    /// If no process can be created.
     pub fn start(text: &OsStr, target: Pid, mask: SigSet, identity: Option<&Identity>) -> io::Result<Tool> {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(with_pid(text, target));
@@ -81,7 +81,7 @@ impl Tool {
             }
             Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?)
         };
-        // SAFETY: it makes only system calls, on memory of its own.
+        // SAFETY: `prepare` only makes system calls, on memory that it owns.
         let child = unsafe { shell.pre_exec(prepare) }.spawn()?;
         let pid = Pid(i32::try_from(child.id()).map_err(io::Error::other)?);
         Ok(Tool {
@@ -101,29 +101,29 @@ impl Tool {
         self.pid
     }
 
-    /// Readable when it has ended; `None`: it is known to have.
+    /// A descriptor that becomes readable when it ends; `None` once it is known to have ended.
     pub fn end(&self) -> Option<BorrowedFd<'_>> {
         self.status.is_none().then(|| self.handle.as_fd())
     }
 
-    /// It has ended with this status.
+    /// Records that it has ended with this wait status.
     pub fn note_end(&mut self, status: i32) {
         self.status = Some(status);
     }
 
-    /// Whether nobody waits for it.
+    /// Whether it does not have to be waited for any more.
     pub fn is_over(&self) -> bool {
         self.status.is_some() || matches!(self.ending, Ending::Left)
     }
 
-    /// How it ended, when that was its own doing, no success, and not seen by `look`.
+    /// Its wait status, if it failed on its own and `look` has not reported it.
     pub fn failure(&self) -> Option<i32> {
         let by_itself = matches!(self.ending, Ending::NotDue | Ending::Due(_, Some(Signal::SIGINT)));
         self.status
             .filter(|status| *status != 0 && by_itself && !self.has_ended_early)
     }
 
-    /// Looks whether it has attached.
+    /// Checks whether it has attached.
     pub fn look(&mut self, target: Pid) -> Progress {
         if let Some(status) = self.status {
             self.has_ended_early = true;
@@ -139,8 +139,8 @@ impl Tool {
         }
     }
 
-    /// Whether it has events open and sleeps, for long enough that it has done what it has to before. To look through processes
-    /// takes its time, so that it is not done at each look.
+    /// Whether one of its processes has had perf events open while asleep for long enough to have finished its setup. Searching the
+    /// processes is slow, so it is not done on every call.
     fn watches(&mut self) -> bool {
         if self.searched.elapsed() > LOOK {
             self.searched = Instant::now();
@@ -152,7 +152,7 @@ impl Tool {
         self.watching_since.is_some_and(|since| since.elapsed() > SETTLED)
     }
 
-    /// The held process is gone. Gives the signal by which the command was asked to end just now, if it was.
+    /// Ends the command after the held process has ended, step by step. Returns the signal that was sent in this call, if any.
     pub fn finish(&mut self, grace: Duration) -> Option<Signal> {
         if self.is_over() {
             return None;
@@ -172,12 +172,12 @@ impl Tool {
         None
     }
 
-    /// Whether it was left running.
+    /// Whether it did not end and was left running.
     pub fn is_left(&self) -> bool {
         matches!(self.ending, Ending::Left)
     }
 
-    /// To the shell and what runs below it, as a key at the terminal would.
+    /// Sends a signal to the shell and its descendants, as a key at the terminal would.
     fn send(&self, signal: Signal) {
         for pid in process::tree(self.pid) {
             let _ = kill(nix::unistd::Pid::from_raw(pid.0), signal);

@@ -1,7 +1,7 @@
-//! `hold`: a new process is stopped right after its exec, before its first instruction, so that a debugger or profiler can attach.
-//! It stands apart from collect, record, analyze and present: nothing is recorded. `tracer` follows the command until the
-//! wanted launch (`wanted`) executes; `stopped` is that process from then on, `prompt` and `attach` are the two ways in which it is
-//! decided when it goes on, `process` is what /proc says of processes. Here: what is asked for, what is told, and the loop.
+//! `hold`: stops a new process right after its exec, before its first instruction, so that a debugger or profiler can attach. It is
+//! separate from collect, record, analyze and present: nothing is recorded. `tracer` follows the command until the wanted launch (`wanted`)
+//! executes. `stopped` is that process from then on. `prompt` and `attach` are the two ways to decide when it continues, and `process`
+//! reads /proc. This file has the request, the notices, and the entry point.
 
 mod attach;
 mod process;
@@ -26,120 +26,120 @@ use crate::collect::held::{Identity, StartError};
 use crate::event::Pid;
 use crate::signals::Signals;
 
-/// How often it is looked what became of a held process, whose stopping and continuing nobody reports to us.
+/// How often the state of a held process is checked, since nothing reports that it is stopped or continued.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often while something is to attach: a debugger's first command may come soon after.
+/// How often it is checked while a command is to attach: a debugger's first request may follow soon after.
 const QUICK_LOOK: Duration = Duration::from_millis(2);
-/// What is to be believed must be so for this long: who attaches to a process moves it for moments.
+/// A state must last this long to count: a process that attaches may move the held process for a moment.
 const SETTLED: Duration = Duration::from_millis(150);
 
-/// What is to be held.
+/// What to hold.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// The command and its arguments.
     pub command: &'a [OsString],
-    /// Whom it runs as, when not as ourselves.
+    /// The user it runs as, if not the current one.
     pub identity: Option<Identity>,
-    /// Which launch of its tree; `None`: the command itself.
+    /// Which launch of its tree to hold; `None`: the command itself.
     pub wanted: Option<Wanted>,
-    /// What attaches; `None`: the user is asked.
+    /// The command that attaches; `None`: ask the user.
     pub run: Option<Run<'a>>,
 }
 
 /// A command that attaches to the held process.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// For `sh -c`, with `{pid}` for the process.
+    /// The text for `sh -c`, with `{pid}` for the held process.
     pub text: &'a OsStr,
-    /// How long it may run on after the process's end, before SIGINT, and again before SIGTERM, and before it is left.
+    /// How long it may run after the held process has ended: before SIGINT, again before SIGTERM, and again before it is left running.
     pub grace: Duration,
 }
 
-/// What the user is told while it goes on.
+/// An event to report to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The process stands before its first instruction.
+    /// The process is stopped before its first instruction.
     Stopped {
-        /// Which.
+        /// Its pid.
         pid: Pid,
-        /// The arguments of its program.
+        /// Its arguments.
         arguments: Vec<Vec<u8>>,
-        /// How it goes on.
+        /// What makes it continue.
         goes_on: GoesOn,
-        /// Whether Yama lets only root attach to a process that is no descendant.
+        /// Whether Yama allows only root to attach to a process that is not a descendant.
         is_for_root: bool,
     },
-    /// The command of `--run` has attached, and the process goes on.
+    /// The command of `--run` has attached, and the process continues.
     Attached(Pid),
-    /// It was not seen to attach, and the process goes on nevertheless.
+    /// The command was not seen to attach, and the process continues nevertheless.
     Unseen(Pid),
-    /// It ended before it had attached, as `wait(2)` says, and the process goes on.
+    /// The command ended with this wait status before it attached, and the process continues.
     EndedBefore(Pid, i32),
-    /// It could not be started, and the process goes on.
+    /// The command could not be started, and the process continues.
     NotStarted(Pid, String),
-    /// It ended with this status.
+    /// The command failed with this wait status.
     Failed(i32),
-    /// It was sent this signal, since it did not end by itself.
+    /// The command did not end by itself, and was sent this signal.
     Sending(Signal),
-    /// It did not end even so, and runs on.
+    /// The command did not end even after the signals, and is left running.
     Left(Pid),
-    /// Somebody else continued the process.
+    /// Another process continued the held process.
     Continued(Pid),
-    /// The process ended while it was held, for all we know; as `wait(2)` says, if it is our child.
+    /// The process apparently ended while it was held; with its wait status, if it is our child.
     Ended(Pid, Option<i32>),
-    /// The command ended and no launch, or fewer than asked for, had matched.
+    /// The command ended before enough launches matched.
     NoMatch {
-        /// How many had.
+        /// How many matched.
         count: u32,
     },
-    /// A program did not get the privilege that its file gives, since it is traced.
+    /// A set-user-ID or set-group-ID program did not get its privilege, because it is traced.
     LostPrivilege {
         /// Its arguments.
         arguments: Vec<Vec<u8>>,
     },
 }
 
-/// How a held process goes on.
+/// What makes a held process continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GoesOn {
-    /// When the user presses Enter.
+    /// The user presses Enter.
     ByEnter,
-    /// When somebody sends it SIGCONT: there is no terminal to ask on.
+    /// Another process sends SIGCONT: there is no terminal for a prompt.
     BySignal,
-    /// When the command of `--run` has attached.
+    /// The command of `--run` has attached.
     ByRun,
 }
 
-/// Why nothing can be held.
+/// Why holding failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HoldError {
     /// The command cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The kernel does not let us trace it.
+    /// The kernel refuses to trace it.
     #[error("failed to trace the command: {error}; {why}")]
     Refused {
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
-        /// What may be behind it.
+        /// The likely reason.
         why: String,
     },
-    /// The machinery failed; the command runs on.
+    /// A system call failed; the command continues.
     #[error("failed to {action}: {error}")]
     System {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
-        /// Why not.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// Runs the command, holds what is wanted of it, and waits for all that was started. Gives the command's status, as `wait(2)` does.
+/// Runs the command, holds the wanted process, and waits until everything it started has ended. Returns the command's wait status.
 ///
 /// # Errors
-/// When the command cannot be started or traced. It is not harmed by what fails later.
-pub fn run(request: Request<'_>, signals: &Signals, tell: &mut dyn FnMut(Notice)) -> Result<i32, HoldError> {
-    Session::start(request, signals, tell)?.run()
+/// If the command cannot be started or traced. Later failures do not affect the command.
+pub fn run(request: Request<'_>, signals: &Signals, notify: &mut dyn FnMut(Notice)) -> Result<i32, HoldError> {
+    Session::start(request, signals, notify)?.run()
 }
 
 fn refused(error: io::Error, command: Pid) -> HoldError {
@@ -151,18 +151,18 @@ fn refused(error: io::Error, command: Pid) -> HoldError {
 fn why_refused(tracer: Option<Pid>, yama_scope: Option<u8>) -> String {
     match (tracer, yama_scope) {
         (Some(Pid(tracer)), _) => {
-            format!("process {tracer} traces it already, as a debugger or strace does with all that it starts")
+            format!("process {tracer} already traces it, as a debugger or strace does with everything it starts")
         }
-        (None, Some(3..)) => "kernel.yama.ptrace_scope is 3: tracing is off until the next boot".to_owned(),
+        (None, Some(3..)) => "kernel.yama.ptrace_scope is 3: tracing is disabled until the next boot".to_owned(),
         (None, Some(2)) => "kernel.yama.ptrace_scope is 2: only root may trace; run this with sudo".to_owned(),
         (None, _) => {
-            "a sandbox forbids it; in a container, allow the system call ptrace (docker run --cap-add SYS_PTRACE)"
+            "a sandbox forbids it; in a container, allow the ptrace system call (docker run --cap-add SYS_PTRACE)"
                 .to_owned()
         }
     }
 }
 
-/// Whether a handle's process has ended.
+/// Whether the process of a pidfd has ended.
 fn has_ended(process: &impl AsFd) -> bool {
     let mut fds = [PollFd::new(process, PollFlags::IN)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_explained_by_what_is_known_of_the_machine() {
-        assert!(why_refused(Some(Pid(7)), Some(2)).contains("process 7 traces it already"));
+        assert!(why_refused(Some(Pid(7)), Some(2)).contains("process 7 already traces it"));
         assert!(why_refused(None, Some(3)).contains("ptrace_scope is 3"));
         assert!(why_refused(None, Some(2)).contains("sudo"));
         for scope in [None, Some(0), Some(1)] {

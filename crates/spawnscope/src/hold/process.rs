@@ -1,4 +1,4 @@
-//! What /proc says of other people's processes. Whatever cannot be read, since the process is gone or another user's, is `None`
+//! Reads other processes' state from /proc. Values that cannot be read, because the process is gone or belongs to another user, are `None`
 //! or empty.
 
 use std::fs::{self, File};
@@ -6,29 +6,29 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use crate::event::Pid;
 
-/// Longest path that the kernel takes, with its NUL.
+/// The longest path that the kernel accepts, including its NUL.
 const LONGEST_PATH: usize = libc::PATH_MAX as usize;
-/// The kind of the auxiliary vector's entry that points to the executed file's name.
+/// The type of the auxiliary vector entry that points to the executed file's name.
 const AT_EXECFN: usize = libc::AT_EXECFN as usize;
 
 /// State and relations of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The letter of its first thread's state.
+    /// The state letter of its first thread.
     state: u8,
     parent: Pid,
-    /// Who traces it.
+    /// The process that traces it.
     pub tracer: Option<Pid>,
 }
 
 impl Status {
-    /// Of a process that is there.
+    /// The status of a process; `None` if it does not exist.
     pub fn of(pid: Pid) -> Option<Status> {
         Status::parse(&fs::read(format!("/proc/{}/status", pid.0)).ok()?)
     }
 
     fn parse(text: &[u8]) -> Option<Status> {
-        // The name of the process, which may be of any bytes, has its newlines escaped.
+        // The process name may contain any bytes, but its newlines are escaped.
         let text = String::from_utf8_lossy(text);
         let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
         let pid = |key: &str| value(key).and_then(|text| text.parse().ok()).map(Pid);
@@ -39,17 +39,17 @@ impl Status {
         })
     }
 
-    /// Whether it stands still, stopped by a signal or by a tracer.
+    /// Whether it is stopped, by a signal or by a tracer.
     pub fn is_stopped(&self) -> bool {
         matches!(self.state, b'T' | b't')
     }
 
-    /// Whether a tracer has it stand still.
+    /// Whether it is stopped by a tracer.
     pub fn is_stopped_by_tracer(&self) -> bool {
         self.state == b't' && self.tracer.is_some()
     }
 
-    /// Whether it sleeps until something happens.
+    /// Whether it is in interruptible sleep.
     pub fn is_asleep(&self) -> bool {
         self.state == b'S'
     }
@@ -65,7 +65,7 @@ pub fn arguments(pid: Pid) -> Vec<Vec<u8>> {
     }
 }
 
-/// The file that it gave to execve, which for a script is the script; only of a process that has not run since.
+/// The file that was passed to execve; for a script, the script itself. Only valid if the process has not run since its exec.
 pub fn program(pid: Pid) -> Option<Vec<u8>> {
     let words = fs::read(format!("/proc/{}/auxv", pid.0)).ok()?;
     let (words, _) = words.as_chunks::<{ size_of::<usize>() }>();
@@ -81,14 +81,14 @@ pub fn program(pid: Pid) -> Option<Vec<u8>> {
     Some(path)
 }
 
-/// Whether its program's file would give it its owner's or group's privilege, if it were not traced.
+/// Whether its executable is set-user-ID or set-group-ID, and would give it privilege if it were not traced.
 pub fn is_set_id(pid: Pid) -> bool {
     let mode = fs::metadata(format!("/proc/{}/exe", pid.0)).map_or(0, |file| file.mode());
     let by_group = libc::S_ISGID | libc::S_IXGRP;
     mode & libc::S_ISUID != 0 || mode & by_group == by_group
 }
 
-/// The processes below one, and that one.
+/// A process and all its descendants.
 pub fn tree(root: Pid) -> Vec<Pid> {
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid));
@@ -102,7 +102,7 @@ pub fn tree(root: Pid) -> Vec<Pid> {
     tree
 }
 
-/// Whether it has events of the kernel's performance monitoring open.
+/// Whether it has perf events open.
 pub fn has_perf_events(pid: Pid) -> bool {
     let files = fs::read_dir(format!("/proc/{}/fd", pid.0))
         .into_iter()
@@ -112,7 +112,7 @@ pub fn has_perf_events(pid: Pid) -> bool {
     names.any(|name| name.as_os_str() == "anon_inode:[perf_event]")
 }
 
-/// How much Yama restricts tracing, where it is in force.
+/// Yama's ptrace_scope, if Yama is active.
 pub fn yama_scope() -> Option<u8> {
     let text = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
     text.trim().parse().ok()

@@ -1,5 +1,5 @@
-//! Asks for Enter on the controlling terminal, never on standard input, which is the command's. The terminal's settings stay as
-//! they are, so that there are none to put back; it is read byte by byte, so that what follows Enter is left to the command.
+//! Waits for Enter on the controlling terminal, never on standard input, which belongs to the command. The terminal's settings are not
+//! changed, so they need not be restored. Input is read byte by byte, so that everything after Enter is left to the command.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -8,15 +8,15 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use nix::unistd::{getpgrp, tcgetpgrp};
 
-/// The terminal that is read from.
+/// The controlling terminal.
 #[derive(Debug)]
 pub struct Prompt {
     terminal: File,
 }
 
 impl Prompt {
-    /// `None`: there is no controlling terminal, or it belongs to another group of processes now, and who reads from it
-    /// nevertheless is stopped.
+    /// `None` if there is no controlling terminal, or if another process group is in the foreground: reading from it would stop this
+    /// process.
     pub fn open() -> Option<Prompt> {
         let terminal = OpenOptions::new()
             .read(true)
@@ -27,17 +27,17 @@ impl Prompt {
         prompt.is_ours().then_some(prompt)
     }
 
-    /// Readable when something was typed; `None` while the terminal is another group's.
+    /// A descriptor that becomes readable on input; `None` while another process group is in the foreground.
     pub fn readiness(&self) -> Option<BorrowedFd<'_>> {
         self.is_ours().then(|| self.terminal.as_fd())
     }
 
-    /// Whether Enter was pressed, or the terminal is gone and nobody can press it.
+    /// Whether Enter was pressed, or the terminal is gone.
     pub fn is_answered(&mut self) -> bool {
         let mut byte = [0];
         while self.is_ours() {
             match self.terminal.read(&mut byte) {
-                // A program may have switched the terminal's translation of the key off.
+                // A program may have disabled the terminal's translation of CR to NL.
                 Ok(1) if matches!(byte[0], b'\n' | b'\r') => return true,
                 Ok(1) => {}
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
@@ -50,7 +50,7 @@ impl Prompt {
     }
 
     fn is_ours(&self) -> bool {
-        // A terminal that hung up is nobody's: to read from it says so.
+        // After a hangup the call fails; the next read then reports the end.
         tcgetpgrp(&self.terminal).map_or(true, |foreground| foreground == getpgrp())
     }
 }

@@ -1,5 +1,5 @@
-//! One run of `hold` from the command's start to its end: one loop on one thread, since the tracer is bound to its thread.
-//! Whatever fails in here, nobody stays stopped and the command runs to its own end.
+//! One run of `hold` from the start of the command to its end. It is one loop on one thread, because a tracer is bound to its thread. If
+//! anything fails here, no process stays stopped, and the command runs to its end.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,46 +19,46 @@ use crate::collect::held::{HeldCommand, Identity, ReleasedCommand};
 use crate::event::Pid;
 use crate::signals::{Arrived, Signals};
 
-/// The run, as far as it has come.
+/// The state of a run.
 pub(super) struct Session<'a> {
     command: Pid,
-    /// Until the command has executed, or could not.
+    /// Set until the command has executed, or failed to.
     released: Option<ReleasedCommand>,
     tracer: Tracer,
     children: SignalFd,
-    /// What is looked for; `None`: the command itself.
+    /// The launch to hold; `None`: the command itself.
     wanted: Option<Wanted>,
     run: Option<Run<'a>>,
-    /// Whether the command runs as another user than we.
+    /// Whether the command runs as another user.
     is_for_another: bool,
     signals: &'a Signals,
-    /// Whom the command, and the one of `--run`, run as, when not as ourselves.
+    /// The user that the command and the command of `--run` run as, if not the current one.
     identity: Option<Identity>,
-    tell: &'a mut dyn FnMut(Notice),
+    notify: &'a mut dyn FnMut(Notice),
     held: Option<Stopped>,
     asked: Releaser,
     tool: Option<Tool>,
     /// How the command ended.
     status: Option<i32>,
-    /// Programs whose lost privilege was told.
+    /// The arguments of programs whose lost privilege was reported.
     unprivileged: HashSet<Vec<Vec<u8>>>,
 }
 
-/// Who decides when the held process goes on.
+/// What decides when the held process continues.
 enum Releaser {
-    /// Nobody was asked: it does not stand yet.
+    /// The process has not stopped yet.
     NotYet,
     Terminal(Prompt),
-    /// Whoever sends the signal.
+    /// Any process that sends SIGCONT.
     Anybody,
     Tool,
 }
 
-/// Makes ends and stops readable. Were SIGCHLD ignored, as our parent may have left it, there would be no statuses; the command,
-/// which is there already, has it as we got it.
+/// Makes ends and stops of children readable from a descriptor. Resets SIGCHLD, because ignoring it, as our parent may have done, would
+/// discard wait statuses. The command has already been forked and keeps the inherited setting.
 fn watch_children() -> std::io::Result<SignalFd> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    // SAFETY: sets a default disposition, no handler.
+    // SAFETY: sets the default disposition, not a handler.
     unsafe { sigaction(Signal::SIGCHLD, &default) }?;
     let mask = SigSet::from(Signal::SIGCHLD);
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None)?;
@@ -69,11 +69,11 @@ fn watch_children() -> std::io::Result<SignalFd> {
 }
 
 impl<'a> Session<'a> {
-    /// Starts the command, and follows it from before its exec.
+    /// Starts the command, and traces it from before its exec.
     pub(super) fn start(
         request: Request<'a>,
         signals: &'a Signals,
-        tell: &'a mut dyn FnMut(Notice),
+        notify: &'a mut dyn FnMut(Notice),
     ) -> Result<Session<'a>, HoldError> {
         let scope = match request.wanted {
             Some(_) => Scope::Tree,
@@ -97,7 +97,7 @@ impl<'a> Session<'a> {
             run: request.run,
             is_for_another,
             signals,
-            tell,
+            notify,
             held: None,
             asked: Releaser::NotYet,
             tool: None,
@@ -107,14 +107,14 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Runs to the end of all that was started; gives the command's status.
+    /// Runs until everything that was started has ended; returns the command's wait status.
     pub(super) fn run(mut self) -> Result<i32, HoldError> {
         loop {
             self.wait()?;
             while let Some(arrived) = self.signals.next() {
                 self.hand_on(arrived);
             }
-            // Looked at before the changes are taken, so that a status follows an end that is seen.
+            // Before the changes are read, so that the status of an end seen here is available below.
             let was_held = self.held.as_ref().is_some_and(Stopped::is_held);
             let seen = self.held.as_mut().map(Stopped::look);
             while let Some(change) = self.tracer.next() {
@@ -134,7 +134,7 @@ impl<'a> Session<'a> {
         !is_held && self.tool.as_ref().is_none_or(Tool::is_over)
     }
 
-    /// When to look again, if something may happen that wakes nobody.
+    /// The interval of checks, if something may happen without a wake-up.
     fn next_look(&self) -> Option<Duration> {
         let is_held = self.held.as_ref().is_some_and(Stopped::is_held);
         let is_to_finish = self.has_held_ended() && !self.is_over();
@@ -148,7 +148,7 @@ impl<'a> Session<'a> {
         self.held.as_ref().is_some_and(|held| held.end().is_none())
     }
 
-    /// Sleeps until something happens or it is time to look.
+    /// Sleeps until an event, or until the next check is due.
     fn wait(&self) -> Result<(), HoldError> {
         let mut watched: Vec<BorrowedFd<'_>> = vec![self.signals.readiness(), self.children.as_fd()];
         watched.extend(self.held.as_ref().and_then(Stopped::end));
@@ -172,12 +172,13 @@ impl<'a> Session<'a> {
                 return Err(HoldError::System { action, error });
             }
         }
-        // One signal may stand for several changes: all are looked for whenever there is any.
+        // One SIGCHLD may cover several changes, so all of them are read each time.
         while let Ok(Some(_)) = self.children.read_signal() {}
         Ok(())
     }
 
-    /// Gives the command a signal that it has not got from the terminal. One that is meant to end it must find it running.
+    /// Forwards a signal to the command, unless it already came from the terminal. A signal that should end the command also continues the
+    /// held process.
     fn hand_on(&mut self, arrived: Arrived) {
         if self.status.is_none() {
             arrived.hand_on(self.command.0);
@@ -199,7 +200,7 @@ impl<'a> Session<'a> {
         self.released = None;
         let arguments = process::arguments(pid);
         if !is_root() && process::is_set_id(pid) && self.unprivileged.insert(arguments.clone()) {
-            (self.tell)(Notice::LostPrivilege {
+            (self.notify)(Notice::LostPrivilege {
                 arguments: arguments.clone(),
             });
         }
@@ -234,18 +235,18 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Whether the process, held until now, goes on or has ended.
+    /// Handles a change of the held process: it stopped, continued, or ended.
     fn look_after_held(&mut self, seen: Option<State>) {
         let Some(pid) = self.held.as_ref().map(Stopped::pid) else {
             return;
         };
         match seen {
             Some(State::Standing(None)) => self.ask(pid),
-            Some(State::Continued) => (self.tell)(Notice::Continued(pid)),
+            Some(State::Continued) => (self.notify)(Notice::Continued(pid)),
             Some(State::Ended) => {
                 let status = self.status.filter(|_| pid == self.command);
-                (self.tell)(match status {
-                    // Standing still, it could not have exited.
+                (self.notify)(match status {
+                    // A stopped process cannot exit, so it must have been continued.
                     Some(status) if libc::WIFEXITED(status) => Notice::Continued(pid),
                     _ => Notice::Ended(pid, status),
                 });
@@ -254,7 +255,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The process stands: asks whoever decides, or takes the answer.
+    /// The process is stopped: asks for a decision, or reads the answer.
     fn ask(&mut self, pid: Pid) {
         let is_to_go_on = match &mut self.asked {
             Releaser::NotYet => {
@@ -277,7 +278,7 @@ impl<'a> Session<'a> {
             (None, Some(_)) => GoesOn::ByEnter,
             (None, None) => GoesOn::BySignal,
         };
-        (self.tell)(Notice::Stopped {
+        (self.notify)(Notice::Stopped {
             pid,
             arguments: process::arguments(pid),
             goes_on,
@@ -296,11 +297,11 @@ impl<'a> Session<'a> {
     fn start_tool(&mut self, run: Run<'_>, target: Pid) {
         match Tool::start(run.text, target, *self.signals.inherited_mask(), self.identity.as_ref()) {
             Ok(tool) => self.tool = Some(tool),
-            Err(error) => (self.tell)(Notice::NotStarted(target, error.to_string())),
+            Err(error) => (self.notify)(Notice::NotStarted(target, error.to_string())),
         }
     }
 
-    /// Whether the process is to go on; without a tool there is nothing to wait for.
+    /// Whether the process may continue; if the command could not be started, it may.
     fn has_attached(&mut self, target: Pid) -> bool {
         let Some(tool) = &mut self.tool else { return true };
         let notice = match tool.look(target) {
@@ -309,30 +310,30 @@ impl<'a> Session<'a> {
             Progress::Unseen => Notice::Unseen(target),
             Progress::Ended(status) => Notice::EndedBefore(target, status),
         };
-        (self.tell)(notice);
+        (self.notify)(notice);
         true
     }
 
-    /// After the end of the held process, its tool is to end.
+    /// Ends the command of `--run` after the held process has ended.
     fn look_after_tool(&mut self) {
         let Some(run) = self.run.filter(|_| self.has_held_ended()) else {
             return;
         };
         if let Some(signal) = self.tool.as_mut().and_then(|tool| tool.finish(run.grace)) {
-            (self.tell)(Notice::Sending(signal));
+            (self.notify)(Notice::Sending(signal));
         }
     }
 
     fn say_what_was_missed(&mut self) {
         if let (Some(wanted), None) = (&self.wanted, &self.held) {
             let count = wanted.count();
-            (self.tell)(Notice::NoMatch { count });
+            (self.notify)(Notice::NoMatch { count });
         }
         if let Some(tool) = &self.tool {
             if tool.is_left() {
-                (self.tell)(Notice::Left(tool.pid()));
+                (self.notify)(Notice::Left(tool.pid()));
             } else if let Some(status) = tool.failure() {
-                (self.tell)(Notice::Failed(status));
+                (self.notify)(Notice::Failed(status));
             }
         }
     }

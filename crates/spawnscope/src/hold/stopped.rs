@@ -1,4 +1,4 @@
-//! The process that is held: whether it still stands, and the duty to continue it, whatever happens to us.
+//! The held process: whether it is still stopped, and a guarantee that it is continued in any case.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +11,7 @@ use super::{SETTLED, has_ended};
 use crate::collect::pidfd;
 use crate::event::Pid;
 
-/// A process that was made to stop. Dropped, it is continued.
+/// A process that we stopped. Dropping it continues the process.
 #[derive(Debug)]
 pub struct Stopped {
     pid: Pid,
@@ -19,21 +19,21 @@ pub struct Stopped {
     state: State,
 }
 
-/// Where it is between its stop and its end.
+/// The state of the held process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// On its way to the stop.
+    /// It has not reached its stop yet.
     Stopping,
-    /// It stands, but since when it was found running: who attaches to it may set it in motion for a moment.
+    /// It is stopped. If a time is given, it has been seen running since then: an attaching process may continue it for a moment.
     Standing(Option<Instant>),
-    /// It goes on.
+    /// It continues.
     Continued,
-    /// It is gone.
+    /// It has ended.
     Ended,
 }
 
 impl Stopped {
-    /// Of a process that cannot go away meanwhile, being stopped by us.
+    /// Holds a process. It must currently be stopped by us, so that its pid is not reused.
     pub fn new(pid: Pid) -> io::Result<Stopped> {
         Ok(Stopped {
             pid,
@@ -47,17 +47,17 @@ impl Stopped {
         self.pid
     }
 
-    /// Readable when it has ended; `None`: it is known to have.
+    /// A descriptor that becomes readable when it ends; `None` once it is known to have ended.
     pub fn end(&self) -> Option<BorrowedFd<'_>> {
         (self.state != State::Ended).then(|| self.handle.as_fd())
     }
 
-    /// Whether it is still to be continued by somebody.
+    /// Whether it still has to be continued.
     pub fn is_held(&self) -> bool {
         matches!(self.state, State::Stopping | State::Standing(_))
     }
 
-    /// Looks what became of it.
+    /// Checks and returns its current state.
     pub fn look(&mut self) -> State {
         let stands = || Status::of(self.pid).is_some_and(|status| status.is_stopped());
         self.state = match self.state {
@@ -72,7 +72,7 @@ impl Stopped {
         self.state
     }
 
-    /// Continues it. It may be gone, or another's to continue by now: then nothing happens.
+    /// Continues it. Has no effect if it has ended or was continued by another process.
     pub fn go_on(&mut self) {
         if self.is_held() {
             let _ = pidfd_send_signal(&self.handle, Signal::CONT);

@@ -1,5 +1,5 @@
-//! Which launch is to be held: the n-th whose program or arguments match a pattern. A launch counts once, at its first exec that
-//! matches: a wrapper that executes its program by the same name is one launch.
+//! Selects the launch to hold: the n-th whose program or arguments match a pattern. A launch counts once, at its first matching exec: a
+//! wrapper that executes a program of the same name is one launch.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -9,21 +9,21 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use crate::event::Pid;
 
-/// Counts launches up to the wanted one.
+/// Counts matching launches up to the wanted one.
 #[derive(Debug)]
 pub struct Wanted {
     pattern: GlobMatcher,
     nth: u32,
-    /// Those of them that have not ended.
+    /// Counted launches that have not ended.
     counted: HashSet<Pid>,
     count: u32,
 }
 
 impl Wanted {
-    /// The `nth` launch that matches, counted from 1.
+    /// Selects the `nth` matching launch, counted from 1.
     ///
     /// # Errors
-    /// What is wrong with the pattern.
+    /// If the pattern is invalid.
     pub fn new(pattern: &str, nth: u32) -> Result<Wanted, globset::Error> {
         let glob = GlobBuilder::new(pattern).literal_separator(false).build()?;
         Ok(Wanted {
@@ -43,17 +43,17 @@ impl Wanted {
         self.count == self.nth
     }
 
-    /// A process has ended: who gets its number next is another launch.
+    /// Forgets a process that has ended: a process that reuses its pid is another launch.
     pub(super) fn forget(&mut self, pid: Pid) {
         self.counted.remove(&pid);
     }
 
-    /// How many matched.
+    /// How many launches matched.
     pub(super) fn count(&self) -> u32 {
         self.count
     }
 
-    /// By the base name of the file that was executed, or by the arguments joined by blanks.
+    /// Matches the base name of the executed file, or the arguments joined by spaces.
     fn matches(&self, program: Option<&[u8]>, arguments: &[Vec<u8>]) -> bool {
         let fits = |bytes: &[u8]| self.pattern.is_match(OsStr::from_bytes(bytes));
         let name = program.and_then(|path| path.rsplit(|byte| *byte == b'/').next());
@@ -99,7 +99,7 @@ mod tests {
         wanted.forget(Pid(1));
         assert!(
             !is(&mut wanted, 1, "/bin/tool", &["tool"]),
-            "the second, by a number used again"
+            "the second, with a reused pid"
         );
         assert_eq!(wanted.count(), 2);
         assert!(is(&mut wanted, 4, "/bin/tool", &["tool"]));

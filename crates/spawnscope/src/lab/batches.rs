@@ -1,5 +1,5 @@
-//! A case's turns: what one is, the trials before the first, and how many launches it makes. That is the same number for all
-//! cases that are compared with each other: a turn of two launches measures colder caches than one of twenty.
+//! The measurements of one case: the trials before the first batch, and the batches. A batch makes the same number of launches in all cases
+//! that are compared with each other, because a batch of two launches measures colder caches than one of twenty.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,14 @@ use super::LabError;
 use super::harness::{Effort, Measured};
 use super::outcome::Value;
 
-/// How often a case is tried: each trial may be disturbed, and all of them hardly are.
+/// How many trials each case has. Any trial may be disturbed, but hardly all of them.
 const TRIALS: usize = 5;
-/// The same of a case that takes long.
+/// The same for slow cases.
 const FEWEST_TRIALS: usize = 3;
-/// In turns: what takes longer is not tried more often.
+/// Cases whose trials took longer than this many batches in total get no more than `FEWEST_TRIALS`.
 const LONG: u32 = 10;
 
-/// Something to be measured: gives a value for each column of measurements.
+/// A case: what is measured, with one value for each measured column.
 pub struct Case<'a> {
     keys: Vec<Value>,
     run: Run<'a>,
@@ -22,14 +22,14 @@ pub struct Case<'a> {
 }
 
 enum Run<'a> {
-    /// So many launches; the first value is the nanoseconds of one.
+    /// Makes the given number of launches; the first value is the nanoseconds of one launch.
     Launches(Box<dyn FnMut(u32) -> Result<Vec<f64>, LabError> + 'a>),
-    /// Something whose size is its own.
+    /// Runs once, with its own amount of work.
     Whole(Box<dyn FnMut() -> Result<Vec<f64>, LabError> + 'a>),
 }
 
 impl<'a> Case<'a> {
-    /// Of launches, as many as it is told to make; the first value is the nanoseconds of one. Named by its keys.
+    /// A case that makes as many launches as requested; the first value is the nanoseconds of one launch. `keys` identify it.
     pub fn new(
         keys: impl IntoIterator<Item = Value>,
         run: impl FnMut(u32) -> Result<Vec<f64>, LabError> + 'a,
@@ -37,7 +37,7 @@ impl<'a> Case<'a> {
         Case::of(keys, Run::Launches(Box::new(run)))
     }
 
-    /// Of something that knows its own size.
+    /// A case that determines its own amount of work.
     pub fn whole(
         keys: impl IntoIterator<Item = Value>,
         run: impl FnMut() -> Result<Vec<f64>, LabError> + 'a,
@@ -53,7 +53,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// So many columns are what its experiment is about, rather than only the first: rounds go on until all of them are quiet.
+    /// Rounds continue until this many columns are within the wanted noise, rather than only the first.
     #[must_use]
     pub fn promises(self, columns: usize) -> Case<'a> {
         Case {
@@ -63,13 +63,13 @@ impl<'a> Case<'a> {
     }
 }
 
-/// A case that takes its turns.
+/// A case while it is being measured.
 pub(super) struct Batch<'a> {
     run: Run<'a>,
     promised: usize,
     trials: usize,
     tried_for: Duration,
-    /// Nanoseconds of a launch in the quickest trial.
+    /// Nanoseconds of a launch in the fastest trial.
     least_ns: f64,
     count: u32,
     pub(super) measured: Measured,
@@ -97,14 +97,14 @@ impl<'a> Batch<'a> {
         let wanted = match self.run {
             Run::Launches(_) if self.tried_for < effort.batch() * LONG => TRIALS,
             Run::Launches(_) => FEWEST_TRIALS,
-            // It only warms up.
+            // The trial only warms up.
             Run::Whole(_) => 1,
         };
         self.measured.failure.is_none() && self.trials < wanted
     }
 
     fn try_out(&mut self, effort: Effort) {
-        // More than one has an uncounted one before: a count of short launches is one of warm ones.
+        // With more than one launch, an uncounted one precedes them, so that only launches with warm caches are timed.
         let count = if is_short(self.least_ns, effort) { 2 } else { 1 };
         let began = Instant::now();
         match self.perform(count) {
@@ -115,7 +115,7 @@ impl<'a> Batch<'a> {
         self.trials += 1;
     }
 
-    /// Takes its turn, unless it has failed.
+    /// Measures one batch, unless the case has failed.
     pub(super) fn take(&mut self) {
         if self.measured.failure.is_some() {
             return;
@@ -133,7 +133,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Whether all that it promises is within its noise. What is nothing in most rounds cannot be.
+    /// Whether all promised columns are within the wanted noise. Columns with a median of zero are ignored, because they have no relative
+    /// noise.
     pub(super) fn is_quiet(&self, effort: Effort) -> bool {
         let estimates = (0..self.promised).filter_map(|column| self.measured.estimate(column));
         self.measured.failure.is_some()
@@ -143,8 +144,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Tries all of them in turns, so that what disturbs one trial of a case does not disturb the next, and decides how many
-/// launches each makes. `goes_on` is asked before each trial.
+/// Runs the trials of all cases in turns, so that a disturbance does not hit two trials of the same case, and decides how many launches
+/// each batch makes. `goes_on` is called before each trial.
 pub(super) fn prepare(batches: &mut [Batch<'_>], effort: Effort, goes_on: &dyn Fn() -> bool) {
     for _ in 0..TRIALS {
         for batch in batches.iter_mut().filter(|batch| batch.wants_a_trial(effort)) {
@@ -168,8 +169,8 @@ fn is_short(launch_ns: f64, effort: Effort) -> bool {
     launch_ns <= effort.batch().as_nanos() as f64
 }
 
-/// The launches in a turn of cases whose launches take so long. All that are short have the same number: as many as make
-/// turns of the wanted length in the mean. A launch that is a turn by itself is enough of one: it hardly minds its caches.
+/// The launches per batch for cases with these launch times. All short cases get the same number, chosen so that their batches have the
+/// wanted mean length. Launches that take longer than a batch are measured singly, since caches hardly affect them.
 fn counts(least_ns: &[f64], effort: Effort) -> Vec<u32> {
     let short: Vec<f64> = least_ns.iter().copied().filter(|one| is_short(*one, effort)).collect();
     let mean = short.iter().sum::<f64>() / short.len() as f64;
@@ -193,7 +194,7 @@ mod tests {
         time: Duration::ZERO,
     };
 
-    /// The counts of cases whose launches take so many milliseconds in the quickest trial.
+    /// The counts for cases with these launch times in milliseconds in the fastest trial.
     fn counts_of(launches_ms: &[f64]) -> Vec<u32> {
         let least: Vec<f64> = launches_ms.iter().map(|one| one * MS).collect();
         counts(&least, WHOLE)
@@ -203,12 +204,12 @@ mod tests {
     fn cases_that_are_compared_make_as_many_launches_as_each_other() {
         assert_eq!(counts_of(&[0.1, 0.09, 0.28, 1.1]), [25; 4]);
         assert_eq!(counts_of(&[0.1, 1.14, 1.83, 2.28, 0.82, 14.1]), [8, 8, 8, 8, 8, 1]);
-        assert_eq!(counts_of(&[9.0, 9.5]), [5, 5], "a turn has some of them");
+        assert_eq!(counts_of(&[9.0, 9.5]), [5, 5], "a batch has several of them");
         assert_eq!(counts_of(&[52.0, 84.0]), [1, 1]);
         assert_eq!(counts_of(&[]), [0; 0]);
     }
 
-    /// Launches of these cases, each of which takes so many milliseconds, and in these trials more by a disturbance.
+    /// The launches and trials of two cases with these launch times in milliseconds; disturbed trials take longer.
     fn prepared(launches_ms: [f64; 2], is_disturbed: fn(usize) -> bool) -> Vec<(Option<u32>, usize)> {
         let trials = [Cell::new(0), Cell::new(0)];
         let case = |number: usize| {
@@ -263,7 +264,7 @@ mod tests {
         }
         let mut batch = Batch::new(Case::whole([], || Ok(Vec::new())).promises(3));
         batch.measured.rounds = (0..9).map(|round| vec![5.0, 7.0, f64::from(round / 8)]).collect();
-        assert!(batch.is_quiet(WHOLE), "nothing in most rounds");
+        assert!(batch.is_quiet(WHOLE), "zero in most rounds");
     }
 
     proptest! {

@@ -1,46 +1,46 @@
-//! What the cases of an experiment did together between two runs, and which of them stand apart from that. A machine drifts by
-//! more than one run's noise can know of; interleaved cases drift alike, but for a scatter that they show themselves.
+//! The shift that all cases of an experiment have in common between two runs, and the cases that stand out from it. A machine drifts by
+//! more than the noise of one run shows. Interleaved cases drift alike, except for a scatter that can be estimated from them.
 
 use super::compare::Change;
 use super::harness::{Estimate, FEWEST_ROUNDS};
 use crate::statistics::median;
 
-/// Fewer cases have no movement in common: as few have no interval of 95 %.
+/// Fewer cases have no common shift, because their median has no 95 % interval.
 const FEWEST_CASES: usize = FEWEST_ROUNDS;
-/// So many standard deviations from the middle is apart, as Iglewicz and Hoaglin propose for deviations from a median.
+/// The threshold in standard deviations from the median, as proposed by Iglewicz and Hoaglin.
 const APART: f64 = 3.5;
-/// What makes the median absolute deviation a standard deviation, were the law normal.
+/// Converts a median absolute deviation to a standard deviation of the normal distribution.
 const DEVIATIONS: f64 = 1.4826;
 
-/// What the cases of an experiment did together in one column.
+/// The common shift of an experiment's cases in one column.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct CommonShift {
-    /// The experiment; `None`: of all that have too few cases by themselves.
+    /// The experiment; `None`: all experiments with too few cases of their own.
     pub experiment: Option<String>,
-    /// The column, likewise.
+    /// The column; `None` if `experiment` is.
     pub column: Option<String>,
-    /// How many cases.
+    /// The number of cases.
     pub cases: usize,
-    /// Their median ratio, new to old.
+    /// The median of their ratios, new to old.
     pub ratio: f64,
-    /// Of 95 %, over cases.
+    /// The lower end of the 95 % interval over cases.
     pub low: f64,
-    /// Likewise.
+    /// The upper end of that interval.
     pub high: f64,
-    /// How far cases are from it: a standard deviation, as a share.
+    /// The scatter of the cases around it: a standard deviation, as a fraction.
     pub spread: f64,
 }
 
 impl CommonShift {
-    /// Whether they moved at all.
+    /// Whether the common shift differs from none.
     #[must_use]
     pub fn is_beyond_noise(&self) -> bool {
         self.low > 1.0 || self.high < 1.0
     }
 }
 
-/// Marks the changes that stand out; gives the movements that they were held against. Where an experiment has too few cases,
-/// they are held against all others that have; where all together are too few, none stands out.
+/// Marks the changes that stand out, and returns the common shifts they were compared with. Cases of experiments with too few cases are
+/// pooled. If the pool is also too small, none of them stands out.
 pub fn judge(changes: &mut [Change]) -> Vec<CommonShift> {
     let mut groups: Vec<(String, String)> = Vec::new();
     for change in changes.iter() {
@@ -69,7 +69,7 @@ pub fn judge(changes: &mut [Change]) -> Vec<CommonShift> {
     common_shifts
 }
 
-/// The logarithms' median with its interval, and their standard deviation.
+/// The median of the logarithms with its interval, and their standard deviation.
 fn together(changes: &[Change], members: &[usize]) -> Option<(Estimate, f64)> {
     let moved: Vec<f64> = members.iter().map(|at| changes[*at].ratio.ln()).collect();
     let middle = Estimate::of(&moved).filter(|_| moved.len() >= FEWEST_CASES)?;
@@ -93,7 +93,7 @@ fn hold_against(changes: &mut [Change], members: &[usize], (middle, deviation): 
     }
 }
 
-/// Whether its distance from the middle is beyond its own noise and the scatter of all, which add up as squares.
+/// Whether the distance from the median exceeds the change's own noise combined with the scatter of all cases (root of the sum of squares).
 fn is_apart(change: &Change, middle: f64, deviation: f64) -> bool {
     let distance = change.ratio.ln() - middle;
     let end = if distance > 0.0 { change.low } else { change.high };
@@ -106,7 +106,7 @@ mod tests {
     use super::super::outcome::{Row, Unit};
     use super::*;
 
-    /// A case for each ratio, with an interval of ± so much.
+    /// One change for each ratio, with an interval of ± `noise`.
     fn changes(experiment: &str, ratios: &[f64], noise: f64) -> Vec<Change> {
         let change = |ratio: &f64| Change {
             experiment: experiment.to_owned(),

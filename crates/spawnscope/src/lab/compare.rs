@@ -1,32 +1,32 @@
-//! Two reports against each other: what takes longer or shorter now, beyond the noise of both and beyond what all cases of its
-//! experiment did together. `docs/design/lab.md` has the formula.
+//! Compares two reports: what is slower or faster, beyond the noise of both and beyond the common shift of its experiment.
+//! `docs/design/lab.md` has the formula.
 
 use super::common_shift::{self, CommonShift};
 use super::conditions::conditions;
 use super::harness::Estimate;
 use super::outcome::{Column, Outcome, Report, Row, Unit, Value};
 
-/// What two reports say together.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Comparison {
-    /// What else was not the same: each may be the reason of all that follows.
+    /// Differing conditions; each may be the cause of the changes.
     pub conditions: Vec<String>,
-    /// What the cases of an experiment did together.
+    /// The common shifts of the experiments.
     pub common_shifts: Vec<CommonShift>,
-    /// Every measurement that both have.
+    /// Every measurement that both reports have.
     pub changes: Vec<Change>,
-    /// Cases that only the newer has.
+    /// The number of cases that only the newer report has.
     pub unmatched: usize,
-    /// What only the older has.
+    /// What only the older report has.
     pub gone: Vec<Gone>,
 }
 
-/// What only the older report has: a whole experiment, a case, or one column of a case that both have.
+/// An experiment, a case, or a column of a case that only the older report has.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Gone {
     /// The experiment.
     pub experiment: String,
-    /// The case, in words; `None`: all of them.
+    /// The description of the case; `None`: all of them.
     pub case: Option<String>,
     /// The column; `None`: all of them.
     pub column: Option<String>,
@@ -37,45 +37,45 @@ pub struct Gone {
 pub struct Change {
     /// The experiment.
     pub experiment: String,
-    /// The case, in words.
+    /// The description of the case.
     pub case: String,
-    /// The case, exactly.
+    /// The keys of the case.
     pub keys: Row,
     /// The column.
     pub column: String,
-    /// What its values are.
+    /// The unit of its values.
     pub unit: Unit,
     /// The older median.
     pub old: f64,
     /// The newer median.
     pub new: f64,
-    /// New to old.
+    /// The ratio of new to old.
     pub ratio: f64,
-    /// Of 95 %.
+    /// The lower end of the 95 % interval of the ratio.
     pub low: f64,
-    /// Likewise.
+    /// The upper end of that interval.
     pub high: f64,
-    /// Whether the interval leaves out 1.
+    /// Whether the interval excludes 1.
     pub beyond_noise: bool,
-    /// Whether it is beyond the noise and apart from the movement of its experiment.
+    /// Whether it is beyond the noise and stands out from the common shift.
     pub stands_out: bool,
 }
 
 impl Change {
-    /// The column in words: its name without the unit, since titles are not unique.
+    /// The description of the column: its name without the unit, since titles are not unique.
     #[must_use]
     pub fn measure(&self) -> String {
         words_of(&self.column)
     }
 }
 
-/// A column's name in words.
+/// A column's name as words.
 #[must_use]
 pub fn words_of(column: &str) -> String {
     column.strip_suffix("_ns").unwrap_or(column).replace('_', " ")
 }
 
-/// Compares all that was measured of the cases that both have.
+/// Compares all measurements of the cases that both reports have.
 #[must_use]
 pub fn compare(old: &Report, new: &Report) -> Comparison {
     let mut comparison = Comparison {
@@ -106,11 +106,11 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
     comparison
 }
 
-/// What the older report measured and the newer did not, or not so that it can be compared.
+/// What the older report measured and the newer did not, or not comparably.
 fn gone(old: &Report, new: &Report) -> Vec<Gone> {
     let mut gone = Vec::new();
     for older in old.experiments.iter().filter(|older| !older.rows.is_empty()) {
-        let mut tell = |case: Option<String>, column: Option<&Column>| {
+        let mut add = |case: Option<String>, column: Option<&Column>| {
             gone.push(Gone {
                 experiment: older.name.clone(),
                 case,
@@ -119,30 +119,30 @@ fn gone(old: &Report, new: &Report) -> Vec<Gone> {
         };
         let newer = new.experiments.iter().find(|newer| newer.name == older.name);
         let Some(newer) = newer.filter(|newer| !newer.rows.is_empty()) else {
-            tell(None, None);
+            add(None, None);
             continue;
         };
         for row in &older.rows {
             let Some(after) = same_case(newer, older, row) else {
-                tell(Some(label(older, row)), None);
+                add(Some(label(older, row)), None);
                 continue;
             };
             let is_lost = |column: &&Column| is_positive(row, column) && !is_positive(after, column);
             for column in compared(older).filter(is_lost) {
-                tell(Some(label(older, row)), Some(column));
+                add(Some(label(older, row)), Some(column));
             }
         }
     }
     gone
 }
 
-/// The columns that are compared. Ratios are left out: they are quotients of the others.
+/// The columns that are compared. Ratios are left out, because they are computed from other columns.
 fn compared(outcome: &Outcome) -> impl Iterator<Item = &Column> {
     let columns = outcome.columns.iter();
     columns.filter(|column| !column.is_key && column.unit != Unit::Ratio)
 }
 
-/// Whether there is something to compare with.
+/// Whether the value is positive, so that a ratio can be formed.
 fn is_positive(row: &Row, column: &Column) -> bool {
     let found = row.get(&column.name).estimate();
     found.is_some_and(|found| found.median > 0.0)
@@ -175,7 +175,7 @@ fn changed(
     }
 }
 
-/// Both errors together, as those of independent measurements add up: squares, on a scale of ratios.
+/// The interval of the ratio: independent errors add up as squares, on a logarithmic scale.
 pub(super) fn interval(before: &Estimate, after: &Estimate) -> (f64, f64) {
     let ratio = after.median / before.median;
     let side = |ours: f64, theirs: f64| {
@@ -197,13 +197,13 @@ fn keys<'r>(outcome: &'r Outcome, row: &'r Row) -> Vec<(&'r str, &'r Value)> {
         .collect()
 }
 
-/// The keys of a row in words.
+/// A description of the row by its keys.
 #[must_use]
 pub fn label(outcome: &Outcome, row: &Row) -> String {
     label_of(outcome.columns.iter(), row)
 }
 
-/// Those of the row's keys that are among these columns, in words.
+/// A description of the row by those of its keys that are in `columns`.
 pub(super) fn label_of<'c>(columns: impl Iterator<Item = &'c Column>, row: &Row) -> String {
     let keys = columns.filter(|column| column.is_key);
     let words = keys.filter_map(|column| match (row.get(&column.name), column.unit) {
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// Six sizes, in two columns.
+    /// Six sizes, with two measured columns.
     fn report(walls: [f64; 6], half: f64) -> Report {
         let columns = vec![
             key("parent_bytes", "parent", Unit::Bytes),
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(found.changes.len(), 12, "two columns, and no quotients");
         assert_eq!(found.changes[7].keys.get("parent_bytes"), &Value::from(16_000_002));
         assert_eq!((found.unmatched, found.conditions), (0, Vec::new()));
-        // 16.0 MB in words, both.
+        // Both sizes are shown as 16.0 MB.
         new.experiments[0].rows[0].0[0].1 = Value::from(16_000_900);
         let found = compare(&old, &new);
         assert_eq!((found.changes.len(), found.unmatched), (10, 1));
@@ -291,7 +291,7 @@ mod tests {
         };
         let mut new = report([100.0; 6], 1.0);
         assert_eq!(told(&new).count(), 0);
-        // One can no longer be trusted, one is nothing now, and one is not there.
+        // One value is untrusted, one is zero, and one row is missing.
         new.experiments[0].rows[0].0[1].1 = Value::Unknown;
         new.experiments[0].rows[1].0[2].1 = Value::Estimate(estimate(0.0, 0.0));
         new.experiments[0].rows.pop();

@@ -1,4 +1,4 @@
-//! The C compiler, where there is one: programs of kinds that cannot be written by hand.
+//! The C compiler, if there is one, for programs that cannot be written as bytes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,13 +11,13 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// The compiler `cc`, if it can be run.
+    /// The compiler `cc`, if it runs.
     #[must_use]
     pub fn find() -> Option<Compiler> {
         Compiler::named("cc")
     }
 
-    /// A compiler of this name, if it can be run.
+    /// The compiler with this name, if it runs.
     #[must_use]
     pub fn named(name: &str) -> Option<Compiler> {
         let quiet = Command::new(name)
@@ -30,10 +30,10 @@ impl Compiler {
             .then(|| Compiler { name: name.to_owned() })
     }
 
-    /// Compiles `source` to `output` with these options; they come last, since libraries stand behind what needs them.
+    /// Compiles `source` to `output`. The options come last, because linkers expect libraries behind the objects that need them.
     ///
     /// # Errors
-    /// What the compiler said last.
+    /// The compiler's last error message.
     pub fn compile(&self, source: &str, output: &Path, options: &[&str]) -> Result<PathBuf, LabError> {
         let file = output.with_extension("c");
         std::fs::write(&file, source).map_err(LabError::doing("write a program"))?;

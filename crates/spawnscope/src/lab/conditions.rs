@@ -1,4 +1,4 @@
-//! What was not the same in two reports but the figures, in words: each may be the reason of what these say.
+//! The conditions that differ between two reports, in words. Each may be the cause of a change.
 
 use std::fmt::Display;
 
@@ -6,10 +6,10 @@ use super::machine::Machine;
 use super::outcome::Report;
 use super::run_conditions::{UNKNOWN, loads};
 
-/// What it is, before, after.
+/// A condition, with its older and newer value.
 type Pair = (&'static str, String, String);
 
-/// What of the surroundings differs, in words.
+/// The differing conditions, in words.
 pub(super) fn conditions(old: &Report, new: &Report) -> Vec<String> {
     let (before, after) = (&old.machine, &new.machine);
     let yes_no = |is: bool| if is { "yes" } else { "no" }.to_owned();
@@ -63,7 +63,7 @@ pub(super) fn conditions(old: &Report, new: &Report) -> Vec<String> {
         .collect()
 }
 
-/// What only one of the reports knows, which reports of other versions have much of.
+/// Conditions that only one of the reports has. Reports of different versions differ in many.
 fn unknown(pairs: &[Pair]) -> Vec<String> {
     let names = |is_unknown: fn(&Pair) -> bool| {
         let names = pairs.iter().filter(|pair| is_unknown(pair) && pair.1 != pair.2);
@@ -75,11 +75,11 @@ fn unknown(pairs: &[Pair]) -> Vec<String> {
     ];
     let told = [("older", older), ("newer", newer)].into_iter();
     told.filter(|(_, names)| !names.is_empty())
-        .map(|(which, names)| format!("unknown of the {which} report: {names}"))
+        .map(|(which, names)| format!("unknown in the {which} report: {names}"))
         .collect()
 }
 
-/// Programs of the same name that are other files, in words.
+/// Programs of the same name that are different files, in words.
 fn other_files(old: &Report, new: &Report) -> Vec<String> {
     let mut told = Vec::new();
     for newer in &new.experiments {
@@ -94,7 +94,7 @@ fn other_files(old: &Report, new: &Report) -> Vec<String> {
     told
 }
 
-/// What one machine may have otherwise in two runs: what it is, before, after.
+/// Conditions that can differ between two runs on the same machine.
 fn of_the_runs(before: &Machine, after: &Machine) -> [Pair; 5] {
     let (before, after) = (&before.run_conditions, &after.run_conditions);
     let [load_before, newer_load_before] = loads(before.load_before, after.load_before);
@@ -125,7 +125,7 @@ mod tests {
     use super::super::outcome::Outcome;
     use super::*;
 
-    /// Of one experiment, under the conditions of this machine.
+    /// A report with one experiment, from this machine.
     fn report() -> Report {
         Report {
             experiments: vec![Outcome::new("", Vec::new())],
@@ -170,11 +170,11 @@ mod tests {
         (before.most_open_files, after.most_open_files) = (Some(1024), Some(524_288));
         before.sh = Some("/usr/bin/dash".to_owned());
         after.sh = Some("/usr/bin/bash".to_owned());
-        // Reports of another version.
+        // The older report is of a version without these conditions.
         assert_eq!(
             conditions(&report(), &new),
             [
-                "unknown of the older report: seconds for an experiment, load average before, load average after, \
+                "unknown in the older report: seconds for an experiment, load average before, load average after, \
                 file system of the temporary folder, hard limit of open files, /bin/sh"
             ]
         );

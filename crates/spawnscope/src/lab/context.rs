@@ -1,4 +1,4 @@
-//! What experiments share: a folder in which programs may be executed, the tiny programs, how much effort, and whether to go on.
+//! What experiments share: a folder in which programs may be executed, the tiny programs, the effort, and the request to stop.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -16,22 +16,22 @@ use super::tiny;
 use super::worker::Mechanism;
 use super::worker::protocol::Program;
 
-/// What an experiment is given.
+/// The context in which experiments run.
 pub struct ExperimentContext<'a> {
-    /// How much is to be done.
+    /// How much to measure.
     pub effort: Effort,
     /// The largest parent, in bytes.
     pub most_memory: u64,
     folder: TempDir,
-    /// Goes after the folder, which it finds removed.
+    /// Declared after the folder, so that the keeper is dropped when the folder is already removed.
     _keeper: Option<Keeper>,
     notes: RefCell<Vec<String>>,
     watch: &'a dyn Watch,
 }
 
-/// Who looks on.
+/// Receives progress, and can stop the run.
 pub trait Watch {
-    /// Told what is being done, and which share of it is. False: stop, and give what there is.
+    /// Reports the current step and the finished share. Returning false stops the run; results so far are kept.
     fn goes_on(&self, doing: &str, share: f64) -> bool;
 }
 
@@ -39,7 +39,7 @@ impl<'a> ExperimentContext<'a> {
     /// Finds a folder and writes the tiny programs there.
     ///
     /// # Errors
-    /// When no folder lets programs be executed.
+    /// If no folder allows executing programs.
     pub fn prepare(effort: Effort, most_memory: u64, watch: &'a dyn Watch) -> Result<ExperimentContext<'a>, LabError> {
         let (folder, notes) = executable_folder()?;
         Ok(ExperimentContext {
@@ -52,7 +52,7 @@ impl<'a> ExperimentContext<'a> {
         })
     }
 
-    /// What was found out about the machine on the way, which every report says.
+    /// Notes about the machine, for every report.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         self.notes.borrow().clone()
@@ -64,19 +64,19 @@ impl<'a> ExperimentContext<'a> {
         self.folder.path()
     }
 
-    /// The child that ends at once: a few instructions, and no library.
+    /// The child that ends at once: a few instructions, without libraries.
     #[must_use]
     pub fn tiny(&self) -> Program {
         Program::new([self.tiny_path()]).ends_with(tiny::STATUS)
     }
 
-    /// Where that program is.
+    /// The path of that program.
     #[must_use]
     pub fn tiny_path(&self) -> PathBuf {
         self.folder.path().join(TINY)
     }
 
-    /// The same for a mechanism: one that also writes a word, where that is read from a pipe.
+    /// The tiny program for a mechanism: one that also writes a word if the mechanism reads its output from a pipe.
     #[must_use]
     pub fn tiny_for(&self, mechanism: Mechanism) -> Program {
         if !mechanism.reads() {
@@ -92,7 +92,7 @@ impl<'a> ExperimentContext<'a> {
         self.interleave_part(cases, 0.0, 1.0)
     }
 
-    /// Measures cases in turns that are a share of all that the experiment measures, after another share.
+    /// Measures cases in turns as one part of an experiment: `share` of its time, following parts that took `after`.
     #[must_use]
     pub fn interleave_part(&self, cases: Vec<Case<'_>>, after: f64, share: f64) -> Vec<Measured> {
         let effort = Effort {
@@ -102,14 +102,13 @@ impl<'a> ExperimentContext<'a> {
         interleave(effort, cases, &|done| self.watch.goes_on("", after + done * share))
     }
 
-    /// Says what is being prepared; false when it should not be.
+    /// Reports a preparation step; false: stop.
     #[must_use]
     pub fn goes_on(&self, doing: &str, share: f64) -> bool {
         self.watch.goes_on(doing, share)
     }
 
-    /// The size that each of so many parents, which live at the same time, can have: what is wanted, or less where there is
-    /// less memory, and then a note says so.
+    /// The size of each of several parents that live at the same time: `wanted`, or less if memory is short, which a note then says.
     #[must_use]
     pub fn size_of_each(&self, wanted: u64, parents: u64, outcome: &mut Outcome) -> u64 {
         let wanted = wanted.min(self.most_memory);
@@ -117,7 +116,7 @@ impl<'a> ExperimentContext<'a> {
         let size = wanted.min(room.each).min(room.in_all / parents);
         if size < wanted {
             outcome.note(format!(
-                "parents of {} rather than {}, for want of memory",
+                "parents of {} instead of {}: not enough memory",
                 crate::units::bytes(size),
                 crate::units::bytes(wanted)
             ));
@@ -125,7 +124,7 @@ impl<'a> ExperimentContext<'a> {
         size
     }
 
-    /// One of two by the effort.
+    /// One of two values, depending on the effort.
     #[must_use]
     pub fn pick<T>(&self, whole: T, quick: T) -> T {
         if self.effort.quick { quick } else { whole }
@@ -135,7 +134,7 @@ impl<'a> ExperimentContext<'a> {
 const TINY: &str = "tiny";
 const SPEAKER: &str = "tiny-speaker";
 
-/// The first folder in which the tiny program can be executed, and what was wrong with those before it.
+/// The first folder in which the tiny program can be executed, and why earlier candidates failed.
 fn executable_folder() -> Result<(TempDir, Vec<String>), LabError> {
     let home = std::env::home_dir().map(|home| home.join(".cache"));
     let places = [
@@ -149,7 +148,7 @@ fn executable_folder() -> Result<(TempDir, Vec<String>), LabError> {
     for place in places.into_iter().flatten() {
         match try_folder(&place) {
             Ok(folder) => {
-                let note = |why: &String| format!("the lab could not work in {why}; {} was used", place.display());
+                let note = |why: &String| format!("{why} could not be used; used {} instead", place.display());
                 return Ok((folder, refused.iter().map(note).collect()));
             }
             Err(error) => {
@@ -161,7 +160,7 @@ fn executable_folder() -> Result<(TempDir, Vec<String>), LabError> {
         }
     }
     Err(LabError::Unavailable(format!(
-        "no folder lets programs be executed; TMPDIR may name one. Tried: {}",
+        "no folder allows executing programs; set TMPDIR to one that does. Tried: {}",
         refused.join(", ")
     )))
 }
@@ -169,13 +168,13 @@ fn executable_folder() -> Result<(TempDir, Vec<String>), LabError> {
 fn try_folder(place: &Path) -> Result<TempDir, LabError> {
     if !place.to_str().is_some_and(|name| name.chars().all(is_plain)) {
         return Err(LabError::Unavailable(
-            "its name has characters that linkers, shells or PATH take for their own".to_owned(),
+            "its name has characters with a special meaning in linkers, shells or PATH".to_owned(),
         ));
     }
     let folder = tempfile::Builder::new()
         .prefix(keeper::PREFIX)
         .tempdir_in(place)
-        .map_err(LabError::doing("make a folder"))?;
+        .map_err(LabError::doing("create a folder"))?;
     tiny::write(&folder.path().join(TINY), None)?;
     tiny::write(&folder.path().join(SPEAKER), Some(tiny::WORD))?;
     let status = Command::new(folder.path().join(TINY))
@@ -187,7 +186,7 @@ fn try_folder(place: &Path) -> Result<TempDir, LabError> {
     }
 }
 
-/// Commas end options of linkers, colons folders of PATH; blanks and quotes are those of shells.
+/// Commas separate linker options, colons separate directories in PATH, and white space and quotes are special in shells.
 fn is_plain(character: char) -> bool {
     character.is_alphanumeric() || "/._-+=@%~^".contains(character)
 }

@@ -1,4 +1,4 @@
-//! Fresh copies of a program, which nobody has executed, files that are out of the page cache, and programs that are no files.
+//! Fresh copies of a program, which were never executed; files evicted from the page cache; and programs in memory without a file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -11,10 +11,10 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::LabError;
 
-/// So many copies in a folder of their own.
+/// Creates `count` copies in a folder of their own.
 ///
 /// # Errors
-/// When they cannot be written.
+/// If they cannot be written.
 pub fn fresh(program: &Path, folder: &Path, count: usize) -> Result<Vec<PathBuf>, LabError> {
     let doing = || LabError::doing(format!("copy {}", program.display()));
     fs::create_dir_all(folder).map_err(doing())?;
@@ -24,15 +24,15 @@ pub fn fresh(program: &Path, folder: &Path, count: usize) -> Result<Vec<PathBuf>
         match write(&copy, &content).map_err(doing())? {
             true => Ok(copy),
             false => Err(LabError::Unavailable(
-                "the temporary folder's file system does not keep in memory what is written".to_owned(),
+                "the temporary folder's file system does not keep written data in the page cache".to_owned(),
             )),
         }
     };
     (0..count).map(copy).collect()
 }
 
-/// Writes a program, and tells whether all of it is in the page cache. A copy made by the kernel is not, where file systems let
-/// files have blocks in common.
+/// Writes a program, and returns whether all of it is in the page cache. The kernel's own copy functions would not put it there on file
+/// systems that share blocks between files.
 fn write(path: &Path, content: &[u8]) -> io::Result<bool> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(true).mode(0o755);
@@ -41,12 +41,12 @@ fn write(path: &Path, content: &[u8]) -> io::Result<bool> {
     Ok(pages_in_memory(&file)? == content.len().div_ceil(rustix::param::page_size()))
 }
 
-/// Puts a file's content out of the page cache, which its owner may; its metadata stays.
+/// Evicts a file's content, not its metadata, from the page cache, which the file's owner may do.
 ///
 /// # Errors
-/// When it cannot be written back or given up, or when its file system has it in memory all the same.
+/// If it cannot be written back or evicted, or if its file system keeps it in memory regardless.
 pub fn forget(path: &Path) -> Result<(), LabError> {
-    let doing = || LabError::doing(format!("put {} out of the cache", path.display()));
+    let doing = || LabError::doing(format!("evict {} from the page cache", path.display()));
     let file = File::open(path).map_err(doing())?;
     file.sync_all().map_err(doing())?;
     posix_fadvise(file.as_fd(), 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
@@ -54,7 +54,7 @@ pub fn forget(path: &Path) -> Result<(), LabError> {
     match pages_in_memory(&file).map_err(doing())? {
         0 => Ok(()),
         _ => Err(LabError::Unavailable(
-            "the temporary folder's file system keeps its files in memory".to_owned(),
+            "the temporary folder's file system always keeps files in memory".to_owned(),
         )),
     }
 }
@@ -65,7 +65,7 @@ fn pages_in_memory(file: &File) -> io::Result<usize> {
         return Ok(0);
     }
     let mut pages = vec![0u8; bytes.div_ceil(rustix::param::page_size())];
-    // SAFETY: asks for a new mapping, which nobody reads; the kernel writes a byte for each of its pages.
+    // SAFETY: creates a new mapping that is never accessed; the kernel writes one byte for each of its pages.
     unsafe {
         let start = libc::mmap(
             std::ptr::null_mut(),
@@ -88,19 +88,19 @@ fn pages_in_memory(file: &File) -> io::Result<usize> {
     Ok(pages.iter().filter(|page| **page & 1 == 1).count())
 }
 
-/// A program that lies in memory and on no file system: nobody watches it.
+/// A program in a memfd, on no file system, so that no scanner watches it.
 pub struct InMemory {
     file: File,
 }
 
 impl InMemory {
-    /// Copies a program there.
+    /// Copies a program into memory.
     ///
     /// # Errors
-    /// When the kernel does not let memory be executed so.
+    /// If the kernel does not allow executing memfds.
     pub fn of(program: &Path) -> Result<InMemory, LabError> {
-        let doing = || LabError::doing("put a program into memory");
-        // The flag is said since Linux 6.3, and an error before.
+        let doing = || LabError::doing("copy a program into memory");
+        // Linux 6.3 introduced the EXEC flag; older kernels reject it.
         let memory = memfd_create(c"tiny", MemfdFlags::CLOEXEC | MemfdFlags::EXEC)
             .or_else(|_| memfd_create(c"tiny", MemfdFlags::CLOEXEC))
             .map_err(|errno| doing()(errno.into()))?;
@@ -110,7 +110,7 @@ impl InMemory {
         Ok(InMemory { file })
     }
 
-    /// The path by which any process of this user executes it.
+    /// The path by which any process of this user can execute it.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn fresh_copies_are_in_memory_and_programs() {
         let folder = tempfile::tempdir().unwrap();
-        // On the same file system, which could let both have the same blocks.
+        // On the same file system, which might share blocks between the files.
         let program = folder.path().join("program");
         fs::write(&program, fs::read("/bin/true").unwrap()).unwrap();
         let made = fresh(&program, &folder.path().join("fresh"), 3).unwrap();

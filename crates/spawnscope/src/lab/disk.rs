@@ -1,21 +1,21 @@
-//! How much of a disk files of the lab may take.
+//! How much disk space files of the lab may take.
 
 use std::path::Path;
 
 use rustix::fs::statvfs;
 
-/// Of what is free, so much is taken at most.
+/// The maximum share of the free space.
 const SHARE: f64 = 0.7;
 
-/// Bytes that may be taken in this folder; unknown where its file system does not say.
+/// The bytes that may be used in this folder; unknown if its file system does not report them.
 pub fn room(folder: &Path) -> Option<u64> {
     let told = statvfs(folder).ok()?;
-    // What has no blocks at all is no disk.
+    // A file system without blocks is not a disk.
     let free = (told.f_blocks > 0).then(|| told.f_bavail.saturating_mul(told.f_frsize))?;
     Some((SHARE * free as f64) as u64)
 }
 
-/// How many of these files fit together, from the first on.
+/// How many of these files fit together, counted from the first.
 pub fn fitting(sizes: &[u64], room: Option<u64>) -> usize {
     let mut sum = 0u64;
     let sums = sizes.iter().map(|size| {
@@ -35,7 +35,7 @@ mod tests {
         assert_eq!(fitting(&[1, 10, 16], Some(26)), 2);
         assert_eq!(fitting(&[1, 10, 16], Some(0)), 0);
         assert_eq!(fitting(&[1, u64::MAX, 16], Some(26)), 1);
-        assert_eq!(fitting(&[1, 10, u64::MAX], None), 3, "unknown is no bound");
+        assert_eq!(fitting(&[1, 10, u64::MAX], None), 3, "unknown is not a limit");
     }
 
     #[test]

@@ -1,33 +1,38 @@
-//! Where the noise is larger than the effect that an experiment looks for, as notes for the reader. What has a base is told with
-//! it (`Outcome::compare`).
+//! Notes on results whose noise is larger than the effect that the experiment looks for. Comparisons with a base write such notes
+//! themselves (`Outcome::compare`).
 
 use super::compare::{interval, label_of, words_of};
 use super::harness::Estimate;
 use super::outcome::{Outcome, Row, Unit, Value};
 
-/// More names are a number.
+/// If there are more names, only their number is shown.
 const MOST_NAMES: usize = 5;
 
 impl Outcome {
-    /// Of a chart without a fit: names the series whose last point does not differ from the first.
-    pub fn tell_flat_series(&mut self) {
+    /// For a chart without a fit: names the series whose last point does not differ from the first.
+    pub fn note_flat_series(&mut self) {
         let series = self.series();
         let flat = series.iter().filter(|(_, points)| is_flat(points));
         let names: Vec<String> = flat.map(|(name, _)| name.clone()).collect();
         let count = series.len();
-        self.tell_flat(&names, count);
+        self.note_flat(&names, count);
     }
 
-    /// Tells of these of so many series.
-    pub(super) fn tell_flat(&mut self, names: &[String], count: usize) {
+    /// Adds a note on these series, of `count`.
+    pub(super) fn note_flat(&mut self, names: &[String], count: usize) {
         let Some(chart) = &self.chart else { return };
         let title = self.columns.iter().find(|column| column.name == chart.x);
         let title = title.map_or(chart.x.clone(), |column| column.title.clone());
-        self.tell(&format!("between the ends by {title}"), names, count, "series");
+        self.note_noise(
+            &format!("between the first and last value of {title}"),
+            names,
+            count,
+            "series",
+        );
     }
 
-    /// Names the cases whose values in these columns do not differ from that in `base`.
-    pub fn tell_equal_columns(&mut self, base: &str, columns: &[&str]) {
+    /// Names the cases whose values in these columns do not differ from those in `base`.
+    pub fn note_equal_columns(&mut self, base: &str, columns: &[&str]) {
         for column in columns {
             let is_equal = |row: &&Row| are_equal(row.get(base), row.get(column));
             let names: Vec<String> = self
@@ -37,12 +42,12 @@ impl Outcome {
                 .map(|row| self.short_label(row))
                 .collect();
             let which = format!("between {} and {}", words_of(base), words_of(column));
-            self.tell(&which, &names, self.rows.len(), "cases");
+            self.note_noise(&which, &names, self.rows.len(), "cases");
         }
     }
 
-    /// Names the cases that do not differ in the column from the first one of the same words, which is the smallest.
-    pub fn tell_equal_rows(&mut self, column: &str) {
+    /// Names the cases that do not differ in this column from the first one with the same text keys, which is the smallest.
+    pub fn note_equal_rows(&mut self, column: &str) {
         let words = |row: &Row| {
             let keys = self
                 .columns
@@ -61,10 +66,10 @@ impl Outcome {
             .filter(|(first, row)| are_equal(first.get(column), row.get(column)));
         let names: Vec<String> = equal.map(|(_, row)| self.short_label(row)).collect();
         let count = others.len();
-        self.tell("from the first of its kind", &names, count, "cases");
+        self.note_noise("from the first case of its kind", &names, count, "cases");
     }
 
-    /// The keys of a row in words, without numbers that are the same in all.
+    /// A description of a row by its keys, without numbers that are the same in all rows.
     fn short_label(&self, row: &Row) -> String {
         label_of(
             self.columns.iter().filter(|column| !self.is_the_same_in_all(column)),
@@ -72,8 +77,8 @@ impl Outcome {
         )
     }
 
-    /// Says that the noise hides a difference in these of so many.
-    pub(super) fn tell(&mut self, which: &str, names: &[String], count: usize, kind: &str) {
+    /// Adds a note that the noise hides a difference in these cases or series, of `count`.
+    pub(super) fn note_noise(&mut self, which: &str, names: &[String], count: usize, kind: &str) {
         if !names.is_empty() {
             self.note(format!(
                 "the noise is larger than the difference {which}: {}",
@@ -83,7 +88,7 @@ impl Outcome {
     }
 }
 
-/// The names, or how many of so many they are where a reader would not go through them.
+/// The names; if there are too many, only their number.
 pub(super) fn named(names: &[String], count: usize, kind: &str) -> String {
     if names.len() > MOST_NAMES {
         format!("{} of {count} {kind}", names.len())
@@ -107,7 +112,7 @@ fn are_equal(base: &Value, value: &Value) -> bool {
     }
 }
 
-/// Whether both intervals together hold a ratio of one.
+/// Whether the interval of the ratio contains 1.
 pub(super) fn is_within_noise(base: &Estimate, value: &Estimate) -> bool {
     let (low, high) = interval(base, value);
     low <= 1.0 && high >= 1.0
@@ -127,7 +132,7 @@ mod tests {
         })
     }
 
-    /// Of each: kind, threads, before, during.
+    /// The columns of each row: kind, threads, before, during.
     fn outcome(rows: &[(&str, u64, f64, f64)]) -> Outcome {
         let columns = vec![
             key("kind", "kind", Unit::Text),
@@ -159,39 +164,39 @@ mod tests {
     #[test]
     fn series_that_end_as_they_began_are_named() {
         let mut found = outcome(&ROWS);
-        found.tell_flat_series();
+        found.note_flat_series();
         assert_eq!(found.notes, [""; 0], "no chart");
         found.draw("threads", "before_ns", &["kind"], [Scale::Linear, Scale::Linear]);
-        found.tell_flat_series();
+        found.note_flat_series();
         assert_eq!(
             found.notes,
-            ["the noise is larger than the difference between the ends by threads: vfork"]
+            ["the noise is larger than the difference between the first and last value of threads: vfork"]
         );
     }
 
     #[test]
     fn columns_and_rows_that_do_not_differ_are_named() {
         let mut found = outcome(&ROWS);
-        found.tell_equal_columns("before_ns", &["during_ns"]);
-        found.tell_equal_rows("before_ns");
+        found.note_equal_columns("before_ns", &["during_ns"]);
+        found.note_equal_rows("before_ns");
         assert_eq!(
             found.notes,
             [
                 "the noise is larger than the difference between before and during: fork, 8 threads",
-                "the noise is larger than the difference from the first of its kind: vfork, 8 threads"
+                "the noise is larger than the difference from the first case of its kind: vfork, 8 threads"
             ]
         );
     }
     #[test]
     fn many_names_are_a_number_and_what_all_share_is_in_none() {
-        // 250 threads in all.
+        // All have 250 threads.
         let equal = |kind| (kind, 250, 100.0, 101.0);
         let mut found = outcome(&[equal("a"), equal("b"), ("c", 250, 100.0, 300.0)]);
-        found.tell_equal_columns("before_ns", &["during_ns"]);
+        found.note_equal_columns("before_ns", &["during_ns"]);
         assert!(found.notes[0].ends_with(": a; b"), "{:?}", found.notes);
         let mut found = outcome(&["a", "b", "c", "d", "e", "f"].map(equal));
         found.rows.extend(outcome(&[("g", 250, 100.0, 300.0)]).rows);
-        found.tell_equal_columns("before_ns", &["during_ns"]);
+        found.note_equal_columns("before_ns", &["during_ns"]);
         assert!(found.notes[0].ends_with(": 6 of 7 cases"), "{:?}", found.notes);
     }
 }

@@ -1,4 +1,4 @@
-//! Straight lines through what was measured, which a few outliers do not move.
+//! Straight lines through measured points, robust against a few outliers.
 
 use super::effect::{is_flat, named};
 use super::harness::{Estimate, FEWEST_ROUNDS, Measured};
@@ -6,7 +6,7 @@ use super::linearity::Linearity;
 use super::outcome::{Fit, Outcome};
 use crate::statistics::{median, theil_sen_slope};
 
-/// Fewer points have no line.
+/// Series with fewer points get no line.
 const FEWEST_POINTS: usize = 4;
 
 /// A slope with its interval.
@@ -18,17 +18,17 @@ pub(super) struct Slope {
 }
 
 impl Outcome {
-    /// Adds a line for each series of the chart whose slope is beyond the noise of its points, and says which have none;
-    /// the slope is for each `unit` of the x axis, which is called `per`.
+    /// Fits a line to each series of the chart whose slope is beyond the noise of its points, and notes the series without one. The slope
+    /// is per `unit` of the x axis, which is called `per`.
     pub fn fit(&mut self, x: &str, unit: f64, per: &str) {
         self.add_lines(x, unit, per, |_, points| within_intervals(points));
     }
 
-    /// The same where each round of `measured` was a sweep along the x axis. Points of one sweep depend on each other, so that
-    /// each sweep has a slope of its own, and the interval is that over sweeps.
+    /// As `fit`, if each round of `measured` was a sweep along the x axis. Points of one sweep depend on each other, so each sweep has its
+    /// own slope, and the interval is over sweeps.
     pub fn fit_sweeps(&mut self, x: &str, unit: f64, per: &str, measured: &[Measured]) {
         let mut series: Vec<(String, Vec<(f64, &Measured)>)> = Vec::new();
-        for (row, case) in self.rows.iter().zip(measured.iter().filter(|case| case.is_told())) {
+        for (row, case) in self.rows.iter().zip(measured.iter().filter(|case| case.has_results())) {
             let Some(at) = row.get(x).number() else { continue };
             let name = self.series_of(row);
             match series.iter_mut().find(|(other, _)| *other == name) {
@@ -70,18 +70,18 @@ impl Outcome {
         if !flat.is_empty() {
             self.note(format!("no slope beyond the noise: {}", named(&flat, count, "series")));
         }
-        self.tell_flat(&short, count);
+        self.note_flat(&short, count);
     }
 }
 
-/// The line of this slope through the points.
+/// The line with this slope through the points.
 fn fitted(series: String, points: &[(f64, &Estimate)], slope: Slope, per: &str) -> Option<Fit> {
     let of = |x: f64, at_zero: f64| at_zero + slope.median * x;
     let at_zero = median(points.iter().map(|(x, y)| y.median - of(*x, 0.0)))?;
     let mean = points.iter().map(|(_, y)| y.median).sum::<f64>() / points.len() as f64;
     let around = |of: &dyn Fn(f64) -> f64| points.iter().map(|(x, y)| (y.median - of(*x)).powi(2)).sum::<f64>();
     let (left, all) = (around(&|x| of(x, at_zero)), around(&|_| mean));
-    // The share of variance explained; unknown when nothing varies.
+    // The share of variance explained; unknown if nothing varies.
     let r_squared = (all > 0.0).then(|| (1.0 - left / all).max(0.0));
     Some(Fit {
         series,
@@ -94,7 +94,7 @@ fn fitted(series: String, points: &[(f64, &Estimate)], slope: Slope, per: &str) 
     })
 }
 
-/// The median of a slope for each sweep that was made to its end, and the interval over sweeps.
+/// The median of the slopes of all complete sweeps, with the interval over sweeps.
 fn over_sweeps(cases: &[(f64, &Measured)]) -> Option<Slope> {
     let sweeps = cases.iter().map(|(_, case)| case.rounds.len()).min()?;
     let x: Vec<f64> = cases.iter().map(|(x, _)| *x).collect();
@@ -114,7 +114,7 @@ fn over_sweeps(cases: &[(f64, &Measured)]) -> Option<Slope> {
     })
 }
 
-/// The median slope over all pairs of points, and the medians of the least and of the most that each pair's intervals allow.
+/// The median slope over all pairs of points, with the medians of the smallest and largest slopes that the intervals of each pair allow.
 pub(super) fn within_intervals(points: &[(f64, &Estimate)]) -> Option<Slope> {
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|(x, y)| (*x, y.median)).unzip();
     let (mut least, mut most) = (Vec::new(), Vec::new());
@@ -158,11 +158,11 @@ mod tests {
         assert_eq!((found.at_zero_ns, found.slope_ns), (10.0, 2.0));
         let [low, high] = found.slope_interval_ns.unwrap();
         assert!(low > 1.0 && low < 2.0 && high > 2.0, "{found:?}");
-        assert!(found.r_squared.unwrap() < 0.5, "the outlier is told");
+        assert!(found.r_squared.unwrap() < 0.5, "the outlier lowers it");
         assert_eq!(line_through(0.5, &[3.0; 7]).unwrap().r_squared, None, "nothing varies");
     }
 
-    /// Walls against sizes, without a point yet.
+    /// A chart of walls by size, without points.
     fn drawn() -> Outcome {
         let columns = vec![
             key("case", "case", Unit::Text),
@@ -174,7 +174,7 @@ mod tests {
         outcome
     }
 
-    /// A series of 40 points, in sweeps that each have a slope of their own, and noise.
+    /// A series of 40 points with noise, in sweeps with different slopes.
     fn swept(slopes: &[f64]) -> Outcome {
         let mut outcome = drawn();
         let mut random = fastrand::Rng::with_seed(1);
@@ -199,7 +199,7 @@ mod tests {
         let [low, high] = found.fits[0].slope_interval_ns.unwrap();
         assert!((low - 9.0).abs() < 0.1 && (high - 14.0).abs() < 0.1, "{:?}", found.fits);
         assert!((found.fits[0].slope_ns - 11.5).abs() < 0.1);
-        // Each has a slope that many points are sure of; together they have none.
+        // Each sweep has a clear slope, but together they have none.
         let apart = swept(&[1.0, -1.0, 2.0, -1.5, 1.0, -1.0]);
         assert_eq!(
             (apart.fits.len(), apart.notes.as_slice()),
@@ -239,7 +239,7 @@ mod tests {
             outcome.notes,
             [
                 "no slope beyond the noise: noisy",
-                "the noise is larger than the difference between the ends by size: three points"
+                "the noise is larger than the difference between the first and last value of size: three points"
             ]
         );
     }

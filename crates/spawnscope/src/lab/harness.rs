@@ -1,5 +1,5 @@
-//! How often and in what order: rounds in which every case has its turn, so that what the machine does meanwhile hits all
-//! alike; as many rounds as the noise asks for and the time allows; medians with intervals. What a turn is stands in `batches`.
+//! Measures cases in rounds: every case runs one batch per round, so that disturbances of the machine affect all cases alike. Makes as many
+//! rounds as the noise requires and the time allows, and computes medians with intervals. `batches` has the batches themselves.
 
 use std::time::{Duration, Instant};
 
@@ -10,65 +10,65 @@ use super::batches::{Batch, Case, prepare};
 use super::outcome::Value;
 use crate::statistics::median;
 
-/// Fewer rounds have no interval of 95 %.
+/// With fewer rounds, a median has no 95 % interval.
 pub const FEWEST_ROUNDS: usize = 6;
 const MOST_ROUNDS: usize = 200;
 
-/// How much is to be done.
+/// How much to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Smaller sizes, and a rough answer.
+    /// Use smaller sizes, and accept a rough result.
     pub quick: bool,
-    /// For the rounds of one experiment; the fewest that give an interval are made in any case.
+    /// The time for the rounds of one experiment. The minimum number of rounds is made in any case.
     pub time: Duration,
 }
 
 impl Effort {
-    /// Half an interval's length, as a share of the median, that is good enough.
+    /// The wanted noise: half an interval's length as a fraction of the median.
     pub(super) fn wanted_noise(self) -> f64 {
         if self.quick { 0.1 } else { 0.01 }
     }
 
-    /// How long one turn of a case should take.
+    /// How long one batch of a case should take.
     pub(super) fn batch(self) -> Duration {
         Duration::from_millis(if self.quick { 2 } else { 10 })
     }
 
-    /// The fewest and the most launches in a turn, where they are short.
+    /// The minimum and maximum number of launches in a batch, if launches are short.
     pub(super) fn launches_in_a_turn(self) -> [f64; 2] {
         if self.quick { [2.0, 5.0] } else { [5.0, 25.0] }
     }
 }
 
-/// What the rounds gave for a case.
+/// The measurements of one case.
 #[derive(Debug)]
 pub struct Measured {
-    /// Which case.
+    /// The keys that identify the case.
     pub keys: Vec<Value>,
     /// The values of each round.
     pub rounds: Vec<Vec<f64>>,
-    /// Of how many launches those of a round are; unknown where its size is the case's own.
+    /// The number of launches per round; unknown if the case determines its own amount of work.
     pub launches: Option<u32>,
-    /// Why they are not to be used.
+    /// Why the values must not be used.
     pub failure: Option<LabError>,
 }
 
-/// A median and the interval that holds it with at least 95 %.
+/// A median, and an interval that contains it with a probability of at least 95 %.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The median over rounds.
     pub median: f64,
-    /// Lower end; as far as the smallest where rounds are too few.
+    /// The lower end; the smallest value if there are too few rounds.
     pub low: f64,
-    /// Upper end, likewise.
+    /// The upper end; the largest value if there are too few rounds.
     pub high: f64,
-    /// How many rounds.
+    /// The number of rounds.
     pub rounds: usize,
 }
 
 #[cfg(test)]
 impl Estimate {
-    /// Made up: so much, give or take `half`, over so many rounds.
+    /// An estimate for tests: `median` ± `half` over `rounds` rounds.
     pub(super) fn made_up(median: f64, half: f64, rounds: usize) -> Estimate {
         Estimate {
             median,
@@ -80,7 +80,7 @@ impl Estimate {
 }
 
 impl Estimate {
-    /// Of one value for each round; `None` without rounds.
+    /// The estimate from one value per round; `None` without rounds.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Estimate> {
         let mut sorted = values.to_vec();
@@ -94,7 +94,7 @@ impl Estimate {
         })
     }
 
-    /// Half the interval as a share of the median; infinite where that is zero and the interval is more.
+    /// Half the interval as a fraction of the median; infinite if the median is zero and the interval is not.
     #[must_use]
     pub fn noise(&self) -> f64 {
         let half = (self.high - self.low) / 2.0;
@@ -102,8 +102,8 @@ impl Estimate {
     }
 }
 
-/// How many order statistics may be left out at either end, so that the rest holds the median with 95 %: the sign test,
-/// whose law is the binomial one.
+/// How many order statistics can be dropped at either end so that the others contain the median with 95 %. This is the sign test, which
+/// follows the binomial distribution.
 fn ranks_outside(count: usize) -> usize {
     const MISSED_AT_EACH_END: f64 = 0.025;
     let mut outside = 0;
@@ -114,12 +114,12 @@ fn ranks_outside(count: usize) -> usize {
         probability *= (count - outside + 1) as f64 / outside as f64;
         sum += probability;
     }
-    // `outside` is the first that was too much.
+    // `outside` is the first rank that is too many.
     outside.saturating_sub(usize::from(sum > MISSED_AT_EACH_END))
 }
 
 impl Measured {
-    /// One that has failed before its first round.
+    /// A case that failed before its first round.
     #[must_use]
     pub fn failed(keys: Vec<Value>, failure: LabError) -> Measured {
         Measured {
@@ -130,13 +130,13 @@ impl Measured {
         }
     }
 
-    /// Whether there is anything to tell.
+    /// Whether it has results to report.
     #[must_use]
-    pub fn is_told(&self) -> bool {
+    pub fn has_results(&self) -> bool {
         self.failure.is_none() && !self.rounds.is_empty()
     }
 
-    /// The keys in words.
+    /// A description of the case by its keys.
     #[must_use]
     pub fn label(&self) -> String {
         let text = self.keys.iter().filter_map(|key| match key {
@@ -148,7 +148,7 @@ impl Measured {
         text.collect::<Vec<_>>().join(", ")
     }
 
-    /// Those of a column, round by round.
+    /// The values of a column, round by round.
     #[must_use]
     pub fn values(&self, column: usize) -> Vec<f64> {
         self.rounds
@@ -163,7 +163,7 @@ impl Measured {
         Estimate::of(&self.values(column))
     }
 
-    /// How many times as much as another case it takes, round by round; `None` where that was nothing.
+    /// The ratio to another case, computed round by round; `None` if the other case's value is zero.
     #[must_use]
     pub fn ratio(&self, base: &Measured, column: usize) -> Option<Estimate> {
         let ratios = quotients(&self.values(column), &base.values(column));
@@ -175,13 +175,13 @@ fn quotients(above: &[f64], below: &[f64]) -> Vec<f64> {
     above.iter().zip(below).map(|(above, below)| above / below).collect()
 }
 
-/// Runs all cases in turns. `goes_on` is asked before each turn and told how far things are; when it says no, what there
-/// is comes back.
+/// Measures all cases in rounds. `goes_on` is called before each batch with the finished share; if it returns false, the results so far are
+/// returned.
 pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, goes_on: &dyn Fn(f64) -> bool) -> Vec<Measured> {
     let mut batches: Vec<Batch<'_>> = cases.into_iter().map(Batch::new).collect();
     prepare(&mut batches, effort, &|| goes_on(0.0));
     let mut order: Vec<usize> = (0..batches.len()).collect();
-    // The same orders every time.
+    // A fixed seed, so that every run uses the same orders.
     let mut random = fastrand::Rng::with_seed(0);
     let began = Instant::now();
     'rounds: for round in 0..MOST_ROUNDS {
@@ -191,7 +191,7 @@ pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, goes_on: &dyn Fn(f64) ->
         if enough {
             break;
         }
-        // What comes after a slow one finds cold caches: nobody always does.
+        // A case that follows a slow one finds cold caches; with a random order, no case always does.
         random.shuffle(&mut order);
         for &index in &order {
             if !goes_on(done) {
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn intervals_are_those_of_the_sign_test() {
-        // From tables of the binomial law: so many are left out at either end.
+        // From tables of the binomial distribution: the number of values to drop at either end.
         for (count, outside) in [(6, 0), (8, 0), (9, 1), (11, 1), (12, 2), (20, 5), (25, 7), (100, 39)] {
             assert_eq!(ranks_outside(count), outside, "{count}");
         }
@@ -257,7 +257,10 @@ mod tests {
                 .iter()
                 .all(|round| ["a", "b", "c"].iter().all(|name| round.contains(name)))
         );
-        assert!(rounds.iter().any(|round| round[0] != "a"), "nobody is always the first");
+        assert!(
+            rounds.iter().any(|round| round[0] != "a"),
+            "no case is always the first"
+        );
     }
 
     #[test]
@@ -305,14 +308,14 @@ mod tests {
             asked.get() <= 7
         };
         let measured = interleave(BRIEF, vec![case("cut", |_| Ok(vec![1.0]))], &goes_on);
-        assert_eq!(measured[0].rounds.len(), 2, "asked before each of five trials, too");
+        assert_eq!(measured[0].rounds.len(), 2, "also called before each of five trials");
         let never = interleave(BRIEF, vec![case("none", |_| panic!("run"))], &|_| false);
-        assert!(never[0].rounds.is_empty() && !never[0].is_told());
+        assert!(never[0].rounds.is_empty() && !never[0].has_results());
     }
 
     #[test]
     fn ratios_are_of_the_same_round() {
-        // The machine is twice as slow in every second round: of no matter to the ratio.
+        // The machine is twice as slow in every second round, which does not affect the ratio.
         let rounds = |of: f64| (0..8).map(|round| vec![of * f64::from(1 + round % 2)]).collect();
         let measured = |of| Measured {
             keys: Vec::new(),
@@ -334,11 +337,11 @@ mod tests {
 
         #[test]
         fn at_least_95_percent_are_held_and_not_many_more(count in 6usize..200) {
-            // Both tails beyond what was left out, added up without the loop under test.
+            // Both tails beyond the dropped values, summed up without the loop under test.
             let outside = ranks_outside(count);
             let tail = |most: usize| (0..=most).map(|k| binomial(count, k)).sum::<f64>();
             prop_assert!(2.0 * tail(outside) <= 0.05 + 1e-9);
-            prop_assert!(2.0 * tail(outside + 1) > 0.05 - 1e-9, "one more would do");
+            prop_assert!(2.0 * tail(outside + 1) > 0.05 - 1e-9, "one more could be dropped");
         }
     }
 

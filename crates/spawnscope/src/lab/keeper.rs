@@ -1,4 +1,4 @@
-//! A process that removes the lab's folder when bench is gone, of whatever: a second Ctrl-C, or a signal that nobody can catch.
+//! A process that removes the lab's folder if bench ends in any way, such as by a second Ctrl-C or SIGKILL.
 
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -12,28 +12,28 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 
 use super::worker;
 
-/// What a keeper's setting begins with, where workers have JSON; the folder follows.
+/// The prefix of a keeper's setting, followed by the folder. Workers have JSON there.
 pub const SETTING: &str = "keep:";
-/// What folders of the lab begin with: nothing else is removed.
+/// The prefix of the lab's folders: the keeper removes no others.
 pub(super) const PREFIX: &str = "spawnscope-lab-";
-/// How often, and how far apart, it tries: workers that write there die when bench does, but not at once.
+/// How often, and at which interval, the keeper tries to remove the folder. Workers that write there die with bench, but not immediately.
 const REMOVALS: usize = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Bench's side: as long as this is there, so is the folder.
+/// Bench's side: the keeper leaves the folder alone while this exists.
 pub(super) struct Keeper {
     child: Child,
     connection: Option<ChildStdin>,
 }
 
 impl Keeper {
-    /// Of this folder; `None` where no process can be started, and then the folder of a killed bench stays.
+    /// Starts a keeper for this folder; `None` if no process can be started. The folder of a killed bench then remains.
     pub(super) fn start(folder: &Path) -> Option<Keeper> {
         let mut child = Command::new("/proc/self/exe")
             .arg(worker::VERB)
             .arg(format!("{SETTING}{}", folder.display()))
             .current_dir("/")
-            // A Ctrl-C is for bench.
+            // Ctrl-C must only reach bench.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -52,17 +52,17 @@ impl Drop for Keeper {
     }
 }
 
-/// The keeper's side: waits for the connection to be closed, and removes the folder unless that is done.
+/// The keeper's side: waits until the connection is closed, and removes the folder if it still exists.
 ///
 /// # Errors
-/// When it is not a folder of the lab, or cannot be removed.
+/// If it is not a folder of the lab, or cannot be removed.
 pub fn keep(folder: &Path) -> io::Result<()> {
     let is_ours = |name: &std::ffi::OsStr| name.as_bytes().starts_with(PREFIX.as_bytes());
     if !folder.is_absolute() || !folder.file_name().is_some_and(is_ours) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a folder of the lab"));
     }
     for ended_by in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        // SAFETY: no handler of ours is run.
+        // SAFETY: ignores the signal; no handler is installed.
         unsafe { signal(ended_by, SigHandler::SigIgn) }?;
     }
     io::stdin().read_to_end(&mut Vec::new())?;

@@ -1,4 +1,4 @@
-//! Whether a straight line holds for the points it was laid through, and what a unit costs at either end where it does not.
+//! Whether a straight line fits the points, and if not, what a unit costs at either end.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,27 +7,27 @@ use super::fit::within_intervals;
 use super::harness::Estimate;
 use super::outcome::Outcome;
 
-/// A line that explains less of the variance is none.
+/// A line that explains less of the variance does not hold.
 const LEAST_EXPLAINED: f64 = 0.95;
 const BYTES_IN_A_MB: f64 = 1e6;
 
-/// What a line leaves out.
+/// How well a line describes its points.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Linearity {
-    /// Whether the slope may be used: it explains the points, and holds for either half of them.
+    /// Whether the slope may be used: it explains the points, and holds for both halves of them.
     #[serde(default)]
     pub holds: bool,
-    /// Whether the slopes of the lower and of the upper half exclude each other.
+    /// Whether the slopes of the lower and the upper half contradict each other.
     #[serde(default)]
     pub bends: bool,
-    /// Where it does not hold: an x in units of the slope, and nanoseconds for each unit between the first point and that one.
-    /// The first x whose cost is beyond the noise, and the last.
+    /// If the line does not hold: pairs of an x, in units of the slope, and the nanoseconds per unit between the first point and that x.
+    /// For the first x with a cost beyond the noise, and for the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each_ns: Vec<(f64, f64)>,
 }
 
 impl Linearity {
-    /// Of a line through these points that explains such a share of their variance.
+    /// Judges a line through these points that explains this share of their variance.
     pub(super) fn of(points: &[(f64, &Estimate)], explained: Option<f64>) -> Linearity {
         let mut points = points.to_vec();
         points.sort_by(|(x, _), (other, _)| x.total_cmp(other));
@@ -39,7 +39,7 @@ impl Linearity {
 }
 
 impl Outcome {
-    /// Says of each line whether it holds: a report that was stored before this was told does not say.
+    /// Judges each line again, because reports stored by old versions lack the result.
     pub fn judge_lines(&mut self) {
         let series = self.series();
         let mut found = Vec::new();
@@ -56,8 +56,8 @@ impl Outcome {
     }
 }
 
-/// Whether what the noise allows the one half of the points leaves out all that it allows the other. The middle of an odd number
-/// belongs to both.
+/// Whether the slopes that the noise allows for one half of the points exclude all that it allows for the other half. The middle point of
+/// an odd number belongs to both halves.
 fn bends(points: &[(f64, &Estimate)]) -> bool {
     let half = points.len().div_ceil(2);
     let lower = within_intervals(&points[..half]);
@@ -102,7 +102,7 @@ mod tests {
     fn a_quadratic_curve_is_no_line_and_has_a_cost_at_either_end() {
         let quadratic = COUNTS.map(|x| 1000.0 + 90.0 * x + x * x);
         let found = judged(&COUNTS, 20.0, &quadratic, 0.99);
-        assert!(found.bends && !found.holds, "whatever it explains");
+        assert!(found.bends && !found.holds, "despite its explained variance");
         assert_eq!(found.each_ns, [(10.0, 100.0), (300.0, 390.0)]);
     }
 

@@ -1,4 +1,4 @@
-//! Which machine it was: what a reader must know to compare figures.
+//! The machine of a report: what a reader must know to compare measurements.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::memory::meminfo;
 use super::run_conditions::RunConditions;
 
-/// The machine; what it does not say is unknown.
+/// The machine; properties that cannot be determined are unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's name.
     pub processor: Option<String>,
-    /// Processors that may be used.
+    /// The number of CPUs that may be used.
     pub cpus: u64,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
@@ -21,15 +21,15 @@ pub struct Machine {
     pub kernel: String,
     /// The C library.
     pub libc: Option<String>,
-    /// Whether it is a guest of a hypervisor, where page tables are dearer.
+    /// Whether it is a virtual machine, where page tables are more expensive.
     pub is_virtual: Option<bool>,
     /// The setting of transparent huge pages.
     pub huge_pages: Option<String>,
-    /// Whether it was measured as root.
+    /// Whether bench ran as root.
     pub as_root: bool,
     /// The version of spawnscope.
     pub spawnscope: String,
-    /// What may be otherwise in the next run.
+    /// Conditions that may differ in the next run.
     #[serde(flatten)]
     pub run_conditions: RunConditions,
 }
@@ -59,7 +59,7 @@ impl Machine {
     }
 }
 
-/// By the processor's flags, which those of x86 have; others may have a hypervisor that says so.
+/// Reads the CPU flags on x86; other architectures may show a hypervisor in files.
 fn is_virtual(flags: Option<&str>, root: &Path) -> Option<bool> {
     let by_flags = flags.map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
     let told = ["sys/hypervisor/type", "proc/device-tree/hypervisor"];
@@ -68,7 +68,7 @@ fn is_virtual(flags: Option<&str>, root: &Path) -> Option<bool> {
 
 #[cfg(target_env = "gnu")]
 fn libc_version() -> Option<String> {
-    // SAFETY: a constant string of the library.
+    // SAFETY: returns a constant string.
     let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
     Some(format!("glibc {}", version.to_str().ok()?))
 }
@@ -87,7 +87,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(is_virtual(Some("fpu hypervisor sse"), root.path()), Some(true));
         assert_eq!(is_virtual(Some("fpu sse"), root.path()), Some(false));
-        assert_eq!(is_virtual(None, root.path()), None, "no word of it");
+        assert_eq!(is_virtual(None, root.path()), None, "no evidence");
         fs::create_dir_all(root.path().join("sys/hypervisor")).unwrap();
         fs::write(root.path().join("sys/hypervisor/type"), "xen\n").unwrap();
         assert_eq!(is_virtual(None, root.path()), Some(true));

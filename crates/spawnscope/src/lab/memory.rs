@@ -1,24 +1,24 @@
-//! How much memory parents may take: what the machine has left, what control groups leave of it, what one process may map.
+//! How much memory parents may use: what the machine has free, what control groups allow, and what one process may map.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use nix::sys::resource::{Resource, getrlimit};
 
-/// Of what is available, so much is taken at most.
+/// The maximum share of the available memory.
 const SHARE: f64 = 0.7;
 
-/// Bytes that may be taken.
+/// The memory that may be used, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// By all processes together.
     pub in_all: u64,
-    /// By one of them.
+    /// By one process.
     pub each: u64,
 }
 
 impl Room {
-    /// What is left now. Where nothing is known, there is no bound.
+    /// The memory available now. Without any information, it is unlimited.
     #[must_use]
     pub fn here() -> Room {
         let address_space = getrlimit(Resource::RLIMIT_AS).map_or(u64::MAX, |(soft, _)| soft);
@@ -37,16 +37,16 @@ impl Room {
     }
 }
 
-/// A control group that limits memory.
+/// A control group with a memory limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupLimit {
-    /// Where the kernel shows it.
+    /// Its directory in the control group file system.
     pub folder: PathBuf,
-    /// Bytes that its limit leaves.
+    /// The bytes that remain until the limit.
     pub left: u64,
 }
 
-/// The group of this process, or one above, whose limit leaves least; `None`: none has one.
+/// The group among this process's group and its ancestors whose limit leaves the least; `None` if none has a limit.
 #[must_use]
 pub fn group_limit() -> Option<GroupLimit> {
     least_left(Path::new("/"))
@@ -64,7 +64,7 @@ fn share(bytes: u64) -> u64 {
     (SHARE * bytes as f64) as u64
 }
 
-/// A line of /proc/meminfo, in bytes.
+/// A value of /proc/meminfo, in bytes.
 pub(super) fn meminfo(root: &Path, name: &str) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -72,15 +72,15 @@ pub(super) fn meminfo(root: &Path, name: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// What this process has mapped: a worker is the same program, and begins with as much.
+/// The address space of this process. A worker runs the same program, and starts with as much.
 fn mapped(root: &Path) -> u64 {
     let text = fs::read_to_string(root.join("proc/self/statm")).unwrap_or_default();
     let pages = text.split(' ').next().and_then(|pages| pages.parse::<u64>().ok());
     pages.unwrap_or_default() * rustix::param::page_size() as u64
 }
 
-/// The folders of this process' control groups and of those above, of both versions. In a container, the names may be those
-/// outside: folders that are not there are passed over, and the uppermost is its own.
+/// The directories of this process's control groups and their ancestors, for both versions. In a container, the names may be those outside;
+/// missing directories are skipped, and the topmost one is the container's own.
 fn group_folders(root: &Path) -> Vec<PathBuf> {
     let text = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let mut folders = Vec::new();
@@ -101,7 +101,7 @@ fn group_folders(root: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// What a group's limit leaves. Cached content of files that nobody uses goes when memory is wanted.
+/// The bytes that a group's limit leaves. Inactive file pages count as free, because the kernel reclaims them first.
 fn left_in(folder: &Path) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let limit = ["memory.max", "memory.high", "memory.limit_in_bytes"]
@@ -123,7 +123,7 @@ mod tests {
 
     const MB: u64 = 1_000_000;
 
-    /// A machine with 1000 MB free, and these files.
+    /// A machine with 1000 MB free, and with these files.
     fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let free = format!("MemTotal: 9000000 kB\nMemAvailable: {} kB\n", 1000 * MB / 1024);

@@ -1,5 +1,5 @@
-//! The lab: what a launch costs on this machine, and what makes it dear. One file an experiment in `experiments`; `worker` are
-//! the processes that launch, `harness` decides how often, `outcome` is what comes out. Prints nothing.
+//! The lab: measures what a launch costs on this machine, and what makes it slow. `experiments` has one file per experiment, `worker` has
+//! the launching processes, `harness` decides how many rounds to make, and `outcome` is the result. Prints nothing.
 
 pub mod common_shift;
 pub mod compare;
@@ -31,24 +31,24 @@ use thiserror::Error;
 /// Why something was not measured.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// The machine does not have what it takes, or does not let it be done.
+    /// The machine lacks something, or does not permit it.
     #[error("{0}")]
     Unavailable(String),
-    /// It ran, but not as it should have: the figures would mean nothing.
+    /// The case ran incorrectly, so its values are meaningless.
     #[error("cannot be trusted: {0}")]
     Untrusted(String),
     /// A system call failed.
     #[error("failed to {doing}: {source}")]
     System {
-        /// What was being done.
+        /// The action that failed.
         doing: String,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl LabError {
-    /// For `map_err`: what was being done.
+    /// For `map_err`, with the action that failed.
     pub fn doing(doing: impl Into<String>) -> impl FnOnce(io::Error) -> LabError {
         move |source| LabError::System {
             doing: doing.into(),

@@ -1,5 +1,5 @@
-//! What an experiment found: columns, rows of keys and estimates, fits, and how it is best drawn. This is the JSON contract
-//! of `bench --json`, and what `--compare` reads again.
+//! The result of an experiment: columns, rows of keys and estimates, fits, and the preferred chart. This is the JSON contract of `bench
+//! --json`, which `--compare` reads.
 
 use std::collections::BTreeMap;
 
@@ -9,35 +9,35 @@ use super::harness::{Estimate, FEWEST_ROUNDS, Measured};
 use super::linearity::Linearity;
 use super::machine::Machine;
 
-/// What a row has beside its columns: of how many launches the values of each round are. Not there where a round has a size of
-/// its own.
+/// A value that rows have in addition to their columns: the number of launches per round. Missing if the case determines its own amount of
+/// work.
 pub const LAUNCHES: &str = "launches";
 /// The version of the JSON that `bench --json` writes.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// All of a run.
+/// The report of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// The version of this format.
     pub schema_version: u32,
-    /// Where it was measured.
+    /// The machine that was measured.
     pub machine: Machine,
-    /// Whether it was told to be quick: wider intervals, smaller sizes.
+    /// Whether it is a quick run, with wider intervals and smaller sizes.
     pub quick: bool,
-    /// The time for each experiment.
+    /// The time for each experiment, in seconds.
     #[serde(default)]
     pub seconds: Option<f64>,
-    /// Whether it was ended before all was measured.
+    /// Whether it was interrupted before all experiments were finished.
     pub interrupted: bool,
-    /// The experiments that it therefore did not come to.
+    /// The experiments that were not run because of the interruption.
     #[serde(default)]
     pub not_run: Vec<String>,
-    /// In the order they were asked for.
+    /// The results, in the requested order.
     pub experiments: Vec<Outcome>,
 }
 
 impl Report {
-    /// One to which experiments are still to come.
+    /// A report without experiments so far.
     #[must_use]
     pub fn new(machine: Machine, quick: bool) -> Report {
         Report {
@@ -52,66 +52,66 @@ impl Report {
     }
 }
 
-/// What one experiment found.
+/// The result of one experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// The name on the command line.
     pub name: String,
-    /// A sentence: what was measured.
+    /// A sentence that says what was measured.
     pub title: String,
-    /// What rows are made of, in order.
+    /// The columns of the rows, in order.
     pub columns: Vec<Column>,
-    /// The findings.
+    /// The measured cases.
     pub rows: Vec<Row>,
-    /// Straight lines through them.
+    /// Straight lines through the points of the chart's series.
     pub fits: Vec<Fit>,
-    /// How to draw them.
+    /// How to draw the points.
     pub chart: Option<Chart>,
-    /// Without a chart, the columns that are drawn as bars, a group of them a row.
+    /// If there is no chart, the columns to draw as bars, one group of bars per row.
     #[serde(default)]
     pub bars: Vec<String>,
-    /// The files of cases that are programs of the machine: equal names need not be the same program elsewhere.
+    /// The executables of cases that launch installed programs. Programs of the same name may differ between machines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// What a reader must know: what was left out, what is not to be trusted, what root would add.
+    /// Notes for the reader: what was skipped, what is untrusted, what requires root.
     pub notes: Vec<String>,
 }
 
 /// A column of an experiment's rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {
-    /// The key in JSON and the heading in CSV.
+    /// The key in JSON, and the heading in CSV.
     pub name: String,
-    /// The heading for people.
+    /// The heading in tables.
     pub title: String,
-    /// What its values are.
+    /// The unit of its values.
     pub unit: Unit,
-    /// Whether it says which case a row is, rather than what was measured.
+    /// Whether it identifies the case, rather than being measured.
     pub is_key: bool,
-    /// Whether its numbers are what others published: without an interval, and of another machine.
+    /// Whether its numbers were published by others: without intervals, and from another machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_published: bool,
 }
 
-/// What the values of a column are.
+/// The unit of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Words.
+    /// Text.
     Text,
     /// Nanoseconds.
     Nanos,
     /// Bytes.
     Bytes,
-    /// A number of things.
+    /// A count.
     Count,
-    /// A factor.
+    /// A ratio.
     Ratio,
-    /// Events a second.
+    /// Events per second.
     PerSecond,
 }
 
-/// A case and what was measured of it: a value for each column, and `LAUNCHES`.
+/// A case with its measurements: a value for each column, and `LAUNCHES`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row(pub Vec<(String, Value)>);
 
@@ -119,38 +119,38 @@ pub struct Row(pub Vec<(String, Value)>);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// A word of a key.
+    /// The text of a key.
     Text(String),
-    /// A number of a key.
+    /// The number of a key.
     Number(#[serde(serialize_with = "whole_if_it_is")] f64),
-    /// Something measured.
+    /// A measurement.
     Estimate(Estimate),
-    /// Not measured, or not to be trusted.
+    /// Not measured, or untrusted.
     Unknown,
 }
 
 /// A straight line through the points of a series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
-    /// The series, as the chart names it.
+    /// The name of the series, as in the chart.
     pub series: String,
-    /// Nanoseconds at nothing.
+    /// The line's value at x = 0, in nanoseconds.
     pub at_zero_ns: f64,
-    /// Nanoseconds for each 1,000,000 bytes, or for each of what the x axis counts.
+    /// The slope in nanoseconds per 1,000,000 bytes, or per unit of the x axis.
     pub slope_ns: f64,
-    /// What the noise of its points allows.
+    /// The interval of the slope that the noise of the points allows.
     #[serde(default)]
     pub slope_interval_ns: Option<[f64; 2]>,
-    /// What the slope is per: `MB`, `file`.
+    /// The unit of the x axis for the slope: `MB`, `file`.
     pub per: String,
-    /// Share of the variance that the line explains; unknown when nothing varies.
+    /// The share of the variance that the line explains; unknown if nothing varies.
     pub r_squared: Option<f64>,
-    /// Whether it holds.
+    /// Whether a line fits the points.
     #[serde(flatten)]
     pub linearity: Linearity,
 }
 
-/// How an experiment is drawn, and laid out on a terminal: a line a series, a column an x.
+/// How an experiment is drawn, and laid out on a terminal: one row per series, one column per x.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chart {
     /// The column along the x axis.
@@ -161,9 +161,9 @@ pub struct Chart {
     pub series: Vec<String>,
     /// The scale of the x axis.
     pub x_scale: Scale,
-    /// That of the y axis.
+    /// The scale of the y axis.
     pub y_scale: Scale,
-    /// What others measured elsewhere.
+    /// Curves published by others.
     pub published: Vec<Published>,
 }
 
@@ -171,22 +171,22 @@ pub struct Chart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// Equal steps.
+    /// Linear.
     Linear,
-    /// Equal factors.
+    /// Logarithmic.
     Logarithmic,
 }
 
-/// A curve from somewhere else.
+/// A curve published by others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// Whose.
+    /// Its label.
     pub label: String,
-    /// In the units of the axes.
+    /// The points, in the units of the axes.
     pub points: Vec<(f64, f64)>,
 }
 
-/// `16`, not `16.0`.
+/// Writes whole numbers as `16`, not `16.0`.
 fn whole_if_it_is<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < EXACT {
@@ -221,7 +221,7 @@ impl Row {
 }
 
 impl Value {
-    /// The number in it: of a key, or the median of what was measured.
+    /// The number: of a key, or the median of a measurement.
     #[must_use]
     pub fn number(&self) -> Option<f64> {
         match self {
@@ -231,7 +231,7 @@ impl Value {
         }
     }
 
-    /// The estimate in it.
+    /// The estimate, if it is one.
     #[must_use]
     pub fn estimate(&self) -> Option<&Estimate> {
         match self {
@@ -287,7 +287,7 @@ pub fn measure(name: &str, title: &str, unit: Unit) -> Column {
 }
 
 impl Outcome {
-    /// An outcome without rows; `columns` are keys, then measurements in the order in which cases give them.
+    /// An outcome without rows. `columns` has the keys, then the measurements in the order in which cases return them.
     #[must_use]
     pub fn new(title: &str, columns: Vec<Column>) -> Outcome {
         let first = columns.iter().find(|column| !column.is_key);
@@ -304,12 +304,12 @@ impl Outcome {
         }
     }
 
-    /// Has these columns drawn as bars, rather than only the first measurement.
+    /// Draws these columns as bars, rather than only the first measurement.
     pub fn draw_bars(&mut self, columns: &[&str]) {
         self.bars = columns.iter().map(|&name| name.to_owned()).collect();
     }
 
-    /// Has it drawn: a line for each series, of the column `y` over the column `x`.
+    /// Draws a line for each series: the column `y` over the column `x`.
     pub fn draw(&mut self, x: &str, y: &str, series: &[&str], [x_scale, y_scale]: [Scale; 2]) {
         self.chart = Some(Chart {
             x: x.to_owned(),
@@ -321,7 +321,7 @@ impl Outcome {
         });
     }
 
-    /// Adds a curve from somewhere else to the chart.
+    /// Adds a published curve to the chart.
     pub fn published(&mut self, label: &str, points: impl IntoIterator<Item = (f64, f64)>) {
         if let Some(chart) = &mut self.chart {
             chart.published.push(Published {
@@ -331,7 +331,7 @@ impl Outcome {
         }
     }
 
-    /// Adds a sentence that a reader must know.
+    /// Adds a note for the reader.
     pub fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.notes.contains(&note) {
@@ -339,7 +339,7 @@ impl Outcome {
         }
     }
 
-    /// Adds a row for each case that can be trusted, and a note for each other.
+    /// Adds a row for each trusted case, and a note for each failed one.
     pub fn add(&mut self, measured: &[Measured]) {
         for case in measured {
             if let Some(failure) = &case.failure {
@@ -348,10 +348,10 @@ impl Outcome {
             }
             if case.rounds.len() < FEWEST_ROUNDS {
                 self.note(format!(
-                    "ended before {FEWEST_ROUNDS} rounds: intervals are those of fewer, and hold less than 95 %"
+                    "ended before {FEWEST_ROUNDS} rounds: intervals cover less than 95 %"
                 ));
             }
-            if !case.is_told() {
+            if !case.has_results() {
                 continue;
             }
             let keys = self.columns.iter().filter(|column| column.is_key);
@@ -366,18 +366,18 @@ impl Outcome {
         }
     }
 
-    /// Adds a column that compares each case with a base, round by round: `column` is the position among measurements.
-    /// Says what it is, and where the noise is larger than the difference.
+    /// Adds a column with the ratio of each case to a base, computed round by round; `column` is the index among the measurements. Adds
+    /// notes that explain it, and that name the cases where the noise is larger than the difference.
     pub fn compare(&mut self, title: &str, measured: &[Measured], base: &Measured, column: usize) {
         let name = "ratio";
         let compared = self.columns.iter().filter(|column| !column.is_key).nth(column);
         let compared = compared.map_or(String::new(), |column| column.title.clone());
         self.note(format!(
-            "{title}: {compared} against {}, in each round; its median is not always the quotient of the medians shown",
+            "{title}: {compared} relative to {}, round by round; its median may differ from the ratio of the medians shown",
             base.label()
         ));
         self.columns.push(measure(name, title, Unit::Ratio));
-        let told = measured.iter().filter(|case| case.is_told());
+        let told = measured.iter().filter(|case| case.has_results());
         let mut lost = Vec::new();
         for (row, case) in self.rows.iter_mut().zip(told) {
             let ratio = (base.failure.is_none()).then(|| case.ratio(base, column)).flatten();
@@ -391,10 +391,10 @@ impl Outcome {
             row.0.push((name.to_owned(), ratio.into()));
         }
         let others = self.rows.len().saturating_sub(1);
-        self.tell(&format!("from {}", base.label()), &lost, others, "cases");
+        self.note_noise(&format!("from {}", base.label()), &lost, others, "cases");
     }
 
-    /// Whether a number of the keys tells no case from another.
+    /// Whether a numeric key has the same value in all rows.
     #[must_use]
     pub fn is_the_same_in_all(&self, column: &Column) -> bool {
         let value = self.rows.first().map(|row| row.get(&column.name));
@@ -405,7 +405,7 @@ impl Outcome {
             && others.all(|row| Some(row.get(&column.name)) == value)
     }
 
-    /// The name of the series that a row of the chart belongs to.
+    /// The name of the series that a row belongs to.
     #[must_use]
     pub fn series_of(&self, row: &Row) -> String {
         let parts = self.chart.iter().flat_map(|chart| &chart.series);
@@ -420,7 +420,7 @@ impl Outcome {
         text.collect::<Vec<_>>().join(", ")
     }
 
-    /// The points of each series of the chart, in the order in which they were measured.
+    /// The points of each series of the chart, in the order of measurement.
     #[must_use]
     pub fn series(&self) -> Vec<(String, Vec<(f64, &Estimate)>)> {
         let Some(chart) = &self.chart else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! What else was so when it was measured: how busy the machine was, where the lab's files lay, and what its processes inherited.
+//! The conditions of a run: how busy the machine was, where the lab's files were, and what its processes inherited.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -7,33 +7,33 @@ use std::path::Path;
 use nix::sys::resource::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
-/// A load that differs by one process more or less is another one.
+/// Load averages that differ by one process or more count as different.
 const ANOTHER_LOAD: f64 = 1.0;
-/// What is not known, in words.
+/// The word for a value that is not known.
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// Facts of a run that may be others in the next one on the same machine; what is not known is unknown.
+/// Conditions that may change between two runs on the same machine. Those that cannot be determined are unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunConditions {
     /// The load average of the last minute, before anything was measured.
     #[serde(default)]
     pub load_before: Option<f64>,
-    /// The same afterwards: the lab itself is in it.
+    /// The load average of the last minute after the run, which includes the lab's own load.
     #[serde(default)]
     pub load_after: Option<f64>,
-    /// The file system of the folder that the lab's programs lay in.
+    /// The file system of the folder with the lab's programs.
     #[serde(default)]
     pub file_system: Option<String>,
-    /// The hard limit of open files.
+    /// The hard limit on open files.
     #[serde(default)]
     pub most_open_files: Option<u64>,
-    /// The file that `/bin/sh` leads to.
+    /// The file that `/bin/sh` links to.
     #[serde(default)]
     pub sh: Option<String>,
 }
 
 impl RunConditions {
-    /// As they are before a run whose files are in this folder.
+    /// The conditions before a run with its files in this folder.
     #[must_use]
     pub fn before(folder: &Path) -> RunConditions {
         RunConditions {
@@ -47,12 +47,12 @@ impl RunConditions {
         }
     }
 
-    /// That the run has ended.
+    /// Adds the conditions after the run.
     pub fn end(&mut self) {
         self.load_after = load();
     }
 
-    /// The loads, if processes had to wait for one of so many CPUs before or after, in words.
+    /// A sentence with the load averages, if either exceeds the number of CPUs.
     #[must_use]
     pub fn busy(&self, cpus: u64) -> Option<String> {
         let exceeds = |load: Option<f64>| load.is_some_and(|load| load > cpus as f64);
@@ -61,13 +61,13 @@ impl RunConditions {
         match (exceeds(self.load_before), exceeds(self.load_after)) {
             (false, false) => None,
             (true, _) if self.load_after.is_none() => Some(format!(
-                "the machine is busy: load average {before} on {cpus}; figures are larger and less certain than on a quiet one"
+                "the machine is busy: load average {before} on {cpus}; results will be larger and less certain than on an idle one"
             )),
             (true, _) => Some(format!(
                 "the machine was busy: load average {before} before and {after} after, on {cpus}"
             )),
             (false, true) => Some(format!(
-                "the load average was {before} before and {after} after, on {cpus}: bench itself, or others that came meanwhile"
+                "the load average was {before} before and {after} after, on {cpus}: caused by bench itself, or by other processes"
             )),
         }
     }
@@ -77,7 +77,7 @@ fn in_words(load: Option<f64>) -> String {
     load.map_or(UNKNOWN.to_owned(), |load| format!("{load:.1}"))
 }
 
-/// Two loads in words, where they are another.
+/// Two load averages as text, or empty texts if they are similar.
 #[must_use]
 pub(super) fn loads(before: Option<f64>, after: Option<f64>) -> [String; 2] {
     let are_alike = match (before, after) {
@@ -95,14 +95,14 @@ fn load() -> Option<f64> {
     text.split(' ').next()?.parse().ok()
 }
 
-/// The name of the file system that a folder is on, by the mount that it is reached through.
+/// The type of the file system that a folder is on, according to its mount.
 fn file_system(folder: &Path) -> Option<String> {
     let folder = File::open(folder).ok()?;
     let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", folder.as_raw_fd())).ok()?;
     let mount = told.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let line = mounts.lines().find(|line| line.split(' ').next() == Some(mount))?;
-    // Behind the dash: proc_pid_mountinfo(5).
+    // The type follows the dash: proc_pid_mountinfo(5).
     Some(line.split_once(" - ")?.1.split(' ').next()?.to_owned())
 }
 

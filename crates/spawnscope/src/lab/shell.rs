@@ -1,4 +1,4 @@
-//! Shells: which there are, and one that launches as scripts do, told how often through a pipe.
+//! Finds programs along PATH; and a shell that launches programs as scripts do, controlled through pipes.
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::LabError;
 
-/// The file of a program along PATH, or along the system's own path where there is none, as exec has it.
+/// The file of a program along PATH; if PATH is not set, along the system's default path, like exec.
 #[must_use]
 pub fn find(program: &str) -> Option<PathBuf> {
     along(&std::env::var_os("PATH").unwrap_or_else(default_path), program)
@@ -31,15 +31,15 @@ fn along(path: &OsStr, program: &str) -> Option<PathBuf> {
         .find(is_program)
 }
 
-/// The name of that path on Linux, whichever the C library: the first of those that POSIX has.
+/// The constant for the default path on Linux, for any C library: the first one in POSIX.
 const CS_PATH: libc::c_int = 0;
 
-/// Where the standard utilities are, by the word of the C library.
+/// The directories of the standard utilities, according to the C library.
 fn default_path() -> OsString {
     let mut path = vec![0u8; 256];
-    // SAFETY: the buffer is as long as it is said to be.
+    // SAFETY: passes the real length of the buffer.
     let length = unsafe { libc::confstr(CS_PATH, path.as_mut_ptr().cast(), path.len()) };
-    // With the null byte; nothing where it is not known, and more where it did not fit.
+    // The length includes the NUL; it is zero if the path is unknown, and larger than the buffer if it does not fit.
     if (1..=path.len()).contains(&length) {
         path.truncate(length - 1);
         return OsString::from_vec(path);
@@ -47,14 +47,14 @@ fn default_path() -> OsString {
     "/usr/local/bin:/usr/bin:/bin".into()
 }
 
-/// A shell that holds a variable of a given length, and launches a program when it is told to.
+/// A shell that holds a variable of a given length, and launches a program on request.
 pub struct ShellParent {
     child: Child,
     pipes: RefCell<(ChildStdin, BufReader<ChildStdout>)>,
 }
 
-/// Counts those that ended well, so that a launch which failed is seen. Zeros are the quickest that bash has to fill a
-/// variable with: a GB takes it seconds, and `TAKEN_TO_FILL` times the memory.
+/// Counts successful launches, so that failures are noticed. Zeros are the fastest way for bash to fill a variable: a GB takes seconds, and
+/// `TAKEN_TO_FILL` times the memory.
 const SCRIPT: &str = r#"ballast=
 if (($1)); then printf -v ballast '%0*d' "$1" 0; fi
 echo "${#ballast}"
@@ -63,19 +63,19 @@ while read -r count; do
     for ((i = 0; i < count; i++)); do "$2" && ((++done)); done
     echo "$done"
 done"#;
-/// While bash is filled, it has what it will have, and a copy.
+/// The peak memory of bash while the variable is filled, as a multiple of its size: the value and a copy.
 pub const TAKEN_TO_FILL: u64 = 2;
-/// While it is filled, who waits looks up so often.
+/// How often the waiting process checks for an interruption while the variable is filled.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 
 impl ShellParent {
-    /// Starts bash with so many bytes in a variable, unless `goes_on` says no meanwhile.
+    /// Starts bash with a variable of this many bytes; `None` if `goes_on` returns false meanwhile.
     ///
     /// # Errors
-    /// When it cannot be started, or did not get them.
+    /// If bash cannot be started, or has not enough memory.
     pub fn start(
         bash: &Path,
         bytes: u64,
@@ -85,7 +85,7 @@ impl ShellParent {
         let mut child = Command::new(bash)
             .args(["-c", SCRIPT, "bash", &bytes.to_string()])
             .arg(program)
-            // A multibyte encoding has it count characters for seconds.
+            // In a multibyte encoding, bash would count the characters for seconds.
             .env("LC_ALL", "C")
             .process_group(0)
             .stdin(Stdio::piped())
@@ -93,7 +93,7 @@ impl ShellParent {
             .spawn()
             .map_err(LabError::doing("start bash"))?;
         let pipes = child.stdin.take().zip(child.stdout.take().map(BufReader::new));
-        let pipes = pipes.ok_or_else(|| LabError::Untrusted("bash has no pipes".to_owned()))?;
+        let pipes = pipes.ok_or_else(|| LabError::Untrusted("no pipes to bash".to_owned()))?;
         let parent = ShellParent {
             child,
             pipes: RefCell::new(pipes),
@@ -107,10 +107,11 @@ impl ShellParent {
         Ok(Some(parent))
     }
 
-    /// Launches so many times, and once before that does not count where these are more than one: nanoseconds of one.
+    /// Launches the program `count` times, and returns the nanoseconds of one launch. If there are several, an uncounted launch precedes
+    /// them.
     ///
     /// # Errors
-    /// When not all of them ended well.
+    /// If a launch failed.
     pub fn launch(&self, count: u32) -> Result<f64, LabError> {
         if count > 1 {
             self.timed(1)?;
@@ -120,12 +121,12 @@ impl ShellParent {
 
     fn timed(&self, count: u32) -> Result<f64, LabError> {
         let began = Instant::now();
-        writeln!(self.pipes.borrow_mut().0, "{count}").map_err(LabError::doing("ask bash"))?;
+        writeln!(self.pipes.borrow_mut().0, "{count}").map_err(LabError::doing("write to bash"))?;
         self.heard(u64::from(count))?;
         Ok(began.elapsed().as_nanos() as f64 / f64::from(count))
     }
 
-    /// Whether there is something to read, or its end, within a moment.
+    /// Whether there is output or its end to read, waiting for at most `PATIENCE`.
     fn has_answered(&self) -> Result<bool, LabError> {
         let pipes = self.pipes.borrow();
         match poll(&mut [PollFd::new(pipes.1.get_ref(), PollFlags::IN)], Some(&PATIENCE)) {
@@ -138,8 +139,8 @@ impl ShellParent {
     fn heard(&self, number: u64) -> Result<(), LabError> {
         let mut line = String::new();
         let read = self.pipes.borrow_mut().1.read_line(&mut line);
-        match read.map_err(LabError::doing("hear bash"))? {
-            0 => Err(LabError::Untrusted("bash ended, perhaps for want of memory".to_owned())),
+        match read.map_err(LabError::doing("read from bash"))? {
+            0 => Err(LabError::Untrusted("bash ended, possibly out of memory".to_owned())),
             _ if line.trim() == number.to_string() => Ok(()),
             _ => Err(LabError::Untrusted(format!(
                 "bash answered `{}`, not {number}",
@@ -151,7 +152,7 @@ impl ShellParent {
 
 impl Drop for ShellParent {
     fn drop(&mut self) {
-        // It may be filling its variable, and would not hear of the end of its input.
+        // While bash fills its variable, it would not notice the end of its input.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! The lab's own programs, the smallest there can be: they end with a status nobody else ends with; one of them writes a word first.
+//! The lab's own programs, as small as possible. They exit with an unusual status; one of them writes a word first.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -8,15 +8,15 @@ use std::path::Path;
 use super::LabError;
 use crate::tiny;
 
-/// What the tiny programs end with: the proof that it was they who ran.
+/// The exit status of the tiny programs, which proves that they ran.
 pub const STATUS: i32 = 42;
-/// What the speaker writes.
+/// The output of the program that writes.
 pub const WORD: &str = "ran\n";
 
-/// Writes a program that may be executed.
+/// Writes an executable program.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub fn write(path: &Path, word: Option<&str>) -> Result<(), LabError> {
     let program = tiny::program(STATUS as u8, word.unwrap_or_default());
     let doing = || LabError::doing(format!("write {}", path.display()));

@@ -1,4 +1,4 @@
-//! Advice for people: in short at the end of a report, in full from `spawnscope advise`; and as JSON.
+//! Advice: a short section at the end of a report, the full text of `spawnscope advise`, and JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -13,12 +13,12 @@ use super::{text, units};
 use crate::analyze::advice::{Advice, Advices, Basis, Doubt};
 use crate::analyze::report::Report;
 
-/// Advice that a report tells.
+/// Number of findings that a report lists.
 pub(super) const MOST_IN_REPORT: usize = 3;
 /// Version of the keys of `advise --json`.
 const SCHEMA_VERSION: u32 = 1;
 
-/// The section of the report: what to change first.
+/// The section of the report that lists the first advice.
 pub(super) fn first_ones(page: &mut Page, report: &Report, file: Option<&str>) {
     let advices = &report.advices.worth;
     if advices.is_empty() {
@@ -30,11 +30,11 @@ pub(super) fn first_ones(page: &mut Page, report: &Report, file: Option<&str>) {
         page.sentence(5, PLAIN, &saving(advice, report));
     }
     together(page, &report.advices);
-    page.sentence(2, QUIET, "To see how, and what else there is:");
+    page.sentence(2, QUIET, "For details and all advice:");
     page.command(2, &format!("spawnscope advise{}", argument(file)));
 }
 
-/// All advice, as text.
+/// Renders all advice as text.
 #[must_use]
 pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
@@ -46,9 +46,9 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
     let advices = &report.advices;
     if report.replay_error.is_none() {
         let why = if report.is_live && !report.command.is_empty() {
-            "no advice yet: this recording is still being made"
+            "no advice yet: this recording is still in progress"
         } else {
-            "no advice: this recording holds no command that began and ended in it"
+            "no advice: this recording contains no complete command"
         };
         page.sentence(2, PLAIN, why);
         return page.finish();
@@ -105,7 +105,7 @@ fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
         page.line([styled(QUIET, "     for example "), plain(example)]);
     }
     for line in &finding.fix {
-        // A snippet is typed as it stands; a sentence may be broken.
+        // A snippet must be typed exactly, so it keeps its indentation; a sentence may be wrapped.
         let escaped = text::escape(line.as_bytes());
         if line.starts_with("  ") {
             snippet(page, &escaped);
@@ -120,7 +120,7 @@ fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
         page.sentence(
             5,
             QUIET,
-            &format!("about some of the same launches as {numbers}: the savings do not add"),
+            &format!("shares launches with {numbers}: the savings do not add up"),
         );
     }
     if !finding.whatif.is_empty() {
@@ -129,7 +129,7 @@ fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
     }
 }
 
-/// A line to type; what is too long for the page goes on deeper.
+/// Prints a line to type. Continuation lines are indented further.
 fn snippet(page: &mut Page, escaped: &str) {
     let typed = escaped.trim_start();
     let indent = 5 + escaped.len() - typed.len();
@@ -158,13 +158,13 @@ fn not_worth(page: &mut Page, advices: &Advices, all: bool) {
     }
     if !all {
         let more = units::counted(count, "finding is", "findings are");
-        let all = format!("{more} not worth fixing, or too uncertain; see `--all`");
+        let all = format!("{more} not worth fixing or too uncertain; see `--all`");
         page.sentence(2, QUIET, &all);
         return;
     }
-    let mut told = None;
+    let mut reason = None;
     for (doubt, advice) in &advices.not_worth {
-        if told.replace(doubt) != Some(doubt) {
+        if reason.replace(doubt) != Some(doubt) {
             page.heading(match doubt {
                 Doubt::Uncertain => "Too uncertain",
                 Doubt::Little => "Not worth fixing: most of the time would remain",
@@ -174,14 +174,14 @@ fn not_worth(page: &mut Page, advices: &Advices, all: bool) {
         page.sentence(2, PLAIN, &text::escape(advice.finding.title.as_bytes()));
         let [expected, least, most] = advice.saving.map(units::time);
         let range = match doubt {
-            Doubt::Uncertain => format!("anything between {least} and {most}"),
-            Doubt::Little | Doubt::OffPath => format!("{most} at most"),
+            Doubt::Uncertain => format!("between {least} and {most}"),
+            Doubt::Little | Doubt::OffPath => format!("at most {most}"),
         };
         page.sentence(5, QUIET, &format!("would save {expected} of the wall ({range})"));
     }
 }
 
-/// All advice as a JSON object in several lines, with a newline at its end.
+/// Renders all advice as a multi-line JSON object that ends with a newline.
 #[must_use]
 pub fn json(report: &Report) -> String {
     let advices = &report.advices;
@@ -201,7 +201,7 @@ pub fn json(report: &Report) -> String {
     format!("{value:#}\n")
 }
 
-/// Advice as an array.
+/// Returns advice as an array.
 pub(super) fn values(advices: &[Advice]) -> Vec<Value> {
     advices.iter().map(value).collect()
 }
@@ -210,7 +210,7 @@ fn value(advice: &Advice) -> Value {
     Value::Object(object(advice))
 }
 
-/// One that is not worth following, with why.
+/// A finding that is not worth fixing, with the reason.
 fn not_worth_value((doubt, advice): &(Doubt, Advice)) -> Value {
     let mut object = object(advice);
     let doubt = match doubt {

@@ -1,4 +1,4 @@
-//! Callers in outputs: where launches were asked for as JSON, and the rows of the report that are by line or function.
+//! Call sites in outputs: as JSON, and as rows of a report by line or function.
 
 use serde_json::{Map, Value};
 
@@ -11,10 +11,10 @@ use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::groups::{Group, THE_RECORDER};
 use crate::analyze::report::{Report, Spent};
 
-/// Programs that a row names.
+/// Number of programs that a row names.
 const MOST_PROGRAMS: usize = 2;
 
-/// A place as a JSON object: what is not known of it is `null`, and so are `program` and `text` beside a file.
+/// Returns a call site as a JSON object. Unknown fields are `null`, as are `program` and `text` if there is a file.
 pub(super) fn value(call_site: &CallSite) -> Value {
     let mut object = Map::new();
     insert_or_null(&mut object, "file", call_site.file.as_deref());
@@ -34,7 +34,7 @@ fn insert_or_null(object: &mut Map<String, Value>, key: &str, bytes: Option<&[u8
     }
 }
 
-/// Adds the places that asked for most launches, with their counts, and how many launches these leave out.
+/// Adds the call sites with the most launches and their counts, and the number of launches that these omit.
 pub(super) fn insert_counts(object: &mut Map<String, Value>, counts: &CallerCounts) {
     let with_count = |(call_site, count): &(CallSite, u64)| {
         let mut caller = value(call_site);
@@ -46,7 +46,7 @@ pub(super) fn insert_counts(object: &mut Map<String, Value>, counts: &CallerCoun
     object.insert("callers_unknown".into(), counts.unknown.into());
 }
 
-/// Rows of the report by line or function, a sentence each.
+/// Prints the rows of a report by line or function, one sentence each.
 pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
     for group in groups {
         let label = text::escape(&group.label);
@@ -71,12 +71,12 @@ pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
         |(what, _): &(Spent, _)| matches!(what, Spent::ExternalWait(what, _) if *what != ExternalWait::Recorder);
     let share = match report.all.critical {
         Some(_) if report.where_the_wall_went.iter().any(is_outside) => {
-            "; % of the wall: on the critical path, without sleeps and other waits for what is not a launch"
+            "; % of the wall: on the critical path, without sleeps and other external waits"
         }
         Some(_) => "; % of the wall: on the critical path",
         None => "",
     };
-    let legend = format!("each with everything that it launched in turn{share}");
+    let legend = format!("each row includes everything that its launches launched in turn{share}");
     page.sentence(2, QUIET, &legend);
     let named = |group: &'_ Group| -> Vec<Vec<u8>> {
         let launched = group
@@ -92,11 +92,7 @@ pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
         page.sentence(2, QUIET, &meaning);
     }
     if report.groups.iter().all(|group| group.call_site.is_none()) {
-        page.sentence(
-            2,
-            QUIET,
-            "this recording does not say where its launches were asked for",
-        );
+        page.sentence(2, QUIET, "this recording does not contain call sites");
     }
 }
 

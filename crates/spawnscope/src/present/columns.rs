@@ -1,28 +1,28 @@
-//! Columns of figures behind a name. A figure is never cut and never touches its neighbour: its column grows with it, and
-//! where a line is too narrow whole columns go, those of least worth first.
+//! Columns of figures after a name. A figure is never cut and never touches its neighbour: its column grows with it. If a line is too
+//! narrow, whole columns are dropped, least important first.
 
 use super::text;
 
-/// Columns before a name.
+/// Spaces before a name.
 const NAME_INDENT: usize = 2;
 
 /// One column of figures.
 pub(super) struct Column {
     pub(super) title: &'static str,
-    /// Width without need for more, the space before the figure included.
+    /// Minimum width, including the space before the figure.
     pub(super) width: usize,
-    /// The larger, the longer it stays.
+    /// Columns with larger values are dropped later.
     pub(super) worth: u8,
 }
 
-/// The columns that fit, each by its position and width.
+/// The columns that fit, each with its position and width.
 pub(super) struct Columns<'c> {
     columns: &'c [Column],
     fitting: Vec<(usize, usize)>,
 }
 
 impl<'c> Columns<'c> {
-    /// Fits columns with these rows of figures into `width`.
+    /// Selects the columns that fit into `width` with these rows.
     pub(super) fn fit(width: usize, columns: &'c [Column], rows: &[Vec<String>]) -> Columns<'c> {
         let widest = |position: usize| rows.iter().map(|row| text::width(&row[position])).max().unwrap_or(0);
         let mut fitting: Vec<(usize, usize)> = columns
@@ -37,24 +37,24 @@ impl<'c> Columns<'c> {
         Columns { columns, fitting }
     }
 
-    /// Columns of the terminal that they take.
+    /// Returns the terminal columns that they take.
     pub(super) fn width(&self) -> usize {
         self.fitting.iter().map(|(_, width)| width).sum()
     }
 
-    /// Columns for the names before them: what is left of a page, but no more than the widest name needs. Figures far from
-    /// their names are hard to read.
+    /// Returns the width of the name column: the rest of the page, but not more than the widest name needs, because figures far from their
+    /// names are hard to read.
     pub(super) fn name_width(&self, page_width: usize, widest: usize) -> usize {
         page_width.saturating_sub(NAME_INDENT + self.width()).min(widest)
     }
 
-    /// The titles as they stand above the figures.
+    /// Returns the titles, aligned with the figures.
     pub(super) fn titles(&self) -> String {
         let title = |(position, width): &(usize, usize)| text::pad_left(self.columns[*position].title, *width);
         self.fitting.iter().map(title).collect()
     }
 
-    /// A row of all figures, of which those that fit are shown.
+    /// Formats a row. `figures` has one entry per column; only columns that fit are shown.
     pub(super) fn row(&self, figures: &[String]) -> String {
         let figure = |(position, width): &(usize, usize)| text::pad_left(&figures[*position], *width);
         self.fitting.iter().map(figure).collect()

@@ -1,4 +1,4 @@
-//! Where the wall went, along the critical path: names for what it was spent on, and the section of the report.
+//! The report's section on the critical path, and the names of the parts of the wall.
 
 use super::page::{Page, plain};
 use super::palette::{PLAIN, QUIET};
@@ -7,10 +7,10 @@ use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::report::{Report, Spent};
 use crate::event::Nanos;
 
-/// Less of the wall than this is not worth a line.
+/// Parts below this share of the wall are not printed.
 const LEAST_SHARE: f64 = 0.001;
 
-/// The name of what time was spent on, as JSON has it.
+/// Returns the name of a part of the wall for JSON.
 pub(super) fn key(what: &Spent) -> &'static str {
     match what {
         Spent::Tax => "launch_tax",
@@ -27,13 +27,13 @@ pub(super) fn key(what: &Spent) -> &'static str {
     }
 }
 
-/// What it means, for people.
+/// Describes a part of the wall in a few words.
 pub(super) fn words(what: &Spent) -> String {
     let words = match what {
         Spent::Tax => "launching: all phases but run",
-        Spent::Run => "work of the programs",
-        Spent::RunQueue => "programs able to work, waiting for a CPU",
-        Spent::ExternalWait(ExternalWait::Timer, _) => "sleeping on purpose",
+        Spent::Run => "running programs",
+        Spent::RunQueue => "runnable programs waiting for a CPU",
+        Spent::ExternalWait(ExternalWait::Timer, _) => "waiting for a timer",
         Spent::ExternalWait(ExternalWait::Disk, _) => "reading and writing files",
         Spent::ExternalWait(ExternalWait::Network, _) => "waiting for the network",
         Spent::ExternalWait(ExternalWait::Process(_), Some(name)) => {
@@ -41,31 +41,35 @@ pub(super) fn words(what: &Spent) -> String {
         }
         Spent::ExternalWait(ExternalWait::Process(_), None) => "waiting for processes that are not recorded",
         Spent::ExternalWait(ExternalWait::Scanner(_), Some(name)) => {
-            return format!("waiting for the permission of a scanner: {}", text::escape(name));
+            return format!("waiting for a permission scanner: {}", text::escape(name));
         }
-        Spent::ExternalWait(ExternalWait::Scanner(_), None) => "waiting for the permission of a scanner",
+        Spent::ExternalWait(ExternalWait::Scanner(_), None) => "waiting for a permission scanner",
         Spent::ExternalWait(ExternalWait::Stopped, _) => "stopped by a signal",
         Spent::ExternalWait(ExternalWait::Recorder, _) => "the recorder, before the command and after its end",
-        Spent::ExternalWait(ExternalWait::Unknown, _) => "the recording does not say",
+        Spent::ExternalWait(ExternalWait::Unknown, _) => "unknown",
     };
     words.to_owned()
 }
 
-/// The section of the report.
+/// Prints the section of the report.
 pub(super) fn where_the_wall_went(page: &mut Page, report: &Report) {
     if report.where_the_wall_went.is_empty() {
         return;
     }
     page.heading("Where the wall time goes: the critical path");
     parts(page, &report.where_the_wall_went, report.wall);
-    page.sentence(2, QUIET, "each moment counts once, for what held up the end");
+    page.sentence(
+        2,
+        QUIET,
+        "each moment counts once, for the activity that delayed the end",
+    );
     if let Some(error) = report.replay_error {
         let error = format!("replay error: {:+.1} %", 100.0 * error);
         page.sentence(2, QUIET, &error);
     }
 }
 
-/// A line for each part of a wall that is worth one.
+/// Prints a line for each part of a wall that is large enough.
 pub(super) fn parts(page: &mut Page, parts: &[(Spent, Nanos)], wall: Nanos) {
     for (what, time) in parts {
         if (time.0 as f64) < LEAST_SHARE * wall.0 as f64 {

@@ -1,4 +1,4 @@
-//! What the doctor found, as text and as JSON.
+//! The doctor's findings, as text and as JSON.
 
 use anstyle::Style;
 use serde_json::{Value, json};
@@ -9,14 +9,14 @@ use super::{text, units};
 use crate::doctor::{Check, Diagnosis, Effect, Finding, Load, Severity};
 use crate::event::Nanos;
 
-/// Version of the keys of the JSON.
+/// Version of the JSON keys.
 const SCHEMA_VERSION: u32 = 1;
-/// Before what belongs to a title.
+/// Indentation of the lines below a title.
 const INDENT: usize = 5;
 /// Columns for the ids of checks.
 const ID_WIDTH: usize = 20;
 
-/// Problems in full; notes in full when `all` are wanted.
+/// Renders problems in full. Renders notes in full as well if `all` is set.
 #[must_use]
 pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
     let mut page = Page::of_width(width);
@@ -34,14 +34,14 @@ pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
     }
     if all {
         if notes > 0 {
-            page.heading("Notes: no problems, but they explain figures");
+            page.heading("Notes: not problems, but they explain the figures");
         }
         for finding in of(Severity::Note) {
             page.line([]);
             in_full(&mut page, "   * ", finding);
         }
         if !diagnosis.unseen.is_empty() {
-            page.heading("Not seen");
+            page.heading("Not checked");
         }
         for unseen in &diagnosis.unseen {
             let what = format!("{}: {}", unseen.check, text::escape(unseen.what.as_bytes()));
@@ -49,7 +49,7 @@ pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
         }
     } else {
         let unseen = diagnosis.unseen.len() as u64;
-        // Without problems, only what might be one is worth a second line.
+        // Without problems, a second line is printed only for items that could hide one.
         if unseen > 0 || diagnosis.has_problems() && notes > 0 {
             page.line([]);
             page.sentence(2, QUIET, &rest(notes, unseen));
@@ -58,7 +58,7 @@ pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
     page.finish()
 }
 
-/// One line: what a launch costs, and whether that is all there is to say.
+/// Prints what a launch costs, and the number of problems.
 fn summary(page: &mut Page, diagnosis: &Diagnosis) {
     let launch = diagnosis.launch;
     let times = [launch.fork, launch.exec_static, launch.exec_dynamic];
@@ -68,22 +68,22 @@ fn summary(page: &mut Page, diagnosis: &Diagnosis) {
     let problems = diagnosis.findings.iter().filter(is_problem).count() as u64;
     let among = if diagnosis.is_whole { "" } else { " by these checks" };
     if problems == 0 && times.iter().all(Option::is_some) {
-        page.sentence(0, PLAIN, &format!("no problem found{among}: {cost}"));
+        page.sentence(0, PLAIN, &format!("no problems found{among}: {cost}"));
     } else {
         page.sentence(0, TITLE, &format!("A launch on this machine: {cost}"));
         let found = match problems {
-            0 => format!("no problem found{among}, but not all launches could be timed"),
+            0 => format!("no problems found{among}, but not all launches could be timed"),
             1 => format!("1 problem found{among}"),
             _ => {
                 let problems = units::count(problems);
-                format!("{problems} problems found{among}, the longest effect first")
+                format!("{problems} problems found{among}, largest effect first")
             }
         };
         page.sentence(2, FINDING, &found);
     }
     if let Some(busy) = diagnosis.load.filter(Load::is_busy) {
         let (load, cpus) = (busy.average, units::counted(busy.cpus, "CPU", "CPUs"));
-        let busy = format!("the machine is busy (load {load:.1} on {cpus}): times are longer than when it is quiet");
+        let busy = format!("the machine is busy (load {load:.1} on {cpus}): times are longer than when it is idle");
         page.sentence(2, QUIET, &busy);
     }
 }
@@ -91,8 +91,8 @@ fn summary(page: &mut Page, diagnosis: &Diagnosis) {
 fn rest(notes: u64, unseen: u64) -> String {
     let notes = (notes > 0).then(|| units::counted(notes, "note", "notes"));
     let unseen = (unseen > 0).then(|| {
-        let things = units::counted(unseen, "thing", "things");
-        format!("{things} that could not be seen")
+        let things = units::counted(unseen, "item", "items");
+        format!("{things} that could not be checked")
     });
     let both: Vec<String> = notes.into_iter().chain(unseen).collect();
     format!("{}: see `spawnscope doctor --all`", both.join(", and "))
@@ -122,11 +122,11 @@ fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
     page.sentence(
         INDENT,
         QUIET,
-        &format!("looked at ({}): {}", finding.check, finding.looked_at),
+        &format!("checked ({}): {}", finding.check, finding.looked_at),
     );
 }
 
-/// A sentence behind a mark; its further lines begin where the first one does.
+/// Prints a sentence after a mark. Continuation lines are aligned with the first.
 fn hanging(page: &mut Page, mark: &str, style: Style, sentence: &str) {
     let indent = text::width(mark);
     let lines = text::wrap(&text::escape(sentence.as_bytes()), page.width().saturating_sub(indent));
@@ -146,7 +146,7 @@ fn cost(effect: Effect) -> String {
     format!("effect: {more_than}{span} for {} ({})", effect.of, effect.basis.name())
 }
 
-/// The checks, each with what it looks at.
+/// Lists the checks and what each examines.
 #[must_use]
 pub fn list(checks: &[&Check], width: usize) -> String {
     let mut page = Page::of_width(width);
@@ -160,7 +160,7 @@ pub fn list(checks: &[&Check], width: usize) -> String {
     page.finish()
 }
 
-/// The same as a JSON object, with a newline at its end.
+/// Lists the checks as a JSON object that ends with a newline.
 #[must_use]
 pub fn list_json(checks: &[&Check]) -> String {
     let one = |check: &&Check| json!({"name": check.id, "about": check.looks_at});
@@ -171,7 +171,7 @@ pub fn list_json(checks: &[&Check]) -> String {
     format!("{value:#}\n")
 }
 
-/// Everything as a JSON object in several lines, with a newline at its end.
+/// Renders the diagnosis as a multi-line JSON object that ends with a newline.
 #[must_use]
 pub fn json(diagnosis: &Diagnosis) -> String {
     let nanos = |time: Option<Nanos>| time.map(|time| time.0);

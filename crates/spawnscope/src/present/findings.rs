@@ -1,4 +1,4 @@
-//! The report's sections below its tables: PATH search, drift, and what the reader must know to trust the figures.
+//! The report's sections below its tables: PATH search, failed execs, drift, and caveats about the figures.
 
 use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
@@ -10,11 +10,11 @@ use crate::analyze::path_search::Fault;
 use crate::analyze::report::Report;
 use crate::event::Nanos;
 
-/// Directories and programs that the section on PATH search names.
+/// Number of directories and programs that the PATH search section lists.
 const MOST_FAULTS: usize = 8;
-/// Columns that a directory or program keeps before figures have to go.
+/// Columns that a name keeps; figures are dropped before it gets narrower.
 const FAULT_WIDTH: usize = 16;
-/// Figures of directories and programs at fault.
+/// Figures of the directories and programs that caused misses.
 const FIGURES: [Column; 3] = [
     Column {
         title: "misses",
@@ -32,12 +32,12 @@ const FIGURES: [Column; 3] = [
         worth: 2,
     },
 ];
-/// Parents that the section on drift names.
+/// Number of parents that the drift section lists.
 const MOST_DRIFTS: usize = 5;
-/// Heights of a bar one row tall.
+/// Glyphs for bar heights within one row.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// What looking for programs along PATH cost, and which directories are at fault.
+/// Prints the cost of PATH searches, and the directories and programs that caused misses.
 pub(super) fn path_searches(page: &mut Page, report: &Report) {
     let found = &report.path_searches;
     if found.searches == 0 {
@@ -49,7 +49,7 @@ pub(super) fn path_searches(page: &mut Page, report: &Report) {
     page.sentence(
         2,
         PLAIN,
-        &format!("{searches} with {misses}, which took {}", units::time(found.cost)),
+        &format!("{searches} with {misses} took {}", units::time(found.cost)),
     );
     let missed = Faults {
         title: "missed in",
@@ -78,7 +78,7 @@ fn name_with_reason(fault: &Fault) -> String {
     format!("{} ({why})", text::escape(&fault.name))
 }
 
-/// A table of what is at fault, dearest first.
+/// A table of directories or programs that caused misses, most expensive first.
 struct Faults<'f> {
     title: &'static str,
     names: Vec<String>,
@@ -86,7 +86,7 @@ struct Faults<'f> {
 }
 
 impl Faults<'_> {
-    /// Columns of its widest name that is shown; its title is one.
+    /// Returns the columns of the title or the widest name that is shown, whichever is wider.
     fn widest(&self) -> usize {
         text::widest(&self.names[..self.names.len().min(MOST_FAULTS)], self.title)
     }
@@ -119,12 +119,12 @@ fn figures_of(fault: &Fault) -> Vec<String> {
     ]
 }
 
-/// Failed execs that were no misses of a search, by errno.
+/// Prints failed execs that were not part of a PATH search, by errno.
 pub(super) fn failures(page: &mut Page, report: &Report) {
     if report.failures.is_empty() {
         return;
     }
-    page.heading("Failed execs that no search explains");
+    page.heading("Failed execs outside of PATH searches");
     for failure in &report.failures {
         let Failure { errno, count, .. } = *failure;
         let others = match failure.files - 1 {
@@ -138,7 +138,7 @@ pub(super) fn failures(page: &mut Page, report: &Report) {
     }
 }
 
-/// Parents whose launches became slower.
+/// Prints the parents whose launches became slower.
 pub(super) fn drifts(page: &mut Page, report: &Report) {
     if report.drifts.is_empty() {
         return;
@@ -183,7 +183,7 @@ fn cause_of(drift: &Drift) -> String {
         );
     }
     let Some(rise) = &drift.rise else {
-        return "no phase rose by itself".to_owned();
+        return "no single phase explains the rise".to_owned();
     };
     let part = if rise.share >= 0.5 { "most" } else { "the largest part" };
     let phase = rise.phase.name();
@@ -191,7 +191,7 @@ fn cause_of(drift: &Drift) -> String {
     let memory = if is_weighed {
         ""
     } else {
-        "; the parent's memory is not known"
+        "; the parent's memory is unknown"
     };
     format!(
         "{part} of the rise is in {phase}: {}{memory}",
@@ -205,19 +205,19 @@ fn sparkline(costs: impl Iterator<Item = Nanos> + Clone) -> String {
     costs.map(height).collect()
 }
 
-/// What was lost, not seen, or cut off: each in plain words, so that no figure is trusted beyond its worth.
+/// Prints what was lost, unsupported or cut off, so that the reader knows which figures to trust.
 pub(super) fn reservations(page: &mut Page, report: &Report) {
     let sentences = reservations_of(report);
     if sentences.is_empty() {
         return;
     }
-    page.heading("What these figures do not hold");
+    page.heading("Limits of these figures");
     for (style, sentence) in sentences {
         page.sentence(2, style, &sentence);
     }
 }
 
-/// What makes figures wrong: each in a sentence. Gives how many lesser notes there are.
+/// Prints the caveats that make figures wrong. Returns the number of minor notes.
 pub(super) fn warnings(page: &mut Page, report: &Report) -> usize {
     let (warnings, notes): (Vec<_>, Vec<_>) = reservations_of(report)
         .into_iter()
@@ -228,7 +228,7 @@ pub(super) fn warnings(page: &mut Page, report: &Report) -> usize {
     notes.len()
 }
 
-/// Commands with how often they occur, the first few of them.
+/// Lists the most frequent commands with their counts.
 fn most_frequent(commands: &[(Vec<u8>, u64)]) -> String {
     const MOST: usize = 4;
     let label = |(command, count): &(Vec<u8>, u64)| match count {
@@ -257,7 +257,7 @@ fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
         let events = units::counted(report.lost_events(), "event", "events");
         sentences.push((
             WARNING,
-            format!("lost: {events} ({kinds}), so launches, phases or waits are missing here"),
+            format!("lost: {events} ({kinds}), so launches, phases or waits are missing"),
         ));
     }
     for kind in &report.contradictions.0 {
@@ -265,18 +265,21 @@ fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
         sentences.push((
             WARNING,
             format!(
-                "the recording contradicts itself: {rows} {}, the first of them {}: what is said about these is wrong",
+                "the recording contradicts itself: {rows} {}, first {}: results about these are wrong",
                 kind.what, kind.first
             ),
         ));
     }
     match &report.ended {
         None if report.is_live => {
-            sentences.push((PLAIN, "still being recorded: figures up to the last batch".to_owned()));
+            sentences.push((
+                PLAIN,
+                "still being recorded: figures include everything up to the last batch".to_owned(),
+            ));
         }
         None => sentences.push((
             WARNING,
-            "the recorder was cut off: only what it had stored is here".to_owned(),
+            "the recorder did not finish: the recording ends with the last stored batch".to_owned(),
         )),
         Some(why) if why.starts_with("failed") => {
             sentences.push((WARNING, format!("the recording {}", text::escape(why.as_bytes()))));
@@ -288,7 +291,7 @@ fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
         let orphans = units::counted(report.all.orphans, "launch", "launches");
         sentences.push((
             PLAIN,
-            format!("{orphans} with a creation that was not seen: create and queue are unknown"),
+            format!("{orphans} whose creation was not recorded: create and queue are unknown"),
         ));
     }
     if report.all.unfinished > 0 {
@@ -296,7 +299,7 @@ fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
         sentences.push((
             PLAIN,
             format!(
-                "{launches} still running at the end, counted up to there: {}",
+                "{launches} still running at the end of the recording, counted up to then: {}",
                 most_frequent(&report.still_running)
             ),
         ));

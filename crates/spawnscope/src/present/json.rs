@@ -1,7 +1,7 @@
-//! The report as JSON, schema version 1. Unknown is `null`, never zero.
+//! The report as JSON, schema version 1. Unknown values are `null`, never zero.
 //!
-//! JSON holds Unicode, file names hold bytes. Where bytes are not UTF-8, the text has U+FFFD in their place and a second
-//! key beside it, with `_hex` behind its name, holds all the bytes in hexadecimal: nothing is lost, types never change.
+//! JSON strings are Unicode, but file names are bytes. Bytes that are not UTF-8 appear as U+FFFD in the string, and a second key with the
+//! suffix `_hex` has all bytes in hexadecimal. No information is lost, and the type of a key never changes.
 
 use std::fmt::Write as _;
 
@@ -19,10 +19,10 @@ use crate::analyze::summary::PhaseSums;
 use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, WaitedFor, Who};
 use crate::event::Nanos;
 
-/// Version of the report's keys: raised when one changes its meaning or goes away.
+/// Version of the report's keys. It is raised when a key changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 
-/// The report as a JSON object in several lines, with a newline at its end.
+/// Renders the report as a multi-line JSON object that ends with a newline.
 #[must_use]
 pub fn render(report: &Report) -> String {
     format!("{:#}\n", value(report))
@@ -163,7 +163,7 @@ fn waits(waits: &AttributedWaits) -> Value {
     Value::Object(object)
 }
 
-/// Device and inode are there when all waits were on the same.
+/// `device` and `inode` are present if all waits were on the same object.
 fn waited_object(waited: &AttributedObject) -> Value {
     let mut object = Map::new();
     object.insert("kind".into(), waited.kind.name().into());
@@ -177,7 +177,7 @@ fn waited_object(waited: &AttributedObject) -> Value {
     Value::Object(object)
 }
 
-/// A launch, or a scanner or another process that is not recorded; `null` is one without a known name.
+/// A launch, a permission scanner, or another process that is not recorded. `null` means that its name is unknown.
 fn waited_for(each: &WaitedFor) -> Value {
     let mut object = Map::new();
     let mut insert = |key: &str, name: Option<&[u8]>| match name {
@@ -273,12 +273,12 @@ fn by_phase(value_of: impl Fn(Phase) -> Value) -> Value {
         .into()
 }
 
-/// A span or an instant in nanoseconds, `null` when unknown.
+/// Returns a duration or an instant in nanoseconds, `null` if unknown.
 pub(super) fn nanos(value: Option<Nanos>) -> Value {
     value.map(|value| value.0).into()
 }
 
-/// Adds a string, and its bytes when they are not UTF-8.
+/// Adds a string, and its bytes if they are not UTF-8.
 pub(super) fn insert_text(object: &mut Map<String, Value>, key: &str, bytes: &[u8]) {
     object.insert(key.to_owned(), String::from_utf8_lossy(bytes).into());
     if std::str::from_utf8(bytes).is_err() {
@@ -286,7 +286,7 @@ pub(super) fn insert_text(object: &mut Map<String, Value>, key: &str, bytes: &[u
     }
 }
 
-/// Adds an array of strings, and an array of their bytes when one of them is not UTF-8.
+/// Adds an array of strings, and an array of their bytes if one of them is not UTF-8.
 pub(super) fn insert_arguments<'a>(
     object: &mut Map<String, Value>,
     key: &str,
@@ -304,14 +304,14 @@ pub(super) fn insert_arguments<'a>(
     }
 }
 
-/// Adds all keys of another object, in their order.
+/// Appends all keys of another object, in order.
 fn append(object: &mut Map<String, Value>, more: Value) {
     if let Value::Object(more) = more {
         object.extend(more);
     }
 }
 
-/// All bytes of what is not UTF-8.
+/// Returns the bytes in hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(2 * bytes.len());
     for byte in bytes {

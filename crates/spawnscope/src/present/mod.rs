@@ -1,5 +1,5 @@
-//! From findings to what people and programs read: pure functions that write text or bytes.
-//! Nothing here decides what is counted, and nothing knows of a terminal: callers give a width and strip colour.
+//! Turns results into text or bytes, with pure functions. No analysis happens here, and no function knows the terminal: callers pass a
+//! width and strip styles.
 
 pub mod advice;
 pub mod doctor;

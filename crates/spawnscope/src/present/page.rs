@@ -1,4 +1,4 @@
-//! A page of styled lines of limited width. Lines are cut by what they show, so that no caller can exceed the width.
+//! A page of styled lines with limited width. Lines are cut by their displayed width, so callers cannot exceed it.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use anstyle::Style;
 use super::palette::{PLAIN, TITLE};
 use super::text;
 
-/// A sentence that would hang in fewer columns stands below what it hangs on,
+/// If fewer columns than this are left after the beginning of a line, a sentence starts on the next line,
 const HANGING_WIDTH: usize = 16;
-/// indented by so many.
+/// indented by this many columns.
 const HANGING_INDENT: usize = 4;
 
-/// A part of a line in one style. The text must be escaped already.
+/// A part of a line in one style. Its text must be escaped.
 pub(super) struct Span {
     text: String,
     style: Style,
@@ -29,7 +29,7 @@ pub(super) fn styled(style: Style, text: impl Into<String>) -> Span {
     }
 }
 
-/// Text under construction.
+/// A page under construction.
 pub(super) struct Page {
     width: usize,
     text: String,
@@ -43,7 +43,7 @@ impl Page {
         }
     }
 
-    /// Columns that a line may have.
+    /// Returns the maximum columns of a line.
     pub(super) fn width(&self) -> usize {
         self.width
     }
@@ -66,7 +66,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// Adds a line that is to be typed: cut, it would be another.
+    /// Adds a command for the user to type. It is never cut, because that would change it.
     pub(super) fn command(&mut self, indent: usize, command: &str) {
         let _ = writeln!(self.text, "{:indent$}{command}", "");
     }
@@ -77,15 +77,15 @@ impl Page {
         self.sentence(0, TITLE, title);
     }
 
-    /// Adds a sentence in as many lines as it needs.
+    /// Adds a sentence, wrapped into lines.
     pub(super) fn sentence(&mut self, indent: usize, style: Style, sentence: &str) {
         for line in text::wrap(sentence, self.width.saturating_sub(indent)) {
             self.line([plain(" ".repeat(indent)), styled(style, line)]);
         }
     }
 
-    /// Adds a sentence behind the beginning of a line, and goes on below itself: broken, never cut. Where that would be narrow,
-    /// it stands below that beginning.
+    /// Adds a sentence after the beginning of a line. Continuation lines are aligned with the first. If too few columns are left, the
+    /// sentence starts on the next line.
     pub(super) fn hanging(&mut self, beginning: impl IntoIterator<Item = Span>, style: Style, sentence: &str) {
         let mut beginning: Vec<Span> = beginning.into_iter().collect();
         let column: usize = beginning.iter().map(|span| text::width(&span.text)).sum();

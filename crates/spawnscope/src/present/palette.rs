@@ -1,5 +1,5 @@
-//! How things look: colours of the 16 that every terminal maps to its own theme, so that light and dark both work,
-//! and a glyph for each phase, so that nothing depends on colour.
+//! Colours and glyphs. The colours are from the 16 that every terminal maps to its own theme, so both light and dark themes work. Each
+//! phase also has a glyph, so that the output is readable without colour.
 
 use anstyle::{AnsiColor, Style};
 
@@ -11,7 +11,7 @@ pub(super) const QUIET: Style = Style::new().dimmed();
 pub(super) const WARNING: Style = AnsiColor::Red.on_default().bold();
 pub(super) const FINDING: Style = AnsiColor::Magenta.on_default().bold();
 
-/// The colour and the glyph of a phase in bars and legends. Neighbours differ in both.
+/// Returns the colour and the glyph of a phase in bars and legends. Adjacent phases differ in both.
 pub(super) fn of_phase(phase: Phase) -> (Style, char) {
     let (color, glyph) = match phase {
         Phase::Create => (AnsiColor::Red, '█'),

@@ -1,5 +1,5 @@
-//! A Perfetto trace: a track a process, a slice a launch with its phases nested in it, arrows from parent to child.
-//! Owns the few protobuf messages this needs (field numbers of perfetto's trace protos) and writes packet by packet.
+//! Writes a Perfetto trace: one track per process, one slice per launch with its phases nested in it, and arrows from parent to child.
+//! Defines the few protobuf messages that it needs (field numbers of Perfetto's trace protos) and writes packet by packet.
 
 use std::io::{self, Write};
 
@@ -11,14 +11,14 @@ use crate::analyze::launch::Launch;
 use crate::analyze::phases::{Piece, pieces};
 use crate::event::Nanos;
 
-/// All packets are one sequence: they refer to one another by nothing but track numbers.
+/// All packets form one sequence. They refer to each other only by track ids.
 const SEQUENCE: u32 = 1;
-/// `SEQ_INCREMENTAL_STATE_CLEARED`: nothing before the first packet is needed to read it.
+/// `SEQ_INCREMENTAL_STATE_CLEARED`: the first packet does not depend on earlier ones.
 const STATE_CLEARED: u32 = 1;
-/// perfetto's `BUILTIN_CLOCK_REALTIME` and `BUILTIN_CLOCK_BOOTTIME`; the latter is what timestamps are in by default.
+/// Perfetto's `BUILTIN_CLOCK_REALTIME` and `BUILTIN_CLOCK_BOOTTIME`. Timestamps use the latter by default.
 const REALTIME: u32 = 1;
 const BOOTTIME: u32 = 6;
-/// A name of more is of no use in a time line and makes traces of long command lines huge.
+/// Longer names are of no use in a timeline and would make traces of long command lines huge.
 const NAME_COLUMNS: usize = 200;
 
 /// `perfetto.protos.TracePacket`
@@ -115,7 +115,7 @@ struct DebugAnnotation {
     name: Option<String>,
 }
 
-/// Writes the whole trace. Its time zero is the recording's; the UI shows the wall clock from the snapshot.
+/// Writes the whole trace. Time zero is the start of the recording; the UI shows wall-clock time from the clock snapshot.
 pub fn write(out: &mut dyn Write, forest: &Forest<'_>) -> io::Result<()> {
     let mut trace = Trace {
         out,
@@ -134,7 +134,7 @@ struct Trace<'o> {
 }
 
 impl Trace<'_> {
-    /// A trace is a message whose only field, number 1, repeats; so packets can be written one after another.
+    /// A trace is a message with a single repeated field, number 1, so packets can be written one after another.
     fn packet(&mut self, packet: &TracePacket) -> io::Result<()> {
         const PACKET_TAG: u8 = (1 << 3) | 2;
         self.buffer.clear();
@@ -158,7 +158,7 @@ impl Trace<'_> {
         };
         let unfinished = launch.is_unfinished().then_some(forest.end);
         let phases = pieces(launch.origin, &launch.instants, &launch.execs, unfinished);
-        // Phases are cut where two CPUs disagreed about the order of events; the slice has to enclose them all the same.
+        // Phases are clipped if two CPUs disagree about the order of events; the slice must still enclose them all.
         let start = phases.first().map_or(start, |first| first.start.min(start));
         let end = phases.last().map_or(end, |last| last.end.max(end)).max(start);
 
@@ -209,7 +209,7 @@ fn first_packet(started_unix_ns: i64) -> TracePacket {
     }
 }
 
-/// The track of a process. Its start tells two processes apart that had the same pid one after the other.
+/// Describes the track of a process. The start time distinguishes processes that had the same pid.
 fn descriptor(launch: &Launch<'_>) -> TracePacket {
     let arguments = launch
         .execs
@@ -231,7 +231,7 @@ fn descriptor(launch: &Launch<'_>) -> TracePacket {
     }
 }
 
-/// Track 0 is perfetto's own, and a launch may have number 0.
+/// Returns the track id. Track 0 belongs to Perfetto, and a launch may have id 0.
 fn track_of(launch: &Launch<'_>) -> u64 {
     launch.id.0 + 1
 }
@@ -253,7 +253,7 @@ fn at(when: Nanos, event: TrackEvent) -> TracePacket {
     }
 }
 
-/// Where the arrow to a child begins: on the parent's track, when it asked for the child.
+/// Returns the start of the arrow to a child: an instant on the parent's track at the time of the fork.
 fn fork_instant(parent: &Launch<'_>, when: Nanos, flow: u64) -> TracePacket {
     let mut instant = event(parent, EventType::Instant);
     instant.name = Some("fork".to_owned());

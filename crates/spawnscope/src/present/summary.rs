@@ -1,4 +1,5 @@
-//! The report on one screen: with the prompt, or the last line of `record`, 24 lines of 80 columns, unless the recording needs warnings. `table` has the whole report.
+//! The report on one screen: 24 lines of 80 columns, including the prompt or the last line of `record`, unless the recording needs
+//! warnings. `table` has the full report.
 
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE};
@@ -7,21 +8,21 @@ use super::{advice, findings, table, text, units};
 use crate::analyze::phases::Phase;
 use crate::analyze::report::Report;
 
-/// Lines of a screen, less one for what follows the report: the prompt, or the last line of `record`.
+/// Lines of a screen, minus one for the prompt or the last line of `record`.
 const LINES: usize = 23;
-/// Rows of the table of commands, as far as the screen has room.
+/// Maximum rows of the table of commands, if the screen has room.
 const MOST_COMMANDS: usize = 5;
-/// What takes less of the wall is left out.
+/// The bar is printed only if the launch tax is at least this share of the wall.
 const LEAST_SHARE: f64 = 0.01;
 /// Columns of a saving.
 const SAVING_WIDTH: usize = 9;
 
-/// The report. `file` is the recording, as it must be typed; `None` for the default file.
+/// Renders the summary. `file` is the recording as the user must type it; `None` means the default file.
 #[must_use]
 pub fn render(report: &Report, width: usize, file: Option<&str>) -> String {
     let above = above_the_table(report, width);
     let below = below_the_table(report, width, file);
-    // The headings of the table and the empty line before it take two.
+    // The heading of the table and the empty line before it take two lines.
     let taken = above.lines().count() + below.lines().count() + 2;
     let rows = LINES
         .saturating_sub(taken)
@@ -51,12 +52,12 @@ fn above_the_table(report: &Report, width: usize) -> String {
     page.finish()
 }
 
-/// Sums over all launches, in one sentence.
+/// Returns the sums over all launches, in one sentence.
 pub(super) fn totals(report: &Report) -> String {
     let all = &report.all;
     let wall = match () {
         () if report.is_live => "so far",
-        () if report.is_cut_off() => "up to the last stored event",
+        () if report.is_cut_off() => "up to the last stored batch",
         () => "wall",
     };
     let mut totals = vec![
@@ -84,7 +85,7 @@ pub(super) fn totals(report: &Report) -> String {
     totals.join(", ")
 }
 
-/// The phases and their shares of the launch tax, in as many lines as they need.
+/// Prints the phases and their shares of the launch tax, in as many lines as they need.
 fn legend(page: &mut Page, report: &Report) {
     let mut spans = Vec::new();
     let mut used = 0;
@@ -105,12 +106,12 @@ fn legend(page: &mut Page, report: &Report) {
     page.line(spans);
 }
 
-/// Warnings in full, and how many notes the whole report has.
+/// Prints warnings in full, and how many notes the full report has.
 pub(super) fn reservations(page: &mut Page, report: &Report) {
     let notes = findings::warnings(page, report);
     if notes > 0 {
         let notes = units::counted(notes as u64, "note", "notes");
-        let sentence = format!("{notes} on these figures: see --full");
+        let sentence = format!("{notes} about these figures: see --full");
         page.sentence(2, QUIET, &sentence);
     }
 }

@@ -1,8 +1,8 @@
-//! System calls as pages name them.
+//! Names of system calls.
 
 use crate::event::syscalls::name;
 
-/// The name, or the number where there is none.
+/// Returns the name of a system call, or its number if it has no known name.
 pub(super) fn shown(number: u16) -> String {
     name(number).map_or_else(|| format!("system call {number}"), str::to_owned)
 }

@@ -1,5 +1,5 @@
-//! The report for the terminal: headline, where the launch tax goes, the table of programs; `findings` adds the rest.
-//! Returns styled text of limited width; the caller strips the styles where they are not wanted.
+//! The full report for the terminal: headline, distribution of the launch tax, table of programs. `findings` adds the rest. Returns styled
+//! text of limited width; the caller strips the styles if needed.
 
 use anstyle::Style;
 
@@ -13,18 +13,18 @@ use crate::analyze::phases::Phase;
 use crate::analyze::report::{GroupBy, Report};
 use crate::event::Nanos;
 
-/// How the report is laid out.
+/// Layout options of the report.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// Columns of the terminal.
     pub width: usize,
-    /// Rows of the table of programs; `None` shows all.
+    /// Maximum rows of the table of programs; `None` shows all.
     pub top: Option<usize>,
-    /// The recording, quoted for the shell, for commands that the report prints; `None`: the default file.
+    /// The recording, quoted for the shell, for commands that the report prints; `None` means the default file.
     pub file: Option<&'a str>,
 }
 
-/// Rows of the table of programs unless more are asked for.
+/// Default number of rows in the table of programs.
 pub const DEFAULT_TOP: usize = 15;
 
 impl Default for Options<'_> {
@@ -38,7 +38,7 @@ impl Default for Options<'_> {
 }
 
 impl Options<'_> {
-    /// With all rows.
+    /// Options that show all rows.
     #[must_use]
     pub fn all(width: usize) -> Self {
         Options {
@@ -49,9 +49,9 @@ impl Options<'_> {
     }
 }
 
-/// Columns that the name of a program keeps before figures have to go.
+/// Columns that the name of a program keeps; figures are dropped before it gets narrower.
 const NAME_WIDTH: usize = 11;
-/// Columns before the figures of the legend: a glyph and the name of a phase.
+/// Columns before the figures of the legend: a glyph and the name of the phase.
 const PHASE_WIDTH: usize = 13;
 
 /// Figures of the table of programs.
@@ -77,7 +77,7 @@ const fn column(title: &'static str, width: usize, worth: u8) -> Column {
     Column { title, width, worth }
 }
 
-/// One table with its totals.
+/// Renders only the table and its totals.
 #[must_use]
 pub fn only_table(report: &Report, options: &Options<'_>) -> String {
     let mut page = Page::of_width(options.width);
@@ -90,7 +90,7 @@ pub fn only_table(report: &Report, options: &Options<'_>) -> String {
     page.finish()
 }
 
-/// The whole report as text.
+/// Renders the full report as text.
 #[must_use]
 pub fn render(report: &Report, options: &Options<'_>) -> String {
     let mut page = Page::of_width(options.width);
@@ -109,7 +109,7 @@ pub fn render(report: &Report, options: &Options<'_>) -> String {
     page.finish()
 }
 
-/// A recording as the last argument of a printed command.
+/// Formats a recording as the last argument of a printed command.
 pub(super) fn argument(file: Option<&str>) -> String {
     file.map_or_else(String::new, |file| format!(" {file}"))
 }
@@ -129,7 +129,7 @@ fn headline(page: &mut Page, report: &Report) {
     let all = &report.all;
     let wall_note = match () {
         () if report.is_live => "so far",
-        () if report.is_cut_off() => "up to the last stored event",
+        () if report.is_cut_off() => "up to the last stored batch",
         () => "",
     };
     fact(page, "wall", &units::time(report.wall), wall_note);
@@ -153,7 +153,7 @@ fn headline(page: &mut Page, report: &Report) {
             [WARNING; 2],
             "events lost",
             &events,
-            "counts and times are too small",
+            "counts and times are too low",
         );
     }
 }
@@ -168,10 +168,10 @@ pub(super) fn title(report: &Report, width: usize) -> String {
     }
 }
 
-/// The tax beside the wall. A sum over launches that overlap is no part of the wall: it may be many times as long.
+/// Relates the tax to the wall. A sum over overlapping launches is not a part of the wall: it can be many times as long.
 fn tax_note(report: &Report) -> String {
     let tax = report.all.tax.unwrap_or_default();
-    let sum = "summed over launches that overlap";
+    let sum = "summed over launches";
     if tax > report.wall && report.wall.0 > 0 {
         return format!("{:.1} times the wall, {sum}", tax.0 as f64 / report.wall.0 as f64);
     }
@@ -193,7 +193,7 @@ fn styled_fact(page: &mut Page, [name_style, figure_style]: [Style; 2], name: &s
     page.hanging([name, figure, plain("   ")], name_style, note);
 }
 
-/// The bar of the launch tax. `run` is left out: beside the root's own work nothing else would show.
+/// Prints the bar of the launch tax. It omits `run`, because the root's own run phase would hide all other phases.
 pub(super) fn bar(page: &mut Page, report: &Report) {
     let times: Vec<(Phase, Nanos)> = Phase::TAX
         .into_iter()
@@ -237,7 +237,7 @@ fn legend(page: &mut Page, report: &Report) {
             plain(format!(" {:<9}{}", phase.name(), columns.row(figures))),
         ]);
     }
-    page.sentence(2, QUIET, "run is work, and waiting for children: its cpu is the work");
+    page.sentence(2, QUIET, "run includes waiting for children; its cpu column does not");
 }
 
 fn phase_figures(report: &Report, phase: Phase) -> Vec<String> {
@@ -250,7 +250,7 @@ fn phase_figures(report: &Report, phase: Phase) -> Vec<String> {
     vec![units::time(sum.time), share, units::time(sum.mean()), cpu]
 }
 
-/// Divides `width` cells by the shares of the times, so that their sum is exact: by largest remainder.
+/// Divides `width` cells in proportion to the times. The largest remainders are rounded up, so that the sum is exact.
 fn share_cells(times: &[(Phase, Nanos)], width: usize) -> Vec<(Phase, usize)> {
     let total: u128 = times.iter().map(|(_, time)| u128::from(time.0)).sum();
     if total == 0 {
@@ -273,9 +273,9 @@ fn share_cells(times: &[(Phase, Nanos)], width: usize) -> Vec<(Phase, usize)> {
 fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
     let (heading, column) = match report.group_by {
         GroupBy::Command => ("Launches by command", "command"),
-        GroupBy::Parent => ("Launches by the program that made them", "made by"),
-        GroupBy::Line => ("Launches by the line that asked for them", ""),
-        GroupBy::Caller => ("Launches by the function that asked for them", ""),
+        GroupBy::Parent => ("Launches by parent program", "parent"),
+        GroupBy::Line => ("Launches by script line", ""),
+        GroupBy::Caller => ("Launches by function", ""),
     };
     page.heading(heading);
     let shown = options.top.unwrap_or(report.groups.len()).min(report.groups.len());
@@ -308,7 +308,7 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
 
 fn legend_of_groups(page: &mut Page, report: &Report, shown: &[Group]) {
     if report.all.critical.is_some() {
-        let columns = "tax: all phases but run; critical: time on the critical path, run and all";
+        let columns = "tax: all phases but run; critical: time on the critical path, including run";
         page.sentence(2, QUIET, columns);
     }
     for meaning in words::of_parentheses(shown.iter().map(|group| group.label.as_slice())) {
@@ -353,6 +353,6 @@ fn left_out(page: &mut Page, groups: &[Group], group_by: GroupBy, file: Option<&
         GroupBy::Line => "line",
         GroupBy::Caller => "caller",
     };
-    page.sentence(2, QUIET, &format!("… {more}: {launches}, tax {tax}. To see all:"));
+    page.sentence(2, QUIET, &format!("… {more}: {launches}, tax {tax}. To print all:"));
     page.command(2, &format!("spawnscope report --by {by} --top 0{}", argument(file)));
 }

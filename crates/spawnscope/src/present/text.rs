@@ -1,12 +1,12 @@
-//! Makes bytes from other people's programs fit to show: nothing reaches a terminal that could move its cursor, change
-//! its state, or make a line look like another one. Also widths, cutting and padding by what a terminal shows.
+//! Escapes bytes from other programs so that no text can move the terminal's cursor, change its state, or make a line look like another
+//! one. Also measures, cuts and pads text by its displayed width.
 
 use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthChar;
 
-/// Ranges of characters that show nothing, or reorder what is around them: zero width, bidirectional controls,
-/// line separators, fillers, variation selectors and tags.
+/// Ranges of characters that are invisible or reorder the text around them: zero-width characters, bidirectional controls, line separators,
+/// fillers, variation selectors and tags.
 const HIDDEN: [(char, char); 18] = [
     ('\u{00ad}', '\u{00ad}'),
     ('\u{034f}', '\u{034f}'),
@@ -28,7 +28,7 @@ const HIDDEN: [(char, char); 18] = [
     ('\u{f0000}', '\u{10ffff}'),
 ];
 
-/// The text with everything a terminal must not receive written as an escape: `\n`, `\x1b`, `\u202e`.
+/// Writes everything that must not reach a terminal as an escape: `\n`, `\x1b`, `\u202e`.
 #[must_use]
 pub fn escape(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());
@@ -36,7 +36,7 @@ pub fn escape(bytes: &[u8]) -> String {
     shown
 }
 
-/// One argument as it could be typed to a shell; `$'...'` where it holds what cannot be shown as it is.
+/// Quotes one argument for a shell. Uses `$'...'` if it contains characters that cannot be shown.
 #[must_use]
 pub fn quote(argument: &[u8]) -> String {
     let plain = std::str::from_utf8(argument)
@@ -51,7 +51,7 @@ pub fn quote(argument: &[u8]) -> String {
     quoted
 }
 
-/// Arguments as one line that could be typed to a shell; stops where `width` columns are full.
+/// Formats arguments as a line for a shell. Stops when `width_limit` columns are full.
 #[must_use]
 pub fn command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]>, width_limit: Option<usize>) -> String {
     let mut line = String::new();
@@ -70,9 +70,9 @@ pub fn command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]>, width_lim
     }
 }
 
-/// As much of an argument as can show in `width_limit` columns: quoting a megabyte to show eighty columns is waste.
+/// Returns as much of an argument as `width_limit` columns can show, so that a megabyte is not quoted to show 80 columns.
 fn beginning(argument: &[u8], width_limit: Option<usize>) -> &[u8] {
-    // No character has more than four bytes, and those that take no column are rare enough to be cut.
+    // A character has at most four bytes, and zero-width characters are rare enough to ignore.
     let Some(needed) = width_limit
         .map(|limit| 4 * limit + 8)
         .filter(|needed| *needed < argument.len())
@@ -84,19 +84,19 @@ fn beginning(argument: &[u8], width_limit: Option<usize>) -> &[u8] {
     &argument[..boundary.unwrap_or(needed)]
 }
 
-/// Columns that escaped text takes on a terminal.
+/// Returns the columns that escaped text takes on a terminal.
 #[must_use]
 pub fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
 
-/// Columns that the widest of some names and their title takes.
+/// Returns the columns of the widest of these names and their title.
 #[must_use]
 pub fn widest(names: &[String], title: &str) -> usize {
     names.iter().map(|name| width(name)).fold(width(title), usize::max)
 }
 
-/// The text, or as much of its beginning as fits into `limit` columns with a `…`.
+/// Returns the text, or as much of its beginning as fits into `limit` columns with a `…`.
 #[must_use]
 pub fn truncate(text: &str, limit: usize) -> String {
     let mut used = 0;
@@ -114,7 +114,7 @@ pub fn truncate(text: &str, limit: usize) -> String {
     text.to_owned()
 }
 
-/// The text, cut or filled with spaces behind it to exactly `limit` columns.
+/// Cuts or pads the text on the right to exactly `limit` columns.
 #[must_use]
 pub fn pad_right(text: &str, limit: usize) -> String {
     let mut padded = truncate(text, limit);
@@ -122,7 +122,7 @@ pub fn pad_right(text: &str, limit: usize) -> String {
     padded
 }
 
-/// The text with spaces before it up to `limit` columns; figures are never cut.
+/// Pads the text on the left to `limit` columns. Figures are never cut.
 #[must_use]
 pub fn pad_left(text: &str, limit: usize) -> String {
     let mut padded = " ".repeat(limit.saturating_sub(width(text)));
@@ -130,7 +130,7 @@ pub fn pad_left(text: &str, limit: usize) -> String {
     padded
 }
 
-/// The text in lines of at most `limit` columns, broken at spaces.
+/// Wraps the text at spaces into lines of at most `limit` columns.
 #[must_use]
 pub fn wrap(text: &str, limit: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -171,7 +171,7 @@ fn push_character(shown: &mut String, character: char, needs_backslash: impl Fn(
         '\r' => shown.push_str("\\r"),
         '\t' => shown.push_str("\\t"),
         _ if character.is_ascii_control() => push_hex(shown, character as u8),
-        // The form that `$'...'` of bash and zsh reads back.
+        // The escapes that `$'...'` of bash and zsh accepts.
         _ if is_hidden(character) && u32::from(character) > 0xffff => {
             // Writing to a string cannot fail.
             let _ = write!(shown, "\\U{:08x}", u32::from(character));

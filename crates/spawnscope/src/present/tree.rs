@@ -1,5 +1,5 @@
-//! The process tree as text, one line a process. Written as it is walked, so neither many launches nor deep chains
-//! need memory or recursion.
+//! The process tree as text, one line per process. Lines are written during the walk, so many launches or deep chains need neither memory
+//! nor recursion.
 
 use std::io::{self, Write};
 
@@ -13,24 +13,24 @@ use crate::analyze::phases::Phase;
 use crate::analyze::tree::Step;
 use crate::event::Nanos;
 
-/// Columns that phases may take from a program's arguments.
+/// Columns reserved for phases when a program's arguments are cut.
 const PHASES_WIDTH: usize = 26;
-/// Columns that a program's arguments keep, however deep the tree.
+/// Columns that a program's arguments keep even in deep trees.
 const PROGRAM_WIDTH: usize = 16;
-/// Columns that the file of a failed exec takes at most.
+/// Maximum columns for the file of a failed exec.
 const FAILED_PATH_WIDTH: usize = 24;
-/// Failed execs shown where there is no width to keep to.
+/// Maximum failed execs per line without a width limit.
 const MOST_FAILURES_UNCUT: usize = 20;
-/// Levels drawn in a line when there is no width to keep to.
+/// Maximum levels drawn per line without a width limit.
 const MOST_LEVELS: usize = 40;
 
-/// Writes the tree. `width` cuts lines for a terminal; without it they are whole.
+/// Writes the tree. `width` cuts lines for a terminal; `None` does not cut.
 pub fn write(out: &mut dyn Write, forest: &Forest<'_>, width: Option<usize>) -> io::Result<()> {
     write_below(out, forest, &forest.roots, 0, width)?;
     if !forest.orphans.is_empty() {
         writeln!(
             out,
-            "{WARNING}[processes whose parent or creation was not seen]{WARNING:#}"
+            "{WARNING}[processes whose parent or creation was not recorded]{WARNING:#}"
         )?;
         write_below(out, forest, &forest.orphans, 1, width)?;
     }
@@ -44,12 +44,12 @@ fn write_below(
     indent: usize,
     width: Option<usize>,
 ) -> io::Result<()> {
-    // Whether each level above the line at hand has come to its last sibling.
+    // For each level above the current line, whether its last sibling was reached.
     let mut finished_levels = Vec::new();
     for step in forest.walk(tops) {
         finished_levels.truncate(step.depth);
         finished_levels.push(step.is_last);
-        // Tops of the plain tree stand at the margin, without a branch.
+        // The roots of the main tree are at the margin, without a branch.
         let branches = &finished_levels[(1 - indent).min(finished_levels.len())..];
         write_line(out, forest, step, &branch(branches, width), width)?;
     }
@@ -78,7 +78,7 @@ fn write_line(
     let phases_limit = width.map(|width| width.saturating_sub(used + text::width(&program)));
     let phases = phases_of(launch, phases_limit);
     let facts = match width {
-        // So deep or narrow that not even the facts fit.
+        // The line is so deep or narrow that even the facts do not fit.
         Some(width) => text::truncate(&facts, width.saturating_sub(text::width(branch) + pid.len() + 1)),
         None => facts,
     };
@@ -95,8 +95,8 @@ fn is_failure(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Signal { .. }) || matches!(outcome, Outcome::Code(code) if code != 0)
 }
 
-/// The lines that join a process to its parent. Of deep trees only the lowest levels are drawn, after a count of those
-/// left out: a chain of 100,000 would need a gigabyte of branches.
+/// Draws the lines that connect a process to its parent. In deep trees, only the lowest levels are drawn, after a count of the omitted
+/// ones: a chain of 100,000 would need a gigabyte of branches.
 fn branch(finished_levels: &[bool], width: Option<usize>) -> String {
     let most_levels = width.map_or(MOST_LEVELS, |width| width / 8);
     let left_out = finished_levels.len().saturating_sub(most_levels);
@@ -114,7 +114,7 @@ fn branch(finished_levels: &[bool], width: Option<usize>) -> String {
     drawn
 }
 
-/// Wall time and whatever is out of the ordinary.
+/// Returns the wall time and anything unusual.
 fn facts_of(forest: &Forest<'_>, index: usize, width: Option<usize>) -> String {
     let launch = &forest.launches[index];
     let attempts = attempts_of(forest, index);
@@ -127,7 +127,7 @@ fn facts_of(forest: &Forest<'_>, index: usize, width: Option<usize>) -> String {
     notes.iter().map(|note| format!("  {note}")).collect()
 }
 
-/// Execs that failed, each with its reason and file; all of them only where there is no width to keep to.
+/// Lists execs that failed, each with errno and file. With a width limit, only the first one.
 fn failed_execs(failed: &[FailedExec<'_>], width: Option<usize>) -> Vec<String> {
     let distinct = without_repetitions(failed);
     let most = width.map_or(MOST_FAILURES_UNCUT, |_| 1);
@@ -151,7 +151,7 @@ fn failed_execs(failed: &[FailedExec<'_>], width: Option<usize>) -> Vec<String> 
     notes
 }
 
-/// The phases that took time, the longest first, as many as fit.
+/// Lists the phases that took time, longest first, as many as fit.
 fn phases_of(launch: &Launch<'_>, width_limit: Option<usize>) -> String {
     let mut spent: Vec<(Phase, Nanos)> = launch
         .phases

@@ -1,4 +1,4 @@
-//! The verdict: how much of the wall is starting and ending programs, the largest cause, the best fix and what it saves.
+//! The verdict: the share of the wall that launches take, the largest cause, and the best fix with its saving.
 
 use super::whatif::took_time;
 use super::{critical, text, units};
@@ -9,10 +9,10 @@ use crate::analyze::replay::{is_believable, unbelievable};
 use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::event::Nanos;
 
-/// From this share of the wall on, the launch tax is named as a problem even if no fix is known.
+/// If the launch tax is at least this share of the wall, it is reported as a problem even without a known fix.
 const NOTABLE_TAX: f64 = 0.2;
 
-/// The verdict in one or two sentences; `None` for a recording without scheduling data.
+/// Returns the verdict in one or two sentences, or `None` for a recording without scheduling data.
 #[must_use]
 pub fn verdict(report: &Report) -> Option<String> {
     if let Some(error) = report.replay_error.filter(|error| !is_believable(*error)) {
@@ -35,9 +35,7 @@ pub fn verdict(report: &Report) -> Option<String> {
     }
     let share = units::percent(*time, report.wall);
     if let Spent::ExternalWait(ExternalWait::Unknown, _) = largest {
-        return Some(format!(
-            "{share} of the wall is unknown: the recording does not explain it."
-        ));
+        return Some(format!("{share} of the wall is unknown."));
     }
     let largest = critical::words(largest);
     Some(format!(
@@ -49,7 +47,10 @@ fn best_fix(best: &Advice, report: &Report) -> String {
     let [expected, least, most] = best.saving.map(units::time);
     let unrecorded = report.advices.unrecorded;
     let wall = if took_time(report.wall, unrecorded) {
-        format!("the {} that the command takes unrecorded", units::time(unrecorded))
+        format!(
+            "the {} that the command takes without recording",
+            units::time(unrecorded)
+        )
     } else {
         units::time(report.wall)
     };
@@ -57,7 +58,7 @@ fn best_fix(best: &Advice, report: &Report) -> String {
     format!("The best fix saves {expected} ({least} to {most}) of {wall}: {title}.")
 }
 
-/// The row of the table with the largest tax on the critical path, as the end of a clause.
+/// Describes the row of the table with the largest tax on the critical path, as the end of a clause.
 fn largest_cause(report: &Report) -> Option<String> {
     let groups = report.groups.iter().filter(|group| group.label != THE_RECORDER);
     let largest = groups

@@ -1,4 +1,4 @@
-//! What programs waited for: the section of the report.
+//! The report's section on waits.
 
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET};
@@ -7,23 +7,23 @@ use crate::analyze::report::Report;
 use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, Parts, WaitedFor, Who};
 use crate::event::{Nanos, ObjectKind};
 
-/// Less of the wall than this is not worth a line.
+/// Waits below this share of the wall are not printed.
 const LEAST_SHARE: f64 = 0.01;
-/// Nor is less than this.
+/// Waits below this time are not printed.
 const LEAST: Nanos = Nanos(1_000_000);
 /// Lines of the section.
 const MOST_LINES: usize = 6;
 /// Programs named in a line.
 const MOST_NAMED: usize = 3;
-/// Columns that a name, or a path, may take.
+/// Maximum columns of a name or path.
 const NAME_WIDTH: usize = 40;
 
-/// A space at which no line is broken: between a figure and its unit.
+/// A no-break space, between a figure and its unit.
 const TIE: char = '\u{a0}';
-/// A name that is not longer stays on one line with its count.
+/// Names up to this width stay on one line with their count.
 const TIED_NAME_WIDTH: usize = 16;
 
-/// The section of the report.
+/// Prints the section of the report.
 pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
     let matters = |waits: &&AttributedWaits| {
         let total = waits.parts.total();
@@ -33,9 +33,9 @@ pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
     if shown.is_empty() {
         return;
     }
-    page.heading("What was waited for");
+    page.heading("What programs waited for");
     for waits in &shown[..shown.len().min(MOST_LINES)] {
-        // What follows the first line stands deeper, so that each line of the list is seen to begin.
+        // Continuation lines are indented further, so that the beginning of each list entry is visible.
         let lines = text::wrap(&sentence(waits), page.width().saturating_sub(4));
         for (number, line) in lines.into_iter().enumerate() {
             let indent = if number == 0 { "  " } else { "    " };
@@ -49,17 +49,18 @@ pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
             &format!("… {} more, in `report --json`", units::count(more as u64)),
         );
     }
-    page.sentence(2, QUIET, "waits overlap: they are no parts of the wall");
+    page.sentence(2, QUIET, "waits overlap: they do not add up to the wall");
 }
 
-/// Such as `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s run (800 ms of it waiting), 1.00 s launch tax, 300 ms for a
-/// CPU`. What a child waited for itself is part of its run; of launch tax, late reaping is told apart: the one who waited can end it.
+/// Formats for example `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s run (800 ms of it waiting), 1.00 s launch tax, 300 ms
+/// for a CPU`. A child's own waits are part of its run. Late reaping is listed separately within the launch tax, because the waiting
+/// program can fix it.
 fn sentence(waits: &AttributedWaits) -> String {
     let command = shown(&waits.command);
     let total = time(waits.parts.total());
     let call = waits.syscall.map(|call| format!(" in {}", syscalls::shown(call)));
     let object = waits.object.as_ref().and_then(object).unwrap_or_default();
-    // What comes through a pipe comes from somebody; an end is waited for.
+    // Data through a pipe comes *from* a process; without an object, the wait is *for* its end.
     let word = if object.is_empty() { "for" } else { "from" };
     let on = on(&waits.on);
     format!(
@@ -85,7 +86,7 @@ fn object(object: &AttributedObject) -> Option<String> {
         ObjectKind::Signalfd => " on a signalfd".to_owned(),
         ObjectKind::Timerfd => " on a timerfd".to_owned(),
         ObjectKind::Pidfd => " on a pidfd".to_owned(),
-        // The call says it already, or nothing is to be said.
+        // The system call says it already, or there is nothing to say.
         ObjectKind::Epoll | ObjectKind::Anonymous | ObjectKind::Permission => return None,
     })
 }
@@ -122,7 +123,7 @@ fn who(each: &WaitedFor) -> String {
     }
 }
 
-/// The parts, the longest first; nothing for a wait that is all of one unknown kind. Parts below a thousandth are not shown.
+/// Lists the parts, longest first. Returns nothing if the whole wait is unknown. Parts below a thousandth are not shown.
 fn parts(parts: &Parts) -> String {
     let tax = Nanos(parts.tax.0 + parts.reap.0);
     let mut named = [

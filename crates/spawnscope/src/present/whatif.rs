@@ -1,4 +1,4 @@
-//! The prediction of `spawnscope whatif`: for the terminal, and as JSON.
+//! The prediction of `spawnscope whatif`, for the terminal and as JSON.
 
 use anstyle::Style;
 use serde_json::{Map, Value, json};
@@ -12,14 +12,14 @@ use crate::analyze::whatif::Prediction;
 use crate::analyze::whatif::whatif_report::{Changed, Critical, WhatIfReport};
 use crate::event::Nanos;
 
-/// Version of the keys.
+/// Version of the JSON keys.
 const SCHEMA_VERSION: u32 = 1;
-/// What recording took is not worth a word below this share of the wall.
+/// The overhead of recording is not mentioned below this share of the wall.
 const LEAST_RECORDING: f64 = 0.005;
-/// Programs of the critical path that are shown.
+/// Number of programs on the critical path that are listed.
 const MOST_PROGRAMS: usize = 8;
 const TITLE_OF_NAMES: &str = "program";
-/// Columns that the name of a program keeps before figures have to go.
+/// Columns that the name of a program keeps; figures are dropped before it gets narrower.
 const NAME_WIDTH: usize = 11;
 /// Figures of programs on the critical path.
 const FIGURES: [Column; 2] = [
@@ -35,7 +35,7 @@ const FIGURES: [Column; 2] = [
     },
 ];
 
-/// The prediction as text.
+/// Renders the prediction as text.
 #[must_use]
 pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
     let mut page = Page::of_width(width);
@@ -53,9 +53,9 @@ pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
         );
     }
     if let Some((label, count)) = &whatif_report.forks_left {
-        let forks = units::counted(*count, "fork stays", "forks stay");
+        let forks = units::counted(*count, "fork remains", "forks remain");
         let (name, selector) = (text::escape(label), text::quote(label));
-        let all = format!("{forks} that ran nothing else: `--remove {selector}` takes {name} too, all of them");
+        let all = format!("{forks} that ran no other program: `--remove {selector}` removes all {name} launches");
         page.sentence(2, QUIET, &all);
     }
     page.line([]);
@@ -65,7 +65,7 @@ pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
     difference(&mut page, prediction);
     let error = 100.0 * prediction.replay_error;
     let error = format!(
-        "replay error: {error:+.1} %; the intervals include it; that of the wall also includes run-to-run variation"
+        "replay error: {error:+.1} %; the intervals include it; the wall's interval also includes run-to-run variation"
     );
     page.sentence(2, QUIET, &error);
     if !whatif_report.critical_after.is_empty() {
@@ -87,20 +87,20 @@ fn between(least: Nanos, most: Nanos) -> String {
     format!("between {} and {}", units::time(least), units::time(most))
 }
 
-/// What the wall was without being recorded, where that makes a difference to be seen.
+/// Describes the wall without the overhead of recording, if the difference is visible.
 fn recorded(prediction: &Prediction) -> String {
     if !took_time(prediction.wall, prediction.unrecorded) {
         return String::new();
     }
-    format!("about {} had it not been recorded", units::time(prediction.unrecorded))
+    format!("about {} without recording", units::time(prediction.unrecorded))
 }
 
-/// Whether recording made a difference to be seen.
+/// Whether the overhead of recording is visible.
 pub(super) fn took_time(wall: Nanos, unrecorded: Nanos) -> bool {
     wall.since(unrecorded).0 as f64 >= LEAST_RECORDING * wall.0 as f64
 }
 
-/// What savings are a share of: what the wall is for who does not record it.
+/// Names the wall that savings are a share of: the wall without recording.
 pub(super) fn wall_name(wall: Nanos, unrecorded: Nanos) -> &'static str {
     if took_time(wall, unrecorded) {
         "the wall without recording"
@@ -111,9 +111,9 @@ pub(super) fn wall_name(wall: Nanos, unrecorded: Nanos) -> &'static str {
 
 fn held(change: &Changed) -> String {
     match (change.selected, change.launches) {
-        (0, _) => "holds for the whole recording".to_owned(),
+        (0, _) => "applies to the whole recording".to_owned(),
         (selected, 0) => format!(
-            "selects {}, none of which it would change",
+            "selects {}, but changes none of them",
             units::counted(selected, "launch", "launches")
         ),
         (selected, held) if selected == held => format!("changes {}", units::counted(held, "launch", "launches")),
@@ -121,7 +121,7 @@ fn held(change: &Changed) -> String {
     }
 }
 
-/// What is saved is known better than the wall, which drifts besides: its interval is that of the advice.
+/// Prints the saving. It is known better than the wall, which also drifts, so it has the interval that the advice prints.
 fn difference(page: &mut Page, prediction: &Prediction) {
     let wall = prediction.unrecorded;
     let name = wall_name(prediction.wall, wall);
@@ -136,7 +136,7 @@ fn difference(page: &mut Page, prediction: &Prediction) {
 }
 
 fn critical_after(page: &mut Page, whatif_report: &WhatIfReport) {
-    page.heading("The critical path then");
+    page.heading("The critical path with these changes");
     critical::parts(
         page,
         &whatif_report.where_the_wall_went,
@@ -159,7 +159,7 @@ fn critical_after(page: &mut Page, whatif_report: &WhatIfReport) {
     }
 }
 
-/// The prediction as a JSON object in several lines, with a newline at its end.
+/// Renders the prediction as a multi-line JSON object that ends with a newline.
 #[must_use]
 pub fn json(whatif_report: &WhatIfReport) -> String {
     let prediction = &whatif_report.prediction;

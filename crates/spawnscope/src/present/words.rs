@@ -1,4 +1,4 @@
-//! Words for what a launch is and how it ended, shared by the outputs.
+//! Wording shared by the outputs: what a launch is and how it ended.
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
@@ -9,13 +9,13 @@ use crate::analyze::groups::THE_RECORDER;
 use crate::analyze::launch::{Launch, Outcome, base_name};
 use crate::analyze::phases::Phase;
 
-/// The name of a signal, such as `SIGKILL`; real-time signals have only numbers.
+/// Returns the name of a signal, such as `SIGKILL`. Real-time signals have only numbers.
 #[must_use]
 pub fn signal_name(number: i32) -> String {
     Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.as_str().to_owned())
 }
 
-/// How a process ended; nothing for success, which needs no mention.
+/// Describes how a process ended. Returns an empty string for success.
 pub(super) fn outcome(outcome: Outcome) -> String {
     match outcome {
         Outcome::Running => "running".to_owned(),
@@ -33,16 +33,16 @@ pub(super) fn outcome(outcome: Outcome) -> String {
     }
 }
 
-/// How a launch came into the recording, where that is not the usual way.
+/// Marks a launch that entered the recording in an unusual way.
 pub(super) fn origin_mark(origin: Origin) -> Option<&'static str> {
     match origin {
         Origin::Launched | Origin::Command => None,
         Origin::Existed => Some("[existed before]"),
-        Origin::Orphan => Some("[creation not seen]"),
+        Origin::Orphan => Some("[creation not recorded]"),
     }
 }
 
-/// The name of an error, such as `ENOEXEC`.
+/// Returns the name of an errno, such as `ENOEXEC`.
 pub(super) fn errno_name(errno: i32) -> String {
     match Errno::from_raw(errno) {
         Errno::UnknownErrno => format!("errno {errno}"),
@@ -50,7 +50,7 @@ pub(super) fn errno_name(errno: i32) -> String {
     }
 }
 
-/// What an error of `execve` means, where the system's own words mislead.
+/// Describes an `execve` error. Replaces the system's text where that misleads.
 pub(super) fn errno_meaning(errno: i32) -> String {
     match errno {
         libc::ENOENT => "no such file, or no such interpreter".to_owned(),
@@ -62,13 +62,13 @@ pub(super) fn errno_meaning(errno: i32) -> String {
     }
 }
 
-/// What usually makes a phase long.
+/// Describes the usual reasons for a long phase.
 pub(super) fn what_makes_long(phase: Phase) -> &'static str {
     match phase {
         Phase::Create => "the parent's call itself",
         Phase::Queue => "too few CPUs",
         Phase::Setup => "closing files, signals, failed execs",
-        Phase::Exec => "scanners, a cold disk, chains of #!",
+        Phase::Exec => "permission scanners, a cold disk, chains of #!",
         Phase::Load => "libraries, relocations",
         Phase::Run => "the work itself",
         Phase::Teardown => "a large address space",
@@ -76,7 +76,7 @@ pub(super) fn what_makes_long(phase: Phase) -> &'static str {
     }
 }
 
-/// What a launch ran, as one escaped line: its chain of programs and the arguments of the last one.
+/// Describes what a launch ran, as one escaped line: its chain of programs, and the arguments of the last one.
 pub(super) fn program(launch: &Launch<'_>, width_limit: Option<usize>) -> String {
     let Some((last, earlier)) = launch.execs.split_last() else {
         return text::escape(&launch.command.label());
@@ -87,7 +87,7 @@ pub(super) fn program(launch: &Launch<'_>, width_limit: Option<usize>) -> String
         chain.push_str(" → ");
     }
     let width_left = width_limit.map(|limit| limit.saturating_sub(text::width(&chain)));
-    // Its own argument may be anything, even nothing: a program without a file is called by its descriptor, as in the report.
+    // argv[0] can be anything, even empty. A program executed through a descriptor is named by its path, as in the report.
     let is_named = last.arguments().next().is_some_and(|own| !own.is_empty());
     if is_named && !is_descriptor(last.path()) {
         chain.push_str(&text::command_line(last.arguments(), width_left));
@@ -101,12 +101,12 @@ pub(super) fn program(launch: &Launch<'_>, width_limit: Option<usize>) -> String
     chain
 }
 
-/// Whether a program was started by a descriptor, which the kernel writes as such a file.
+/// Whether a program was executed through a descriptor; the kernel then reports such a path.
 fn is_descriptor(path: &[u8]) -> bool {
     path.starts_with(b"/dev/fd/") || path.starts_with(b"/proc/self/fd/")
 }
 
-/// What names in parentheses mean, of those that a table shows: forks, by their first example, and the recorder.
+/// Explains the names in parentheses that a table shows: forks (by their first example) and the recorder.
 pub(super) fn of_parentheses<'a>(labels: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let (mut fork, mut recorder) = (None, None);
     for label in labels {

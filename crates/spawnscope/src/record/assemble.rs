@@ -1,6 +1,6 @@
-//! Joins events to rows. Pure: events go in, and at each batch the rows that are new or changed come out. Memory holds
-//! the launches that are not finished; what is known of the others is in the file, where rows merge (see `store`), so
-//! that a late event adds to a row and never takes from it.
+//! Joins events to rows. This code is pure: events go in, and each batch returns the rows that are new or changed. Only unfinished launches
+//! are kept in memory. Rows of other launches are merged in the file (see `store`), so a late event adds to a row and never removes
+//! anything.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,33 +18,32 @@ use super::unfinished::{OrderedExec, Unfinished};
 /// Rows to write in one transaction.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Strings that the rows refer to and that are not in the file yet.
+    /// Strings that the rows refer to and that the file does not have yet.
     pub(super) texts: Vec<NewText>,
     /// New and changed launches.
     pub(super) launches: Vec<LaunchRow>,
-    /// Launches that rows belong to and that may be unknown: then they are orphans.
+    /// Launches that rows belong to. Those that the file does not know become orphans.
     pub(super) mentioned: HashSet<LaunchId>,
     /// New and changed execs.
     pub(super) execs: Vec<OrderedExec>,
     /// New failed execs.
     pub(super) failed_execs: Vec<FailedExecRow>,
-    /// New and changed threads, the later of two about one thread being right.
+    /// New and changed threads. If a thread occurs twice, the later row is right.
     pub(super) threads: Vec<ThreadRow>,
-    /// Objects that the slices refer to and that are not in the file yet.
+    /// Objects that the slices refer to and that the file does not have yet.
     pub(super) objects: Vec<NewObject>,
-    /// Frames and call chains that launches and samples refer to and that are not in the file yet.
+    /// Frames and call chains that launches and samples refer to and that the file does not have yet.
     pub(super) stacks: NewStacks,
     /// New slices.
     pub(super) slices: Vec<SliceRow>,
     /// New samples.
     pub(super) samples: Vec<SampleRow>,
-    /// The command itself, in the batch in which that was said.
+    /// The launch of the command, in the batch in which `note_root` was called.
     pub(super) root: Option<LaunchId>,
-    /// The latest event of the recording so far.
+    /// The time of the latest event of the recording so far.
     pub(super) last: Nanos,
 }
 
-/// Joins events to rows.
 #[derive(Debug)]
 pub(super) struct Assembler {
     origin: Nanos,
@@ -52,7 +51,7 @@ pub(super) struct Assembler {
     objects: Objects,
     stacks: Stacks,
     unfinished: HashMap<LaunchId, Unfinished>,
-    /// The unfinished launch that has a pid, in the recorder's pid namespace, or had it last.
+    /// The unfinished launch that has, or last had, a pid in the recorder's pid namespace.
     by_pid: HashMap<Pid, LaunchId>,
     dirty: Vec<LaunchId>,
     next_exec: i64,
@@ -61,7 +60,7 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    /// An orphan whose end was lost too would stay for ever. Above this many launches, orphans are forgotten.
+    /// An orphan whose end was also lost would stay forever. Above this many launches, orphans are forgotten.
     const MANY_UNFINISHED: usize = 65_536;
 
     /// `origin` becomes time zero.
@@ -80,17 +79,17 @@ impl Assembler {
         }
     }
 
-    /// Notes which launch is the command itself.
+    /// Notes which launch is the command.
     pub(super) fn note_root(&mut self, root: LaunchId) {
         self.batch.root = Some(root);
     }
 
-    /// Whether there is something to write that came with no event.
+    /// Whether there is something to write that did not come from an event.
     pub(super) fn has_news(&self) -> bool {
         self.batch.root.is_some()
     }
 
-    /// Takes one event.
+    /// Applies one event.
     pub(super) fn apply(&mut self, event: &Event) {
         let Event { launch, task, .. } = *event;
         let at = self.relative(event.at);
@@ -128,7 +127,7 @@ impl Assembler {
         }
     }
 
-    /// Hands over what is new or changed since the last call, and forgets the launches that are finished.
+    /// Returns what is new or changed since the last call, and forgets finished launches.
     pub(super) fn take_batch(&mut self) -> Batch {
         for id in std::mem::take(&mut self.dirty) {
             let Some(launch) = self.unfinished.get_mut(&id) else {
@@ -165,12 +164,12 @@ impl Assembler {
         }
     }
 
-    /// An instant in the recording. What happened before time zero (the start of a sleep that goes on) is put there.
+    /// Converts an instant to recording time. Instants before time zero (the start of a sleep that is still going on) become zero.
     fn relative(&self, instant: Nanos) -> Nanos {
         instant.since(self.origin)
     }
 
-    /// The launch that an event is about, to be changed; an orphan when it is unknown.
+    /// Returns the launch that an event is about, for changes. An unknown launch becomes an orphan.
     fn launch(&mut self, id: LaunchId) -> &mut Unfinished {
         let launch = self.unfinished.entry(id).or_insert_with(|| Unfinished::orphan(id));
         if !launch.is_dirty {
@@ -180,11 +179,11 @@ impl Assembler {
         launch
     }
 
-    /// Notes who has a pid now. Whoever had it before is gone and reaped, even if that was not seen: this keeps memory
-    /// bounded by the number of pids.
+    /// Notes which launch has a pid now. The previous owner of the pid must be reaped, even if no event said so. This bounds memory by the
+    /// number of pids.
     fn give_pid(&mut self, pid: Pid, id: LaunchId) {
         if pid == Pid(0) {
-            // The recorder's pid namespace does not see it.
+            // The pid is not visible in the recorder's pid namespace.
             return;
         }
         let before = self.by_pid.insert(pid, id);
@@ -301,7 +300,7 @@ impl Assembler {
 
     fn exec_row(&mut self, launch: LaunchId, executed: &Executed) -> ExecRow {
         let argv = self.interner.intern_argv(&executed.argv);
-        // Masking must not make an argv look cut, nor tell how long the secret was.
+        // Masking must neither make an argv look cut nor reveal the length of a secret.
         let cut_bytes = executed.argv_bytes.saturating_sub(executed.argv.len() as u64);
         ExecRow {
             launch,
@@ -346,7 +345,7 @@ impl Assembler {
     }
 
     fn reaped(&mut self, at: Nanos, waiter: LaunchId, pid: Pid) {
-        // A wait returns for a stopped child too: only one that exited can have been reaped.
+        // A wait also returns for a stopped child; only a child that exited can have been reaped.
         match self.launch(waiter).awaited.get(&pid).copied() {
             Some(child) if self.unfinished.get(&child).is_none_or(Unfinished::has_exited) => {
                 self.launch(waiter).awaited.remove(&pid);
@@ -361,8 +360,8 @@ impl Assembler {
         }
     }
 
-    /// A child whose parent died is reaped by a subreaper or init. Only its pid can tell which one it was, which
-    /// holds if the reaper sees the pids that the recorder sees. A tracer's wait returns a tracee whose parent lives.
+    /// If a parent died, a subreaper or init reaps its child. Only the pid identifies that child, and only if the reaper and the recorder
+    /// see the same pids. A tracer's wait returns a tracee whose parent is still alive.
     fn child_of_a_dead_parent(&self, pid: Pid) -> Option<LaunchId> {
         let id = *self.by_pid.get(&pid)?;
         let child = self.unfinished.get(&id)?;
@@ -371,7 +370,7 @@ impl Assembler {
         (is_zombie && child.row.parent.is_some_and(is_dead)).then_some(id)
     }
 
-    /// Notes a process's first step onto a CPU.
+    /// Notes when a process first ran on a CPU.
     fn runs(&mut self, at: Nanos, launch: LaunchId, task: TaskId, slice: &Slice) {
         let state = self.unfinished.get(&launch);
         if is_first(slice, launch, task) && state.is_some_and(|state| state.row.first_run.is_none()) {
@@ -379,10 +378,10 @@ impl Assembler {
         }
     }
 
-    /// Takes a slice; `back` is when the thread had a CPU again.
+    /// Applies a slice; `back` is when the thread got a CPU again.
     fn slice(&mut self, back: Option<Nanos>, launch: LaunchId, task: TaskId, slice: &Slice) {
         if !self.unfinished.contains_key(&launch) {
-            // Its row is in the file, unless its creation was lost.
+            // The row is in the file, unless the event of its creation was lost.
             self.batch.mentioned.insert(launch);
         }
         let (wake_span, waker) = match &slice.wake {

@@ -1,21 +1,21 @@
-//! The checksums of a recording's rows: what is hashed, and how. `schema.sql` tells other programs; the writer keeps the
-//! sums (`sums`), the reader compares them.
+//! The checksums of a recording's rows: what is hashed, and how. `schema.sql` documents them for other programs. The writer maintains the
+//! sums (`sums`), and the reader compares them.
 //!
-//! A row's checksum is XXH3-64 of its rowid and its values in the order of its columns, each with one byte for its type. A
-//! table's is the sum of those of its rows, modulo 2^64: a row that changes is taken off and added again, whatever the
-//! order, and the sums are renewed in the same transaction as the rows, so that they hold after every batch.
+//! A row's checksum is the XXH3-64 of its rowid and its values in column order, each with one byte for its type. A table's checksum is the
+//! sum of its rows' checksums modulo 2^64, so the order does not matter: a changed row is subtracted and added again. The sums are updated
+//! in the same transaction as the rows, so they are correct after every batch.
 
 use rusqlite::types::ValueRef;
 use twox_hash::XxHash3_64;
 
-/// Hashes rows, one after the other, in the same piece of memory.
+/// Hashes rows with a reused buffer.
 #[derive(Debug, Default)]
 pub(super) struct RowHasher {
     bytes: Vec<u8>,
 }
 
 impl RowHasher {
-    /// The checksum of a row.
+    /// Returns the checksum of a row.
     pub(super) fn hash(&mut self, rowid: i64, values: &[ValueRef<'_>]) -> u64 {
         self.bytes.clear();
         self.bytes.extend_from_slice(&rowid.to_le_bytes());
@@ -46,23 +46,23 @@ impl RowHasher {
     }
 }
 
-/// The checksum of a table, and how many rows it has.
+/// The checksum of a table, and its number of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableSum {
-    /// Rows.
+    /// The number of rows.
     pub(super) rows: u64,
-    /// The sum of their checksums.
+    /// The sum of the rows' checksums.
     pub(super) sum: u64,
 }
 
 impl TableSum {
-    /// Counts a row in.
+    /// Adds a row.
     pub(super) fn add(&mut self, row: u64) {
         self.rows = self.rows.wrapping_add(1);
         self.sum = self.sum.wrapping_add(row);
     }
 
-    /// Puts a row in the place of another one.
+    /// Replaces the checksum of a changed row.
     pub(super) fn replace(&mut self, old: u64, new: u64) {
         self.sum = self.sum.wrapping_sub(old).wrapping_add(new);
     }
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(seen.len(), rows.len());
     }
 
-    /// What another program must compute to read or write checksums: kept as it is for ever.
+    /// Other programs must compute the same values to read or write checksums. They must never change.
     #[test]
     fn the_checksum_of_a_row_is_as_documented() {
         let mut expected = 7i64.to_le_bytes().to_vec();

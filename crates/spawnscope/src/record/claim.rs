@@ -1,8 +1,8 @@
-//! Marks a recording as being written, so that a second recorder does not take it and a report can tell a recording that
-//! goes on from one that was cut off. The kernel lifts the mark when the recorder dies.
+//! Marks a recording as being written. A second recorder then refuses the file, and a report can distinguish a live recording from one that
+//! was cut off. The kernel removes the mark when the recorder dies.
 //!
-//! The mark is an open-file-description lock on a byte behind those that SQLite locks (its locking page begins at 1 GiB):
-//! unlike flock it cannot meet SQLite's own locks, on any file system.
+//! The mark is an open-file-description lock on a byte after those that SQLite locks (its locking page begins at 1 GiB). Unlike flock, it
+//! cannot conflict with SQLite's own locks on any file system.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 
 const MARKED_BYTE: i64 = 0x4000_0400;
 
-/// Marks the file as long as `file` is open; `false` when another recorder has.
+/// Marks the file for as long as `file` is open. Returns `false` if another recorder has marked it.
 pub(super) fn claim(file: &File) -> io::Result<bool> {
     match fcntl(file, FcntlArg::F_OFD_SETLK(&lock())) {
         Ok(_) => Ok(true),
@@ -21,7 +21,7 @@ pub(super) fn claim(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Whether a recorder is writing the file. A file system without locks says no.
+/// Whether a recorder is writing the file. Returns `false` on file systems without locks.
 pub(super) fn is_claimed(file: &File) -> bool {
     let mut lock = lock();
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut lock)).is_ok() && i32::from(lock.l_type) != libc::F_UNLCK

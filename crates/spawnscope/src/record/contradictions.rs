@@ -1,6 +1,6 @@
-//! Rows that cannot all be true: a child older than its parent, an exit before the start, more CPU time than there was. No
-//! recorder writes them, but a file may hold them; who reads it is told how many there are. Two CPUs stamp neighbouring
-//! events a little apart, which is no contradiction.
+//! Finds rows that cannot all be true: a child older than its parent, an exit before the start, more CPU time than elapsed. No recorder
+//! writes such rows, but a file may contain them; readers get their number. Two CPUs may stamp neighbouring events slightly out of order,
+//! which does not count as a contradiction.
 
 use crate::event::{LaunchId, Nanos, TaskId};
 
@@ -8,26 +8,26 @@ use super::fields::Ids;
 use super::limits::LONGEST_LIVES;
 use super::rows::{ExecRow, FailedExecRow, LaunchRow, Origin, Recording, SampleRow, SliceRow, ThreadRow};
 
-/// How far an instant may lie before the one that it follows. None was seen to, in recordings of 180,000 slices.
+/// How far an instant may precede the one that it should follow. Recordings with 180,000 slices contained no such case.
 const CLOCKS_APART: Nanos = Nanos(1_000_000);
 
-/// One way in which rows contradict each other.
+/// One kind of contradiction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contradiction {
-    /// Which rows, and how: `launches that end before they begin`.
+    /// Describes the rows, for example `launches that end before they begin`.
     pub what: &'static str,
-    /// How many do.
+    /// The number of such rows.
     pub rows: u64,
-    /// The number of the first of them: a launch's, or a task's.
+    /// The id of the first of them: a launch's or a task's.
     pub first: u64,
 }
 
-/// The contradictions found so far, one entry a kind.
+/// The contradictions found so far, one entry per kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contradictions(pub Vec<Contradiction>);
 
 impl Contradictions {
-    /// Adds those of another part of the recording.
+    /// Adds the contradictions of another part of the recording.
     pub fn extend(&mut self, others: Contradictions) {
         self.0.extend(others.0);
     }
@@ -46,14 +46,14 @@ impl Contradictions {
     }
 }
 
-/// The launches and threads of a recording, by their numbers.
+/// The ids of the launches and threads of a recording.
 pub(super) struct Tasks {
     launches: Ids,
     threads: Ids,
 }
 
 impl Tasks {
-    /// Indexes numbers that ascend.
+    /// Indexes ids, which must ascend.
     pub(super) fn new(launches: Vec<i64>, threads: Vec<i64>) -> Tasks {
         Tasks {
             launches: Ids::new(launches),
@@ -67,7 +67,7 @@ impl Tasks {
     }
 }
 
-/// Holds the rows of a recording against each other; slices and samples are held against these (`Stretches`).
+/// Checks the rows of a recording against each other. `Stretches` checks slices and samples.
 pub(super) fn between(recording: &Recording, threads: &[ThreadRow]) -> Contradictions {
     let ids = recording.launches.iter().map(|row| row.id.0.cast_signed()).collect();
     let rows = Rows {
@@ -94,7 +94,7 @@ impl Rows<'_> {
             ..
         } = self.recording;
         if let Some(root) = info.root.filter(|root| self.launch(*root).is_none()) {
-            self.found.note("commands that are no launch of the recording", root.0);
+            self.found.note("commands without a launch in the recording", root.0);
         }
         launches.iter().for_each(|row| self.check_launch(row));
         execs.iter().for_each(|row| self.check_exec(row));
@@ -130,10 +130,14 @@ impl Rows<'_> {
                 found.note_if(is_older, "launches that came before their parent", id);
             }
         }
-        found.note_if(has_too_much_time, "launches with more time than they lived", id);
+        found.note_if(
+            has_too_much_time,
+            "launches whose CPU or set-up time exceeds their life",
+            id,
+        );
     }
 
-    /// Whether a process had more CPU time than it can have had in its life, or set itself up for longer.
+    /// Whether a process had more CPU time than fits into its life, or a longer set-up.
     fn has_too_much_time(&self, row: &LaunchRow) -> bool {
         let Some(life) = row
             .zombie
@@ -143,7 +147,7 @@ impl Rows<'_> {
         else {
             return false;
         };
-        // The kernel's clock of CPU time is another one.
+        // CPU time comes from a different kernel clock.
         let most = (life.0 + life.0 / 8).saturating_add(CLOCKS_APART.0);
         let cpus = u64::from(self.recording.info.cpus);
         row.cpu.is_some_and(|cpu| cpu.0 > most.saturating_mul(cpus))
@@ -187,12 +191,12 @@ impl Rows<'_> {
     }
 }
 
-/// Holds slices or samples, one after the other, against the threads they are of.
+/// Checks slices or samples, one after the other, against their threads.
 pub(super) struct Stretches {
     tasks: Tasks,
     /// The end of the recording.
     end: Nanos,
-    /// What they add up to.
+    /// The sum of their durations.
     sum: u128,
     found: Contradictions,
 }
@@ -242,13 +246,13 @@ impl Stretches {
         );
     }
 
-    /// What was found; `None` when the stretches add up to more than can be summed up.
+    /// Returns the contradictions, or `None` if the durations overflow their limit.
     pub(super) fn finish(self) -> Option<Contradictions> {
         (self.sum <= LONGEST_LIVES).then_some(self.found)
     }
 }
 
-/// Whether what all launches live through can be summed up.
+/// Whether the lives of all launches can be summed up within the limit.
 pub(super) fn can_be_summed(recording: &Recording) -> bool {
     let end = recording.info.last.max(recording.info.wall.unwrap_or_default());
     let life = |row: &LaunchRow| {
@@ -259,7 +263,7 @@ pub(super) fn can_be_summed(recording: &Recording) -> bool {
     recording.launches.iter().map(life).sum::<u128>() <= LONGEST_LIVES
 }
 
-/// Whether the instants that are known follow one another.
+/// Whether the known instants follow each other.
 fn in_order(instants: &[Option<Nanos>]) -> bool {
     let mut latest = Nanos(0);
     instants.iter().flatten().all(|instant| {
@@ -287,7 +291,7 @@ mod tests {
         assert!(!in_order(&[at(5_000_000), None, at(3_000_000)]));
         assert!(
             !in_order(&[at(5_000_000), at(6_000_000), at(4_500_000)]),
-            "against the latest, not the last"
+            "compared with the latest instant, not with the last"
         );
         assert!(in_order(&[at(5_000_000), at(4_500_000)]), "two clocks");
         assert!(!ends_after(&[None, at(9)], Nanos(8)));

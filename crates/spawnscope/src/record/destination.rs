@@ -1,6 +1,6 @@
-//! Makes room for a new recording: the recording that stands at its path is kept as `<path>.old`, the way perf keeps
-//! `perf.data.old`. What is not a recording is neither moved nor overwritten, and nothing is written through a link: whoever may
-//! write to the folder may have put it there.
+//! Prepares the path of a new recording. An existing recording is kept as `<path>.old`, as perf does with `perf.data.old`. A file that is
+//! not a recording is neither moved nor overwritten. Nothing is written through a link, because any user with write access to the folder
+//! may have put it there.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,31 +18,31 @@ use super::log::beside;
 use super::version::APPLICATION_ID;
 use crate::owner;
 
-/// What stands at a path where a recording is to be.
+/// What exists at the path of the new recording.
 #[derive(Debug)]
 enum Occupant {
     Nothing,
-    /// A file without content, such as `mktemp` makes: nothing is lost when it is written to.
+    /// An empty file, such as one that `mktemp` created: writing to it loses nothing.
     EmptyFile(File),
     Recording,
 }
 
-/// The place of a new recording, which nobody else records to while this lives.
+/// The claimed path of a new recording. No other recorder uses it while this value lives.
 #[derive(Debug)]
 pub(super) struct Destination {
     folder: Folder,
     path: PathBuf,
-    /// The recording that stood there before is at `<path>.old`.
+    /// Whether the earlier recording at this path was moved to `<path>.old`.
     earlier_is_kept: bool,
-    /// The recording, which holds the claim. Closed before SQLite's connection, it would take that one's locks with it.
+    /// The recording, which holds the claim. It must outlive SQLite's connection: closing it releases that connection's locks.
     file: File,
 }
 
-/// What SQLite keeps beside a database: a rollback journal, a write-ahead log, and the memory that its readers share.
+/// The files that SQLite keeps beside a database: rollback journal, write-ahead log, and its readers' shared memory.
 const BESIDE: [&str; 3] = ["-journal", "-wal", "-shm"];
 
-/// Leaves an empty file at `path`, readable by its owner alone (argv can be private), and what was recorded there
-/// before at `<path>.old`. SQLite makes the files that it keeps beside it as the file is: of the same owner and mode.
+/// Leaves an empty file at `path`, readable only by its owner (argv can be private), and moves an earlier recording to `<path>.old`. SQLite
+/// gives the files that it creates beside it the same owner and mode.
 pub(super) fn make_room(path: &Path) -> Result<Destination, RecordError> {
     let named = path.file_name().map(|name| path.with_file_name(name));
     let path = named.ok_or_else(|| RecordError::InTheWay { path: path.to_owned() })?;
@@ -55,7 +55,7 @@ pub(super) fn make_room(path: &Path) -> Result<Destination, RecordError> {
         self::occupant(&folder, &old)?;
         move_recording(&folder, &path, &old)?;
     }
-    // Left by a recording that was removed without them, or put there by somebody: SQLite would take them for the new one's.
+    // Left behind when a recording was removed, or placed there deliberately. SQLite would treat them as part of the new recording.
     remove_beside(&folder, &path)?;
     let file = match occupant {
         Occupant::EmptyFile(file) => file,
@@ -73,33 +73,33 @@ pub(super) fn make_room(path: &Path) -> Result<Destination, RecordError> {
 }
 
 impl Destination {
-    /// The recording.
+    /// Returns the file of the recording.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Its path, as it was named.
+    /// Returns the path as the user named it.
     pub(super) fn named(&self) -> &Path {
         &self.path
     }
 
-    /// Its path, without a link on the way.
+    /// Returns the path without links.
     pub(super) fn path(&self) -> PathBuf {
         self.folder.path_of(name(&self.path))
     }
 
-    /// Whether the recording is still what stands at its path.
+    /// Whether the path still leads to this recording.
     pub(super) fn is_still_there(&self) -> bool {
         self.folder.still_has(name(&self.path), &self.file)
     }
 
-    /// Whether what was written under its path came into the file: between making that and opening it again, somebody could have put
-    /// another one there.
+    /// Whether data written under the path arrived in the file. Another user could have replaced the file between its creation and the
+    /// moment SQLite opened it.
     pub(super) fn has_begun(&self) -> io::Result<bool> {
         Ok(Header::read(&self.file)?.is_some_and(|header| header.application_id == APPLICATION_ID))
     }
 
-    /// Removes the new recording and puts the one that stood there before back.
+    /// Removes the new recording and restores the earlier one.
     pub(super) fn take_back(&self) -> Result<(), RecordError> {
         let Destination { folder, path, .. } = self;
         let removed = folder.remove(name(path));
@@ -117,15 +117,15 @@ fn old_of(path: &Path) -> PathBuf {
     beside(path, ".old")
 }
 
-/// The last component, which each path here has.
+/// Returns the last component, which every path here has.
 fn name(path: &Path) -> &OsStr {
     path.file_name().unwrap_or_default()
 }
 
-/// Renames a recording, and with it the journal or log that a killed recorder left behind: without it the last batches were
-/// lost, and SQLite would play it into whatever comes to stand at the old name.
+/// Renames a recording together with the journal or log that a killed recorder left. Otherwise its last batches would be lost, and SQLite
+/// would apply them to the next file at the old name.
 fn move_recording(folder: &Folder, path: &Path, old: &Path) -> Result<(), RecordError> {
-    // Those of the file that is about to be replaced go first, lest they be played into the wrong one.
+    // Remove those of the file that is about to be replaced first, so that they are not applied to the wrong file.
     remove_beside(folder, old)?;
     let rename = |from: &Path, to: &Path| folder.rename(name(from), name(to));
     rename(path, old).map_err(|source| RecordError::io("rename", path, source))?;
@@ -142,14 +142,14 @@ fn remove_beside(folder: &Folder, path: &Path) -> Result<(), RecordError> {
     })
 }
 
-/// Says what stands at `path`; an error when that must not be touched.
+/// Determines what exists at `path`. Returns an error if it must not be touched.
 fn occupant(folder: &Folder, path: &Path) -> Result<Occupant, RecordError> {
-    let failed = |source| RecordError::io("look at", path, source);
+    let failed = |source| RecordError::io("inspect", path, source);
     let in_the_way = || RecordError::InTheWay { path: path.to_owned() };
     match folder.look(name(path)).map_err(failed)? {
         Found::Nothing => return Ok(Occupant::Nothing),
         Found::Link => return Err(RecordError::Link { path: path.to_owned() }),
-        // Opening a pipe or a device to look inside could do something.
+        // Opening a pipe or a device could have side effects.
         Found::Other => return Err(in_the_way()),
         Found::File => {}
     }
@@ -170,8 +170,8 @@ fn occupant(folder: &Folder, path: &Path) -> Result<Occupant, RecordError> {
     }
 }
 
-/// Opens a file without content for writing. Another user's could be read by that user when it has some, and one
-/// with more names than this is somewhere else too.
+/// Opens an empty file for writing. Refuses a file of another user, who could read the recording, and a file with several hard links, which
+/// is also reachable elsewhere.
 fn empty_file(folder: &Folder, path: &Path) -> Result<File, RecordError> {
     let failed = |source| RecordError::io("open", path, source);
     let file = folder.open(name(path), OFlags::RDWR).map_err(failed)?;
@@ -184,7 +184,7 @@ fn empty_file(folder: &Folder, path: &Path) -> Result<File, RecordError> {
     }
 }
 
-/// Nothing to do is fine.
+/// Ignores the error that there is no such file.
 fn if_there(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

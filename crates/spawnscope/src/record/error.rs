@@ -1,5 +1,4 @@
-//! What can go wrong with a recording, in kinds that a caller can tell apart. Each message says what failed, on which
-//! file, and what to do.
+//! Errors of recordings, in kinds that callers can distinguish. Each message says what failed, on which file, and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,156 +7,156 @@ use std::sync::Arc;
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 
-/// Why a recording could not be written or read. It is `Clone` since the writer's failure is told both to the reading
-/// side at once and to whoever finishes the recording.
+/// Why a recording could not be written or read. It is `Clone` because a failure of the writer is reported both to the collecting side
+/// immediately and to the caller of `finish`.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RecordError {
     /// There is no such file.
-    #[error("no recording at {}: `spawnscope record -- COMMAND` makes one", path.display())]
+    #[error("no recording at {}: create one with `spawnscope record -- COMMAND`", path.display())]
     Missing {
-        /// Where it was looked for.
+        /// The path that does not exist.
         path: PathBuf,
     },
-    /// The file is something else.
+    /// The file is not a recording.
     #[error("{} is not a spawnscope recording: name a file that `spawnscope record` wrote", path.display())]
     NotARecording {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// Written by a later spawnscope.
+    /// A newer spawnscope wrote the file.
     #[error(
-        "{} is a recording in format {found}, and this spawnscope reads up to format {known}: update spawnscope",
+        "{} has format {found}, but this spawnscope reads only up to format {known}: update spawnscope",
         path.display()
     )]
     NewerVersion {
-        /// The file.
+        /// The path of the recording.
         path: PathBuf,
-        /// Its version of the format.
+        /// The format version of the recording.
         found: i32,
-        /// The newest version that can be read.
+        /// The newest format version that this program reads.
         known: i32,
     },
-    /// The file was cut short or overwritten.
-    #[error("recording {} is damaged ({detail}): copy it again from where it came, or record again", path.display())]
+    /// The file was truncated or overwritten.
+    #[error("recording {} is damaged ({detail}): copy it again from its source, or record again", path.display())]
     Corrupt {
-        /// The file.
+        /// The path of the recording.
         path: PathBuf,
-        /// What SQLite said.
+        /// What is damaged.
         detail: String,
     },
     /// A value that no recorder writes.
     #[error(
         "recording {} is damaged (column {column} of table {table} holds {found}): \
-         copy it again from where it came, or record again",
+         copy it again from its source, or record again",
         path.display()
     )]
     BadValue {
-        /// The file.
+        /// The path of the recording.
         path: PathBuf,
-        /// Where in the file.
+        /// The table with the value.
         table: &'static str,
-        /// Where in the table.
+        /// The column with the value.
         column: &'static str,
-        /// What was found there.
+        /// The value that was found.
         found: String,
     },
-    /// Another program holds the file for longer than is worth waiting.
-    #[error("recording {} is locked by another program: end that one, or try again later", path.display())]
+    /// Another program held the lock for longer than spawnscope waits.
+    #[error("recording {} is locked by another program: close that program, or try again later", path.display())]
     Locked {
-        /// The file.
+        /// The path of the recording.
         path: PathBuf,
     },
-    /// Another program, such as a recorder before version 8 of the format, was killed while it wrote: taking its changes back
-    /// means to write, which reading never does.
+    /// Another program, such as a recorder before format version 8, was killed while it wrote. Rolling its change back requires writing,
+    /// and reading never writes.
     #[error(
-        "recording {} was cut off inside a change of another program, which its -journal file can take back: copy both to a \
-         folder of your own, and run `sqlite3 COPY 'PRAGMA user_version'`",
+        "recording {} has a partial change by another program, which its -journal file can roll back: copy both files to a \
+         folder that you own, and run `sqlite3 COPY 'PRAGMA user_version'`",
         path.display()
     )]
     NeedsRepair {
-        /// The file.
+        /// The path of the recording.
         path: PathBuf,
     },
-    /// No space is left.
-    #[error("no space is left for recording {}: free some, or record elsewhere with -o", path.display())]
+    /// The disk is full.
+    #[error("no space is left for recording {}: free some, or record to another path with -o", path.display())]
     Full {
-        /// The file.
+        /// The path of the recording.
         path: PathBuf,
     },
-    /// Writing or reading failed below SQLite: not for want of space, which is `Full`.
+    /// The system refused a read or write for another reason than a full disk.
     #[error(
-        "the system refused to {action} recording {} ({detail}): a quota, a size limit (`ulimit -f`) or a failing disk; \
-         use another place",
+        "the system refused to {action} recording {} ({detail}), because of a quota, a size limit (`ulimit -f`) or a failing disk: \
+         use another path",
         path.display()
     )]
     DiskRefused {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
-        /// The file.
+        /// The path of the recording.
         path: PathBuf,
-        /// What SQLite said.
+        /// The error that SQLite reported.
         detail: String,
     },
-    /// A new recording would have replaced something that is not a recording.
+    /// A new recording would have replaced a file that is not a recording.
     #[error(
-        "{} is in the way and is not a spawnscope recording, so it is left alone: move it, or name another file with -o",
+        "{} exists and is not a spawnscope recording: move it, or name another file with -o",
         path.display()
     )]
     InTheWay {
-        /// That file.
+        /// The path of that file.
         path: PathBuf,
     },
     /// A new recording would have been written through a symbolic link.
     #[error(
-        "{} is a symbolic link, and spawnscope writes through none: remove it, or name the file that it leads to with -o",
+        "{} is a symbolic link, and spawnscope does not write through links: remove it, or name the link's target with -o",
         path.display()
     )]
     Link {
-        /// The link.
+        /// The path of the link.
         path: PathBuf,
     },
-    /// A new recording would have come into a file that others can read.
-    #[error("{} is an empty file of another user's, or has another name too: remove it, or name another file with -o", path.display())]
+    /// A new recording would have been written to a file that others can read.
+    #[error("{} is an empty file of another user or has several hard links: remove it, or name another file with -o", path.display())]
     OfAnother {
-        /// That file.
+        /// The path of that file.
         path: PathBuf,
     },
-    /// Another recorder writes the file.
+    /// Another recorder is writing the file.
     #[error("{} is being recorded by another spawnscope: name another file with -o", path.display())]
     BeingRecorded {
-        /// That file.
+        /// The path of that file.
         path: PathBuf,
     },
-    /// The file was renamed or deleted under the recorder.
-    #[error("recording {} was moved or deleted while it was written: give each recorder a file of its own with -o", path.display())]
+    /// The file was renamed or deleted while the recorder wrote it.
+    #[error("recording {} was moved or deleted while being written: give each recorder its own file with -o", path.display())]
     Moved {
-        /// The file.
+        /// The path of the recording.
         path: PathBuf,
     },
-    /// The system refused.
+    /// The system refused an operation.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
-        /// On which file.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: Arc<io::Error>,
     },
-    /// SQLite refused for another reason.
+    /// SQLite failed for another reason.
     #[error("cannot {action} recording {}", path.display())]
     Sqlite {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
-        /// On which file.
+        /// The path of the recording.
         path: PathBuf,
-        /// What SQLite said.
+        /// The error of SQLite.
         source: Arc<rusqlite::Error>,
     },
 }
 
 impl RecordError {
-    /// An error of the system, with what was tried on what.
+    /// Wraps an error of the system.
     pub(super) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         RecordError::Io {
             action,
@@ -166,7 +165,7 @@ impl RecordError {
         }
     }
 
-    /// Sorts an error of SQLite into the kinds above.
+    /// Maps an error of SQLite to one of the kinds above.
     pub(super) fn sqlite(action: &'static str, path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         let extended = source.sqlite_error().map(|error| error.extended_code);
@@ -195,9 +194,9 @@ impl RecordError {
 }
 
 impl RecordError {
-    /// An error of SQLite while a recording is read that was opened.
+    /// Maps an error of SQLite that occurs while an open recording is read.
     pub(super) fn unreadable(path: &Path, source: rusqlite::Error) -> Self {
-        // SQLite does not understand a statement (a table or a column is not there), or a value is beyond its limits.
+        // SQLite does not understand a statement (a table or column is missing), or a value exceeds its limits.
         let is_mutilated = matches!(source.sqlite_error_code(), Some(ErrorCode::Unknown | ErrorCode::TooBig))
             || !matches!(source, rusqlite::Error::SqliteFailure(..));
         if is_mutilated {
@@ -211,7 +210,7 @@ impl RecordError {
     }
 }
 
-/// Whether a connection that may only read found a batch that a killed recorder left half written.
+/// Whether a read-only connection found a batch that a killed recorder left half written.
 fn needs_rollback(error: &rusqlite::Error) -> bool {
     error
         .sqlite_error()

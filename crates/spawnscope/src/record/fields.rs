@@ -1,5 +1,5 @@
-//! Takes one row of SQLite apart, column after column, and names the table and column that hold what no recorder
-//! writes. It knows types, not tables.
+//! Decodes a row of SQLite, column by column. If a column has a value that no recorder writes, the error names the table and the column.
+//! This file knows types but no tables.
 
 use rusqlite::types::ValueRef;
 
@@ -9,7 +9,7 @@ use super::limits::LONGEST_RECORDING;
 use super::rows::{FrameId, ObjectRef, StackId, TextId};
 use super::tables::Table;
 
-/// A value that cannot be.
+/// A value that no recorder writes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BadValue {
     pub(super) table: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct BadValue {
     pub(super) found: String,
 }
 
-/// The ids of the strings, objects, frames or call chains in a file, which need not be gapless: another program may have written it.
+/// The ids of the strings, objects, frames or call chains in a file. They may have gaps, because another program may have written them.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     /// Ascending.
@@ -25,14 +25,14 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Indexes ids in ascending order.
+    /// Indexes ids, which must ascend.
     pub(super) fn new(ids: Vec<i64>) -> Self {
         Ids { ids }
     }
 
-    /// The place of an id among all of them.
+    /// Returns the position of an id among all ids.
     pub(super) fn place(&self, id: i64) -> Option<usize> {
-        // Our own recorder numbers from 1 without gaps: the search ends before it begins.
+        // Our recorder numbers from 1 without gaps, so the first guess is usually right.
         let guess = usize::try_from(id).ok()?.checked_sub(1)?;
         if self.ids.get(guess) == Some(&id) {
             Some(guess)
@@ -42,23 +42,19 @@ impl Ids {
     }
 }
 
-/// The ids of objects, and how each is referred to.
+/// The ids of objects, and the reference to each.
 pub(super) type ObjectIndex = (Ids, Vec<ObjectRef>);
 
-/// What columns may refer to.
+/// The rows that columns may refer to.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// The strings.
     pub(super) texts: Ids,
-    /// The objects.
     pub(super) objects: ObjectIndex,
-    /// The frames.
     pub(super) frames: Ids,
-    /// The call chains.
     pub(super) stacks: Ids,
 }
 
-/// A row that is taken apart from the left to the right.
+/// A row that is decoded from left to right.
 pub(super) struct Fields<'row> {
     values: &'row [ValueRef<'row>],
     table: &'static Table,
@@ -67,7 +63,7 @@ pub(super) struct Fields<'row> {
 }
 
 impl<'row> Fields<'row> {
-    /// Begins with the first column of `table`, whose values these are.
+    /// Starts at the first column of `table`.
     pub(super) fn new(values: &'row [ValueRef<'row>], table: &'static Table, index: &'row Index) -> Self {
         Fields {
             values,
@@ -77,19 +73,19 @@ impl<'row> Fields<'row> {
         }
     }
 
-    /// The value of the next column, and its place.
+    /// Returns the next column's index and value.
     fn take(&mut self) -> (usize, ValueRef<'row>) {
         let column = self.next;
         self.next += 1;
         (column, self.values.get(column).copied().unwrap_or(ValueRef::Null))
     }
 
-    /// Passes over the next column, which is for other programs.
+    /// Skips the next column, which only other programs use.
     pub(super) fn skip(&mut self) {
         self.next += 1;
     }
 
-    /// The next column, an integer or NULL, as a `T`.
+    /// Decodes the next column, an integer or NULL.
     pub(super) fn optional<T: FromColumn>(&mut self) -> Result<Option<T>, BadValue> {
         match self.take() {
             (_, ValueRef::Null) => Ok(None),
@@ -101,30 +97,30 @@ impl<'row> Fields<'row> {
         }
     }
 
-    /// The next column, an integer, as a `T`.
+    /// Decodes the next column, an integer.
     pub(super) fn required<T: FromColumn>(&mut self) -> Result<T, BadValue> {
         let column = self.next;
         self.optional()?.ok_or_else(|| self.bad(column, "NULL".to_owned()))
     }
 
-    /// The next column, which refers to a row of its own table before `id`: so that no chain can bite its own tail.
+    /// Decodes the next column, a reference to a row of its own table before `id`. This excludes cycles.
     pub(super) fn earlier<T: FromColumn + PartialOrd + Copy>(&mut self, id: T) -> Result<Option<T>, BadValue> {
         let column = self.next;
         let other: Option<T> = self.optional()?;
         match other {
-            Some(other) if other >= id => Err(self.bad(column, "a reference to itself or to a later row".to_owned())),
+            Some(other) if other >= id => Err(self.bad(column, "a reference to itself or a later row".to_owned())),
             other => Ok(other),
         }
     }
 
-    /// The next column, the number of a value in `all`.
+    /// Decodes the next column, the index of a value in `all`.
     pub(super) fn one_of<T: Copy>(&mut self, all: &[T]) -> Result<T, BadValue> {
         let column = self.next;
         self.optional_one_of(all)?
             .ok_or_else(|| self.bad(column, "NULL".to_owned()))
     }
 
-    /// The next column, the number of a value in `all` or NULL.
+    /// Decodes the next column, the index of a value in `all`, or NULL.
     pub(super) fn optional_one_of<T: Copy>(&mut self, all: &[T]) -> Result<Option<T>, BadValue> {
         let column = self.next;
         let Some(number) = self.optional::<i64>()? else {
@@ -134,13 +130,13 @@ impl<'row> Fields<'row> {
         value.map(Some).ok_or_else(|| self.bad(column, number.to_string()))
     }
 
-    /// The next column, a number that is finite.
+    /// Decodes the next column, a finite number.
     pub(super) fn real(&mut self) -> Result<f64, BadValue> {
         let column = self.next;
         self.optional_real()?.ok_or_else(|| self.bad(column, "NULL".to_owned()))
     }
 
-    /// The next column, a number that is finite, or NULL.
+    /// Decodes the next column, a finite number or NULL.
     pub(super) fn optional_real(&mut self) -> Result<Option<f64>, BadValue> {
         match self.take() {
             (_, ValueRef::Null) => Ok(None),
@@ -150,7 +146,7 @@ impl<'row> Fields<'row> {
         }
     }
 
-    /// The next column, an integer from 1 to `most`.
+    /// Decodes the next column, an integer from 1 to `most`.
     pub(super) fn count_up_to(&mut self, most: u32) -> Result<u32, BadValue> {
         let column = self.next;
         let count: u32 = self.required()?;
@@ -161,23 +157,23 @@ impl<'row> Fields<'row> {
         }
     }
 
-    /// The next column, a byte string.
+    /// Decodes the next column, a byte string.
     pub(super) fn bytes(&mut self) -> Result<&'row [u8], BadValue> {
         match self.take() {
-            // Recordings written by hand, such as those of the tests, hold TEXT here.
+            // Recordings written by hand, such as those of the tests, have TEXT here.
             (_, ValueRef::Blob(bytes) | ValueRef::Text(bytes)) => Ok(bytes),
             (column, other) => Err(self.bad(column, format!("a value of type {}", other.data_type()))),
         }
     }
 
-    /// The next column, words.
+    /// Decodes the next column, UTF-8 text.
     pub(super) fn word(&mut self) -> Result<String, BadValue> {
         let column = self.next;
         let bytes = self.bytes()?;
         String::from_utf8(bytes.to_vec()).map_err(|error| self.bad(column, error.to_string()))
     }
 
-    /// The next column, words or NULL.
+    /// Decodes the next column, UTF-8 text or NULL.
     pub(super) fn optional_word(&mut self) -> Result<Option<String>, BadValue> {
         if matches!(self.values.get(self.next), Some(ValueRef::Null)) {
             self.skip();
@@ -186,7 +182,7 @@ impl<'row> Fields<'row> {
         self.word().map(Some)
     }
 
-    /// The next column, the word that `name` gives to a value in `all`.
+    /// Decodes the next column, the word that `name` gives to a value in `all`.
     pub(super) fn word_of<T: Copy>(&mut self, all: &[T], name: impl Fn(T) -> &'static str) -> Result<T, BadValue> {
         let column = self.next;
         let word = self.word()?;
@@ -194,7 +190,7 @@ impl<'row> Fields<'row> {
         value.ok_or_else(|| self.bad(column, format!("'{}'", word.escape_default())))
     }
 
-    /// What is wrong with the column that was taken last.
+    /// Reports a bad value in the last decoded column.
     pub(super) fn bad_last(&self, found: String) -> BadValue {
         self.bad(self.next.saturating_sub(1), found)
     }
@@ -208,9 +204,9 @@ impl<'row> Fields<'row> {
     }
 }
 
-/// What an integer column can hold.
+/// A type that an integer column can have.
 pub(super) trait FromColumn: Sized {
-    /// `None` when it is out of range.
+    /// Returns `None` if the value is out of range.
     fn from_column(value: i64, index: &Index) -> Option<Self>;
 }
 

@@ -1,5 +1,5 @@
-//! The folder of a recording, by its descriptor. Files in it are looked at, made, renamed and removed by their names in it, never through a
-//! link; who moves the folder meanwhile moves them with it.
+//! The folder of a recording, held by its descriptor. Files are inspected, created, renamed and removed by their names within it, never
+//! through a link. If the folder is moved meanwhile, the files move with it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
@@ -18,18 +18,18 @@ pub(super) struct Folder {
     path: PathBuf,
 }
 
-/// What has a name in a folder.
+/// The kind of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Nothing,
     Link,
     File,
-    /// A folder, a pipe, a device.
+    /// A folder, a pipe, or a device.
     Other,
 }
 
 impl Folder {
-    /// Opens the folder that a file is in, or is to be in.
+    /// Opens the folder of a file that exists or is to be created.
     pub(super) fn of(path: &Path) -> io::Result<Folder> {
         let named = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let named = named.unwrap_or(Path::new("."));
@@ -39,12 +39,12 @@ impl Folder {
         Ok(Folder { fd, path })
     }
 
-    /// The path of a file in it, without a link on the way: as it was when the folder was opened.
+    /// Returns the path of a file in the folder, without links, as it was when the folder was opened.
     pub(super) fn path_of(&self, name: &OsStr) -> PathBuf {
         self.path.join(name)
     }
 
-    /// What is called so.
+    /// Returns what has this name.
     pub(super) fn look(&self, name: &OsStr) -> io::Result<Found> {
         match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(Found::Nothing),
@@ -57,13 +57,13 @@ impl Folder {
         }
     }
 
-    /// Opens a file, which must not be a link. Should it be a pipe by now, nothing waits for its other end.
+    /// Opens a file, which must not be a link. If it has become a pipe, opening does not wait for the other end.
     pub(super) fn open(&self, name: &OsStr, access: OFlags) -> io::Result<File> {
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         Ok(openat(&self.fd, name, flags, Mode::empty())?.into())
     }
 
-    /// Makes a file, which nothing may be called as yet; its owner alone can read it.
+    /// Creates a file that must not exist yet. Only its owner can read it.
     pub(super) fn create(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)?.into())
@@ -77,7 +77,7 @@ impl Folder {
         Ok(unlinkat(&self.fd, name, AtFlags::empty())?)
     }
 
-    /// Whether its path still leads to it, and there to this file.
+    /// Whether the folder's path still leads to the folder, and the name in it to this file.
     pub(super) fn still_has(&self, name: &OsStr, file: &File) -> bool {
         let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
         let is_at = |path: &Path, other: io::Result<(u64, u64)>| {

@@ -1,4 +1,4 @@
-//! The first bytes of an SQLite file: what can be known of it without asking SQLite, which would take locks and play journals.
+//! The first bytes of an SQLite file: what can be learned without SQLite, which would take locks and apply journals.
 //! <https://sqlite.org/fileformat2.html#the_database_header>
 
 use std::fs::File;
@@ -6,29 +6,29 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// Its size.
+/// The size of the header.
 pub(super) const LENGTH: usize = 100;
 
-/// What a header says.
+/// The fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// As it stands there: 1 means 65,536.
+    /// The stored value: 1 means 65,536.
     page_size: u16,
-    /// How it is written and how it is read: 1 with a rollback journal, 2 with a write-ahead log.
+    /// The write and read format: 1 means rollback journal, 2 write-ahead log.
     pub(super) journals: [u8; 2],
-    /// Raised by each program that changes the file.
+    /// The file change counter. Each program that changes the file increments it.
     pub(super) counter: u32,
-    /// The same, as of the last change by a program that knows this field.
+    /// The counter at the last change by a program that knows this field.
     pub(super) valid_for: u32,
     pub(super) application_id: i32,
     pub(super) user_version: i32,
 }
 
 impl Header {
-    /// Where the file change counter is.
+    /// Offset of the file change counter.
     pub(super) const COUNTER_AT: u64 = 24;
 
-    /// Reads the header of a file; `None` when it is not one of SQLite's.
+    /// Reads the header of a file. Returns `None` if it is not an SQLite file.
     pub(super) fn read(file: &File) -> io::Result<Option<Header>> {
         let mut bytes = [0; LENGTH];
         match file.read_exact_at(&mut bytes, 0) {
@@ -50,12 +50,12 @@ impl Header {
         })
     }
 
-    /// Whether the file is to be read together with a write-ahead log.
+    /// Whether the file must be read together with a write-ahead log.
     pub(super) fn has_log(&self) -> bool {
         self.journals[1] == 2
     }
 
-    /// The size of a page; never zero, also where a damaged header says so.
+    /// Returns the page size. It is never zero, even if a damaged header says so.
     pub(super) fn page_bytes(&self) -> u64 {
         match self.page_size {
             0 | 1 => 65_536,

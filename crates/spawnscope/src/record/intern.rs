@@ -1,6 +1,6 @@
-//! Numbers the strings of a recording, and what its threads waited for, so that what repeats is stored once. Its memory is bounded: when full it forgets
-//! what it knew, and the same bytes may then occur again under a new number. Every string comes through here before it is written, so secrets are
-//! masked here, each string once. It writes nothing.
+//! Numbers the strings of a recording and the objects that its threads waited for, so that repeated ones are stored once. Memory is
+//! bounded: when full, it forgets everything, and the same bytes may get a new number later. All strings pass through here before they are
+//! written, so secrets are masked here, once per string. This code writes nothing.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,22 +14,19 @@ use super::rows::{ObjectRef, ObjectRow, TextId};
 /// A string that is not in the file yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NewText {
-    /// Its number.
     pub(super) id: TextId,
-    /// Its bytes.
     pub(super) bytes: Arc<[u8]>,
 }
 
 /// A string that is in the file, or will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interned {
-    /// Its number.
     pub(super) id: TextId,
-    /// How long it is as it is stored.
+    /// Its length as stored.
     pub(super) bytes: usize,
 }
 
-/// Strings known so far, with their numbers.
+/// Known strings with their numbers.
 #[derive(Debug)]
 pub(super) struct Interner {
     redaction: Redaction,
@@ -41,10 +38,9 @@ pub(super) struct Interner {
 
 impl Interner {
     const MAX_KNOWN: usize = 65_536;
-    /// A second bound, since argv can be long: a few thousand link commands would fill any memory.
+    /// A second limit, because an argv can be long: a few thousand link commands would otherwise exhaust memory.
     const MAX_KNOWN_BYTES: usize = 16 << 20;
 
-    /// Knows none.
     pub(super) fn new(redaction: Redaction) -> Interner {
         Interner {
             redaction,
@@ -55,12 +51,12 @@ impl Interner {
         }
     }
 
-    /// The number of a path or name, old or new.
+    /// Returns the number of a path or name.
     pub(super) fn intern(&mut self, text: &[u8]) -> TextId {
         self.number(text, Redaction::apply_to_path).id
     }
 
-    /// The number of an argv, each argument ended by NUL, and how long it is without its secrets.
+    /// Returns the number of an argv, whose arguments end with NUL, and its length after masking.
     pub(super) fn intern_argv(&mut self, argv: &[u8]) -> Interned {
         self.number(argv, Redaction::apply)
     }
@@ -74,7 +70,7 @@ impl Interner {
             self.known_bytes = 0;
         }
         let id = TextId(self.next);
-        // Four billion distinct strings would take the file past any disk first.
+        // Four billion distinct strings would fill any disk first.
         self.next = self.next.saturating_add(1);
         let given: Arc<[u8]> = text.into();
         let bytes = match mask(self.redaction, text) {
@@ -88,7 +84,7 @@ impl Interner {
         interned
     }
 
-    /// Hands over the strings that were new since the last call.
+    /// Returns the strings that were new since the last call.
     pub(super) fn take_new(&mut self) -> Vec<NewText> {
         std::mem::take(&mut self.new)
     }
@@ -97,13 +93,12 @@ impl Interner {
 /// An object that is not in the file yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NewObject {
-    /// Its place, and its kind once more.
+    /// Its position and kind.
     pub(super) reference: ObjectRef,
-    /// Itself.
     pub(super) row: ObjectRow,
 }
 
-/// Objects known so far, with their places, and the paths of files.
+/// Known objects with their positions, and the paths of files.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     known: HashMap<ObjectRow, ObjectRef>,
@@ -115,7 +110,7 @@ pub(super) struct Objects {
 impl Objects {
     const MAX_KNOWN: usize = 65_536;
 
-    /// From now on the file has this path: after its deletion another one may have its inode.
+    /// Notes the current path of a file. After a deletion, another file may get the same inode.
     pub(super) fn name(&mut self, device: u32, inode: u64, path: TextId) {
         if self.paths.len() >= Self::MAX_KNOWN {
             self.paths.clear();
@@ -123,7 +118,7 @@ impl Objects {
         self.paths.insert((device, inode), path);
     }
 
-    /// The place of an object, old or new; `None` when there are too many.
+    /// Returns the reference of an object, or `None` if there are too many.
     pub(super) fn intern(&mut self, object: Object) -> Option<ObjectRef> {
         let Object { kind, device, inode } = object;
         let row = ObjectRow {
@@ -145,13 +140,13 @@ impl Objects {
         Some(reference)
     }
 
-    /// Hands over the objects that were new since the last call.
+    /// Returns the objects that were new since the last call.
     pub(super) fn take_new(&mut self) -> Vec<NewObject> {
         std::mem::take(&mut self.new)
     }
 }
 
-/// Whether a kind of object has a path. Numbers of others may be equal to those of a file that had one.
+/// Whether objects of this kind have a path. The inode of another kind may equal that of a file.
 fn has_path(kind: ObjectKind) -> bool {
     use ObjectKind::{BlockDevice, CharacterDevice, Directory, Fifo, File};
     matches!(kind, Fifo | CharacterDevice | BlockDevice | File | Directory)
@@ -197,7 +192,7 @@ mod tests {
         assert_eq!(
             again,
             TextId(u32::try_from(Interner::MAX_KNOWN).unwrap() + 10),
-            "forgotten, so numbered anew"
+            "forgotten, so it gets a new number"
         );
 
         let huge = vec![b'x'; Interner::MAX_KNOWN_BYTES / 2 + 1];

@@ -1,6 +1,6 @@
-//! The write-ahead log beside a recording that is being written, or whose recorder was killed: whether it is sound. SQLite takes
-//! from it what is sound up to the first frame that is not and says nothing of the rest, so that a flipped bit would
-//! silently cost every later batch. <https://sqlite.org/fileformat2.html#walformat>
+//! Checks the write-ahead log of a recording that is being written, or whose recorder was killed. SQLite reads frames from the log up to
+//! the first damaged one and ignores the rest without an error, so a flipped bit would silently lose every later batch.
+//! <https://sqlite.org/fileformat2.html#walformat>
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -9,29 +9,30 @@ use std::path::{Path, PathBuf};
 
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
-/// Its lowest bit tells whether checksums take the file as big-endian or as little-endian numbers.
+/// The lowest bit selects whether checksums treat the file as big-endian or little-endian numbers.
 const MAGIC: u32 = 0x377f_0682;
-/// Sizes of pages that SQLite knows.
+/// Page sizes that SQLite supports.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 512..=65_536;
-/// Bytes read at a time.
+/// Bytes to read at a time.
 const PIECE: usize = 1 << 18;
 
-/// The name that SQLite gives to the log of a database.
+/// Returns the path of a database's write-ahead log.
 pub(super) fn path_of(recording: &Path) -> PathBuf {
     beside(recording, "-wal")
 }
 
-/// The name of a file that SQLite keeps beside a database: it appends to the whole path.
+/// Returns the path of a file that SQLite keeps beside a database: the suffix is appended to the whole path.
 pub(super) fn beside(recording: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(recording);
     name.push(suffix);
     name.into()
 }
 
-/// What is wrong with a log, in words; `None` when nothing is.
+/// Describes what is wrong with a log; `None` if nothing is.
 ///
-/// Frames that are not sound are no damage when no batch ends behind the first of them: a recorder was killed while it wrote
-/// that one, or took a batch back that did not fit onto the disk, or they are left of an earlier round.
+///
+/// Damaged frames are acceptable if no batch ends after the first of them: the recorder was killed while it wrote that frame, or it rolled
+/// back a batch that did not fit onto the disk, or the frames are left from an earlier round.
 pub(super) fn damage(log: &File) -> io::Result<Option<String>> {
     let length = log.metadata()?.len();
     let mut log = BufReader::with_capacity(PIECE, log);
@@ -54,7 +55,7 @@ pub(super) fn damage(log: &File) -> io::Result<Option<String>> {
         if !is_later && !round.goes_on_with(&frame) {
             unsound = Some(number);
         }
-        // What is whole and ends the file was not cut short.
+        // A last frame that is complete was not truncated.
         let may_be_torn = !is_later && number < frames;
         if let Some(first) = unsound.filter(|_| !may_be_torn && round.has_end_of_batch(&frame)) {
             return Ok(Some(format!(
@@ -65,7 +66,7 @@ pub(super) fn damage(log: &File) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// The frames since the log was begun anew: they hold the same salts, and each one's checksum continues that of the one before.
+/// The frames since the log was last restarted. They share the same salts, and each checksum continues that of the previous frame.
 struct Round {
     page_bytes: usize,
     salts: [u8; 8],
@@ -74,7 +75,7 @@ struct Round {
 }
 
 impl Round {
-    /// Reads the log's header; `None` when it is not sound.
+    /// Reads the log's header. Returns `None` if it is damaged.
     fn begin(header: &[u8; HEADER]) -> Option<Round> {
         let magic = word(header, 0);
         let page_size = word(header, 8);
@@ -89,7 +90,7 @@ impl Round {
         is_sound.then_some(round)
     }
 
-    /// Takes the next frame, if it is sound.
+    /// Accepts the next frame if its checksum is right.
     fn goes_on_with(&mut self, frame: &[u8]) -> bool {
         let (header, page) = frame.split_at(FRAME_HEADER);
         let before = self.checksum;
@@ -102,7 +103,7 @@ impl Round {
         is_sound
     }
 
-    /// Whether a frame claims to be of this round, and to be the last one of a transaction.
+    /// Whether a frame claims to belong to this round and to be the last one of a transaction.
     fn has_end_of_batch(&self, frame: &[u8]) -> bool {
         frame[8..16] == self.salts && word(frame, 4) != 0
     }
@@ -139,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// The log of a database with three transactions.
+    /// A log of a database with three transactions.
     fn log_of_three() -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");

@@ -1,28 +1,28 @@
-//! How a recording is written: whose it is to be, and how much memory that may take.
+//! How a recording is written: its owner, and the memory of the writer.
 
 use crate::owner::Owner;
 
 /// How a recording is written.
 #[derive(Clone, Debug, Default)]
 pub struct Manner {
-    /// Whose it is to be; `None`: the recorder's own.
+    /// The owner of the recording; `None` means the recorder's own user.
     pub owner: Option<Owner>,
-    /// What may be kept in memory.
+    /// The memory that the writer may use.
     pub memory: Memory,
 }
 
-/// How much the writer may keep in memory.
+/// How much memory the writer may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Memory {
-    /// A batch never spills before it is complete, and there is room for what another program's lock holds up for long.
+    /// A batch never spills to the log early, and many events can be kept while another program holds the lock.
     #[default]
     Plenty,
-    /// As little as does.
+    /// As little as possible.
     Scarce,
 }
 
 impl Memory {
-    /// SQLite's cache of pages.
+    /// Returns the size of SQLite's page cache.
     pub(super) fn cache_kib(self) -> i32 {
         match self {
             Memory::Plenty => 16 * 1024,
@@ -30,7 +30,7 @@ impl Memory {
         }
     }
 
-    /// Events that are kept while another program holds the file's lock for writing.
+    /// Returns the number of events to keep while another program holds the write lock.
     pub(super) fn most_unwritten(self, batch: usize) -> usize {
         match self {
             _ if cfg!(test) => 2 * batch,
@@ -39,7 +39,7 @@ impl Memory {
         }
     }
 
-    /// All that the writer takes while nobody holds it up, in bytes.
+    /// Returns the bytes that the writer needs while no lock delays it.
     #[must_use]
     pub fn bytes(self) -> u64 {
         const BATCHES: u64 = 10 << 20;

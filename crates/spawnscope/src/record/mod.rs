@@ -1,5 +1,5 @@
-//! The recording: one SQLite file between the collectors and everything else. `schema.sql` documents the format.
-//! `writer` puts events in (through `assemble`, which joins them to rows), `reader` takes rows out.
+//! The recording: one SQLite file between the collectors and everything else. `schema.sql` documents the format. `writer` stores events
+//! (through `assemble`, which joins them to rows), and `reader` reads the rows.
 
 mod assemble;
 mod checksum;

@@ -1,6 +1,6 @@
-//! Opens a recording for reading. Anybody may have written it, and root may be reading it: nothing in it is run, nothing
-//! beside it is created, changed or removed, and it is known to be a recording before a row is read.
-//! <https://sqlite.org/security.html> has the advice that this follows.
+//! Opens a recording for reading. Anybody may have written it, and root may be reading it. So nothing in it is executed, nothing beside it
+//! is created, changed or removed, and it is identified as a recording before any row is read. This follows the advice in
+//! <https://sqlite.org/security.html>.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::ffi::OsStrExt;
@@ -19,29 +19,28 @@ use super::trailer::{self, Seal};
 use super::version::{self, APPLICATION_ID, Identity};
 use super::{claim, log, schema, store};
 
-/// A recording that is open for reading.
 pub(super) struct Opened {
-    /// First to go, before the file: closing any descriptor of a file lifts SQLite's locks on it.
+    /// Dropped first, before the file: closing any descriptor of a file releases SQLite's locks on it.
     pub(super) connection: Connection,
-    /// Of the format.
+    /// The format version.
     pub(super) version: i32,
-    /// Whether a recorder writes to it.
+    /// Whether a recorder is writing to it.
     pub(super) is_live: bool,
-    /// Bytes of it, and of the log beside it.
+    /// Bytes of the file and of the log beside it.
     pub(super) bytes: u64,
     way: Way,
     _file: Option<File>,
 }
 
-/// How SQLite is to read a file.
+/// How SQLite must read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// As any other: with locks, and while it is being recorded with the log and the memory that is shared about it.
+    /// The usual way, with locks. While the file is being recorded, also with the log and its shared memory.
     Shared,
-    /// The log that a killed recorder left is read where it is. Nobody else writes to the two files, so no locks are needed
-    /// and no memory to share: SQLite's own way would create that, and move the log into the file in the end.
+    /// A killed recorder left a log, which is read in place. No other program writes to the two files, so neither locks nor shared memory
+    /// are needed. Opened normally, SQLite would create the shared memory and finally move the log into the file.
     WithLog,
-    /// It says that it has a log, and there is none, or the other way round: SQLite would create what is not there.
+    /// The header says that there is a log but there is none, or the reverse. SQLite would create what is missing.
     Alone,
 }
 
@@ -80,7 +79,7 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Opened, RecordErro
 }
 
 impl Opened {
-    /// One more connection to the same recording, for another thread. No other descriptor is opened, and so none is closed.
+    /// Opens another connection to the same recording, for another thread. This opens no other descriptor of the file, so none is closed.
     pub(super) fn again(&self, path: &Path, patience: Duration) -> Result<Opened, RecordError> {
         let (connection, version) = connect(path, self.way, patience)?;
         Ok(Opened {
@@ -94,7 +93,7 @@ impl Opened {
     }
 }
 
-/// Whether a file claims to be a recording, be it damaged or of any version.
+/// Whether a file claims to be a recording, even if it is damaged or has an unknown version.
 #[must_use]
 pub fn is_recording(path: &Path) -> bool {
     let header = regular_file(path)
@@ -104,7 +103,7 @@ pub fn is_recording(path: &Path) -> bool {
 }
 
 fn regular_file(path: &Path) -> Result<File, RecordError> {
-    // Without O_NONBLOCK, opening a pipe that somebody put there would wait for ever.
+    // Without O_NONBLOCK, opening a pipe at this path would wait forever.
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
@@ -123,7 +122,7 @@ fn regular_file(path: &Path) -> Result<File, RecordError> {
     }
 }
 
-/// The log beside a recording. SQLite reads one also where the recording does not say that it has one.
+/// Opens the log beside a recording. SQLite reads a log even if the recording's header does not mention one.
 fn log_of(path: &Path) -> Result<Option<File>, RecordError> {
     let log = log::path_of(path);
     match regular_file(&log) {
@@ -131,12 +130,12 @@ fn log_of(path: &Path) -> Result<Option<File>, RecordError> {
         Err(RecordError::Missing { .. }) => Ok(None),
         Err(_) => Err(RecordError::Corrupt {
             path: path.to_owned(),
-            detail: format!("{} belongs to it and cannot be read", log.display()),
+            detail: format!("its log {} cannot be read", log.display()),
         }),
     }
 }
 
-/// Finds flipped bits where they can be found without SQLite.
+/// Detects flipped bits in the parts that can be checked without SQLite.
 fn check_bytes(path: &Path, file: &File, header: &Header, log: Option<&File>) -> Result<(), RecordError> {
     let failed = |source| RecordError::io("read", path, source);
     let corrupt = |detail: String| RecordError::Corrupt {
@@ -153,7 +152,7 @@ fn check_bytes(path: &Path, file: &File, header: &Header, log: Option<&File>) ->
     Ok(())
 }
 
-/// A connection to what was found to be a recording, and the version of its format.
+/// Connects to a file that was identified as a recording. Returns the connection and the format version.
 fn connect(path: &Path, way: Way, patience: Duration) -> Result<(Connection, i32), RecordError> {
     let failed = |source| not_opened(path, source);
     let connection = connection(path, way, patience).map_err(failed)?;
@@ -186,13 +185,13 @@ fn connection(path: &Path, way: Way, patience: Duration) -> rusqlite::Result<Con
     connection.busy_timeout(patience)?;
     restrict(&connection)?;
     if way == Way::WithLog {
-        // Keeps what readers of a log share in memory of our own.
+        // Keeps the shared memory of the log's readers in our own memory.
         connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
     }
     Ok(connection)
 }
 
-/// Takes from a connection whatever a file could abuse.
+/// Disables everything in a connection that a hostile file could abuse.
 fn restrict(connection: &Connection) -> rusqlite::Result<()> {
     for (setting, value) in [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
@@ -201,7 +200,7 @@ fn restrict(connection: &Connection) -> rusqlite::Result<()> {
         (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
         (DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false),
-        // The log stays where it is, and so does the file.
+        // Keep both the log and the file unchanged.
         (DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true),
     ] {
         connection.set_db_config(setting, value)?;
@@ -225,7 +224,7 @@ fn restrict(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
 }
 
-/// The name by which SQLite takes a file for one that nobody changes.
+/// Returns a URI that makes SQLite treat the file as immutable.
 fn immutable(path: &Path) -> PathBuf {
     let file = store::as_file(path);
     let escaped: String = file
@@ -237,13 +236,13 @@ fn immutable(path: &Path) -> PathBuf {
     PathBuf::from(format!("file:{escaped}?immutable=1"))
 }
 
-/// The two numbers that say what a file is. The first access to the file: here locks and damage show.
+/// Reads the two numbers that identify a file. This is the first access to the file, so locks and damage show here.
 fn identity(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
     Ok((pragma("application_id")?, pragma("user_version")?))
 }
 
-/// Why a file that is there was not opened. SQLite keeps the system's reason, such as a lack of permission, to itself.
+/// Explains why an existing file was not opened. SQLite does not report the system's reason, such as missing permission.
 fn not_opened(path: &Path, source: rusqlite::Error) -> RecordError {
     if source.sqlite_error_code() == Some(ErrorCode::CannotOpen)
         && let Err(refusal) = fs::File::open(path)

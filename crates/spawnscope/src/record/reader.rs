@@ -1,6 +1,5 @@
-//! Takes rows out of a recording, as plain data. It trusts nothing in the file: what no recorder writes is an error that
-//! names table and column, and rows that are not those that were recorded are found by their checksums. The row types are in
-//! `rows`.
+//! Reads the rows of a recording as plain data. It trusts nothing in the file: a value that no recorder writes is an error that names the
+//! table and the column, and checksums reveal changed rows. The row types are in `rows`.
 
 mod snapshot;
 mod take;
@@ -19,15 +18,15 @@ pub use super::rows::{
     Scope, SliceRow, StackId, StackRow, TextId, Texts, ThreadRow, WakerRow,
 };
 
-/// A recording that is open for reading. It may still be growing: each read gives what is complete by then.
+/// A recording that is open for reading. It may still be growing: each read returns what is complete at that time.
 pub struct RecordingFile {
     opened: Opened,
     path: PathBuf,
 }
 
 impl RecordingFile {
-    /// Opens a recording. That of a killed recorder is read up to its last batch. Nothing is written, neither to the file nor
-    /// beside it.
+    /// Opens a recording. A recording whose recorder was killed is readable up to its last batch. Nothing is written to the file or beside
+    /// it.
     ///
     /// # Errors
     /// `Missing`, `NotARecording`, `NewerVersion`, `Corrupt`, `Locked`, `NeedsRepair` and others.
@@ -42,10 +41,10 @@ impl RecordingFile {
         })
     }
 
-    /// Opens the same recording once more, for another thread.
+    /// Opens the same recording again, for another thread.
     ///
     /// # Errors
-    /// As `open`.
+    /// As for `open`.
     pub fn again(&self) -> Result<RecordingFile, RecordError> {
         Ok(RecordingFile {
             opened: self.opened.again(&self.path, LOCK_PATIENCE)?,
@@ -53,35 +52,36 @@ impl RecordingFile {
         })
     }
 
-    /// Everything but slices, samples and threads, as of one instant.
+    /// Reads everything except slices, samples and threads, as of one instant.
     ///
     /// # Errors
-    /// `Corrupt` or `BadValue` when the file is damaged, `Locked` when another program holds it.
+    /// `Corrupt` or `BadValue` if the file is damaged, `Locked` if another program holds it.
     pub fn read(&self) -> Result<Recording, RecordError> {
         Snapshot::of(self)?.recording()
     }
 
-    /// Threads other than the first of their process, in order of creation.
+    /// Reads the threads other than the first of each process, in order of creation.
     ///
     /// # Errors
-    /// As `read`.
+    /// As for `read`.
     pub fn threads(&self) -> Result<Vec<ThreadRow>, RecordError> {
         Snapshot::of(self)?.threads()
     }
 
-    /// Calls `take` with each slice in the order they were recorded, which is nearly that of time. Their texts and
-    /// objects are those of `read`. Gives back what contradicts the rest of the recording.
+    /// Calls `take` with each slice in recorded order, which is nearly the order of time. Their texts and objects are those of `read`.
+    /// Returns contradictions with the rest of the recording.
     ///
     /// # Errors
-    /// As `read`.
+    /// As for `read`.
     pub fn slices(&self, take: &mut dyn FnMut(SliceRow)) -> Result<Contradictions, RecordError> {
         Snapshot::of(self)?.slices(take)
     }
 
-    /// Calls `take` with each sample, in no order. Their stacks are those of `read`. Gives back what contradicts the rest.
+    /// Calls `take` with each sample, in no particular order. Their stacks are those of `read`. Returns contradictions with the rest of the
+    /// recording.
     ///
     /// # Errors
-    /// As `read`.
+    /// As for `read`.
     pub fn samples(&self, take: &mut dyn FnMut(SampleRow)) -> Result<Contradictions, RecordError> {
         Snapshot::of(self)?.samples(take)
     }

@@ -1,5 +1,5 @@
-//! The rows of a recording as plain data: what the writer puts in and the reader takes out, one type a table.
-//! Their columns and units are those of `schema.sql`; no SQL here.
+//! The rows of a recording as plain data, one type per table. The writer stores them, and the reader returns them. Columns and units are
+//! those of `schema.sql`. No SQL here.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -11,74 +11,74 @@ use crate::event::{
 
 use super::contradictions::Contradictions;
 
-/// A whole recording without its slices and samples, which are read on their own because they are many.
+/// A whole recording except its slices and samples, which are read separately because they are many.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// What was recorded, and how it ended.
+    /// What was recorded, and how the recording ended.
     pub info: Info,
     /// Every process, in order of creation (ascending id).
     pub launches: Vec<LaunchRow>,
-    /// Every successful `execve`, in the order they happened.
+    /// Every successful `execve`, in order of time.
     pub execs: Vec<ExecRow>,
-    /// Every failed `execve`, in the order they happened.
+    /// Every failed `execve`, in order of time.
     pub failed_execs: Vec<FailedExecRow>,
-    /// What threads waited for.
+    /// Objects that threads waited for.
     pub objects: Vec<ObjectRow>,
-    /// Places in programs.
+    /// Frames of call chains.
     pub frames: Vec<FrameRow>,
-    /// Call chains through these, each after the one that it ends with.
+    /// Call chains made of these frames. Each follows the chain of its caller.
     pub stacks: Vec<StackRow>,
     /// The strings that rows refer to.
     pub texts: Texts,
-    /// Constants of the machine that were measured before; those that are not here are unknown.
+    /// Constants of the machine, measured before the recording. Missing ones are unknown.
     pub calibration: Vec<Calibration>,
 }
 
-/// What was recorded, and how it ended.
+/// What was recorded, and how the recording ended.
 #[derive(Clone, Debug)]
 pub struct Info {
-    /// Version of spawnscope that wrote it.
+    /// The version of spawnscope that wrote it.
     pub version: String,
-    /// Name of the collector.
+    /// The name of the collector.
     pub collector: String,
     /// What was followed.
     pub scope: Scope,
-    /// The command's argv; empty without a command.
+    /// The command's argv; empty if there was no command.
     pub command: Vec<Vec<u8>>,
-    /// CPUs online at the start.
+    /// The number of online CPUs at the start.
     pub cpus: u32,
-    /// `uname -m`: system call numbers are of this architecture.
+    /// `uname -m` of the recorded machine. The file has the system call numbers of this architecture.
     pub arch: String,
-    /// Wall clock at time zero, nanoseconds since 1970-01-01 UTC.
+    /// Wall-clock time at time zero, in nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
-    /// The command's own process.
+    /// The launch of the command.
     pub root: Option<LaunchId>,
-    /// Latest event stored.
+    /// The time of the latest event stored.
     pub last: Nanos,
-    /// From the start to the end; `None` when the recorder was cut off.
+    /// The time from start to end; `None` if the recorder did not finish.
     pub wall: Option<Nanos>,
-    /// A recorder is still writing it.
+    /// Whether a recorder is still writing it.
     pub is_live: bool,
-    /// Why it ended; `None` when the recorder was cut off.
+    /// Why the recording ended; `None` if the recorder did not finish.
     pub ended: Option<String>,
-    /// What this machine did not let the collector see.
+    /// What the collector could not see on this machine.
     pub missing: Vec<Missing>,
-    /// Events that were dropped.
+    /// Lost events, by kind.
     pub lost: Vec<Loss>,
-    /// Rows that cannot all be true; those of slices are found when these are read.
+    /// Rows that cannot all be true. Contradictions of slices are found when slices are read.
     pub contradictions: Contradictions,
 }
 
 /// What is known when a recording begins.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// Name of the collector, such as `ebpf`.
+    /// The name of the collector, such as `ebpf`.
     pub collector: String,
     /// What is followed.
     pub scope: Scope,
-    /// The command's argv; empty without a command. Secrets in it are masked like any other.
+    /// The command's argv; empty if there is no command. Secrets in it are masked like any others.
     pub command: Vec<Vec<u8>>,
-    /// Working directory of the recorder.
+    /// The working directory of the recorder.
     pub cwd: Vec<u8>,
     /// `uname -r`.
     pub kernel: String,
@@ -86,31 +86,31 @@ pub struct Header {
     pub arch: String,
     /// `uname -n`.
     pub hostname: String,
-    /// CPUs online.
+    /// The number of online CPUs.
     pub cpus: u32,
-    /// Wall clock at `origin`, nanoseconds since 1970-01-01 UTC.
+    /// Wall-clock time at `origin`, in nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
     /// The instant that becomes the recording's time zero.
     pub origin: Nanos,
-    /// What this machine does not let the collector see.
+    /// What the collector cannot see on this machine.
     pub missing: Vec<Missing>,
-    /// Constants of the machine, as far as they could be measured.
+    /// Constants of the machine that could be measured.
     pub calibration: Vec<Calibration>,
 }
 
 /// What is known when a recording ends.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// From the start to the command's end, or to the recording's.
+    /// The time from the start to the end of the command, or to the end of the recording.
     pub wall: Option<Nanos>,
-    /// Why it ended: `exited`, `interrupted`, `duration` or `failed: WHY`.
+    /// Why the recording ended: `exited`, `interrupted`, `duration` or `failed: WHY`.
     pub ended: String,
-    /// Events that the collector dropped.
+    /// Events that the collector lost.
     pub lost: Vec<Loss>,
 }
 
 impl Ending {
-    /// The same losses by kind: a collector may report one kind in several parts.
+    /// Returns the losses summed by kind: a collector may report one kind in several parts.
     pub(super) fn losses(&self) -> BTreeMap<&str, u64> {
         let mut losses = BTreeMap::new();
         for loss in &self.lost {
@@ -121,21 +121,21 @@ impl Ending {
     }
 }
 
-/// What a recording consists of when it is finished.
+/// The files that a finished recording consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finished {
-    /// One file.
+    /// A single file.
     Whole,
-    /// Two, since another program still reads it: this log belongs to it until that program ends.
+    /// Two files, because another program still reads the recording. The log belongs to it until that program ends.
     WithLog(PathBuf),
 }
 
 /// What was followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// A command and everything below it.
+    /// A command and all its descendants.
     Command,
-    /// A process that was there before, and its future children.
+    /// A process that existed before, and its future children.
     Process,
     /// The whole machine.
     System,
@@ -145,7 +145,7 @@ impl Scope {
     /// Every scope.
     pub const ALL: [Scope; 3] = [Scope::Command, Scope::Process, Scope::System];
 
-    /// The word that stands for it in a recording.
+    /// Returns the word for this scope in a recording.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -156,14 +156,14 @@ impl Scope {
     }
 }
 
-/// How a process came into the recording.
+/// How a process entered the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// It was launched by a followed process.
+    /// A followed process launched it.
     Launched,
-    /// It is the command itself.
+    /// It is the recorded command.
     Command,
-    /// It existed before: not a launch.
+    /// It existed before the recording, so it is not a launch.
     Existed,
     /// The event of its creation was lost.
     Orphan,
@@ -174,33 +174,33 @@ impl Origin {
     pub const ALL: [Origin; 4] = [Origin::Launched, Origin::Command, Origin::Existed, Origin::Orphan];
 }
 
-/// Refers to a string of `Texts`.
+/// Refers to a string in `Texts`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TextId(pub u32);
 
-/// Refers to a frame of a recording by its place.
+/// Refers to a frame of a recording by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub u32);
 
-/// Refers to a call chain of a recording by its place, from 1 on: so an `Option` of it, of which each launch has two, takes no more.
+/// Refers to a call chain of a recording by its position from 1, so that an `Option` of it is not larger. Each launch has two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId(NonZeroU32);
 
 impl StackId {
-    /// The chain at a place, from 0.
+    /// Returns the chain at an index, which counts from 0.
     #[must_use]
     pub fn at(place: u32) -> StackId {
         StackId(NonZeroU32::MIN.saturating_add(place))
     }
 
-    /// Its place, from 0.
+    /// Returns the index, which counts from 0.
     #[must_use]
     pub fn place(self) -> u32 {
         self.0.get() - 1
     }
 }
 
-/// A place in a program.
+/// A frame: a function or line in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "schema.sql documents the columns")]
 pub struct FrameRow {
@@ -299,7 +299,7 @@ pub struct ThreadRow {
     pub cpu: Option<Nanos>,
 }
 
-/// A stretch on a CPU and the stretch off it that followed.
+/// A stretch of a thread on a CPU, and the stretch off it that followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "schema.sql documents the columns")]
 pub struct SliceRow {
@@ -309,25 +309,25 @@ pub struct SliceRow {
     pub off_span: Option<Nanos>,
     pub wake_span: Option<Nanos>,
     pub reason: LeftCpu,
-    /// x86-64's number, whatever the machine: see `event::syscalls`.
+    /// The number on x86-64, regardless of the machine: see `event::syscalls`.
     pub syscall: Option<u16>,
     pub argument: Option<u64>,
     pub waker: Option<WakerRow>,
-    /// Also where that was not recorded.
+    /// Also true if certainty was not recorded.
     pub is_waker_certain: bool,
     pub object: Option<ObjectRef>,
-    /// 0 also where they were not counted.
+    /// Also 0 if calls were not counted.
     pub calls: u32,
 }
 
 impl SliceRow {
-    /// Whether its thread was still off the CPU when the recording ended.
+    /// Whether the thread was still off the CPU when the recording ended.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.off_span.is_none() && self.reason != LeftCpu::Ended
     }
 
-    /// Whether its thread still waited then.
+    /// Whether the thread was still waiting when the recording ended.
     #[must_use]
     pub fn is_open_wait(&self) -> bool {
         let waits = !matches!(self.reason, LeftCpu::Created | LeftCpu::Preempted);
@@ -335,7 +335,7 @@ impl SliceRow {
     }
 }
 
-/// What a thread did at an instant, or what it began to wait for.
+/// What a thread did at an instant, or what it started to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "schema.sql documents the columns")]
 pub struct SampleRow {
@@ -346,7 +346,7 @@ pub struct SampleRow {
     pub stack: StackId,
 }
 
-/// What threads waited for.
+/// An object that threads waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "schema.sql documents the columns")]
 pub struct ObjectRow {
@@ -356,17 +356,17 @@ pub struct ObjectRow {
     pub path: Option<TextId>,
 }
 
-/// Refers to one of a recording's objects and says its kind, which is asked of every slice: a recording may have millions
-/// of these, so both share one number.
+/// Refers to one of a recording's objects and includes its kind, which is needed for every slice. A recording may have millions of these
+/// references, so both share one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectRef(NonZeroU32);
 
 impl ObjectRef {
     const KIND_BITS: u32 = 5;
-    /// Objects that can be told apart; a recording of more would have no end.
+    /// The maximum number of distinct objects.
     const MOST: usize = 1 << (u32::BITS - Self::KIND_BITS);
 
-    /// Refers to the object at a place; `None` when there are too many.
+    /// Returns the reference to the object at an index, or `None` if there are too many objects.
     #[must_use]
     pub fn new(kind: ObjectKind, place: usize) -> Option<ObjectRef> {
         let place = u32::try_from(place)
@@ -375,32 +375,32 @@ impl ObjectRef {
         NonZeroU32::new(place << Self::KIND_BITS | (kind as u32 + 1)).map(ObjectRef)
     }
 
-    /// What it is.
+    /// Returns the kind of the object.
     #[must_use]
     pub fn kind(self) -> ObjectKind {
         let number = (self.0.get() & ((1 << Self::KIND_BITS) - 1)) - 1;
         ObjectKind::ALL[number as usize]
     }
 
-    /// Its place among the recording's objects.
+    /// Returns the index among the recording's objects.
     #[must_use]
     pub fn place(self) -> usize {
         (self.0.get() >> Self::KIND_BITS) as usize
     }
 }
 
-/// Who woke a thread.
+/// What woke a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakerRow {
     /// A followed thread.
     Task(TaskId),
-    /// A thread that is not followed, with its name; pid 0 when the recorder's pid namespace does not see it.
+    /// A thread that is not followed, with its name. The pid is 0 if it is not visible in the recorder's pid namespace.
     Other(Pid, Option<TextId>),
     /// An interrupt.
     Interrupt,
 }
 
-/// The strings of a recording, in one piece of memory.
+/// The strings of a recording, in one allocation.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
     bytes: Vec<u8>,
@@ -408,14 +408,14 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Adds a string and says how to refer to it.
+    /// Adds a string and returns the reference to it.
     pub fn push(&mut self, text: &[u8]) -> TextId {
         self.bytes.extend_from_slice(text);
         self.ends.push(self.bytes.len());
         TextId(u32::try_from(self.ends.len() - 1).unwrap_or(u32::MAX))
     }
 
-    /// The string; empty when there is no such one.
+    /// Returns the string; empty if the reference is invalid.
     #[must_use]
     pub fn get(&self, id: TextId) -> &[u8] {
         let index = id.0 as usize;

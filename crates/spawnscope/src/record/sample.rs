@@ -1,4 +1,4 @@
-//! Events and headers for the tests of this stage: a valid life of a process, which tests then bend.
+//! Events and headers for the tests of this stage: a valid life of a process, which tests modify.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::event::{
 use super::rows::Scope;
 use super::rows::{Ending, Header};
 
-/// Where time zero is.
+/// The instant of time zero.
 pub(super) const ORIGIN: Nanos = Nanos(1_000_000_000);
 
 pub(super) const ROOT: LaunchId = LaunchId(1);
@@ -49,7 +49,7 @@ pub(super) fn ending() -> Ending {
     }
 }
 
-/// An event `at` nanoseconds into the recording, of the process's first thread.
+/// An event of the process's first thread, `at` nanoseconds into the recording.
 pub(super) fn event(at: u64, launch: LaunchId, kind: EventKind) -> Event {
     Event {
         at: instant(at),
@@ -59,7 +59,7 @@ pub(super) fn event(at: u64, launch: LaunchId, kind: EventKind) -> Event {
     }
 }
 
-/// `at` nanoseconds into the recording, on the clock that events use.
+/// The instant `at` nanoseconds into the recording, on the clock of events.
 pub(super) fn instant(at: u64) -> Nanos {
     Nanos(ORIGIN.0 + at)
 }
@@ -179,7 +179,7 @@ pub(super) fn slice(at: u64, launch: LaunchId, left: LeftCpu) -> Event {
     event(at, launch, kind)
 }
 
-/// The path of what `slice` waits for.
+/// Names the path of the FIFO that `slice` waits for.
 pub(super) fn fifo_named(at: u64, launch: LaunchId) -> Event {
     let kind = EventKind::FileNamed {
         device: 42,
@@ -189,7 +189,7 @@ pub(super) fn fifo_named(at: u64, launch: LaunchId) -> Event {
     event(at, launch, kind)
 }
 
-/// The root, a script, asked for a launch in a function.
+/// The root, a script, requested a launch in a function.
 pub(super) fn called(at: u64, launch: LaunchId) -> Event {
     let frame = |line, function: Option<&str>| Frame {
         function: function.map(|name| name.as_bytes().to_vec()),
@@ -204,7 +204,7 @@ pub(super) fn called(at: u64, launch: LaunchId) -> Event {
     event(at, launch, EventKind::Called(Arc::new(chain)))
 }
 
-/// The root was seen in a function of the kernel.
+/// A sample of the root in a kernel function.
 pub(super) fn sampled(at: u64, span: u64, is_waiting: bool, function: &str) -> Event {
     let frame = |language, function: &str| Frame {
         function: Some(function.as_bytes().to_vec()),
@@ -222,7 +222,7 @@ pub(super) fn sampled(at: u64, span: u64, is_waiting: bool, function: &str) -> E
     event(at, ROOT, EventKind::Sampled(sampled))
 }
 
-/// A child of the root that does what most do, in about 3 µs: forked, two failed execs, exec, exit, reaped, eight slices.
+/// A typical life of a child of the root, in about 3 µs: fork, two failed execs, exec, exit, reaping, eight slices.
 pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
     let failed = |at: u64, path: &str| {
         let kind = EventKind::ExecFailed {
@@ -252,8 +252,8 @@ pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
     life
 }
 
-/// The same event with all times a thousand times longer: what takes nanoseconds here takes microseconds in real life,
-/// and larger numbers take more room in a file.
+/// Returns the event with all times a thousand times longer. Real events take microseconds where these take nanoseconds, and larger numbers
+/// need more space in a file.
 pub(super) fn at_real_pace(mut event: Event) -> Event {
     let stretch = |time: &mut Nanos| *time = instant(time.since(ORIGIN).0 * 1_000);
     let stretch_cpu = |span: &mut Nanos| span.0 *= 1_000;

@@ -1,14 +1,14 @@
-//! The tables that a recording of a version has, held against those in a file before anything is read from it: a view, a
-//! trigger, a generated column or an expression in an index would run somebody's code in our connection.
+//! Compares the tables in a file with those that a recording of its version has, before anything is read. A view, a trigger, a generated
+//! column or an expression in an index would run somebody else's code in our connection.
 
 use rusqlite::Connection;
 
 use super::tables::TABLES;
 
-/// The current version's; `tables` knows what came when.
+/// The schema of the current version; `tables` has the version that added each part.
 const CURRENT: &str = include_str!("schema.sql");
 
-/// How a file's schema differs from that of a recording of its version, in words; `None` when it does not.
+/// Describes how a file's schema differs from that of a recording of its version; `None` if it does not.
 pub(super) fn difference(connection: &Connection, version: i32) -> rusqlite::Result<Option<String>> {
     let mut expected = expected(version);
     let mut statement = connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema")?;
@@ -23,9 +23,7 @@ pub(super) fn difference(connection: &Connection, version: i32) -> rusqlite::Res
         };
         let Some(place) = expected.iter().position(|definition| *definition == found) else {
             let (kind, name) = (found.kind.escape_debug(), found.name.escape_debug());
-            return Ok(Some(format!(
-                "its {kind} {name} is none that recordings of format {version} have"
-            )));
+            return Ok(Some(format!("its {kind} {name} does not match format {version}")));
         };
         expected.swap_remove(place);
     }
@@ -33,17 +31,17 @@ pub(super) fn difference(connection: &Connection, version: i32) -> rusqlite::Res
     Ok(expected.first().map(absent))
 }
 
-/// One row of `sqlite_schema`.
+/// A row of `sqlite_schema`.
 #[derive(Debug, PartialEq, Eq)]
 struct Definition {
     kind: String,
     name: String,
     table: String,
-    /// Of a table, what it consists of; an index that SQLite made by itself has no statement.
+    /// The parts of a table's definition. An index that SQLite created automatically has no statement.
     columns: Option<Vec<String>>,
 }
 
-/// What the schema of a recording of this version consists of.
+/// Returns the schema of a recording of this version.
 fn expected(version: i32) -> Vec<Definition> {
     let mut all = Vec::new();
     for statement in without_comments(CURRENT).split(';') {
@@ -51,7 +49,7 @@ fn expected(version: i32) -> Vec<Definition> {
             continue;
         };
         let mut columns = columns(statement);
-        // The first is the head, `CREATE TABLE x`.
+        // The first part is the head, `CREATE TABLE x`.
         columns.retain(|column| !table.is_absent(column.split(' ').next().unwrap_or_default(), version));
         let has_index = columns.iter().any(|column| column.ends_with(" TEXT PRIMARY KEY"));
         let definition = |kind: &str, name: String, columns| Definition {
@@ -71,13 +69,13 @@ fn expected(version: i32) -> Vec<Definition> {
     all
 }
 
-/// The name of the table that a statement makes.
+/// Returns the name of the table that a statement creates.
 fn head_of(statement: &str) -> Option<&str> {
     statement.split('(').next()?.trim().strip_prefix("CREATE TABLE ")
 }
 
-/// What a statement that makes a table says, without comments and with single spaces: what precedes the list of columns,
-/// each of these, and what follows the list, if anything does.
+/// Splits a CREATE TABLE statement, without comments and with single spaces: the part before the list of columns, each column, and the part
+/// after the list if there is one.
 fn columns(statement: &str) -> Vec<String> {
     let statement = without_comments(statement);
     let tidy = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -105,7 +103,8 @@ fn columns(statement: &str) -> Vec<String> {
     parts
 }
 
-/// A comment reaches from `--` to the end of its line. No string of ours holds one, and what holds one is not ours.
+/// Removes comments, which extend from `--` to the end of the line. None of our strings has `--`, and a file with such a string is not
+/// ours.
 fn without_comments(sql: &str) -> String {
     let lines = sql
         .lines()
@@ -133,7 +132,7 @@ mod tests {
         assert_eq!(
             difference_after(&without_comments, current),
             None,
-            "comments are nobody's business"
+            "comments do not matter"
         );
         for version in 1..current {
             assert!(

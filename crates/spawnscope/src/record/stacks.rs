@@ -1,5 +1,5 @@
-//! Numbers the frames and call chains of a recording, so that what repeats is stored once: a chain is the frame it ends
-//! in and the number of the chain that called it. Memory is bounded as that of `intern`. It writes nothing.
+//! Numbers the frames and call chains of a recording, so that repeated ones are stored once. A chain is its innermost frame and the number
+//! of the chain that called it. Memory is bounded as in `intern`. This code writes nothing.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,16 +9,15 @@ use crate::event::{Chain, Frame};
 use super::intern::Interner;
 use super::rows::{FrameId, FrameRow, StackId, StackRow};
 
-/// Frames and chains that are not in the file yet, with their numbers, ascending.
+/// Frames and chains that are not in the file yet, with ascending numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NewStacks {
-    /// Frames.
     pub(super) frames: Vec<(FrameId, FrameRow)>,
-    /// Chains, each behind its caller.
+    /// Chains, each after its caller.
     pub(super) stacks: Vec<(StackId, StackRow)>,
 }
 
-/// Frames and chains known so far.
+/// Known frames and chains.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
     frames: Numbers<FrameRow>,
@@ -27,7 +26,7 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// The number of a chain, old or new; `None` for an empty one.
+    /// Returns the number of a chain, or `None` for an empty one.
     pub(super) fn intern(&mut self, chain: &Chain, texts: &mut Interner) -> Option<StackId> {
         let mut caller = None;
         for frame in chain.frames.iter().rev() {
@@ -41,7 +40,7 @@ impl Stacks {
         caller
     }
 
-    /// Hands over what was new since the last call.
+    /// Returns what was new since the last call.
     pub(super) fn take_new(&mut self) -> NewStacks {
         std::mem::take(&mut self.new)
     }
@@ -73,7 +72,7 @@ impl Stacks {
     }
 }
 
-/// Numbers of the rows of one table.
+/// Numbers the rows of one table.
 #[derive(Debug)]
 struct Numbers<Row> {
     known: HashMap<Row, u32>,
@@ -92,7 +91,7 @@ impl<Row> Default for Numbers<Row> {
 impl<Row: Eq + Hash> Numbers<Row> {
     const MAX_KNOWN: usize = 65_536;
 
-    /// The number of a row, and whether it was not known.
+    /// Returns the number of a row, and whether it is new.
     fn of(&mut self, row: Row) -> (u32, bool) {
         if let Some(&number) = self.known.get(&row) {
             return (number, false);

@@ -1,5 +1,5 @@
-//! The SQL that writes a recording: the new file, a batch of rows in one transaction, the end. When to write and what to
-//! do on failure is `writer`'s, what rows consist of `values`'s, their checksums `sums`'s.
+//! The SQL that writes a recording: the new file, a batch of rows in one transaction, the end. `writer` decides when to write and what to
+//! do on failure, `values` encodes rows, and `sums` maintains checksums.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,13 +26,12 @@ use super::{log, trailer};
 /// How long to wait for another program that holds a lock.
 pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a batch waits for one: then it is kept, and tried again with the next.
+/// How long a batch waits for a lock. After that, the batch is kept and retried with the next.
 const BATCH_PATIENCE: Duration = Duration::from_millis(100);
 
-/// How long the end of a recording waits for those who read it, to make one file of it again.
+/// How long the end of a recording waits for readers before it gives up merging the log into the file.
 const READERS_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A recording that is open for writing.
 pub(super) struct Store {
     connection: Connection,
     path: PathBuf,
@@ -41,7 +40,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Makes a new recording, keeping the one that stands there as `<path>.old`.
+    /// Creates a new recording. An existing one is kept as `<path>.old`.
     pub(super) fn create(
         path: &Path,
         header: &Header,
@@ -70,30 +69,30 @@ impl Store {
         })
     }
 
-    /// Where it stands, to take it back when its connection is closed.
+    /// Returns the destination, for taking the recording back once its connection is closed.
     pub(super) fn place(&self) -> Arc<Destination> {
         Arc::clone(&self.place)
     }
 
-    /// Writes a batch, all of it or nothing.
+    /// Writes a batch completely or not at all.
     pub(super) fn write(&mut self, batch: &Batch) -> Result<(), RecordError> {
         self.change("write", |rows| write_rows(rows, batch))
     }
 
-    /// Notes how it ended.
+    /// Stores how the recording ended.
     pub(super) fn note_ending(&mut self, ending: &Ending) -> Result<(), RecordError> {
         self.change("finish", |rows| write_ending(rows, ending))
     }
 
-    /// Tries to note why writing failed. On a disk that is full this mostly fails as well; then the recording ends as
-    /// if it was cut off, and nothing is left to be done about it.
+    /// Tries to store why writing failed. On a full disk this usually fails as well; then the recording looks as if the recorder was
+    /// killed.
     pub(super) fn note_failure(&mut self, failure: &RecordError) {
         let ended = format!("failed: {failure}");
         let sql = "UPDATE recording SET ended = ?";
         let _ = self.change("finish", |rows| rows.transaction().execute(sql, [&ended]).map(drop));
     }
 
-    /// Changes the file in one transaction, the checksums with the rows.
+    /// Changes rows and their checksums in one transaction.
     fn change(
         &mut self,
         action: &'static str,
@@ -108,14 +107,14 @@ impl Store {
         Ok(())
     }
 
-    /// What is told when another program keeps the lock for writing to the end.
+    /// The error when another program holds the write lock until the end.
     pub(super) fn is_locked(&self) -> RecordError {
         RecordError::Locked {
             path: self.path.clone(),
         }
     }
 
-    /// Makes one file of it, unless somebody goes on reading it, and closes it.
+    /// Merges the log into the file, unless another program is still reading the recording, and closes the file.
     pub(super) fn close(self) -> Result<Finished, RecordError> {
         let Store {
             connection,
@@ -143,34 +142,33 @@ impl Store {
         Ok(Finished::Whole)
     }
 
-    /// Leaves room for no more than this, as on a full disk.
+    /// Limits the file to `pages` pages, as on a full disk.
     #[cfg(test)]
     pub(super) fn limit_pages(&self, pages: u32) {
         self.connection.pragma_update(None, "max_page_count", pages).unwrap();
     }
 }
 
-/// The log needs no fsync to be there after a recorder was killed (only a crash of the whole machine needs that), so
-/// synchronous is off: an fsync would disturb the disk of the command that is measured.
+/// The log needs no fsync to survive a killed recorder (only a crash of the machine needs that). So `synchronous` is off: an fsync would
+/// disturb the disk of the measured command.
 const SETTINGS: &str = "
     PRAGMA synchronous = OFF;
     PRAGMA temp_store = MEMORY;
 ";
 
-/// Opens a recording for writing: the file that `destination` made, by a path without links. `locking` is SQLite's mode: `NORMAL` or
+/// Opens the file that `destination` created for writing, by a path without links. `locking` is SQLite's locking mode: `NORMAL` or
 /// `EXCLUSIVE`.
 fn open(path: &Path, locking: &str) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(as_file(path), flags)?;
     connection.busy_timeout(LOCK_PATIENCE)?;
-    // Before the file is looked at for the first time.
+    // Must be set before the first access to the file.
     connection.pragma_update_and_check(None, "locking_mode", locking, |_| Ok(()))?;
     connection.execute_batch(SETTINGS)?;
     Ok(connection)
 }
 
-/// The path under which SQLite opens a file. A relative one is marked as such, since SQLite takes `:memory:` and `file:x` for
-/// something else than a file.
+/// Returns the path for SQLite. A relative path gets a `./`, because SQLite gives `:memory:` and `file:x` a special meaning.
 pub(super) fn as_file(path: &Path) -> PathBuf {
     if path.is_absolute() {
         path.to_owned()
@@ -179,9 +177,8 @@ pub(super) fn as_file(path: &Path) -> PathBuf {
     }
 }
 
-/// From here on, batches go to a log beside the file, so that nobody who reads the recording can hold the recorder up. Where
-/// the file system cannot share memory, which readers need to find their way in the log, the recorder keeps the file to
-/// itself until the end.
+/// From here on, batches go to a log beside the file, so that readers of the recording cannot delay the recorder. If the file system does
+/// not support shared memory, which readers need to find their way in the log, the recorder locks the file exclusively until the end.
 fn begin_log(connection: Connection, path: &Path) -> rusqlite::Result<Connection> {
     match use_log(&connection) {
         Ok(()) => return Ok(connection),
@@ -193,7 +190,7 @@ fn begin_log(connection: Connection, path: &Path) -> rusqlite::Result<Connection
     Ok(connection)
 }
 
-/// Switches to a log, and reads once, with which SQLite maps what it shares with readers.
+/// Switches to a log, and reads once, which makes SQLite map the memory that it shares with readers.
 fn use_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.query_row(TOUCH, [], |_| Ok(()))
@@ -201,13 +198,13 @@ fn use_log(connection: &Connection) -> rusqlite::Result<()> {
 
 const TOUCH: &str = "SELECT count(*) FROM recording";
 
-/// Moves the log into the file, and removes it. Fails while somebody else has the recording open.
+/// Merges the log into the file and removes it. Fails while another program has the recording open.
 fn end_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))
 }
 
-/// Moves the log into the file, wherever that is now, and keeps SQLite from removing the log by its name: another recorder
-/// may stand there.
+/// Merges the log into the file, wherever the file is now, and keeps SQLite from removing the log by its name: another recorder's log may
+/// be there.
 fn leave_names_alone(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.query_row("PRAGMA wal_checkpoint", [], |_| Ok(()))
@@ -226,7 +223,7 @@ fn in_transaction(
     Ok(sums)
 }
 
-/// In one transaction, so that a recorder killed here leaves an empty file or a whole one.
+/// Uses one transaction, so that a recorder killed here leaves an empty file or a complete schema.
 pub(super) fn create_schema(
     connection: &mut Connection,
     header: &Header,
@@ -267,7 +264,6 @@ fn write_header(transaction: &Transaction<'_>, header: &Header, redaction: Redac
     Ok(())
 }
 
-/// Writes a batch in one transaction.
 #[cfg(test)]
 pub(super) fn write_batch(connection: &mut Connection, sums: Sums, batch: &Batch) -> rusqlite::Result<Sums> {
     in_transaction(connection, sums, |rows| write_rows(rows, batch))

@@ -1,5 +1,5 @@
-//! Writes rows together with their checksums: every row that a recording gets goes through here, so that the sums that a
-//! batch leaves in the table `checksum` are those of all rows there are.
+//! Writes rows together with their checksums. Every row of a recording is written through this code, so that after each batch the table
+//! `checksum` has the sums of all rows.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Row, Transaction, params, params_from_iter};
@@ -17,7 +17,7 @@ impl Sums {
         &mut self.0[place.unwrap_or_default()]
     }
 
-    /// Those of the rows that there are.
+    /// Computes the sums of the stored rows.
     #[cfg(test)]
     pub(super) fn of_rows(connection: &rusqlite::Connection) -> Sums {
         let mut sums = Sums::default();
@@ -33,7 +33,7 @@ impl Sums {
         sums
     }
 
-    /// Those that the file holds.
+    /// Reads the sums that the file has.
     #[cfg(test)]
     pub(super) fn stored(connection: &rusqlite::Connection) -> Sums {
         let mut sums = Sums::default();
@@ -55,14 +55,14 @@ impl Sums {
 /// Writes rows within one transaction.
 pub(super) struct SummingWriter<'t> {
     transaction: &'t Transaction<'t>,
-    /// As the last transaction left them.
+    /// The sums after the last transaction.
     before: Sums,
     sums: Sums,
     hasher: RowHasher,
 }
 
 impl<'t> SummingWriter<'t> {
-    /// Goes on from the sums that the last transaction left.
+    /// Continues from the sums after the last transaction.
     pub(super) fn new(transaction: &'t Transaction<'t>, sums: Sums) -> Self {
         SummingWriter {
             transaction,
@@ -72,7 +72,7 @@ impl<'t> SummingWriter<'t> {
         }
     }
 
-    /// For what changes no row of a table but `recording`.
+    /// Returns the transaction, for statements that change no table except `recording`.
     pub(super) fn transaction(&self) -> &'t Transaction<'t> {
         self.transaction
     }
@@ -91,7 +91,7 @@ impl<'t> SummingWriter<'t> {
         Ok(())
     }
 
-    /// Adds rows to a table, or writes them anew where it has rows with their key, their first value.
+    /// Adds rows to a table, or replaces rows with the same key, which is their first value.
     pub(super) fn upsert<const N: usize>(
         &mut self,
         table: &'static Table,
@@ -112,7 +112,7 @@ impl<'t> SummingWriter<'t> {
         Ok(())
     }
 
-    /// The same for a table whose rows are known by a rowid that is none of its columns.
+    /// As `upsert`, for a table whose rows are identified by a rowid that is not a column.
     pub(super) fn upsert_at<const N: usize>(
         &mut self,
         table: &'static Table,
@@ -135,7 +135,7 @@ impl<'t> SummingWriter<'t> {
         Ok(())
     }
 
-    /// Adds rows unless the table has rows with their key.
+    /// Adds rows unless the table has rows with the same key.
     pub(super) fn insert_new<const N: usize>(
         &mut self,
         table: &Table,
@@ -150,7 +150,7 @@ impl<'t> SummingWriter<'t> {
         Ok(())
     }
 
-    /// Takes the sum of the one row of `recording` anew, and stores the sums that changed.
+    /// Recomputes the sum of the single row of `recording`, and stores the sums that changed.
     pub(super) fn finish(mut self) -> rusqlite::Result<Sums> {
         let sum = self.stored(&RECORDING, ValueRef::Integer(1))?;
         *self.sums.of(&RECORDING) = TableSum { rows: 1, sum };
@@ -169,7 +169,7 @@ impl<'t> SummingWriter<'t> {
         self.sums.of(table).add(row);
     }
 
-    /// The checksum of a row that the table has.
+    /// Returns the checksum of a stored row.
     fn stored(&mut self, table: &Table, rowid: ValueRef<'_>) -> rusqlite::Result<u64> {
         let mut select = self.transaction.prepare_cached(&table.select_one())?;
         let hasher = &mut self.hasher;
@@ -180,7 +180,7 @@ impl<'t> SummingWriter<'t> {
     }
 }
 
-/// Makes the table of the sums: a row for each table, all of them empty.
+/// Creates the table of sums, with a row for each table. All tables are empty.
 pub(super) fn begin(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     let mut insert = transaction.prepare(&CHECKSUM.insert())?;
     let covered = TABLES.iter().filter(|table| table.name != CHECKSUM.name);
@@ -197,7 +197,7 @@ fn values_of<'row>(row: &'row Row<'_>, table: &Table) -> rusqlite::Result<Vec<Va
     (1..=table.columns.len()).map(|column| row.get_ref(column)).collect()
 }
 
-/// The statement that writes a row anew.
+/// Returns the statement that replaces a row.
 fn renewal(table: &Table) -> String {
     if table.name == LAUNCH.name {
         merge_launch()
@@ -206,9 +206,9 @@ fn renewal(table: &Table) -> String {
     }
 }
 
-/// Adds to a launch's row what is known now. A late event about a launch that is no longer in memory makes a row that knows
-/// little: it must not wipe out what the file knows, and an orphan (the largest number) that turns out to have been created
-/// is none.
+/// Returns the statement that merges new facts into a launch's row. A late event about a launch that is no longer in memory produces a row
+/// with few facts. It must not overwrite what the file has, and an orphan (the largest number) whose creation becomes known is no longer an
+/// orphan.
 fn merge_launch() -> String {
     let merged: Vec<String> = LAUNCH.columns[1..]
         .iter()

@@ -1,15 +1,12 @@
-//! The tables: their names and columns once, for the statements of the writer and of the reader
-//! alike. What a column means is in `schema.sql`.
+//! The names of all tables and columns, shared by the statements of the writer and the reader. `schema.sql` documents the columns.
 
-/// A table, its columns in the order in which rows are bound and taken apart.
+/// A table, with its columns in the order in which rows are bound and decoded.
 pub(super) struct Table {
-    /// Its name.
     pub(super) name: &'static str,
-    /// Its columns.
     pub(super) columns: &'static [&'static str],
-    /// The first version of the format that has it.
+    /// The first format version that has the table.
     pub(super) since: i32,
-    /// Columns that came after the table, each with the first version that has it.
+    /// Columns added later, each with the first version that has it.
     pub(super) later: &'static [(&'static str, i32)],
 }
 
@@ -230,27 +227,26 @@ pub(super) const TABLES: [&Table; 15] = [
 ];
 
 impl Table {
-    /// No table has more columns.
+    /// The maximum number of columns of any table.
     pub(super) const MOST_COLUMNS: usize = 32;
 
-    /// Whether a recording of this version lacks a column that the table has now.
+    /// Whether a recording of this version lacks a current column of the table.
     pub(super) fn is_absent(&self, column: &str, version: i32) -> bool {
         let mut later = self.later.iter();
         later.any(|(name, since)| *name == column && *since > version)
     }
 
-    /// Reads every row of a recording of this version in the order of its rowid, which comes first; what came later reads as
-    /// NULL.
+    /// Selects every row of a recording of this version, ordered by rowid, which is the first value. Columns added later are NULL.
     pub(super) fn select(&self, version: i32) -> String {
         format!("{} ORDER BY rowid", self.select_some(version))
     }
 
-    /// Reads the rowids of all rows, in order.
+    /// Selects all rowids in order.
     pub(super) fn select_ids(&self) -> String {
         format!("SELECT rowid FROM {} ORDER BY rowid", self.name)
     }
 
-    /// Reads one row by its rowid, and the rowid once more before it.
+    /// Selects one row by its rowid, with the rowid as the first value.
     pub(super) fn select_one(&self) -> String {
         format!("{} WHERE rowid = ?", self.select_some(i32::MAX))
     }
@@ -267,22 +263,22 @@ impl Table {
         format!("SELECT rowid, {} FROM {}", columns.join(", "), self.name)
     }
 
-    /// Adds a row.
+    /// Inserts a row.
     pub(super) fn insert(&self) -> String {
         format!("INSERT INTO {} {}", self.name, values(self.columns))
     }
 
-    /// Adds a row unless there is one with its key.
+    /// Inserts a row unless one with its key exists.
     pub(super) fn insert_new(&self) -> String {
         format!("INSERT OR IGNORE INTO {} {}", self.name, values(self.columns))
     }
 
-    /// Writes a row anew.
+    /// Inserts or replaces a row.
     pub(super) fn replace(&self) -> String {
         format!("INSERT OR REPLACE INTO {} {}", self.name, values(self.columns))
     }
 
-    /// Adds a row unless there is one with its rowid, which is bound last.
+    /// Inserts a row unless one with its rowid exists. The rowid is bound last.
     pub(super) fn insert_new_at_rowid(&self) -> String {
         format!(
             "INSERT OR IGNORE INTO {} {}",
@@ -291,7 +287,7 @@ impl Table {
         )
     }
 
-    /// Writes a row anew under its rowid, which is bound last.
+    /// Inserts or replaces a row under its rowid, which is bound last.
     pub(super) fn replace_at_rowid(&self) -> String {
         format!(
             "INSERT OR REPLACE INTO {} {}",

@@ -1,15 +1,15 @@
-//! The last bytes of a finished recording: a checksum over every byte before them, so that a flipped bit is found wherever it
-//! is, also where no row is. SQLite ignores what follows the last page of a database.
+//! The last bytes of a finished recording: a checksum over all bytes before them. It detects flipped bits everywhere, not only in rows.
+//! SQLite ignores bytes after the last page of a database.
 //!
 //! ```text
 //! 8 bytes  "SPNSDONE"
-//! 4 bytes  the file change counter of SQLite's header (offset 24) when the recording was finished, big-endian as there
-//! 4 bytes  the same with every bit turned round
+//! 4 bytes  the file change counter of SQLite's header (offset 24) when the recording was finished, big-endian as in the header
+//! 4 bytes  the same value with every bit inverted
 //! 8 bytes  XXH3-64 of the file up to here, little-endian
 //! ```
 //!
-//! A program that changes the database raises the counter, at both places where SQLite keeps it: the checksum is then
-//! void, and those of the rows (`checksum`) remain. A recording that was cut off has none.
+//! A program that changes the database increments the counter in both places where SQLite stores it. The trailer's checksum is then void,
+//! but the checksums of the rows (`checksum`) remain valid. A recording that was cut off has no trailer.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -21,25 +21,25 @@ use twox_hash::XxHash3_64;
 use super::header::Header;
 
 const MAGIC: &[u8; 8] = b"SPNSDONE";
-/// Bytes of a trailer.
+/// The size of a trailer.
 pub(super) const LENGTH: u64 = 24;
-/// Bytes of it that come before the checksum, and are in it.
+/// The bytes of the trailer before the checksum, which the checksum covers.
 const HASHED: usize = 16;
-/// Bytes read at a time.
+/// Bytes to read at a time.
 const PIECE: usize = 1 << 20;
 
-/// What the end of a file says of it.
+/// The state of a file according to its trailer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Seal {
-    /// There is no checksum: cut off, of an older version, or changed by another program since.
+    /// There is no checksum: the recording was cut off, has an older version, or was changed by another program.
     None,
-    /// The file is as it was when it was finished.
+    /// The file is unchanged since it was finished.
     Intact,
-    /// It is not.
+    /// The file was damaged.
     Broken,
 }
 
-/// Ends a finished recording with its trailer. Nothing may be writing to it.
+/// Appends the trailer to a finished recording. No program may be writing to the file.
 pub(super) fn append(file: &File) -> io::Result<()> {
     let length = file.metadata()?.len();
     let mut counter = [0; 4];
@@ -51,11 +51,11 @@ pub(super) fn append(file: &File) -> io::Result<()> {
     let hash = hash_of(file, length, &trailer[..HASHED])?;
     trailer[HASHED..].copy_from_slice(&hash.to_le_bytes());
     file.write_all_at(&trailer, length)
-        // Half a trailer would be damage.
+        // A partial trailer would count as damage.
         .inspect_err(|_| drop(file.set_len(length)))
 }
 
-/// Compares a file with its trailer. `page_bytes` is the size of the database's pages.
+/// Compares a file with its trailer.
 pub(super) fn check(file: &File, header: &Header) -> io::Result<Seal> {
     let length = file.metadata()?.len();
     let mut trailer = [0; LENGTH as usize];
@@ -65,7 +65,7 @@ pub(super) fn check(file: &File, header: &Header) -> io::Result<Seal> {
     file.read_exact_at(&mut trailer, end)?;
     let (hashed, hash) = trailer.split_at(HASHED);
     if !hashed.starts_with(MAGIC) {
-        // The trailer is all that a recorder lets follow the last page.
+        // A recorder appends nothing but the trailer after the last page.
         let is_whole = length.is_multiple_of(header.page_bytes());
         return Ok(if is_whole { Seal::None } else { Seal::Broken });
     }
@@ -81,7 +81,7 @@ pub(super) fn check(file: &File, header: &Header) -> io::Result<Seal> {
     Ok(if is_intact { Seal::Intact } else { Seal::Broken })
 }
 
-/// The checksum of the first bytes of a file and of those that follow.
+/// Returns the checksum of the first `length` bytes of a file followed by `rest`.
 fn hash_of(file: &File, length: u64, rest: &[u8]) -> io::Result<u64> {
     let mut hasher = XxHash3_64::new();
     let mut piece = vec![0; PIECE];

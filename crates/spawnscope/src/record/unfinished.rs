@@ -1,5 +1,5 @@
-//! One launch that is not finished: its row so far, and what is needed to complete it. It knows no other launch and
-//! takes times that are relative to the recording's origin already.
+//! One unfinished launch: its row so far, and what is needed to complete it. This code knows no other launch, and its times are already
+//! relative to the recording's origin.
 
 use std::collections::HashMap;
 
@@ -7,37 +7,36 @@ use crate::event::{Exited, LaunchId, Loader, Nanos, Pid, TaskId};
 
 use super::rows::{ExecRow, LaunchRow, Origin, ThreadRow};
 
-/// An `execve` row with its place among all of them.
+/// An `execve` row with its position among all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OrderedExec {
-    /// Its rowid: execs are numbered as they happen, but written when their batch is due.
+    /// The rowid. Execs are numbered in order of time, but written when their batch is due.
     pub(super) ordinal: i64,
-    /// The row.
     pub(super) row: ExecRow,
 }
 
-/// The latest exec of a launch, until its image is loaded.
+/// The latest exec of a launch until its image is loaded.
 #[derive(Debug)]
 struct LoadingExec {
     exec: OrderedExec,
     is_written: bool,
 }
 
-/// A launch of which more may be heard.
+/// A launch that may receive more events.
 #[derive(Debug)]
 pub(super) struct Unfinished {
-    /// What is known so far.
+    /// The facts known so far.
     pub(super) row: LaunchRow,
-    /// Its threads of which the end is not known, other than the first.
+    /// Threads whose end is not known, except the first.
     pub(super) threads: HashMap<TaskId, ThreadRow>,
-    /// Its children that it did not wait for yet, by the pid that its wait calls will return.
+    /// Children that the launch has not waited for yet, by the pid that its wait calls will return.
     pub(super) awaited: HashMap<Pid, LaunchId>,
     /// Whether the row changed since it was written.
     pub(super) is_dirty: bool,
-    /// Whether its pid was given to another launch: nothing more will be heard of it.
+    /// Whether another launch got the pid. No more events are expected then.
     pub(super) is_superseded: bool,
     exec: Option<LoadingExec>,
-    /// CPU time of the threads that began to exit, up to there.
+    /// CPU time that exiting threads used before they began to exit.
     cpu_until_exit: Nanos,
     living_threads: i64,
     group_exit: Option<Nanos>,
@@ -47,7 +46,7 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// A launch of which nothing is known but its number.
+    /// Creates a launch of which only the id is known.
     pub(super) fn orphan(id: LaunchId) -> Self {
         Unfinished {
             row: LaunchRow {
@@ -91,11 +90,11 @@ impl Unfinished {
         }
     }
 
-    /// The row to write.
+    /// Returns the row to write.
     pub(super) fn row(&self) -> LaunchRow {
         let mut row = self.row.clone();
         if row.origin == Origin::Command {
-            // The recorder held the command, so it had run before it was let go: that is not its own set-up.
+            // The recorder held the command, so the command had run before its release. That is not part of its set-up.
             row.first_run = row
                 .first_run
                 .map(|first_run| row.created.map_or(first_run, |created| first_run.max(created)));
@@ -103,7 +102,7 @@ impl Unfinished {
         row
     }
 
-    /// Notes when the process first got a CPU, unless that is known.
+    /// Notes when the process first got a CPU, unless that is known already.
     pub(super) fn ran_first(&mut self, at: Option<Nanos>) {
         self.row.first_run = self.row.first_run.or(at);
     }
@@ -114,7 +113,7 @@ impl Unfinished {
         self.threads.insert(thread.task, thread);
     }
 
-    /// Notes a successful `execve`; gives back the one before it if that is not written yet.
+    /// Notes a successful `execve`. Returns the previous one if it was not written yet.
     pub(super) fn executed(&mut self, exec: OrderedExec) -> Option<OrderedExec> {
         let before = self.exec.replace(LoadingExec {
             exec,
@@ -140,7 +139,7 @@ impl Unfinished {
         loading.is_written = false;
     }
 
-    /// The latest exec, if it changed since it was written. One that is complete is not kept.
+    /// Returns the latest exec if it changed since it was written. A complete exec is not kept.
     pub(super) fn changed_exec(&mut self) -> Option<OrderedExec> {
         let loading = self.exec.as_mut().filter(|loading| !loading.is_written)?;
         loading.is_written = true;
@@ -151,7 +150,7 @@ impl Unfinished {
         Some(exec)
     }
 
-    /// Notes that `task` began to exit at `at`; gives back its row if it is not the first thread.
+    /// Notes that `task` began to exit at `at`. Returns its row unless it is the first thread.
     pub(super) fn exited(
         &mut self,
         at: Nanos,
@@ -159,7 +158,7 @@ impl Unfinished {
         group_exit: Option<Nanos>,
         exited: &Exited,
     ) -> Option<ThreadRow> {
-        // Several threads may call exit_group; the process begins to exit with the first of them.
+        // Several threads may call exit_group. The process begins to exit with the first call.
         self.group_exit = [self.group_exit, group_exit].into_iter().flatten().min();
         if exited.last_thread {
             self.last_exit = Some(at);
@@ -180,11 +179,11 @@ impl Unfinished {
         })
     }
 
-    /// Notes that a thread left the CPU for good.
+    /// Notes that a thread left the CPU for the last time.
     pub(super) fn thread_gone(&mut self, zombie: Option<Nanos>, auto_reaped: bool, cpu: Nanos) {
         self.row.cpu = Some(sum(self.row.cpu.unwrap_or_default(), cpu));
         self.living_threads -= 1;
-        // A thread other than the last always reaps itself: that says nothing of its process.
+        // A thread other than the last always reaps itself, which says nothing about the process.
         self.is_auto_reaped |= auto_reaped && zombie.is_some();
         self.row.zombie = self.row.zombie.max(zombie);
         if self.is_auto_reaped && !self.is_waited_for {
@@ -203,15 +202,15 @@ impl Unfinished {
         self.last_exit.is_some() || self.row.zombie.is_some()
     }
 
-    /// Whether its creation was not seen.
+    /// Whether the event of its creation is missing.
     pub(super) fn is_orphan(&self) -> bool {
         self.row.origin == Origin::Orphan
     }
 
-    /// Whether nothing more is to be heard of it.
+    /// Whether no more events are expected.
     pub(super) fn is_finished(&self) -> bool {
         let is_gone = self.living_threads <= 0;
-        // No wait can be matched to an orphan, of which neither the parent nor the pid is known.
+        // A wait cannot be matched to an orphan, because its parent and pid are unknown.
         let is_over = if self.is_orphan() {
             is_gone || self.row.reaped.is_some()
         } else {

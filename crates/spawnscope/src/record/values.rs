@@ -1,5 +1,5 @@
-//! Rows as the values that SQLite stores, in the order of the columns of `tables`: what the writer binds, and what checksums are
-//! taken of. No SQL here.
+//! Encodes rows as SQLite values, in the column order of `tables`. The writer binds these values, and checksums are computed from them. No
+//! SQL here.
 
 use rusqlite::types::ValueRef;
 
@@ -176,7 +176,7 @@ pub(super) fn of_sample(row: &SampleRow) -> [ValueRef<'static>; 5] {
     ]
 }
 
-/// SQLite's integers are signed; nothing that is recorded comes near their end (292 years, 8 EiB).
+/// SQLite's integers are signed. No recorded value comes near their limit (292 years, 8 EiB).
 pub(super) fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -201,13 +201,13 @@ fn word(word: &str) -> ValueRef<'_> {
     ValueRef::Text(word.as_bytes())
 }
 
-/// The number that stands for a value of an enum: its place among all of them.
+/// Returns the number of an enum value: its index among all values.
 fn number<T: Copy + PartialEq>(all: &[T], value: T) -> ValueRef<'static> {
     let place = all.iter().position(|other| *other == value);
     optional(place, |place| unsigned(place as u64))
 }
 
-/// `text.id` counts from 1, as do the three below.
+/// `text.id` counts from 1, as do the ids of the three functions below.
 fn text(id: TextId) -> ValueRef<'static> {
     integer(i64::from(id.0) + 1)
 }

@@ -1,27 +1,27 @@
-//! Which files are recordings, and which versions of the format this program can read.
+//! Identifies recordings, and decides which format versions this program can read.
 
 /// Marks an SQLite file as a recording: "SPNS", as in `schema.sql`.
 pub(super) const APPLICATION_ID: i32 = 0x5350_4e53;
 
-/// The version this program writes, as in `schema.sql`, and the newest that it reads.
+/// The version that this program writes, as in `schema.sql`, and the newest that it reads.
 pub(super) const CURRENT: i32 = 8;
 
-/// The oldest version this program reads: all of them, so far. Tables and columns that came later (`tables` says when)
-/// are empty and NULL there: unknown.
+/// The oldest version that this program reads; so far it reads all. Older recordings lack later tables and columns (`tables` has their
+/// versions), which read as empty or NULL: unknown.
 const OLDEST_READABLE: i32 = 1;
 
 /// What the two numbers in an SQLite header say about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Identity {
-    /// A recording that can be read.
+    /// A recording that this program can read.
     Readable,
-    /// A recording in a version of the format that came later.
+    /// A recording in a newer format version.
     Newer(i32),
-    /// Something else.
+    /// Not a recording.
     Foreign,
 }
 
-/// Judges a file by its `application_id` and `user_version`.
+/// Identifies a file by its `application_id` and `user_version`.
 pub(super) fn identify(application_id: i32, user_version: i32) -> Identity {
     match user_version {
         _ if application_id != APPLICATION_ID => Identity::Foreign,

@@ -1,6 +1,5 @@
-//! Writes a recording on a thread of its own, so that whoever reads the kernel's events never waits for the disk. It
-//! decides when a batch is due and what happens when one cannot be written; the SQL is `store`'s, the joining
-//! `assemble`'s.
+//! Writes a recording on its own thread, so that the thread that reads the kernel's events never waits for the disk. It decides when a
+//! batch is due and what happens if it cannot be written. `store` has the SQL, and `assemble` joins events.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -22,13 +21,13 @@ use super::redact::Redaction;
 use super::rows::{Ending, Finished, Header};
 use super::store::Store;
 
-/// A batch is written this long after its first event, at the latest: what a killed recorder loses at most.
+/// A batch is written at most this long after its first event. A killed recorder loses no more than this.
 const BATCH_AGE: Duration = Duration::from_millis(300);
-/// A batch is written when it has this many events, at the latest: about 2 MB of rows, a transaction of some 20 ms.
+/// A batch is also written once it has this many events: about 2 MB of rows, a transaction of some 20 ms.
 const BATCH_EVENTS: usize = 20_000;
-/// What events are called that were too many to keep while another program held the file's lock for writing.
+/// The kind of lost events that could not be kept while another program held the write lock.
 const LOST_TO_A_LOCK: &str = "locked out";
-/// How long the end waits for such a program.
+/// How long the end of the recording waits for such a program.
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
 enum Message {
@@ -37,12 +36,12 @@ enum Message {
     Finish(Ending),
 }
 
-/// What the writing thread tells the others.
+/// State that the writing thread shares with other threads.
 #[derive(Default)]
 struct Progress {
     launches: AtomicU64,
     dropped_events: AtomicU64,
-    /// Events that were too many to keep while another program held the lock for writing.
+    /// Events that could not be kept while another program held the write lock.
     locked_out: AtomicU64,
     failure: OnceLock<Arc<RecordError>>,
     finished: OnceLock<Finished>,
@@ -53,13 +52,14 @@ impl Progress {
         self.dropped_events.fetch_add(events as u64, Ordering::Relaxed);
     }
 
-    /// The first failure is the one that is told.
+    /// Stores the failure unless there is an earlier one.
     fn fail(&self, failure: RecordError) {
         let _ = self.failure.set(Arc::new(failure));
     }
 }
 
-/// A recording in the making. Dropped without `finish`, it keeps every event but not why it ended, as if it was cut off.
+/// A recording that is being written. If it is dropped without `finish`, it keeps every event but not why it ended, as if the recorder was
+/// killed.
 pub struct Recorder {
     sender: Option<Sender<Message>>,
     thread: Option<JoinHandle<()>>,
@@ -69,12 +69,11 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Makes the file and starts to write. A recording that stands at `path` is kept as `<path>.old`; a file that is
-    /// not a recording is left alone, and an error. With an owner, all of that is done as this user; without, as the
-    /// recorder's own.
+    /// Creates the file and starts to write. An existing recording at `path` is kept as `<path>.old`. A file that is not a recording is
+    /// left alone and causes an error. With an owner, all file operations use the ids of that user; without, those of the recorder.
     ///
     /// # Errors
-    /// `InTheWay`, `Full`, `Io` and others, when the file cannot be made.
+    /// `InTheWay`, `Full`, `Io` and others, if the file cannot be created.
     pub fn create(
         path: &Path,
         header: &Header,
@@ -83,9 +82,9 @@ impl Recorder {
     ) -> Result<Recorder, RecordError> {
         let _acting = act_as(manner.owner.as_ref(), path)?;
         let store = Store::create(path, header, redaction, manner.memory)?;
-        // The thread begins as the one that starts it is now: what SQLite opens and removes there, it does as the owner too.
+        // A new thread inherits the ids of its creator, so what SQLite opens and removes there also happens as the owner.
         Recorder::start(store, Assembler::new(header.origin, redaction), manner)
-            .map_err(|source| RecordError::io("start a thread to write", path, source))
+            .map_err(|source| RecordError::io("start a thread that writes", path, source))
     }
 
     fn start(store: Store, assembler: Assembler, manner: &Manner) -> std::io::Result<Recorder> {
@@ -114,40 +113,41 @@ impl Recorder {
         })
     }
 
-    /// Hands events over; never waits. After a failure they are counted and dropped.
+    /// Sends events to the writing thread; never waits. After a failure, events are counted and dropped.
     pub fn send(&self, events: Vec<Event>) {
-        self.tell(Message::Events(events));
+        self.send_message(Message::Events(events));
     }
 
-    /// Says which launch is the command itself.
+    /// Sets which launch is the command.
     pub fn note_root(&self, root: LaunchId) {
-        self.tell(Message::Root(root));
+        self.send_message(Message::Root(root));
     }
 
-    /// Launches seen so far, the command's own included.
+    /// Returns the number of launches so far, including the command.
     #[must_use]
     pub fn launches_so_far(&self) -> u64 {
         self.progress.launches.load(Ordering::Relaxed)
     }
 
-    /// Why nothing is written any more, as soon as that is so.
+    /// Returns why nothing is written any more, once writing has failed.
     #[must_use]
     pub fn failure(&self) -> Option<Arc<RecordError>> {
         self.progress.failure.get().cloned()
     }
 
-    /// Events that were not written because of a failure.
+    /// Returns the number of events that were not written because of a failure.
     #[must_use]
     pub fn dropped_events(&self) -> u64 {
         self.progress.dropped_events.load(Ordering::Relaxed)
     }
 
-    /// Writes what is left, and how it ended. The recording is complete when this returns, and says what it consists of.
+    /// Writes the remaining events and how the recording ended. When this returns, the recording is complete; the result says which files
+    /// it consists of.
     ///
     /// # Errors
-    /// The failure that ended the recording early, if there was one: the file is readable up to the batch before it.
+    /// The failure that ended the recording early, if any. The file is readable up to the batch before it.
     pub fn finish(mut self, ending: Ending) -> Result<Finished, RecordError> {
-        self.tell(Message::Finish(ending));
+        self.send_message(Message::Finish(ending));
         self.join();
         match (self.progress.failure.get(), self.progress.finished.get()) {
             (Some(failure), _) => Err(failure.as_ref().clone()),
@@ -155,18 +155,18 @@ impl Recorder {
         }
     }
 
-    /// Takes everything back: the file goes, and the recording that stood there before returns.
+    /// Discards the recording: removes the file and restores the earlier recording at this path.
     ///
     /// # Errors
-    /// When the files cannot be renamed.
+    /// If the files cannot be renamed.
     pub fn discard(mut self) -> Result<(), RecordError> {
         self.join();
         let _acting = act_as(self.owner.as_ref(), self.place.named())?;
         self.place.take_back()
     }
 
-    fn tell(&self, message: Message) {
-        // The thread drains the channel until this side closes it, whatever happens to the file.
+    fn send_message(&self, message: Message) {
+        // The thread drains the channel until this side closes it, regardless of the file.
         if let Some(sender) = &self.sender {
             let _ = sender.send(message);
         }
@@ -181,12 +181,12 @@ impl Recorder {
 }
 
 fn act_as(owner: Option<&Owner>, path: &Path) -> Result<Option<Acting>, RecordError> {
-    owner::act_as(owner).map_err(|source| RecordError::io("take on the ids of its user for", path, source))
+    owner::act_as(owner).map_err(|source| RecordError::io("switch to the ids of the owner of", path, source))
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // A second panic while the first one unwinds would abort.
+        // A second panic during unwinding would abort.
         self.sender = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -194,20 +194,20 @@ impl Drop for Recorder {
     }
 }
 
-/// The writing thread's side.
+/// The state of the writing thread.
 struct Writer {
     store: Store,
     assembler: Assembler,
     progress: Arc<Progress>,
-    /// Events in the assembler.
+    /// Number of events in the assembler.
     pending_events: usize,
-    /// Batches that a lock kept from being written, with the events in each, the oldest first.
+    /// Batches that a lock kept from being written, each with its number of events, oldest first.
     unwritten: VecDeque<(Batch, usize)>,
-    /// Events in those.
+    /// Number of events in those batches.
     unwritten_events: usize,
-    /// Most of them; what is beyond is lost, and counted as such. Nobody who only reads holds that lock.
+    /// The limit for those events. Events beyond it are lost and counted as such. Plain readers never hold that lock.
     most_unwritten: usize,
-    /// When the batch is to be written; `None` while it is empty.
+    /// When to write the batch; `None` while it is empty.
     due: Option<Instant>,
 }
 
@@ -218,12 +218,12 @@ impl Writer {
             self.store.note_failure(&failure);
             self.progress.fail(failure);
         }
-        // It may be that the disk is full: then the recording stays in two files, as if it was cut off.
+        // If the disk is full, the recording stays in two files, as if the recorder was killed.
         match self.store.close() {
             Ok(finished) => drop(self.progress.finished.set(finished)),
             Err(failure) => self.progress.fail(failure),
         }
-        // What comes later is counted: stopping to listen would drop it uncounted.
+        // Keep receiving, so that later events are counted instead of dropped uncounted.
         for message in receiver {
             if let Message::Events(events) = message {
                 self.progress.drop_events(events.len());
@@ -231,7 +231,7 @@ impl Writer {
         }
     }
 
-    /// Takes messages to the end. After a failure, the file is as the batch before left it.
+    /// Processes messages until the end. After a failure, the file is as the previous batch left it.
     fn record(&mut self, receiver: &Receiver<Message>) -> Result<(), RecordError> {
         while let Some(message) = self.next_message(receiver) {
             match message {
@@ -242,8 +242,8 @@ impl Writer {
         self.write_all()
     }
 
-    /// Waits for a message, but not beyond the time when a batch is due: then `Some(None)`. An idle recorder sleeps.
-    /// `None` when no message will ever come.
+    /// Waits for a message, but not longer than until a batch is due; then it returns `Some(None)`. An idle recorder sleeps. Returns `None`
+    /// once no more messages can arrive.
     fn next_message(&self, receiver: &Receiver<Message>) -> Option<Option<Message>> {
         let Some(due) = self.due else {
             return receiver.recv().ok().map(Some);
@@ -298,8 +298,7 @@ impl Writer {
         }
     }
 
-    /// Writes everything that is not in the file yet. While another program holds the lock for writing, it is kept, and
-    /// tried again in a while.
+    /// Writes everything that is not in the file yet. While another program holds the write lock, batches are kept and retried later.
     fn write_batch(&mut self) -> Result<(), RecordError> {
         self.due = None;
         if self.pending_events > 0 || self.assembler.has_news() {
@@ -321,7 +320,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The same at the end, when there is no later.
+    /// Writes everything at the end, when a later retry is impossible.
     fn write_all(&mut self) -> Result<(), RecordError> {
         let deadline = Instant::now() + END_PATIENCE;
         loop {

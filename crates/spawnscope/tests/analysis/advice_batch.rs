@@ -8,7 +8,7 @@ use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
 
 const COUNT: u64 = 30;
 
-/// What one launch fewer saves, when all runs are alike: three tenths of each may be work that stays.
+/// Saving per removed launch when all runs are alike: three tenths of each run count as work that stays.
 const SAVED: u64 = Spans::USUAL.total() - Spans::USUAL.run * 3 / 10;
 
 /// A launcher that runs a program once for each number.
@@ -26,15 +26,15 @@ fn words(words: &[&str], file: &str) -> Vec<String> {
     words.iter().map(|word| word.replace('@', file)).collect()
 }
 
-fn told(launcher: &[&str], argv: &[&str]) -> Advices {
+fn found(launcher: &[&str], argv: &[&str]) -> Advices {
     once_each(launcher, argv[0], |file| words(argv, &file), WAIT4)
 }
 
 #[test]
 fn a_loop_of_mv_becomes_one_mv() {
-    let advice = only(&told(&["/bin/bash", "x.sh"], &["mv", "-f", "@", "dir"]), "batch");
+    let advice = only(&found(&["/bin/bash", "x.sh"], &["mv", "-f", "@", "dir"]), "batch");
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
-    // The first launch stays, and what the shell does in between.
+    // The first launch stays, and the work of the shell in between.
     assert_eq!(advice.saving[0], Nanos((COUNT - 1) * SAVED));
     assert!(
         advice.finding.fix.concat().contains("mv -f -t dir -- \"${files[@]}\""),
@@ -88,7 +88,7 @@ fn xargs_and_find_have_their_own_way_to_take_many() {
         ),
     ];
     for (launcher, argv, snippet) in cases {
-        let advice = only(&told(launcher, argv), "batch");
+        let advice = only(&found(launcher, argv), "batch");
         assert!(
             advice.finding.fix.concat().contains(snippet),
             "{launcher:?}: {:?}",
@@ -119,8 +119,8 @@ fn what_has_to_run_for_each_file_is_left_alone() {
         (&["/usr/bin/make"], &["touch", "@"]),
     ];
     for (launcher, argv) in cases {
-        let told = told(launcher, argv);
-        assert!(is_silent(&told, "batch"), "{launcher:?} {argv:?}: {told:?}");
+        let found = found(launcher, argv);
+        assert!(is_silent(&found, "batch"), "{launcher:?} {argv:?}: {found:?}");
     }
     let read = once_each(bash, "/usr/bin/file", |file| words(&["file", "@"], &file), READ);
     assert!(is_silent(&read, "batch"), "the shell wants each answer: {read:?}");

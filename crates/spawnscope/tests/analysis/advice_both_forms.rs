@@ -1,5 +1,4 @@
-//! What advice shows as what a script has, and what it says to write instead, both run on the same texts: they say the same, or
-//! the advice says where they do not.
+//! Runs the `before` and `after` code of the advice on the same texts: both print the same, or the advice describes the difference.
 
 use std::process::Command;
 
@@ -18,15 +17,15 @@ const PATHS: [&str; 22] = [
     "a\n", "a/b\n", "-n", "-a/b", "*/?", "é/b.c",
 ];
 
-/// A call and the texts on which its advice is tried.
+/// A call, and the texts that its advice is tested on.
 struct Call<'c> {
     shell: &'c str,
     argv: &'c [&'c str],
     /// Whether a fork of the shell feeds it.
     is_fed: bool,
     texts: &'c [&'c str],
-    /// Texts on which the forms differ, with words of the advice that say so.
-    told: &'c [(&'c str, &'c str)],
+    /// Texts for which the two forms differ, with the words of the advice that describe this.
+    described: &'c [(&'c str, &'c str)],
 }
 
 const BASH: &str = "/bin/bash";
@@ -38,18 +37,18 @@ fn of<'c>(shell: &'c str, argv: &'c [&'c str], texts: &'c [&'c str]) -> Call<'c>
         argv,
         is_fed: false,
         texts,
-        told: &[],
+        described: &[],
     }
 }
 
-/// What stands in the script, what is to stand there, and what the advice says of the difference.
+/// Returns the code in the script, its replacement, and the described differences.
 fn advised(call: &Call<'_>) -> (String, String, String) {
-    let told = if call.is_fed {
+    let described = if call.is_fed {
         substitutions(call.shell, 40, call.argv)
     } else {
         captured(call.shell, call.argv)
     };
-    let advice = only(&told, "builtin");
+    let advice = only(&described, "builtin");
     let fix = fix_of(&advice);
     let (_, shown) = fix.split_once('\n').unwrap();
     let (before, after) = shown.split_once("  ->  ").unwrap();
@@ -57,7 +56,7 @@ fn advised(call: &Call<'_>) -> (String, String, String) {
     (before.trim().to_owned(), after.to_owned(), advice.finding.limits)
 }
 
-/// The script that says, for each of its arguments, what both forms make of it. A word is tried alone and in double quotes.
+/// Returns a script that prints the results of both forms for each of its arguments. A word is tested alone and in double quotes.
 fn script(before: &str, after: &str) -> String {
     let substitution = before.find("$(").map(|at| &before[at..]);
     let first = match substitution {
@@ -94,7 +93,7 @@ fn script(before: &str, after: &str) -> String {
     )
 }
 
-/// What each form makes of each text.
+/// Returns the results of both forms for each text.
 fn answers(call: &Call<'_>, script: &str) -> Vec<(String, String)> {
     let output = Command::new(call.shell)
         .args(["-c", script, "both"])
@@ -109,30 +108,30 @@ fn answers(call: &Call<'_>, script: &str) -> Vec<(String, String)> {
     pairs.map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect()
 }
 
-/// Whether the advice speaks of what is special in a text.
-fn is_told(text: &str, [first, second]: [&str; 2], limits: &str, told: &[(&str, &str)]) -> bool {
+/// Whether the advice describes the special case of a text.
+fn is_described(text: &str, [first, second]: [&str; 2], limits: &str, described: &[(&str, &str)]) -> bool {
     let echo = text == "-n" || text == "-e" || text.contains('\\');
     first == second.trim_end_matches('\n') && limits.contains("newlines at the end")
         || text.contains('\n') && limits.contains("one line")
-        || echo && limits.contains("what echo takes for itself")
-        || told
+        || echo && limits.contains("what echo interprets")
+        || described
             .iter()
             .any(|(special, words)| *special == text && limits.contains(words))
 }
 
-fn differs_only_where_told(call: &Call<'_>) {
+fn differs_only_where_described(call: &Call<'_>) {
     let (before, after, limits) = advised(call);
     let answers = answers(call, &script(&before, &after));
     let name = format!("{} {:?}: {before} -> {after}", call.shell, call.argv);
     for (text, (first, second)) in call.texts.iter().zip(&answers) {
         assert!(
-            first == second || is_told(text, [first, second], &limits, call.told),
-            "{name}: of {text:?} it is {first:?} and {second:?}, but: {limits}"
+            first == second || is_described(text, [first, second], &limits, call.described),
+            "{name}: {text:?} gives {first:?} and {second:?}, but: {limits}"
         );
     }
-    for (text, words) in call.told {
+    for (text, words) in call.described {
         let at = call.texts.iter().position(|each| each == text).unwrap();
-        assert_ne!(answers[at].0, answers[at].1, "{name}: {text:?} is told by {words:?}");
+        assert_ne!(answers[at].0, answers[at].1, "{name}: {text:?} is covered by {words:?}");
     }
 }
 
@@ -165,7 +164,7 @@ fn an_expansion_does_what_sed_does() {
         "s/a/a.b!/",
         "s/a/x*y?/g",
     ] {
-        differs_only_where_told(&of(BASH, &["sed", script], &TEXTS));
+        differs_only_where_described(&of(BASH, &["sed", script], &TEXTS));
     }
     for shell in [BASH, DASH] {
         for script in [
@@ -194,10 +193,10 @@ fn an_expansion_does_what_sed_does() {
             "s/a%$//",
             "s/%%$//",
         ] {
-            differs_only_where_told(&of(shell, &["sed", script], &TEXTS));
+            differs_only_where_described(&of(shell, &["sed", script], &TEXTS));
         }
-        differs_only_where_told(&of(shell, &["sed", "s,^.*/,,"], &PATHS));
-        differs_only_where_told(&of(shell, &["sed", "s,/.*,,"], &PATHS));
+        differs_only_where_described(&of(shell, &["sed", "s,^.*/,,"], &PATHS));
+        differs_only_where_described(&of(shell, &["sed", "s,/.*,,"], &PATHS));
     }
 }
 
@@ -205,8 +204,8 @@ fn an_expansion_does_what_sed_does() {
 fn an_expansion_does_what_tr_does() {
     let letters = [("émile", "LC_ALL=C"), ("aé", "LC_ALL=C")];
     for argv in [["tr", "a-z", "A-Z"], ["tr", "[:lower:]", "[:upper:]"]] {
-        differs_only_where_told(&Call {
-            told: &letters,
+        differs_only_where_described(&Call {
+            described: &letters,
             ..of(BASH, &argv, &TEXTS)
         });
     }
@@ -218,12 +217,12 @@ fn an_expansion_does_what_tr_does() {
         ["tr", "-d", "=a="],
         ["tr", "-d", "a b~&"],
     ] {
-        differs_only_where_told(&of(BASH, &argv, &TEXTS));
+        differs_only_where_described(&of(BASH, &argv, &TEXTS));
     }
     for character in "a:.%#/!~&*?[]{}()<>|;,^@+=_$`\" ".chars().map(String::from) {
-        differs_only_where_told(&of(BASH, &["tr", &character, "x"], &TEXTS));
+        differs_only_where_described(&of(BASH, &["tr", &character, "x"], &TEXTS));
         if !"[]{}()~&$`\"".contains(&character) {
-            differs_only_where_told(&of(BASH, &["tr", "a", &character], &TEXTS));
+            differs_only_where_described(&of(BASH, &["tr", "a", &character], &TEXTS));
         }
     }
 }
@@ -245,13 +244,13 @@ fn an_expansion_does_what_cut_does() {
             let (delimiter, field) = call.rsplit_once(' ').unwrap();
             let own = delimited(delimiter.chars().nth(2).unwrap());
             let own: Vec<&str> = own.iter().map(String::as_str).collect();
-            differs_only_where_told(&of(shell, &["cut", delimiter, field], &own));
+            differs_only_where_described(&of(shell, &["cut", delimiter, field], &own));
         }
         for delimiter in ["-d:", "-d%"] {
-            differs_only_where_told(&of(shell, &["cut", delimiter, "-f2"], &TEXTS));
+            differs_only_where_described(&of(shell, &["cut", delimiter, "-f2"], &TEXTS));
         }
-        differs_only_where_told(&Call {
-            told: &[("a:b", "not with this one"), (":a", "not with this one")],
+        differs_only_where_described(&Call {
+            described: &[("a:b", "fewer fields"), (":a", "fewer fields")],
             ..of(
                 shell,
                 &["cut", "-d:", "-f3"],
@@ -266,10 +265,10 @@ fn an_expansion_does_what_awk_and_head_do() {
     for shell in [BASH, DASH] {
         for field in ["$1", "$2", "$3"] {
             let program = format!("{{ print {field} }}");
-            differs_only_where_told(&of(shell, &["awk", &program], &TEXTS));
+            differs_only_where_described(&of(shell, &["awk", &program], &TEXTS));
         }
-        differs_only_where_told(&of(shell, &["head", "-n1"], &TEXTS));
-        differs_only_where_told(&of(shell, &["head", "-n1", "file"], &TEXTS));
+        differs_only_where_described(&of(shell, &["head", "-n1"], &TEXTS));
+        differs_only_where_described(&of(shell, &["head", "-n1", "file"], &TEXTS));
     }
 }
 
@@ -285,8 +284,8 @@ fn an_expansion_does_what_dirname_and_basename_do() {
             ("/a/b/", "at the end"),
             ("a//b", "in a row"),
         ];
-        differs_only_where_told(&Call {
-            told: &[&bare[..], &others].concat(),
+        differs_only_where_described(&Call {
+            described: &[&bare[..], &others].concat(),
             ..of(shell, &["dirname", "a/b"], &paths)
         });
         let slashes = [
@@ -295,17 +294,17 @@ fn an_expansion_does_what_dirname_and_basename_do() {
             ("//", "ends with a slash"),
             ("/a/b/", "ends with a slash"),
         ];
-        differs_only_where_told(&Call {
-            told: &slashes,
+        differs_only_where_described(&Call {
+            described: &slashes,
             ..of(shell, &["basename", "a/b"], &paths)
         });
         let suffix = [
             &slashes[..],
-            &[(".c", "nothing but the suffix"), ("d/.c", "nothing but the suffix")],
+            &[(".c", "equals the suffix"), ("d/.c", "equals the suffix")],
         ]
         .concat();
-        differs_only_where_told(&Call {
-            told: &suffix,
+        differs_only_where_described(&Call {
+            described: &suffix,
             ..of(shell, &["basename", "a/b.c", ".c"], &paths)
         });
     }
@@ -315,10 +314,10 @@ fn an_expansion_does_what_dirname_and_basename_do() {
 fn what_is_done_with_files_is_the_same_for_those_that_are_told() {
     let files = ["", "a", "a b ", " a", "a\\b\n", "-n", "a\n\n"];
     let lines = ["a\nb", "a\nb\n", "\n", "\n\na"];
-    differs_only_where_told(&of(BASH, &["cat", "file"], &[&files[..], &lines].concat()));
-    differs_only_where_told(&of(DASH, &["cat", "file"], &[&files[..], &lines].concat()));
-    differs_only_where_told(&Call {
-        told: &[
+    differs_only_where_described(&of(BASH, &["cat", "file"], &[&files[..], &lines].concat()));
+    differs_only_where_described(&of(DASH, &["cat", "file"], &[&files[..], &lines].concat()));
+    differs_only_where_described(&Call {
+        described: &[
             ("a", "last line without a newline"),
             ("a\nb", "last line without a newline"),
         ],
@@ -336,9 +335,9 @@ fn a_search_and_a_count_in_a_variable_are_those_of_grep_and_wc() {
     }
     for pattern in ["a", "a b", "%", "#", "a:b", "~", "&", "!"] {
         for shell in [BASH, DASH] {
-            differs_only_where_told(&fed(shell, &["grep", "-q", pattern]));
+            differs_only_where_described(&fed(shell, &["grep", "-q", pattern]));
         }
-        differs_only_where_told(&fed(BASH, &["grep", "-qF", "-e", pattern]));
+        differs_only_where_described(&fed(BASH, &["grep", "-qF", "-e", pattern]));
     }
     for (options, pattern) in [
         ("-qF", "a*"),
@@ -354,12 +353,12 @@ fn a_search_and_a_count_in_a_variable_are_those_of_grep_and_wc() {
         ("-q", "a"),
         ("-q", "%"),
     ] {
-        differs_only_where_told(&fed(BASH, &["grep", options, pattern]));
+        differs_only_where_described(&fed(BASH, &["grep", options, pattern]));
     }
-    differs_only_where_told(&fed(BASH, &["wc", "-m"]));
+    differs_only_where_described(&fed(BASH, &["wc", "-m"]));
     let more = [("émile", "counts characters"), ("aé", "counts characters")];
-    differs_only_where_told(&Call {
-        told: &more,
+    differs_only_where_described(&Call {
+        described: &more,
         ..fed(BASH, &["wc", "-c"])
     });
 }
@@ -374,22 +373,22 @@ fn arithmetic_and_comparisons_are_those_of_expr() {
         ("%", ["7|2", "0|5", "-7|2", "10|-3"]),
     ] {
         for shell in [BASH, DASH] {
-            differs_only_where_told(&of(shell, &["expr", "3", operator, "4"], &texts));
+            differs_only_where_described(&of(shell, &["expr", "3", operator, "4"], &texts));
         }
-        differs_only_where_told(&Call {
-            told: &[("010|3", "octal"), ("|1", "for 0"), ("z|3", "for a name")],
+        differs_only_where_described(&Call {
+            described: &[("010|3", "octal"), ("|1", "as 0"), ("z|3", "variable name")],
             ..of(BASH, &["expr", "3", operator, "4"], &["010|3", "|1", "z|3"])
         });
     }
     for operator in ["<", "<=", ">", ">=", "=", "!="] {
         let texts = ["1|2", "2|1", "1|1", "01|1", "-1|1", "10|9"];
-        differs_only_where_told(&of(DASH, &["expr", "3", operator, "4"], &texts));
+        differs_only_where_described(&of(DASH, &["expr", "3", operator, "4"], &texts));
     }
     for operator in ["=", "!="] {
         let texts = ["a|b", "a|a", "Xa b|Xa b", "X|X", "X*|Xa"];
-        differs_only_where_told(&of(DASH, &["expr", "Xa", operator, "Xb"], &texts));
+        differs_only_where_described(&of(DASH, &["expr", "Xa", operator, "Xb"], &texts));
     }
-    differs_only_where_told(&of(BASH, &["expr", "length", "abc"], &["", "a", "a b", "é", "a\n"]));
+    differs_only_where_described(&of(BASH, &["expr", "length", "abc"], &["", "a", "a b", "é", "a\n"]));
 }
 
 #[test]
@@ -404,9 +403,9 @@ fn a_date_is_formatted_alike() {
         "+100%%",
         "+today",
     ] {
-        // Midnight may fall between the two.
+        // Midnight may pass between the two.
         let argv = ["date", format];
-        let is_alike = || std::panic::catch_unwind(|| differs_only_where_told(&of(BASH, &argv, &["x"])));
+        let is_alike = || std::panic::catch_unwind(|| differs_only_where_described(&of(BASH, &argv, &["x"])));
         assert!(is_alike().is_ok() || is_alike().is_ok(), "{format}");
     }
 }

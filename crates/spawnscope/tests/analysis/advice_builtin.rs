@@ -1,4 +1,4 @@
-//! Advice about small programs whose work a shell does itself: what it says for each of them, and where it says nothing.
+//! Advice about small programs whose work a shell can do: the text for each of them, and the cases without advice.
 
 use spawnscope::analyze::advice::{Advice, Advices};
 use spawnscope::event::{LaunchId, LeftCpu, Mechanism, Nanos, TaskId};
@@ -10,7 +10,7 @@ use crate::slices::{created, ended, slice};
 
 const COUNT: usize = 40;
 
-/// A shell that makes the same call again and again, and waits for it in a system call.
+/// A shell that repeats one call, and waits for it in a system call.
 fn calling((shell, script): (&str, &str), path: &str, argv: &[&str], wait: u16) -> Advices {
     let mut serial = Serial::of(shell, &[shell, script]);
     for _ in 0..COUNT {
@@ -29,13 +29,13 @@ pub(crate) fn fix_of(advice: &Advice) -> String {
 
 #[test]
 fn a_dirname_loop_becomes_an_expansion_and_saves_the_launches() {
-    let told = captured("/bin/bash", &["dirname", "/usr/lib/x"]);
-    let advice = only(&told, "builtin");
+    let found = captured("/bin/bash", &["dirname", "/usr/lib/x"]);
+    let advice = only(&found, "builtin");
     assert_eq!(advice.finding.launches.len(), COUNT);
     assert_eq!(advice.saving[0], Nanos(COUNT as u64 * Spans::USUAL.total()));
     assert_eq!(
         advice.finding.title,
-        "bash launches dirname 40 times for what a shell does itself"
+        "bash launches dirname 40 times for work it can do itself"
     );
     assert!(fix_of(&advice).contains("$(dirname \"$p\")  ->  ${p%/*}"), "{advice:?}");
     assert!(advice.finding.limits.contains("without a slash"), "{advice:?}");
@@ -71,8 +71,8 @@ fn what_a_plain_command_writes_is_written_by_the_shell() {
             let launch = serial.launch_waiting(&Spans::USUAL, Some((argv[0], argv)), WAIT4);
             serial.builder.row(launch).mechanism = Some(Mechanism::Vfork);
         }
-        let told = advices(&serial.finish());
-        let advice = only(&told, "builtin");
+        let found = advices(&serial.finish());
+        let advice = only(&found, "builtin");
         assert!(fix_of(&advice).contains(expected), "{advice:?}");
     }
 }
@@ -126,8 +126,8 @@ fn each_program_has_its_snippet_in_each_shell_that_has_one() {
         (sh, &["/bin/true"], "true ..."),
     ];
     for (shell, argv, snippet) in cases {
-        let told = captured(shell, argv);
-        let advice = only(&told, "builtin");
+        let found = captured(shell, argv);
+        let advice = only(&found, "builtin");
         assert!(
             fix_of(&advice).contains(snippet),
             "{shell} {argv:?}: {:?}",
@@ -184,11 +184,14 @@ fn what_a_shell_cannot_do_for_sure_is_left_alone() {
         ("/usr/bin/python3", &["cat", "file"]),
     ];
     for (parent, argv) in cases {
-        let told = captured(parent, argv);
-        assert!(is_silent(&told, "builtin"), "{parent} {argv:?}: {told:?}");
+        let found = captured(parent, argv);
+        assert!(is_silent(&found, "builtin"), "{parent} {argv:?}: {found:?}");
     }
     let shown = calling((bash, "script"), "/bin/cat", &["cat", "file"], WAIT4);
-    assert!(is_silent(&shown, "builtin"), "what cat writes is not read: {shown:?}");
+    assert!(
+        is_silent(&shown, "builtin"),
+        "the shell does not read the output of cat: {shown:?}"
+    );
 }
 
 #[test]
@@ -239,7 +242,7 @@ fn a_launch_that_had_to_wait_for_a_cpu_did_no_more_than_the_others() {
     assert_eq!(
         slept.launches.len(),
         COUNT / 2,
-        "sleeping may be all its work: {slept:?}"
+        "sleeping may be its purpose: {slept:?}"
     );
 }
 
@@ -256,8 +259,8 @@ fn a_single_call_is_no_habit() {
 
 #[test]
 fn an_answer_that_does_not_change_is_asked_once() {
-    let told = captured("/bin/dash", &["uname", "-s"]);
-    let advice = only(&told, "builtin");
+    let found = captured("/bin/dash", &["uname", "-s"]);
+    let advice = only(&found, "builtin");
     assert_eq!(advice.finding.launches.len(), COUNT);
     assert_eq!(
         advice.saving[0],
@@ -266,7 +269,7 @@ fn an_answer_that_does_not_change_is_asked_once() {
     );
 }
 
-/// `x=$(echo "$y" | sed ...)`: a subshell, a fork of it for echo, and sed, one such after the other.
+/// `x=$(echo "$y" | sed ...)` repeatedly: a subshell, a fork of it for echo, and sed.
 pub(crate) fn substituting(shell: &str, count: u64, argv: &[&str]) -> (Recording, Vec<SliceRow>) {
     const LIFE: u64 = 3_000_000;
     let mut serial = Serial::of(shell, &[shell, "script.sh"]);
@@ -329,25 +332,28 @@ pub(crate) fn substitutions(shell: &str, count: u64, argv: &[&str]) -> Advices {
 
 #[test]
 fn with_a_filter_go_its_subshell_and_the_echo_that_feeds_it() {
-    let told = substitutions("/bin/bash", 30, &["sed", "s/-.*//"]);
-    let advice = only(&told, "builtin");
+    let found = substitutions("/bin/bash", 30, &["sed", "s/-.*//"]);
+    let advice = only(&found, "builtin");
     assert_eq!(advice.finding.launches.len(), 30, "only sed is counted");
     assert!(fix_of(&advice).contains("${x%%-*}"), "{advice:?}");
     assert_eq!(
         advice.finding.whatif, "'--remove=(bash),parent=bash'",
-        "what is tried goes with all that is below it"
+        "descendants are removed as well"
     );
     let subshell = Spans::USUAL.total() - Spans::USUAL.exec - Spans::USUAL.load - Spans::USUAL.setup;
     assert!(
         advice.saving[0] > Nanos(30 * subshell),
-        "the subshell goes as well: {:?}",
+        "the subshell is removed as well: {:?}",
         advice.saving
     );
     assert!(
         advice.finding.evidence[1].contains("60 forks of the shell"),
         "{advice:?}"
     );
-    let findings = told.worth.iter().chain(told.not_worth.iter().map(|(_, advice)| advice));
+    let findings = found
+        .worth
+        .iter()
+        .chain(found.not_worth.iter().map(|(_, advice)| advice));
     let forks = findings.filter(|advice| advice.finding.rule == "bare-forks").count();
-    assert_eq!(forks, 0, "those forks are told already: {told:?}");
+    assert_eq!(forks, 0, "those forks are already reported: {found:?}");
 }

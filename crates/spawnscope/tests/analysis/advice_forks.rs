@@ -20,7 +20,7 @@ fn forking_and_waiting(parent: &str, spans: &Spans, call: u16) -> Advices {
     advices(&serial.finish())
 }
 
-/// What a fork has of the usual phases.
+/// Returns the duration of a fork in the usual phases.
 fn life() -> u64 {
     let spans = Spans::USUAL;
     spans.create + spans.queue + spans.run + spans.teardown + spans.reap
@@ -42,7 +42,7 @@ fn substitutions_that_run_no_program_can_do_without_a_fork() {
             advice.finding.fix
         );
         assert!(
-            advice.finding.evidence[1].contains("reads what 60 of them"),
+            advice.finding.evidence[1].contains("reads the output of 60 of them"),
             "{advice:?}"
         );
     }
@@ -54,7 +54,7 @@ fn substitutions_that_run_no_program_can_do_without_a_fork() {
 fn forks_that_nobody_reads_are_none_and_not_0() {
     let advice = only(&forking_and_waiting("/bin/bash", &Spans::USUAL, WAIT4), "bare-forks");
     assert!(
-        advice.finding.evidence[1].contains("reads what none of them"),
+        advice.finding.evidence[1].contains("reads the output of none of them"),
         "{advice:?}"
     );
 }
@@ -85,7 +85,7 @@ fn a_fork_that_had_to_wait_for_a_cpu_counts_like_the_others() {
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
 }
 
-/// Bare forks at line 3 of a script, and at another line forks that launch a program that works.
+/// Bare forks at line 3 of a script, and forks at another line that launch a program with real work.
 fn beside_forks_that_launch(line: u32) -> Advice {
     let mut serial = Serial::of("/bin/bash", &["bash", "script"]);
     let busy = Spans {
@@ -113,5 +113,5 @@ fn what_is_tried_is_what_was_found_or_nothing() {
     assert_eq!(finding.launches.len() as u64, COUNT);
     assert_eq!(finding.whatif, "'--remove=(bash),parent=bash,line=script:3'");
     let at_one_line = beside_forks_that_launch(3).finding;
-    assert_eq!(at_one_line.whatif, "", "one line asked for both: {at_one_line:?}");
+    assert_eq!(at_one_line.whatif, "", "one line requested both: {at_one_line:?}");
 }

@@ -1,4 +1,4 @@
-//! Advice about interpreters that are started again and again.
+//! Advice about interpreters that are started repeatedly.
 
 use spawnscope::analyze::advice::Advices;
 
@@ -33,7 +33,7 @@ fn little_work_again_and_again_is_for_one_process() {
         let run = 3_000_000;
         let advice = only(&starting(argv, run, COUNT), "interpreter-start");
         assert_eq!(advice.finding.launches.len() as u64, COUNT);
-        // Runs that are alike may be work to three tenths.
+        // Up to three tenths of equal runs may be work.
         let each = Spans::USUAL.total() - Spans::USUAL.run + run * 7 / 10;
         let off = advice.saving[0].0.abs_diff((COUNT - 1) * each);
         assert!(off < 100, "{argv:?}: {off}");

@@ -1,4 +1,4 @@
-//! Advice about what the system makes of launches: loaders, ends, CPUs that are short, machines that are slow.
+//! Advice about the machine: loaders, slow ends, oversubscribed CPUs, slow machines.
 
 use spawnscope::analyze::advice::Advices;
 use spawnscope::event::{LeftCpu, Nanos, TaskId};
@@ -11,7 +11,7 @@ use crate::slices::{created, ended, slice};
 const COUNT: u64 = 30;
 const TOOL: Option<(&str, &[&str])> = Some(("/opt/tool", &["tool", "--help"]));
 
-/// So many launches of a tool, with its exec and its row changed.
+/// Launches of a tool with modified execs and rows.
 fn tools(spans: &Spans, change: impl Fn(&mut ExecRow)) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for _ in 0..COUNT {
@@ -37,7 +37,7 @@ fn loading(found: u32, failed: u32, cache: Option<bool>) -> Advices {
 
 #[test]
 fn a_loader_that_is_led_astray_is_told_where_to_look() {
-    // Of three libraries' worth of looking in vain and three libraries, half is saved.
+    // The failed lookups take as long as three libraries, so with three libraries half is saved.
     let advice = only(&loading(3, 301, Some(true)), "loader-search");
     let expected = COUNT * 1_500_000;
     assert!(
@@ -50,7 +50,7 @@ fn a_loader_that_is_led_astray_is_told_where_to_look() {
         fix.contains("LD_LIBRARY_PATH") && fix.contains("LD_DEBUG=libs /opt/tool"),
         "{fix}"
     );
-    assert_eq!(advice.finding.evidence.len(), 1, "it has its cache: {advice:?}");
+    assert_eq!(advice.finding.evidence.len(), 1, "the cache exists: {advice:?}");
     let advice = only(&loading(3, 301, Some(false)), "loader-search");
     assert!(advice.finding.fix[0].contains("ldconfig"), "{advice:?}");
 }
@@ -59,11 +59,11 @@ fn a_loader_that_is_led_astray_is_told_where_to_look() {
 fn many_libraries_are_told_and_the_usual_ones_are_not() {
     let advice = only(&loading(40, 1, Some(true)), "loader");
     assert_eq!(advice.saving[0], Nanos(COUNT * 3_000_000));
-    assert!(advice.finding.limits.contains("the most that there is"), "{advice:?}");
-    let told = loading(3, 1, Some(true));
+    assert!(advice.finding.limits.contains("the upper limit"), "{advice:?}");
+    let results = loading(3, 1, Some(true));
     assert!(
-        is_silent(&told, "loader") && is_silent(&told, "loader-search"),
-        "{told:?}"
+        is_silent(&results, "loader") && is_silent(&results, "loader-search"),
+        "{results:?}"
     );
 }
 
@@ -74,8 +74,8 @@ fn many_libraries_of_a_program_that_works_for_long_are_not_worth_a_word() {
         run: 100_000_000,
         ..Spans::USUAL
     };
-    let told = advices(&tools(&spans, |exec| exec.load_opens = Some(40)));
-    assert!(is_silent(&told, "loader"), "{told:?}");
+    let results = advices(&tools(&spans, |exec| exec.load_opens = Some(40)));
+    assert!(is_silent(&results, "loader"), "{results:?}");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn an_end_that_only_waited_for_a_cpu_is_not_long() {
     assert!(is_silent(&advices(&recorded), "teardown"));
 }
 
-/// Children of 40 ms that are made at once, so many at a time on two CPUs in turns of 4 ms.
+/// Children of 40 ms that are created at once, this many in parallel, on two CPUs with slices of 4 ms.
 fn crowd(count: u64) -> (Recording, Vec<SliceRow>) {
     const TURN: u64 = 4_000_000;
     const TURNS: u64 = 10;
@@ -145,7 +145,7 @@ fn crowd(count: u64) -> (Recording, Vec<SliceRow>) {
 #[test]
 fn more_processes_than_cpus_are_told_what_more_cpus_would_bring() {
     let advice = only(&advices(&crowd(8)), "run-queue");
-    // Eight on two CPUs take four times as long as one of them, on four CPUs twice.
+    // Eight children on two CPUs take four times as long as one, on four CPUs twice as long.
     let expected = 80_000_000;
     assert!(
         advice.saving[0].0.abs_diff(expected) < expected / 10,
@@ -166,20 +166,20 @@ fn more_processes_than_cpus_are_told_what_more_cpus_would_bring() {
     let waited = waited.unwrap();
     assert!(
         waited.contains("ms of it as new processes"),
-        "as the report's own line leaves these out: {waited}"
+        "the line of the report excludes these: {waited}"
     );
 }
 
 #[test]
 fn as_many_processes_as_cpus_want_no_more() {
     assert!(is_silent(&advices(&crowd(2)), "run-queue"));
-    // Slow to wake up, one after the other: no CPU is short.
+    // Slow wake-ups, one launch after the other: no CPU is oversubscribed.
     let spans = Spans {
         queue: 2_000_000,
         ..Spans::USUAL
     };
-    let told = advices(&tools(&spans, |_| ()));
-    assert!(is_silent(&told, "run-queue"), "{told:?}");
+    let results = advices(&tools(&spans, |_| ()));
+    assert!(is_silent(&results, "run-queue"), "{results:?}");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_slow_machine_is_told_by_its_dearest_phase() {
         advice.finding.evidence[1].contains("exec 70.0 ms, load 20.0 ms"),
         "{advice:?}"
     );
-    assert!(advice.finding.fix[0].starts_with("execve takes long"), "{advice:?}");
+    assert!(advice.finding.fix[0].starts_with("execve is slow"), "{advice:?}");
     let tax = Spans::USUAL.create + Spans::USUAL.setup + 90_000_000 + Spans::USUAL.teardown;
     let expected = COUNT * (tax - 10_000_000);
     assert!(

@@ -1,4 +1,4 @@
-//! Launches that hold nothing up are not worth fixing, and are said to be so.
+//! Launches off the critical path are reported as not worth fixing.
 
 use spawnscope::analyze::advice::{Advice, Advices, Doubt};
 use spawnscope::event::{Nanos, TaskId};
@@ -9,7 +9,7 @@ use crate::slices::{created, ended};
 
 const COUNT: u64 = 10;
 
-/// make is busy all the time, and launches sed beside it on other CPUs, two at a time, without ever waiting.
+/// make is busy all the time, and launches sed on other CPUs, two at a time, without ever waiting.
 fn beside() -> Advices {
     let mut serial = Serial::of("/usr/bin/make", &["make", "-j2"]);
     let spans = Spans {
@@ -34,15 +34,15 @@ fn beside() -> Advices {
 
 #[test]
 fn launches_beside_the_critical_path_are_not_worth_fixing() {
-    let told = beside();
-    assert!(told.worth.is_empty(), "{told:?}");
-    let is_told = |(_, advice): &&(Doubt, Advice)| advice.finding.rule == "off-path";
-    let (doubt, advice) = told.not_worth.iter().find(is_told).unwrap();
+    let found = beside();
+    assert!(found.worth.is_empty(), "{found:?}");
+    let is_off_path = |(_, advice): &&(Doubt, Advice)| advice.finding.rule == "off-path";
+    let (doubt, advice) = found.not_worth.iter().find(is_off_path).unwrap();
     assert_eq!(*doubt, Doubt::OffPath);
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
     let title = &advice.finding.title;
     assert!(
-        title.starts_with("10 launches of sed by make take 210 ms beside"),
+        title.starts_with("10 launches of sed by make take 210 ms off"),
         "{title}"
     );
     assert!(advice.saving[0] < Nanos(5_000_000), "{:?}", advice.saving);
@@ -54,7 +54,10 @@ fn launches_one_after_the_other_are_on_the_path() {
     for _ in 0..COUNT {
         serial.launch(&Spans::USUAL, Some(("/bin/ls", &["ls"])));
     }
-    let told = advices(&serial.finish());
-    let findings = told.worth.iter().chain(told.not_worth.iter().map(|(_, advice)| advice));
+    let found = advices(&serial.finish());
+    let findings = found
+        .worth
+        .iter()
+        .chain(found.not_worth.iter().map(|(_, advice)| advice));
     assert_eq!(findings.filter(|advice| advice.finding.rule == "off-path").count(), 0);
 }

@@ -1,5 +1,4 @@
-//! Advice about what parents make of their launches: page tables that are copied, descriptors that are closed one by one,
-//! ends that are slept through.
+//! Advice about parents: copied page tables, descriptors that are closed one by one, ends that the parent sleeps through.
 
 use spawnscope::event::{Calibration, Constant, LaunchId, Mechanism, Nanos};
 use spawnscope::record::reader::{Recording, SliceRow};
@@ -30,7 +29,7 @@ pub(crate) fn calibrated(program: &str) -> Serial {
     serial
 }
 
-/// So many launches with `create` and the parent's memory by their number.
+/// Launches whose `create` and parent memory depend on their number.
 fn from_parent(
     program: &str,
     count: u64,
@@ -58,7 +57,7 @@ fn a_large_python_is_told_not_to_fork() {
     let recorded = from_parent("/usr/bin/python3.11", 20, TRUE, |_| (create, 300_000_000));
     let advice = only(&advices(&recorded), "large-parent");
     assert_eq!(advice.finding.launches.len(), 20);
-    // What copying took beyond a vfork, and what the exec took beyond that of the command, to give the copy back.
+    // The copying in excess of a vfork, and the exec in excess of that of the command, which frees the copy.
     let of_command = 300_000;
     let expected = 20 * (create - VFORK + 2_000_000 - of_command);
     assert!(
@@ -77,22 +76,22 @@ fn a_large_python_is_told_not_to_fork() {
 
 #[test]
 fn each_runtime_is_told_its_own_call() {
-    let told = |program: &str| {
+    let found = |program: &str| {
         let recorded = from_parent(program, 20, TRUE, |_| (3_000_000, 300_000_000));
         only(&advices(&recorded), "large-parent").finding.fix.concat()
     };
-    assert!(told("/usr/bin/java").contains("launchMechanism=POSIX_SPAWN"));
-    assert!(told("/usr/bin/perl").contains("Proc::FastSpawn"));
-    assert!(told("/opt/server").contains("posix_spawn()"));
+    assert!(found("/usr/bin/java").contains("launchMechanism=POSIX_SPAWN"));
+    assert!(found("/usr/bin/perl").contains("Proc::FastSpawn"));
+    assert!(found("/opt/server").contains("posix_spawn()"));
 }
 
 #[test]
 fn forks_that_execute_nothing_and_those_of_shells_are_told_of_huge_pages() {
     let tell = |program: &str, launched| {
         let recorded = from_parent(program, 20, launched, |_| (3_000_000, 300_000_000));
-        let told = advices(&recorded);
-        assert!(is_silent(&told, "large-parent"), "{told:?}");
-        only(&told, "large-parent-pages").finding.fix.concat()
+        let found = advices(&recorded);
+        assert!(is_silent(&found, "large-parent"), "{found:?}");
+        only(&found, "large-parent-pages").finding.fix.concat()
     };
     let workers = tell("/usr/bin/python3", None);
     assert!(
@@ -105,16 +104,16 @@ fn forks_that_execute_nothing_and_those_of_shells_are_told_of_huge_pages() {
 #[test]
 fn small_parents_and_vfork_are_left_alone() {
     let silent = |recorded: &(Recording, Vec<SliceRow>)| {
-        let told = advices(recorded);
+        let found = advices(recorded);
         assert!(
-            is_silent(&told, "large-parent") && is_silent(&told, "large-parent-pages"),
-            "{told:?}"
+            is_silent(&found, "large-parent") && is_silent(&found, "large-parent-pages"),
+            "{found:?}"
         );
     };
     silent(&from_parent("/usr/bin/python3", 40, TRUE, |_| {
         (SMALL * 3 / 2, 300_000_000)
     }));
-    // Something else makes these forks slow.
+    // Another cause makes these forks slow.
     silent(&from_parent("/usr/bin/python3", 40, TRUE, |_| (3_000_000, 4_000_000)));
     let mut recorded = from_parent("/usr/bin/python3", 40, TRUE, |_| (3_000_000, 300_000_000));
     for row in &mut recorded.0.launches {
@@ -131,7 +130,7 @@ fn a_parent_that_grows_is_told_what_it_would_have_cost_at_first() {
     });
     let advice = only(&advices(&recorded), "growing-parent");
     assert_eq!(advice.finding.launches.len(), 60);
-    // The first six of sixty are what launching cost at first; half of what copying takes is paid again at the end.
+    // The first six of sixty are the initial cost. Freeing takes half as long as copying, at the end of each launch.
     let at_first = SMALL + 125_000;
     let saved: u64 = (0..60).map(|number| create(number).saturating_sub(at_first)).sum();
     let expected = saved * 3 / 2;
@@ -140,7 +139,7 @@ fn a_parent_that_grows_is_told_what_it_would_have_cost_at_first() {
         "{:?} of {expected}",
         advice.saving
     );
-    assert!(advice.finding.evidence[1].contains("for each further MB"), "{advice:?}");
+    assert!(advice.finding.evidence[1].contains("per additional MB"), "{advice:?}");
     assert!(advice.finding.fix[0].contains("tracemalloc"), "{advice:?}");
 }
 
@@ -167,7 +166,7 @@ fn closing(closes: u32, span: u64) -> (Recording, Vec<SliceRow>) {
 #[test]
 fn a_loop_of_closes_is_one_call() {
     let advice = only(&advices(&closing(1_000, 1_000_000)), "close-loop");
-    // Of a thousand closes one remains.
+    // One of a thousand closes remains.
     assert!(advice.saving[0].0.abs_diff(20 * 999_000) < 1_000, "{:?}", advice.saving);
     assert!(
         advice
@@ -188,14 +187,14 @@ fn a_few_closes_are_no_loop() {
     assert!(is_silent(&advices(&closing(10, 1_000_000)), "close-loop"));
     assert!(
         is_silent(&advices(&closing(1_000, 2_000)), "close-loop"),
-        "not worth a word"
+        "too small to report"
     );
 }
 
-/// A launch whose end the parent finds when it looks again, each time after so long.
+/// A launch whose end the parent finds at its next poll. The value is the polling interval.
 fn polled(serial: &mut Serial, every: u64) -> LaunchId {
     let launch = serial.launch(&Spans::USUAL, Some(("/bin/job", &["job"])));
-    // Instead of the wait that the helper made, sleeps until one ends behind the child.
+    // Replaces the wait by sleeps until one ends after the child.
     let wait = serial.slices.pop().unwrap();
     let (off, on) = (wait.off.0, wait.off.0 - wait.on_span.unwrap().0);
     let zombie = serial.builder.row(launch).zombie.unwrap().0;

@@ -11,7 +11,7 @@ const EXECVE: u16 = 59;
 const FIRST: u64 = 4_000_000;
 const LATER: u64 = 2_000_000;
 const COUNT: u64 = 10;
-/// From the end of a wait until the process had a CPU, which was free.
+/// From the end of a wait until the process is on a CPU, which is free.
 const AWAKE: u64 = 50_000;
 
 /// Launches of one file whose exec waits for `daemon`: long the first time, shorter later.
@@ -35,7 +35,7 @@ fn scanned(daemon: &[u8], reason: LeftCpu, kind: ObjectKind) -> (Recording, Vec<
         let row = serial.builder.row(launch);
         let (first_run, zombie) = (row.first_run.unwrap().0, row.zombie.unwrap().0);
         let off = first_run + spans.setup + 100_000;
-        // The stretch that the helper made from the first run to the end, with the wait in it.
+        // Splits the stretch from the first run to the end by the wait.
         let end = serial
             .slices
             .iter()
@@ -55,7 +55,7 @@ fn scanned(daemon: &[u8], reason: LeftCpu, kind: ObjectKind) -> (Recording, Vec<
             )
         });
     }
-    // Files that nobody scans say nothing of the scanner.
+    // Files that are not scanned show nothing about the scanner.
     for other in ["/usr/bin/cp", "/usr/bin/mv", "/usr/bin/ls"] {
         serial.launch(&Spans::USUAL, Some((other, &["other"])));
         serial.launch(&Spans::USUAL, Some((other, &["other"])));
@@ -68,7 +68,7 @@ fn a_scanner_is_named_with_what_waiting_for_it_took() {
     let recorded = scanned(b"fapolicyd", LeftCpu::Uninterruptible, ObjectKind::Permission);
     let advice = only(&advices(&recorded), "scanner");
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
-    // Who does not sleep need not come to a CPU either.
+    // A thread that does not sleep has no wake-up delay either.
     assert_eq!(advice.saving[0], Nanos(FIRST + (COUNT - 1) * LATER + COUNT * AWAKE));
     assert!(advice.finding.title.contains("fapolicyd"), "{advice:?}");
     let evidence = &advice.finding.evidence;
@@ -77,13 +77,13 @@ fn a_scanner_is_named_with_what_waiting_for_it_took() {
         "{evidence:?}"
     );
     assert!(
-        evidence[1].contains("waited 4.00 ms, a later one of the same file 2.00 ms"),
+        evidence[1].contains("waited 4.00 ms, later ones 2.00 ms"),
         "{evidence:?}"
     );
     let fix = advice.finding.fix.concat();
     assert!(fix.starts_with("leave protection on"), "{fix}");
     assert!(
-        fix.contains("fapolicyd-cli --file add") && fix.contains("owner"),
+        fix.contains("fapolicyd-cli --file add") && fix.contains("responsible"),
         "{fix}"
     );
     assert!(!fix.contains("mdatp"), "{fix}");

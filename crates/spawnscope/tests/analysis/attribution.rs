@@ -1,4 +1,4 @@
-//! Waits tied to those they were for: who, through which chain, and how a wait divides. The parts always sum to the wait.
+//! Attribution of waits: to which process, through which chain, and how a wait divides. The parts always sum to the wait.
 
 use anstream::adapter::strip_str;
 use proptest::prelude::*;
@@ -44,7 +44,7 @@ fn launches(command: &[u8], through: Option<&[u8]>, count: u64) -> WaitedFor {
     }
 }
 
-/// Makes an object; pipes and fifos have inode 4242.
+/// Adds an object. Pipes and fifos have inode 4242.
 fn object(builder: &mut Builder, kind: ObjectKind, path: Option<&[u8]>) -> Option<ObjectRef> {
     let row = ObjectRow {
         kind,
@@ -74,10 +74,10 @@ fn a_wait_for_a_child_divides_by_its_phases() {
     let waits = only(
         &builder.recording,
         vec![
-            // From before the child's first run up to its end, and 30 us for a CPU.
+            // From before the first run of the child to its end, plus 30 us for a CPU.
             slice(1, 0, 1_130_000, [1_010_000, 30_000], WAIT4, by(git)),
             created(git.0, 1_120_000, 20_000),
-            // Preempted for 50 us in its run.
+            // Preempted for 50 us during its run.
             SliceRow {
                 reason: LeftCpu::Preempted,
                 wake_span: None,
@@ -87,7 +87,7 @@ fn a_wait_for_a_child_divides_by_its_phases() {
         ],
     );
     let parts = Parts {
-        // From the middle of its `queue` on: that is launch tax, as everywhere else.
+        // From the middle of `queue`, which is launch tax, as everywhere.
         tax: Nanos(10_000 + 40_000 + 300_000 + 400_000 + 60_000),
         run: Nanos(150_000),
         run_waiting: Nanos(0),
@@ -183,7 +183,7 @@ fn a_parent_that_polls_waits_for_its_dead_child() {
             Some(WakerRow::Interrupt),
         )
     };
-    // The first ends before the child does, and is no one's; the child is dead in the second and through the third.
+    // The first sleep ends before the child, and belongs to no launch. The child ends during the second, and is dead throughout the third.
     let waits = only(
         &builder.recording,
         vec![sleep(1_100_000), sleep(2_100_000), sleep(3_100_000)],
@@ -198,7 +198,7 @@ fn a_scanner_is_named_and_its_time_is_nobodys_phase() {
     let (mut builder, git) = with_git();
     let permission = object(&mut builder, ObjectKind::Permission, None);
     let name = builder.text(b"clamd");
-    // A reply to another thread wakes it at first.
+    // A reply to another thread wakes it first.
     let scanned = |off: u64| SliceRow {
         object: permission,
         reason: LeftCpu::Uninterruptible,
@@ -240,7 +240,7 @@ fn timers_disks_and_the_threads_of_one_process_are_no_ones() {
     assert_eq!(attribution(&builder.recording, vec![disk, timer, itself]), []);
 }
 
-/// Many waits on one launch that has many slices: sums over them are kept, and come out as if they were not.
+/// Many waits for one launch with many slices: cached sums give the same result as without.
 #[test]
 fn time_without_a_cpu_is_the_same_for_few_and_for_many_slices() {
     for preemptions in [20u64, 100] {
@@ -265,7 +265,7 @@ fn time_without_a_cpu_is_the_same_for_few_and_for_many_slices() {
                 )
             })
             .collect();
-        // The wait begins within the first time without a CPU, and ends within the last one.
+        // The wait starts within the first time without a CPU, and ends within the last one.
         let last = begins + (preemptions - 1) * 40_000 + 10_000;
         let start = begins + 10_400;
         slices.push(slice(1, 0, start, [last + 700 - start, 0], READ, by(git)));
@@ -279,7 +279,7 @@ fn time_without_a_cpu_is_the_same_for_few_and_for_many_slices() {
     }
 }
 
-/// emacs reads from 25 gits, one after the other, each through a pipe of its own; and a scanner looks at each git.
+/// emacs reads from 25 gits, one after the other, each through its own pipe; a scanner checks each git.
 fn emacs_and_25_gits() -> (Recording, Vec<SliceRow>) {
     let mut builder = Builder::command("/usr/bin/emacs", &["emacs"], 100_000_000);
     let permission = object(&mut builder, ObjectKind::Permission, None);
@@ -314,7 +314,7 @@ fn the_report_says_who_was_waited_for_at_every_width() {
     let shown = |width| strip_str(&table::render(&found, &table::Options::all(width))).to_string();
     let section = |text: &str| -> Vec<String> {
         let lines = text.lines().map(str::to_owned);
-        let from = lines.skip_while(|line| line != "What was waited for").skip(1);
+        let from = lines.skip_while(|line| line != "What programs waited for").skip(1);
         from.take_while(|line| !line.is_empty()).collect()
     };
     assert_eq!(
@@ -323,7 +323,7 @@ fn the_report_says_who_was_waited_for_at_every_width() {
             "  emacs waited 55.2 ms in read on a pipe from 25 x git: 35.5 ms run, 18.2 ms",
             "    launch tax, 1.50 ms for a CPU",
             "  git waited 6.25 ms in execve for the scanner clamd",
-            "  waits overlap: they are no parts of the wall",
+            "  waits overlap: they do not add up to the wall",
         ]
     );
     let words = |lines: &[String]| lines.concat().split_whitespace().collect::<Vec<_>>().join(" ").len();
@@ -396,7 +396,7 @@ fn a_path_is_said_and_no_number_of_a_pipe() {
 }
 
 proptest! {
-    /// Whatever the slices say, the parts of all waits sum to the waits.
+    /// The parts of all waits sum to the waits for any slices.
     #[test]
     fn the_parts_sum_to_the_waits(slices in proptest::collection::vec(any_slice(WALL), 0..200)) {
         let mut builder = emacs();
@@ -409,7 +409,7 @@ proptest! {
             let to_the_end = || Nanos(WALL).since(slice.off);
             if blocked { slice.off_span.unwrap_or_else(to_the_end).0 } else { 0 }
         };
-        // One by one, so that it is known what was counted.
+        // One by one, to know which waits are counted.
         for slice in slices {
             let own = waited(&slice);
             let sum: u64 = attribution(&builder.recording, vec![slice]).iter().map(|waits| waits.parts.total().0).sum();
@@ -417,7 +417,7 @@ proptest! {
         }
     }
 
-    /// The same with all slices at once: the total is that of the counted waits, which are some of all.
+    /// All slices at once: the total is that of the counted waits, a part of all waits.
     #[test]
     fn a_child_with_odd_slices_does_not_lengthen_its_parents_wait(
         slices in proptest::collection::vec(any_slice(WALL), 0..200), start in 0..WALL, span in 0..WALL, woken in 0..WALL,

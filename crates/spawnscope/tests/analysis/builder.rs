@@ -1,4 +1,4 @@
-//! Builds recordings by hand: a launch is given by the spans of its phases, from which the rows' instants follow.
+//! Builds recordings by hand. A launch is defined by the durations of its phases; the instants of the rows follow from these.
 
 use spawnscope::event::{Language, LaunchId, Mechanism, Nanos, Pid};
 use spawnscope::record::reader::{
@@ -6,7 +6,7 @@ use spawnscope::record::reader::{
     StackRow, TextId, Texts,
 };
 
-/// The spans of a launch's phases in nanoseconds.
+/// The durations of a launch's phases, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spans {
     pub(crate) create: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
-    /// What a small dynamic program takes on an idle machine.
+    /// The phases of a small dynamic program on an idle machine.
     pub(crate) const USUAL: Spans = Spans {
         create: 120_000,
         queue: 20_000,
@@ -45,7 +45,7 @@ pub(crate) struct Builder {
 pub(crate) const ROOT: LaunchId = LaunchId(1);
 
 impl Builder {
-    /// A recording of a command that was a single exec of `path` and ran for `wall_ns`.
+    /// Returns a recording of a command with a single exec of `path` that ran for `wall_ns`.
     pub(crate) fn command(path: &str, argv: &[&str], wall_ns: u64) -> Builder {
         let info = Info {
             version: "0.1.0".to_owned(),
@@ -89,7 +89,7 @@ impl Builder {
         builder
     }
 
-    /// A launch by `parent` beginning at `start_ns`; without a program, it never execs.
+    /// Adds a launch by `parent` that starts at `start_ns`. Without a program, it never execs.
     pub(crate) fn launch(
         &mut self,
         parent: LaunchId,
@@ -131,7 +131,7 @@ impl Builder {
         id
     }
 
-    /// A successful exec of a dynamic program: entered, returned, loaded.
+    /// Adds a successful exec of a dynamic program: entered, returned, loaded.
     pub(crate) fn exec_at(&mut self, launch: LaunchId, path: &[u8], argv: &[&[u8]], at_ns: [u64; 3]) {
         let joined: Vec<u8> = argv
             .iter()
@@ -159,7 +159,7 @@ impl Builder {
         self.recording.execs.push(row);
     }
 
-    /// A failed exec of 1,000 ns.
+    /// Adds a failed exec of 1,000 ns.
     pub(crate) fn failed_exec_at(&mut self, launch: LaunchId, path: &str, errno: i32, enter_ns: u64) {
         let path = self.text(path.as_bytes());
         let row = FailedExecRow {
@@ -172,7 +172,7 @@ impl Builder {
         self.recording.failed_execs.push(row);
     }
 
-    /// Says where a launch was asked for: a chain from the innermost frame outwards.
+    /// Sets the call chain of a launch, from the innermost frame outwards.
     pub(crate) fn called(&mut self, launch: LaunchId, chain: &[FrameRow]) -> StackId {
         let mut caller = None;
         for frame in chain.iter().rev() {
@@ -193,7 +193,7 @@ impl Builder {
         caller.unwrap()
     }
 
-    /// A line of a script; `function` is empty outside of all functions.
+    /// Adds a line of a script. `function` is empty outside of all functions.
     pub(crate) fn line(&mut self, language: Language, file: &str, line: u32, function: &str) -> FrameRow {
         FrameRow {
             language,
@@ -206,7 +206,7 @@ impl Builder {
         }
     }
 
-    /// A function of machine code; without a name only its address is known.
+    /// Adds a function of machine code. Without a name, only its address is known.
     pub(crate) fn code(&mut self, module: &str, function: &str, address: u64) -> FrameRow {
         FrameRow {
             language: Language::Native,
@@ -223,7 +223,7 @@ impl Builder {
         self.recording.launches.iter_mut().find(|row| row.id == id).unwrap()
     }
 
-    /// Makes a launch one that was still running at the end.
+    /// Marks a launch as still running at the end.
     pub(crate) fn leave_running(&mut self, id: LaunchId) {
         let row = self.row(id);
         *row = LaunchRow {
@@ -242,7 +242,7 @@ impl Builder {
     }
 }
 
-/// A process of which nothing is known.
+/// Returns a process without any known data.
 pub(crate) fn blank(id: LaunchId, parent: Option<LaunchId>, origin: Origin) -> LaunchRow {
     LaunchRow {
         id,

@@ -1,4 +1,4 @@
-//! Where launches were asked for: which frame is told, how launches are grouped by it, selected by it, and how it is written.
+//! Call sites of launches: which frame is reported, and how launches are grouped, selected and labelled by it.
 
 use anstream::adapter::strip_str;
 use serde_json::Value;
@@ -26,7 +26,7 @@ fn label_of(chain: impl FnOnce(&mut Builder) -> Vec<FrameRow>, detail: Detail) -
     builder.called(launch, &chain);
     let forest = Forest::grow(&builder.recording);
     let callers = Callers::find(&forest, detail);
-    assert_eq!(callers.of(0), None, "the recorder asked for the command");
+    assert_eq!(callers.of(0), None, "the recorder launched the command");
     callers.of(1).map(|place| String::from_utf8(place.label()).unwrap())
 }
 
@@ -64,7 +64,7 @@ fn a_function_without_a_line_is_told_by_the_line_in_its_file_that_called_it() {
     assert_eq!(label_of(evaluated, Detail::Function).unwrap(), "pyenv() in .bashrc");
 }
 
-/// Launches by lines of a recipe of make.
+/// Launches by lines of a make recipe.
 fn of_recipe(script: &str, lines: &[u32]) -> Recording {
     let mut builder = Builder::command("/bin/sh", &["sh", "-c", script], 1_000_000_000);
     for (at, line) in (1_000_000..).step_by(2_000_000).zip(lines) {
@@ -126,10 +126,10 @@ fn scripts_that_differ_in_their_arguments_are_one_place_when_they_are_many() {
         let callers = Callers::find(&forest, Detail::Line);
         let launches: Vec<u32> = (0..forest.launches.len() as u32).collect();
         let counted = callers.count(&launches).most;
-        let told = counted
+        let results = counted
             .iter()
             .map(|(place, count)| (String::from_utf8(place.label()).unwrap(), *count));
-        told.collect::<Vec<_>>()
+        results.collect::<Vec<_>>()
     };
     assert_eq!(places(5), [("sh -c 'dirname …'".to_owned(), 5)]);
     let few = places(2);
@@ -159,7 +159,7 @@ fn pythons_own_library_is_passed_over() {
     assert_eq!(
         label_of(only_library, Detail::Line).unwrap(),
         "subprocess.py:1955 in Popen._execute_child()",
-        "better than nothing"
+        "the best available"
     );
 }
 
@@ -208,7 +208,7 @@ fn files_with_the_same_name_are_told_apart() {
     assert_eq!(labels, ["/a/configure:5", "/b/configure:5", "other:5"]);
 }
 
-/// A loop at line 14 with `$(dirname)` in a subshell, line 20 with `mv`, and one launch from nobody knows where.
+/// A loop at line 14 with `$(dirname)` in a subshell, line 20 with `mv`, and one launch with an unknown call site.
 fn unpacking() -> Recording {
     let mut builder = Builder::command("/bin/bash", &["bash", "unpack.sh"], 100_000_000);
     for number in 0..5 {
@@ -261,13 +261,13 @@ fn launches_are_grouped_by_line_and_none_is_dropped() {
 fn a_command_tells_the_lines_that_asked_for_it() {
     let found = report(&unpacking(), GroupBy::Command);
     let mv = find(&found.groups, "mv");
-    let told: Vec<_> = mv
+    let results: Vec<_> = mv
         .callers
         .most
         .iter()
         .map(|(place, count)| (place.line, *count))
         .collect();
-    assert_eq!((told.as_slice(), mv.callers.unknown), (&[(Some(20), 5)][..], 1));
+    assert_eq!((results.as_slice(), mv.callers.unknown), (&[(Some(20), 5)][..], 1));
     let make = find(&found.groups, "bash");
     assert_eq!(make.callers.unknown, 0, "the recorder's line is not missing");
     let parsed: Value = serde_json::from_str(&json::render(&found)).unwrap();
@@ -293,7 +293,7 @@ fn many_lines_are_counted_beyond_the_first_ten() {
     assert_eq!((callers.most.len(), callers.other_places, callers.others), (10, 2, 2));
 }
 
-/// A shell that runs programs from two lines, one after the other.
+/// A shell that runs programs from two lines in turn.
 fn serial_unpacking() -> Serial {
     let mut serial = Serial::of("/bin/bash", &["bash", "unpack.sh"]);
     for number in 0..40 {
@@ -323,11 +323,11 @@ fn a_line_has_its_share_of_the_wall() {
     assert_eq!(
         command.inclusive.critical,
         Some(path.sum().since(path.external_wait[&ExternalWait::Recorder])),
-        "with all that it launched, from its exec on"
+        "including its descendants, from its exec"
     );
     let order: Vec<&[u8]> = found.groups.iter().map(|group| group.label.as_slice()).collect();
     let lines: [&[u8]; 3] = [b"unpack.sh:14 in relocate()", b"unpack.sh:20", b"(recorder)"];
-    assert_eq!(order, lines, "the command is no line");
+    assert_eq!(order, lines, "the command has no line");
     let parsed: Value = serde_json::from_str(&json::render(&found)).unwrap();
     let row = &parsed["commands"][0];
     assert_eq!(parsed["by"], "line");
@@ -345,7 +345,7 @@ fn advice_names_the_lines() {
     let evidence = &advice.finding.evidence;
     let has = |sentence: &str| evidence.iter().any(|each| each == sentence);
     assert!(
-        has("the example was asked for at unpack.sh:14 in relocate()"),
+        has("call site of the example: unpack.sh:14 in relocate()"),
         "{evidence:?}"
     );
     assert!(has("from unpack.sh:14 (30) and 1 more line"), "{evidence:?}");
@@ -361,7 +361,7 @@ fn advice_of_one_line_says_so_once() {
         serial.builder.called(launch, &[frame]);
     }
     let evidence = only(&advices(&serial.finish()), "builtin").finding.evidence;
-    assert_eq!(evidence.last().unwrap(), "asked for at unpack.sh:3");
+    assert_eq!(evidence.last().unwrap(), "call site: unpack.sh:3");
 }
 
 #[test]
@@ -398,10 +398,7 @@ fn a_recording_without_lines_says_so() {
     assert!(matches!(refused, Err(SelectError::Line(_))), "{refused:?}");
     let text = table::render(&report(&builder.recording, GroupBy::Line), &table::Options::default());
     let text = strip_str(&text).to_string();
-    assert!(
-        text.contains("does not say where its launches were asked for"),
-        "{text}"
-    );
+    assert!(text.contains("does not contain call sites"), "{text}");
     assert!(text.contains("(bash: unknown line): 1 x mv"), "{text}");
 }
 
@@ -435,7 +432,7 @@ fn a_launch_gives_its_whole_chain() {
     assert_eq!(caller["native_stack_truncated"], true);
 }
 
-/// A Python with much memory that forks through the call that its innermost frame names.
+/// A Python process with much memory. The innermost frame names the call that forks.
 fn from_python(file: &str, function: &str, native: Option<&str>) -> Vec<String> {
     let mut serial = crate::advice_parents::calibrated("/usr/bin/python3.11");
     for _ in 0..20 {
@@ -461,7 +458,7 @@ fn from_python(file: &str, function: &str, native: Option<&str>) -> Vec<String> 
 #[test]
 fn a_fork_from_python_is_told_with_the_call_that_made_it() {
     let library = |file: &str| format!("/usr/lib/python3.11/{file}");
-    for (file, function, native, told) in [
+    for (file, function, native, results) in [
         (
             library("subprocess.py"),
             "Popen._execute_child",
@@ -490,10 +487,10 @@ fn a_fork_from_python_is_told_with_the_call_that_made_it() {
     ] {
         let evidence = from_python(&file, function, native);
         assert!(
-            evidence.iter().any(|sentence| sentence.starts_with(told)),
-            "{told}: {evidence:?}"
+            evidence.iter().any(|sentence| sentence.starts_with(results)),
+            "{results}: {evidence:?}"
         );
     }
     let evidence = from_python(&library("subprocess.py"), "Popen._execute_child", None);
-    assert_eq!(evidence.last().unwrap(), "asked for at tool.py:9 in main()");
+    assert_eq!(evidence.last().unwrap(), "call site: tool.py:9 in main()");
 }

@@ -1,4 +1,4 @@
-//! The critical path: whose time it is, what lies outside, and that the charges sum to the wall whatever the slices say.
+//! The critical path: attribution, external waits, and that the charges sum to the wall for any slices.
 
 use proptest::prelude::*;
 use spawnscope::analyze::external_wait::ExternalWait;
@@ -11,7 +11,7 @@ use crate::builder::{Builder, ROOT, Spans};
 use crate::slices::{any_slice, created, ended, slice};
 
 const WALL: u64 = 10_000_000;
-/// From the release of the command to its exec, as the builder has it.
+/// From the release of the command to its exec, as in the builder.
 const RELEASE: u64 = 20_000;
 const WAIT4: u16 = 61;
 const NANOSLEEP: u16 = 35;
@@ -24,7 +24,7 @@ fn follow(recording: &Recording, slices: Vec<SliceRow>) -> CriticalPath {
     critical_path(&forest, &collection.finish(), Nanos(WALL)).expect("a command")
 }
 
-/// The command launches a child at 1 ms and waits for it; the child's thread is known by the returned number.
+/// The command launches a child at 1 ms and waits for it. Returns the number of the child's thread.
 fn one_child() -> (Builder, LaunchId) {
     let mut builder = Builder::command("/bin/sh", &["sh"], WALL);
     let child = builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
@@ -71,7 +71,7 @@ fn a_parent_that_waits_charges_the_child_and_its_reaping() {
     assert_eq!(
         path.launches[0].total().0,
         WALL - RELEASE - spans.total(),
-        "the rest is the shell's own"
+        "the rest belongs to the shell"
     );
     let external_wait: Vec<_> = path.external_wait.iter().collect();
     assert_eq!(
@@ -98,7 +98,7 @@ fn a_child_beside_a_busy_parent_is_not_on_the_path() {
     assert_eq!(
         charges.total().0,
         Spans::USUAL.create,
-        "only its creation held the parent up"
+        "only its creation delayed the parent"
     );
     assert_eq!(path.sum(), Nanos(WALL));
 }
@@ -152,7 +152,7 @@ fn without_any_slice_the_wall_is_still_charged_once() {
 }
 
 proptest! {
-    /// Lost events, clocks that differ, wakers that cannot have been: the sum stays the wall.
+    /// The sum stays the wall despite lost events, clock differences and impossible wakers.
     #[test]
     fn charges_sum_to_the_wall_whatever_the_slices_say(slices in proptest::collection::vec(any_slice(WALL), 0..60)) {
         let mut builder = Builder::command("/bin/sh", &["sh"], WALL);

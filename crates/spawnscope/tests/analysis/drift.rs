@@ -1,4 +1,4 @@
-//! Runs that slow down, runs that only look so, and the memory of a growing parent.
+//! Runs that slow down, runs that only seem to, and the memory of a growing parent.
 
 use anstream::adapter::strip_str;
 use proptest::prelude::*;
@@ -11,12 +11,12 @@ use spawnscope::record::reader::Recording;
 
 use crate::builder::{Builder, ROOT, Spans};
 
-/// Launches of `true` one after another by the command, each as `of` says: its spans and the parent's memory.
+/// Launches of `true` by the command, one after another. `of` returns the phases and the parent memory of each.
 fn storm(launches: u64, of: impl Fn(u64) -> (Spans, u64)) -> Recording {
     storm_of(Some(("/bin/true", &["true"])), launches, of)
 }
 
-/// The same of any program, or of forks that only exit.
+/// Launches of any program, or forks that only exit.
 fn storm_of(program: Option<(&str, &[&str])>, launches: u64, of: impl Fn(u64) -> (Spans, u64)) -> Recording {
     let mut builder = Builder::command("/usr/bin/python3", &["python3", "loop.py"], 100_000_000_000);
     let mut start_ns = 1_000_000;
@@ -33,7 +33,7 @@ fn drifts_of(recording: &Recording) -> Vec<Drift> {
     drifts(&Forest::grow(recording))
 }
 
-/// Noise that is the same in every run: between 0 and 1.
+/// Deterministic noise between 0 and 1.
 fn noise(number: u64) -> f64 {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / (1u64 << 24) as f64
 }
@@ -68,7 +68,7 @@ fn launches_that_become_slower_without_memory_have_no_cause() {
     assert!(rise.share > 0.9, "{rise:?}");
 }
 
-/// What a parent of `megabytes` pays for its page tables: 16 us a megabyte to copy them, 20 us to tear the copy down.
+/// Page table cost of a parent of `megabytes`: 16 us per megabyte to copy them, 20 us to free the copy.
 fn page_table_costs(number: u64, megabytes: u64) -> (u64, u64) {
     let noise_ns = (noise(number) * 30_000.0) as u64;
     (
@@ -194,7 +194,7 @@ fn a_drift_without_memory_names_the_phase_that_rose_most() {
     for row in &mut recording.launches {
         row.parent_rss_bytes = None;
     }
-    assert!(shown(&recording).contains("too few CPUs; the parent's memory is not known"));
+    assert!(shown(&recording).contains("too few CPUs; the parent's memory is unknown"));
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn fewer_than_twenty_children_say_nothing() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, rng_seed: proptest::test_runner::RngSeed::Fixed(7), ..ProptestConfig::default() })]
-    // Heavy-tailed noise around a constant, the hardest case being few children. Fixed seed: this is a rate, not a law.
+    // Heavy-tailed noise around a constant; few children are the hardest case. The seed is fixed, since this tests a rate.
     #[test]
     fn noise_alone_is_no_drift(exponents in proptest::collection::vec(0.0f64..2.0, 20..60)) {
         let recording = storm(exponents.len() as u64, |number| {

@@ -1,4 +1,4 @@
-//! Flame graphs: what is as wide as what, what stands upon what, and that no name breaks their form.
+//! Flame graphs: widths, stacking, and that no name breaks their format.
 
 use proptest::prelude::*;
 use spawnscope::analyze::flame::{Flame, FlameError, MOST_LEVELS, Stacking, Wanted, Weight, flame};
@@ -37,7 +37,7 @@ fn folded_of(recording: &Recording, wanted: Wanted) -> String {
     folded(&stacked(recording, &forest, None, wanted).unwrap())
 }
 
-/// The weight of one stack, zero where there is none.
+/// Returns the weight of one stack. Zero where there is none.
 fn weight_of(folded: &str, stack: &str) -> u64 {
     let line = |line: &str| Some(line.strip_prefix(stack)?.strip_prefix(' ')?.parse::<u64>().unwrap());
     folded.lines().filter_map(line).sum()
@@ -74,7 +74,7 @@ fn each_moment_of_a_serial_command_is_in_one_box() {
     assert_eq!(
         weight_of(&folded, "make;(unknown phase)"),
         20,
-        "before its exec: the recorder's"
+        "before its exec: time of the recorder"
     );
 }
 
@@ -168,7 +168,7 @@ fn the_critical_path_sums_to_the_wall() {
         assert_eq!(Nanos(found.total), wall);
         let folded = folded(&found);
         assert_eq!(sum(&folded), wall.0 / 1000);
-        assert!(weight_of(&folded, "(sleeping on purpose)") > 0, "{folded}");
+        assert!(weight_of(&folded, "(waiting for a timer)") > 0, "{folded}");
     }
 }
 
@@ -202,7 +202,7 @@ fn callers_stand_between_who_launched_and_what_was_launched() {
     assert_eq!(
         weight_of(&folded, &format!("{chain};git")),
         1,
-        "a copy has its callers below it: {folded}"
+        "the callers of a copy are below it: {folded}"
     );
     assert_eq!(
         weight_of(&folded, &format!("{chain};git;git+0x99;start_command;helper")),

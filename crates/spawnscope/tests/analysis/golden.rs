@@ -1,4 +1,4 @@
-//! One recording with a little of everything, in every output. A missing golden fails; SNAPSHOTS=overwrite renews them.
+//! One recording with a bit of everything, in every output format. A missing golden file fails; SNAPSHOTS=overwrite renews them.
 
 use anstream::adapter::strip_str;
 use snapbox::IntoData;
@@ -9,7 +9,7 @@ use spawnscope::record::reader::{LaunchRow, ObjectRef, ObjectRow, Recording, Sli
 
 use crate::builder::{Builder, ROOT, Spans, blank};
 
-/// A shell that unpacks: launches in a loop, a search, a chain of execs, forks, failures, losses.
+/// A shell that unpacks: launches in a loop, a PATH search, a chain of execs, forks, failures, lost events.
 fn unpacking() -> Recording {
     let mut builder = Builder::command("/usr/bin/bash", &["bash", "unpack.sh", "a list.txt"], 2_000_000_000);
     for number in 0..24u64 {

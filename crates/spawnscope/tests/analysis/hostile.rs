@@ -1,4 +1,4 @@
-//! Names and arguments made to harm the reader's terminal or to break the output's form.
+//! Names and arguments that attack the reader's terminal or break the output format.
 
 use anstream::adapter::strip_str;
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ fn tree_text(recording: &Recording, width: Option<usize>) -> String {
 }
 
 fn assert_fit(text: &str, width: usize, lines: Option<usize>) {
-    // Stripping removes only our own colours: whatever control is left came from the recording.
+    // Stripping removes only our own colours, so a remaining control character came from the recording.
     let shown = strip_str(text).to_string();
     assert!(
         !shown
@@ -86,7 +86,7 @@ fn bytes_that_are_not_utf8_are_kept_beside_their_text() {
     assert_eq!(last["execs"][0]["argv_hex"][1], "fe");
     assert!(
         last["execs"][0].get("cwd_hex").is_none(),
-        "only where the text is not the whole truth"
+        "only where the text is shortened"
     );
 }
 

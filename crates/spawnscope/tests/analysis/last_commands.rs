@@ -1,4 +1,4 @@
-//! A shell's own process becomes its last command: what the shell did before is no part of the way to that program.
+//! A shell that execs its last command: the earlier work of the shell is not part of the chain to that program.
 
 use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::event::{LaunchId, Nanos, TaskId};
@@ -10,17 +10,17 @@ use crate::slices::{created, ended};
 
 const COUNT: u64 = 10;
 const MILLI: u64 = 1_000_000;
-/// From the shim's exec to the real program's.
+/// From the exec of the shim to that of the real program.
 const CHAIN: u64 = 6 * MILLI;
 const REAL: &str = "/home/user/.pyenv/versions/3.12/bin/python3";
 
-/// A recipe: a shell that works, and whose last command is `python3`.
+/// A recipe: a shell that does work, with `python3` as its last command.
 struct Recipe<'r> {
     shell: &'r str,
     argv: &'r [&'r str],
-    /// What the shell launches first, and how long that runs.
+    /// The first launch of the shell, and its duration.
     launches: Option<(&'r str, u64)>,
-    /// The programs that lead to the real one, a millisecond each.
+    /// The programs before the real one, a millisecond each.
     chain: &'r [(&'r str, Option<&'r str>)],
 }
 
@@ -33,7 +33,7 @@ const BUILD: Recipe<'_> = Recipe {
     chain: SHIM,
 };
 
-/// make runs the recipe again and again, one after the other.
+/// make runs the recipe repeatedly.
 fn made(recipe: &Recipe<'_>) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
     let mut serial = Serial::of("/usr/bin/make", &["make"]);
     let spans = Spans {
@@ -59,7 +59,7 @@ fn made(recipe: &Recipe<'_>) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
             at += MILLI;
         }
         if !recipe.chain.is_empty() {
-            // What a version manager asks a program of its own, which is a script as well.
+            // A helper script of the version manager.
             let hooks = "/home/user/.pyenv/libexec/pyenv-hooks";
             let helper = beside(&mut serial, shell, at, 2 * MILLI, hooks, ENV);
             let argv = ["bash", hooks, "exec"];
@@ -85,7 +85,7 @@ fn exec(serial: &mut Serial, launch: LaunchId, program: (&str, Option<&str>), ar
     serial.builder.recording.execs.last_mut().unwrap().interpreter = interpreter;
 }
 
-/// A launch by a shell that goes on meanwhile.
+/// A launch by a shell that continues meanwhile.
 fn beside(
     serial: &mut Serial,
     shell: LaunchId,
@@ -116,12 +116,12 @@ fn saved_by_direct(recipe: &Recipe<'_>) -> u64 {
 #[test]
 fn a_shim_that_a_working_shell_becomes_is_told_from_its_exec_on() {
     let (recorded, shells) = made(&BUILD);
-    let told = advices(&recorded);
-    let advice = only(&told, "shims");
+    let found = advices(&recorded);
+    let advice = only(&found, "shims");
     assert_eq!(advice.finding.launches.len(), shells.len());
     assert_eq!(
         advice.finding.title,
-        "bash reaches python3 through 2 other programs 10 times"
+        "bash launches python3 through 2 other programs 10 times"
     );
     assert_eq!(advice.finding.whatif, "--direct=python3,parent=make");
     assert!(
@@ -185,10 +185,13 @@ fn shells_that_worked_before_cannot_become_one_interpreter() {
 
 #[test]
 fn what_a_version_manager_asks_itself_is_not_told_apart_from_its_shim() {
-    let told = advices(&made(&BUILD).0);
-    let all = told.worth.iter().chain(told.not_worth.iter().map(|(_, advice)| advice));
+    let found = advices(&made(&BUILD).0);
+    let all = found
+        .worth
+        .iter()
+        .chain(found.not_worth.iter().map(|(_, advice)| advice));
     let about_hooks = all.filter(|advice| advice.finding.title.contains("pyenv"));
-    assert_eq!(about_hooks.count(), 0, "{told:?}");
+    assert_eq!(about_hooks.count(), 0, "{found:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Ring 1 and 2: analysis and outputs on recordings built by hand. Needs no privilege, no kernel and no file but
+//! Rings 1 and 2: analysis and outputs on recordings built by hand. They need no privileges, no kernel feature, and no files except
 //! `tests/golden`.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]

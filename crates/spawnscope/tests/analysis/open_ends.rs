@@ -1,5 +1,5 @@
-//! What is not over when the recording ends: a wait is for what it was for, who had a CPU worked, and what nothing tells is
-//! unknown: neither work, nor launching, nor a sleep.
+//! Activity that is not over when the recording ends: open waits keep their cause, time on a CPU is work, and time without evidence is
+//! unknown, neither work, nor launching, nor a sleep.
 
 use anstream::adapter::strip_str;
 use serde_json::Value;
@@ -19,7 +19,7 @@ use crate::serial::{predict, timelines};
 use crate::slices::{created, ended, slice};
 
 const WALL: u64 = 2_000_000_000;
-/// The command's exec, its return, and its loader's end, as the builder has them.
+/// The exec of the command, its return, and the end of its loader, as in the builder.
 const LOADED: u64 = 720_000;
 const READ: u16 = 0;
 const POLL: u16 = 7;
@@ -27,10 +27,10 @@ const WAIT4: u16 = 61;
 const WAITID: u16 = 247;
 const VFORK: u16 = 58;
 const CLOCK_NANOSLEEP: u16 = 230;
-/// wait4's first argument for any child.
+/// First argument of wait4 for any child.
 const ANY: u64 = u32::MAX as u64;
 
-/// A wait from `off` on that is not over.
+/// An open wait from `off`.
 fn open(task: u64, on: u64, off: u64, syscall: u16, argument: u64) -> SliceRow {
     SliceRow {
         off_span: None,
@@ -40,7 +40,7 @@ fn open(task: u64, on: u64, off: u64, syscall: u16, argument: u64) -> SliceRow {
     }
 }
 
-/// On a CPU since `on`, and still so at the end.
+/// On a CPU from `on` to the end of the recording.
 fn running(task: u64, on: u64) -> SliceRow {
     SliceRow {
         reason: LeftCpu::Preempted,
@@ -49,7 +49,7 @@ fn running(task: u64, on: u64) -> SliceRow {
     }
 }
 
-/// A shell that runs on, and so many children of it that do; each is made a millisecond after the one before.
+/// A shell and this many children, all alive at the end. Each child is created a millisecond after the previous one.
 fn shell_with(children: u64) -> Builder {
     let mut builder = Builder::command("/bin/sh", &["sh"], WALL);
     builder.leave_running(ROOT);
@@ -63,7 +63,7 @@ fn shell_with(children: u64) -> Builder {
     builder
 }
 
-/// A child that was created by `shell_with` sleeps to the end.
+/// A child from `shell_with` that sleeps to the end.
 fn sleeps(child: u64) -> [SliceRow; 2] {
     let made = (child - 1) * 1_000_000 + Spans::USUAL.create;
     let (on, off) = (made + Spans::USUAL.queue, made + 1_000_000);
@@ -115,7 +115,7 @@ fn what_is_waited_for_to_the_end_can_be_removed() {
     assert!(removed.saving()[0].0 > WALL - 3_000_000, "{removed:?}");
 }
 
-/// The child that a wait of the shell is for: on the path it is who sleeps, the others work.
+/// Returns the child that a wait of the shell is for: it sleeps and is on the path, while the others work.
 fn awaited(mut waits: SliceRow, children: u64) -> Option<u64> {
     let mut builder = shell_with(children);
     if waits.syscall == Some(READ) {
@@ -153,7 +153,7 @@ fn awaited(mut waits: SliceRow, children: u64) -> Option<u64> {
 fn who_is_waited_for_is_known_where_the_call_says_it() {
     let pid_of = |launch: u64| 4000 + launch;
     assert_eq!(awaited(open(1, 0, 0, WAIT4, pid_of(3)), 3), Some(3), "by its pid");
-    assert_eq!(awaited(open(1, 0, 0, WAIT4, ANY), 3), Some(4), "the last one of all");
+    assert_eq!(awaited(open(1, 0, 0, WAIT4, ANY), 3), Some(4), "the last one created");
     assert_eq!(awaited(open(1, 0, 0, WAITID, 0), 3), Some(4), "likewise");
     assert_eq!(awaited(open(1, 0, 0, WAITID, 1), 3), None, "one of them, but which?");
     assert_eq!(awaited(open(1, 0, 0, WAITID, 1), 1), Some(2), "there is only one");
@@ -164,12 +164,12 @@ fn who_is_waited_for_is_known_where_the_call_says_it() {
     );
     assert_eq!(awaited(open(1, 0, 0, READ, 3), 1), Some(2), "a substitution");
     assert_eq!(awaited(open(1, 0, 0, READ, 3), 2), None, "who writes?");
-    assert_eq!(awaited(open(1, 0, 0, POLL, 3), 1), None, "for anything");
+    assert_eq!(awaited(open(1, 0, 0, POLL, 3), 1), None, "for any event");
     let suspended = SliceRow {
         reason: LeftCpu::Uninterruptible,
         ..open(1, 0, 0, VFORK, 0)
     };
-    assert_eq!(awaited(suspended, 2), Some(3), "the child that it has just made");
+    assert_eq!(awaited(suspended, 2), Some(3), "the child it just created");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn who_could_run_at_the_end_waited_for_a_cpu() {
     assert_eq!(of(&path, ExternalWait::Timer), WALL / 4);
 }
 
-/// As where the kernel has no iterator over threads, or before version 6 of the format.
+/// As on a kernel without an iterator over threads, or before version 6 of the format.
 #[test]
 fn without_slices_launching_is_what_its_instants_say_and_the_rest_unknown() {
     let builder = shell_with(0);
@@ -223,7 +223,7 @@ fn what_follows_the_last_slice_of_a_thread_that_has_not_ended_is_unknown() {
 fn where_the_replay_misses_the_wall_nothing_is_concluded() {
     let builder = shell_with(0);
     let found = report(&builder.recording, &[]);
-    let sentence = "No verdict: the replay misses the wall by -100.0 %: the recording holds too little of it.";
+    let sentence = "No verdict: the replay error is -100.0 %: the recording is too incomplete.";
     assert_eq!(verdict::verdict(&found).as_deref(), Some(sentence));
     assert!(found.advices.worth.is_empty() && found.advices.not_worth.is_empty());
     let shown = |text: String| {
@@ -257,7 +257,7 @@ fn a_wall_of_which_most_is_unknown_is_called_so() {
     let found = report(&builder.recording, &[polls]);
     assert_eq!(
         verdict::verdict(&found).as_deref(),
-        Some("99.5 % of the wall is unknown: the recording does not explain it.")
+        Some("99.5 % of the wall is unknown.")
     );
 }
 

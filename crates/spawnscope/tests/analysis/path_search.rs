@@ -1,4 +1,4 @@
-//! Failed execs folded into searches of PATH.
+//! Failed execs that are folded into PATH searches.
 
 use anstream::adapter::strip_str;
 use spawnscope::analyze::failures::failures;
@@ -128,7 +128,7 @@ fn single(attempts: &Attempts<'_>) -> Vec<(String, i32)> {
         .collect()
 }
 
-/// A launch without an exec of its own whose execs of these files failed.
+/// A launch without a successful exec whose execs of these files failed.
 fn failing(failed: &[(&str, i32)]) -> Recording {
     let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, None);
@@ -171,7 +171,7 @@ fn a_file_that_may_not_be_executed_tells_more_than_one_that_is_not_there() {
         text.contains("  never launched  ") && text.contains("  x (permission denied)  "),
         "{text}"
     );
-    assert!(!text.contains("Failed execs that no search explains"), "{text}");
+    assert!(!text.contains("Failed execs outside of PATH searches"), "{text}");
 }
 
 fn report_text(recording: &Recording) -> String {
@@ -196,7 +196,7 @@ fn failed_execs_outside_of_searches_are_told_by_errno() {
         text.contains("\n  1 x ENOEXEC (not an executable format): /opt/data\n"),
         "{text}"
     );
-    assert!(!text.contains("PATH search"), "{text}");
+    assert!(!text.contains("\nPATH search\n"), "{text}");
     let parsed: serde_json::Value = serde_json::from_str(&json::render(&report(&recording, GroupBy::Command))).unwrap();
     assert_eq!(
         parsed["failed_execs_by_errno"][0],

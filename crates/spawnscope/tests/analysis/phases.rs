@@ -1,4 +1,4 @@
-//! Where a launch's time goes: phases tile it, whatever is unknown.
+//! Phases tile a launch, even with unknown boundaries.
 
 use proptest::prelude::*;
 use spawnscope::analyze::Forest;
@@ -88,7 +88,7 @@ fn an_unseen_loader_leaves_load_and_run_unknown_and_nothing_else() {
     assert_eq!(
         launch.total(Nanos(0)),
         Some(Nanos(Spans::USUAL.total())),
-        "the whole is known all the same"
+        "the total is still known"
     );
 }
 
@@ -116,7 +116,7 @@ fn execs_of_a_chain_are_summed_and_what_lies_between_is_run() {
 #[test]
 fn the_command_is_neither_created_nor_reaped_at_anyones_cost() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
-    // Held at birth, it ran long before it was let go.
+    // Held after its creation, it ran long before its release.
     let row = builder.row(ROOT);
     (row.create, row.first_run, row.reaped) = (Some(Nanos(0)), Some(Nanos(0)), Some(Nanos(1_000_500_000)));
     row.created = Some(Nanos(5_000));
@@ -169,7 +169,7 @@ fn wait_statuses_are_taken_apart() {
 }
 
 prop_compose! {
-    /// A launch whose boundaries are all known, and in every other case out of order.
+    /// A launch with all boundaries known, and in half of the cases out of order.
     fn any_order()(
         mut at in proptest::collection::vec(0u64..50, 9),
         in_order in any::<bool>(),
@@ -220,7 +220,7 @@ proptest! {
         at.extend(execs.flat_map(|exec| [exec.enter, exec.returned, exec.load_end]));
         at.extend([row.exit, row.zombie, row.reaped]);
         let is_ordered = at.iter().flatten().is_sorted();
-        // Out of order, a hidden first or last boundary moves the clamps; in order, it can only take away.
+        // Out of order, an unknown first or last boundary moves the clamps; in order, it can only remove time.
         prop_assert!(!is_ordered || sum <= full.sum(Phase::ALL).unwrap_or_default());
     }
 }

@@ -1,5 +1,4 @@
-//! The replay: unchanged it gives back the wall, with fewer CPUs it takes longer, and nothing that a damaged recording says
-//! makes it hang or panic.
+//! The replay: unchanged it reproduces the wall, fewer CPUs take longer, and no damaged recording makes it hang or panic.
 
 use proptest::prelude::*;
 use spawnscope::analyze::external_wait::{ExternalWait, ExternalWaitTimes};
@@ -28,8 +27,8 @@ fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> R
     Replay::new(&forest, &collection.finish(), &setting).expect("a command")
 }
 
-/// A command that makes children one after the other, lets them work at the same time on a CPU each, and waits for each
-/// in turn; with the wall.
+/// A command that creates children one after the other, lets them run in parallel on a CPU each, and waits for each in turn. Also returns
+/// the wall.
 fn parallel(work: &[u64]) -> (Builder, Vec<SliceRow>, u64) {
     const MAKE: u64 = 200_000;
     const LATENCY: u64 = 20_000;
@@ -90,7 +89,7 @@ fn work_that_was_parallel_takes_the_sum_on_one_cpu() {
 
 #[test]
 fn a_wait_that_was_long_enough_ago_costs_nothing() {
-    // The parent waits last for what ended first.
+    // The parent waits last for the child that ended first.
     let (builder, slices, wall) = parallel(&[1_000_000, 30_000_000, 2_000_000]);
     let replay = replay(&builder.recording, &slices, wall, 8);
     assert!(replay.error().abs() < 0.001, "{}", replay.error());
@@ -98,7 +97,7 @@ fn a_wait_that_was_long_enough_ago_costs_nothing() {
 
 #[test]
 fn a_cpu_that_others_took_is_lost_once_however_many_wait_for_it() {
-    // Two CPUs, one of which somebody else has: two threads share the other one.
+    // Two CPUs, one of which another process uses: two threads share the other one.
     let builder = Builder::command("/bin/sh", &["sh"], 20_000_000);
     let preempted = |task: u64, on: u64, off: u64, back: u64| SliceRow {
         off_span: Some(Nanos(back - off)),

@@ -1,4 +1,4 @@
-//! What is counted, and how launches are named and grouped.
+//! Counts, names and groups of launches.
 
 use anstream::adapter::strip_str;
 use spawnscope::analyze::phases::Phase;
@@ -187,14 +187,14 @@ fn a_recording_that_goes_on_is_not_cut_off() {
     let text = shown(&found, &table::Options::default());
     assert!(!found.is_cut_off() && !text.contains("cut off"), "{text}");
     assert!(
-        text.contains("  still being recorded: figures up to the last batch\n"),
+        text.contains("  still being recorded: figures include everything up to the last batch\n"),
         "{text}"
     );
     let parsed: serde_json::Value = serde_json::from_str(&json::render(&found)).unwrap();
     assert_eq!(parsed["is_live"], true);
 }
 
-/// A report whose figures are as wide as they get.
+/// A report with numbers of maximum width.
 fn wide_figures() -> Report {
     let mut builder = Builder::command("/bin/bash", &["bash"], 40_000_000_000_000_000);
     for number in 0..1_100 {
@@ -274,7 +274,7 @@ fn a_cut_off_recorder_leaves_a_wall_up_to_its_last_event() {
     let found = report(&builder.recording, GroupBy::Command);
     assert!(found.is_cut_off());
     assert_eq!(found.wall, Nanos(700_000_000));
-    assert!(shown(&found, &table::Options::default()).contains("the recorder was cut off"));
+    assert!(shown(&found, &table::Options::default()).contains("the recorder did not finish"));
 }
 
 #[test]

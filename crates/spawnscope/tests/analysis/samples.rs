@@ -1,4 +1,4 @@
-//! Samples: each lands in the launch and phase of its instant, and its whole time in one box.
+//! Samples: each belongs to the launch and phase of its instant, with its whole time in one box.
 
 use proptest::prelude::*;
 use spawnscope::analyze::Forest;
@@ -41,7 +41,7 @@ fn sample(task: TaskId, at: u64, stack: StackId) -> SampleRow {
     }
 }
 
-/// make, which runs git; a function of git, which was in the kernel.
+/// make runs git; a function of git is in the kernel.
 fn building() -> (Builder, LaunchId, StackId) {
     let mut builder = Builder::command("/usr/bin/make", &["make"], 100_000_000);
     let git = builder.launch(ROOT, START, &Spans::USUAL, Some(("/usr/bin/git", &["git"])));

@@ -1,4 +1,4 @@
-//! A shell that launches one program after another and waits for each, with the slices that go with it.
+//! A shell that launches one program after another and waits for each, with the matching slices.
 
 use spawnscope::analyze::advice::{Advice, Advices};
 use spawnscope::analyze::replay::{Replay, Setting};
@@ -16,16 +16,16 @@ use crate::slices::{created, ended, slice};
 pub(crate) const READ: u16 = 0;
 pub(crate) const WAIT4: u16 = 61;
 pub(crate) const CLOCK_NANOSLEEP: u16 = 230;
-/// What the shell does before each launch.
+/// Work of the shell before each launch.
 pub(crate) const BETWEEN: u64 = 300_000;
-/// Before the first launch, and behind the last one.
+/// Work before the first launch, and after the last one.
 pub(crate) const SHELL: u64 = 2_000_000;
 
 /// A recording under construction.
 pub(crate) struct Serial {
     pub(crate) builder: Builder,
     pub(crate) slices: Vec<SliceRow>,
-    /// Where the shell got its CPU, and what time it is.
+    /// When the shell got its CPU, and the current time.
     on: u64,
     now: u64,
 }
@@ -35,7 +35,7 @@ impl Serial {
         Serial::of("/bin/bash", &["bash", "script.sh"])
     }
 
-    /// One in which another program launches.
+    /// Returns a recording in which another program launches.
     pub(crate) fn of(path: &str, argv: &[&str]) -> Serial {
         Serial {
             builder: Builder::command(path, argv, 1_000_000_000),
@@ -45,12 +45,12 @@ impl Serial {
         }
     }
 
-    /// One launch of which the shell waits for the end in wait4.
+    /// Adds a launch whose end the shell waits for in wait4.
     pub(crate) fn launch(&mut self, spans: &Spans, program: Option<(&str, &[&str])>) -> LaunchId {
         self.launch_waiting(spans, program, WAIT4)
     }
 
-    /// The same with another system call: read, when the output is wanted.
+    /// Adds a launch that the shell waits for in another system call, such as read for its output.
     pub(crate) fn launch_waiting(&mut self, spans: &Spans, program: Option<(&str, &[&str])>, call: u16) -> LaunchId {
         let child = self.begin(spans, program);
         let (created_at, zombie) = self.life(child);
@@ -67,7 +67,7 @@ impl Serial {
         child
     }
 
-    /// One launch of which the shell finds the end only when it has slept for so long.
+    /// Adds a launch whose end the shell finds only after sleeping for this long.
     pub(crate) fn launch_sleeping(&mut self, spans: &Spans, program: (&str, &[&str]), sleep: u64) -> LaunchId {
         let child = self.begin(spans, Some(program));
         let (created_at, _) = self.life(child);
@@ -79,7 +79,7 @@ impl Serial {
         child
     }
 
-    /// The same, and just before its end the child is off its CPU for so long.
+    /// Like this, with the child off its CPU for this long just before its end.
     pub(crate) fn launch_without_cpu(
         &mut self,
         spans: &Spans,
@@ -119,17 +119,17 @@ impl Serial {
         (row.created.unwrap().0, row.zombie.unwrap().0)
     }
 
-    /// The shell has its CPU again, after slices that were made by hand.
+    /// Puts the shell back on its CPU, after slices that were added by hand.
     pub(crate) fn now_is(&mut self, now: u64) {
         self.end(now);
     }
 
-    /// What time it is.
+    /// Returns the current time.
     pub(crate) fn now(&self) -> u64 {
         self.now
     }
 
-    /// The shell keeps its CPU until then.
+    /// Keeps the shell on its CPU until then.
     pub(crate) fn works_until(&mut self, at: u64) {
         self.now = at;
     }
@@ -139,7 +139,7 @@ impl Serial {
         self.now = reaped + BETWEEN;
     }
 
-    /// The recording, its slices and its wall.
+    /// Returns the recording, its slices and its wall.
     pub(crate) fn finish(mut self) -> (Recording, Vec<SliceRow>) {
         let wall = self.now + SHELL;
         self.slices.push(ended(1, self.on, wall));
@@ -151,31 +151,31 @@ impl Serial {
     }
 }
 
-/// The threads of a recording.
+/// Returns the threads of a recording.
 pub(crate) fn timelines(forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
     let mut collection = SliceCollection::new(forest, &[]);
     slices.iter().for_each(|slice| collection.push(*slice));
     collection.finish()
 }
 
-/// What is worth changing about a recording.
+/// Returns the advice on a recording.
 pub(crate) fn advices((recording, slices): &(Recording, Vec<SliceRow>)) -> Advices {
     let forest = Forest::grow(recording);
     let timelines = timelines(&forest, slices);
     Causes::find(recording, &forest, &timelines).unwrap().advices
 }
 
-/// The one piece of advice of a rule.
+/// Returns the only advice of a rule.
 pub(crate) fn only(advices: &Advices, rule: &str) -> Advice {
-    let mut told = advices.worth.iter().filter(|advice| advice.finding.rule == rule);
-    let advice = told.next().unwrap_or_else(|| panic!("no {rule} in {advices:?}"));
-    assert!(told.next().is_none(), "more than one {rule}: {advices:?}");
+    let mut found = advices.worth.iter().filter(|advice| advice.finding.rule == rule);
+    let advice = found.next().unwrap_or_else(|| panic!("no {rule} in {advices:?}"));
+    assert!(found.next().is_none(), "more than one {rule}: {advices:?}");
     let [expected, least, most] = advice.saving;
     assert!(least <= expected && expected <= most, "{:?}", advice.saving);
     advice.clone()
 }
 
-/// Whether a rule has nothing to tell.
+/// Whether a rule has no findings.
 pub(crate) fn is_silent(advices: &Advices, rule: &str) -> bool {
     !advices.worth.iter().any(|advice| advice.finding.rule == rule)
 }

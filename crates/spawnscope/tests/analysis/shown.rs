@@ -1,5 +1,5 @@
-//! What people see, whatever the width: sentences are broken and not cut, figures stand by their names, and one thing has one
-//! figure wherever it is told.
+//! Text output at every width: sentences are wrapped and never cut, numbers stay with their labels, and a value is the same wherever it is
+//! shown.
 
 use anstream::adapter::strip_str;
 use serde_json::Value;
@@ -50,7 +50,7 @@ fn without((recording, slices): &(Recording, Vec<SliceRow>), selections: &[&str]
     whatif_report(recording, &forest, &timelines(&forest, slices), &asked)
 }
 
-/// The text without styles, in one line, so that words are found wherever lines are broken.
+/// Returns the text without styles in one line, so that line breaks do not matter.
 fn joined(text: &str) -> String {
     let words: Vec<String> = strip_str(text)
         .to_string()
@@ -64,7 +64,7 @@ fn joined(text: &str) -> String {
 fn a_removal_names_the_forks_that_stay() {
     let recorded = substituting("/bin/bash", 30, &["sed", "s/a/b/"]);
     let said = |selections: &[&str]| joined(&whatif::render(&without(&recorded, selections).unwrap(), 80));
-    let stay = "30 forks stay that ran nothing else: `--remove '(bash)'` takes (bash) too, all of them";
+    let stay = "30 forks remain that ran no other program: `--remove '(bash)'` removes all (bash) launches";
     assert!(said(&["sed"]).contains(stay), "{}", said(&["sed"]));
     for selections in [&["sed", "(bash)"][..], &["(bash)"]] {
         assert!(
@@ -90,7 +90,7 @@ fn a_line_that_only_calls_says_what_asked() {
     let refused = |selection: &str| without(&recorded, &[selection]).unwrap_err().to_string();
     let said = refused("line=git25.sh:9");
     assert!(
-        said.contains("calls what asked for 5 launches, most of them at git25.sh:5"),
+        said.contains("calls functions that requested 5 launches, most of them at git25.sh:5"),
         "{said}"
     );
     assert!(said.contains("flame --by caller"), "{said}");
@@ -105,7 +105,7 @@ fn names_in_parentheses_are_explained_where_they_are_shown() {
     let shown = |recorded, group_by| joined(&table::render(&report(recorded, group_by), &table::Options::default()));
     let fork = "(bash): a fork of bash that runs no other program";
     let recorder = "(recorder): spawnscope, which started the command";
-    let critical = "critical: time on the critical path, run and all";
+    let critical = "critical: time on the critical path, including run";
     let by_command = shown(&forks, GroupBy::Command);
     assert!(
         by_command.contains(fork) && !by_command.contains(recorder),
@@ -131,7 +131,7 @@ fn a_prediction_is_whole_at_every_width() {
         );
         for sentence in [
             "of the wall; between ",
-            "sleeping on purpose",
+            "waiting for a timer",
             "launching: all phases but run",
         ] {
             assert!(joined(&text).contains(sentence), "{width}: {sentence}\n{text}");
@@ -146,8 +146,8 @@ fn a_saving_has_the_same_interval_wherever_it_is_told() {
     let advised = report(&looping, GroupBy::Command).advices.worth[0].saving;
     assert_eq!(whatif_report.prediction.saving(), advised);
     let parsed: Value = serde_json::from_str(&whatif::json(&whatif_report)).unwrap();
-    let told = ["saving_ns", "saving_low_ns", "saving_high_ns"].map(|key| parsed[key].as_u64().unwrap());
-    assert_eq!(told, advised.map(|saving| saving.0));
+    let output = ["saving_ns", "saving_low_ns", "saving_high_ns"].map(|key| parsed[key].as_u64().unwrap());
+    assert_eq!(output, advised.map(|saving| saving.0));
     let [saved, least, most] = advised.map(spawnscope::units::time);
     let text = joined(&whatif::render(&whatif_report, 80));
     assert!(text.contains(&format!("saved {saved} ")), "{text}");
@@ -157,7 +157,7 @@ fn a_saving_has_the_same_interval_wherever_it_is_told() {
     );
 }
 
-/// What is saved is saved by who does not record: the same share of the same wall, wherever it is told.
+/// Savings refer to a run without recording: every output shows the same share of the same wall.
 #[test]
 fn a_saving_has_the_same_share_wherever_it_is_told_and_the_wall_its_name() {
     let (mut recording, mut slices) = looping();
@@ -181,19 +181,16 @@ fn a_saving_has_the_same_share_wherever_it_is_told_and_the_wall_its_name() {
         "{} of the wall without recording",
         units::percent(prediction.saving()[0], prediction.unrecorded)
     );
-    let told = joined(&whatif::render(&whatif_report, 80));
-    assert!(told.contains(&share), "{told}");
+    let output = joined(&whatif::render(&whatif_report, 80));
+    assert!(output.contains(&share), "{output}");
+    assert!(output.contains(&format!("about {base} without recording")), "{output}");
+    let output = joined(&advice::render(&found, false, 80, None));
+    assert!(output.contains(&share), "{output}");
+    let output = joined(&table::render(&found, &table::Options::default()));
+    assert!(output.contains(&share), "{output}");
     assert!(
-        told.contains(&format!("about {base} had it not been recorded")),
-        "{told}"
-    );
-    let told = joined(&advice::render(&found, false, 80, None));
-    assert!(told.contains(&share), "{told}");
-    let told = joined(&table::render(&found, &table::Options::default()));
-    assert!(told.contains(&share), "{told}");
-    assert!(
-        told.contains(&format!("of the {base} that the command takes unrecorded")),
-        "{told}"
+        output.contains(&format!("of the {base} that the command takes without recording")),
+        "{output}"
     );
     let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
     assert_eq!(parsed["unrecorded_ns"].as_u64(), Some(prediction.unrecorded.0));
@@ -215,15 +212,18 @@ fn shares_of_lines_say_that_they_hold_no_sleep() {
         let found = report(looping, GroupBy::Line);
         joined(&table::render(&found, &table::Options::default()))
     };
-    let told = legend(&looping);
-    assert!(told.contains("critical path, without sleeps and other waits"), "{told}");
+    let output = legend(&looping);
+    assert!(
+        output.contains("critical path, without sleeps and other external waits"),
+        "{output}"
+    );
     let mut serial = Serial::new();
     serial.launch(&Spans::USUAL, DIRNAME);
     looping = serial.finish();
-    let told = legend(&looping);
+    let output = legend(&looping);
     assert!(
-        told.contains("on the critical path") && !told.contains("without sleeps"),
-        "{told}"
+        output.contains("on the critical path") && !output.contains("without sleeps"),
+        "{output}"
     );
 }
 
@@ -243,7 +243,7 @@ fn instructions_are_whole_at_every_width() {
         let text = advice::render(&found, false, width, None);
         for snippet in [
             "Node: execFile()",
-            "posix_spawnp(), not system() or popen()",
+            "posix_spawnp() instead of system() or popen()",
             "without shell=True",
         ] {
             assert!(joined(&text).contains(snippet), "{width}: {snippet}\n{text}");
@@ -259,15 +259,19 @@ fn a_recording_that_is_being_made_says_so() {
     recording.info.is_live = true;
     let live = (recording, slices);
     assert!(matches!(without_dirname(&live), Err(WhatIfError::IsLive)));
-    let told = |of: &_| joined(&advice::render(&report(of, GroupBy::Command), false, 80, None));
-    assert!(told(&live).contains("still being made"), "{}", told(&live));
+    let output = |of: &_| joined(&advice::render(&report(of, GroupBy::Command), false, 80, None));
+    assert!(output(&live).contains("still in progress"), "{}", output(&live));
     let mut cut_off = live;
     cut_off.0.info.is_live = false;
     assert!(matches!(without_dirname(&cut_off), Err(WhatIfError::NoWall)));
-    assert!(told(&cut_off).contains("began and ended"), "{}", told(&cut_off));
+    assert!(
+        output(&cut_off).contains("contains no complete command"),
+        "{}",
+        output(&cut_off)
+    );
 }
 
-/// A command that a version manager's shim becomes after so many nanoseconds.
+/// A command that a version manager's shim execs after this many nanoseconds.
 fn behind_a_shim(shim: u64) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::of("/home/user/.rbenv/shims/ruby", &["bash", "ruby"]);
     let at = [shim, shim + 300_000, shim + 600_000];
@@ -278,14 +282,14 @@ fn behind_a_shim(shim: u64) -> (Recording, Vec<SliceRow>) {
 
 #[test]
 fn what_may_save_much_is_not_said_to_be_off_the_critical_path() {
-    let told = |shim| {
+    let output = |shim| {
         let all = joined(&advice::render(
             &report(&behind_a_shim(shim), GroupBy::Command),
             true,
             80,
             None,
         ));
-        let doubt = "not worth fixing, or too uncertain; see `--all`";
+        let doubt = "not worth fixing or too uncertain; see `--all`";
         let some = joined(&advice::render(
             &report(&behind_a_shim(shim), GroupBy::Command),
             false,
@@ -295,15 +299,15 @@ fn what_may_save_much_is_not_said_to_be_off_the_critical_path() {
         assert!(some.contains(doubt), "{some}");
         all
     };
-    let uncertain = told(8_000_000);
+    let uncertain = output(8_000_000);
     assert!(
-        uncertain.contains("Too uncertain the command reaches ruby through ruby"),
+        uncertain.contains("Too uncertain the command launches ruby through ruby"),
         "{uncertain}"
     );
-    assert!(uncertain.contains("of the wall (anything between "), "{uncertain}");
-    let little = told(3_000_000);
+    assert!(uncertain.contains("of the wall (between "), "{uncertain}");
+    let little = output(3_000_000);
     assert!(
-        little.contains("Not worth fixing: most of the time would remain the command reaches ruby"),
+        little.contains("Not worth fixing: most of the time would remain the command launches ruby"),
         "{little}"
     );
     let value: Value =

@@ -1,4 +1,4 @@
-//! Slices made by hand, and slices made by chance.
+//! Slices made by hand, and random slices.
 
 use proptest::prelude::*;
 use spawnscope::event::{LeftCpu, Nanos, TaskId};
@@ -50,7 +50,7 @@ pub(crate) fn ended(task: u64, on: u64, off: u64) -> SliceRow {
     }
 }
 
-/// A slice that need not fit to any other: what a damaged recording holds.
+/// A slice that may contradict others, as in a damaged recording.
 pub(crate) fn any_slice(wall: u64) -> impl Strategy<Value = SliceRow> {
     let spans = (0..wall, 0..2_000_000u64, 0..2_000_000u64, 0..500_000u64);
     let waker = prop_oneof![

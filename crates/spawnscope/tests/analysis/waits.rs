@@ -1,4 +1,4 @@
-//! Slices become the waits of their launches.
+//! Waits of launches, from slices.
 
 use spawnscope::analyze::waits::Waker;
 use spawnscope::analyze::{Forest, WaitCollection};

@@ -1,5 +1,4 @@
-//! Wakers in doubt: where the recorder could not see whether an interrupt ended a wait or the thread that it hit, the wait is
-//! nobody's doing.
+//! Uncertain wakers: if the recorder could not distinguish an interrupt from the thread that it hit, the wait is attributed to no launch.
 
 use spawnscope::analyze::external_wait::ExternalWait;
 use spawnscope::analyze::waits::attribution::attributed_waits;
@@ -18,7 +17,7 @@ const WAITED: u64 = 3_000_000;
 const POLL: u16 = 7;
 const RECVFROM: u16 = 45;
 
-/// A command launches a child that works on its own, and waits; `certain`: whether the recorder knows that the waker did end that.
+/// A command launches a child that does its own work, and waits. `certain`: whether the recorder knows that the waker ended the wait.
 fn waiting(call: u16, waker: WakerRow, certain: bool) -> ((Recording, Vec<SliceRow>), LaunchId) {
     let mut builder = Builder::command("/bin/server", &["server"], WALL);
     let spans = Spans {
@@ -62,7 +61,7 @@ fn external_wait(call: u16, waker: WakerRow, certain: bool) -> Option<(ExternalW
     assert_eq!(
         !attribution.is_empty(),
         is_charged,
-        "what is outside is tied to nobody: {attribution:?}"
+        "an external wait is attributed to no launch: {attribution:?}"
     );
     found
 }
@@ -99,6 +98,6 @@ fn without_the_launch_that_an_interrupt_may_have_hit_the_wait_is_as_long() {
         let prediction = predict(&recorded, &Constants::default(), &[(Change::Remove, &[child])]);
         prediction.wall.since(prediction.predicted).0
     };
-    assert!(saved(true) > WAITED, "it is gone with who ended it");
+    assert!(saved(true) > WAITED, "it is removed with its waker");
     assert!(saved(false) <= Spans::USUAL.create, "{}", saved(false));
 }

@@ -1,5 +1,4 @@
-//! Predictions on recordings whose answer can be worked out by hand: what is taken away is missing from the wall, and nothing
-//! else.
+//! Predictions on recordings with answers that can be computed by hand: removed time disappears from the wall, and nothing else does.
 
 use proptest::prelude::*;
 use spawnscope::analyze::select::Selector;
@@ -14,14 +13,14 @@ use crate::builder::Spans;
 use crate::serial::{BETWEEN, READ, SHELL, Serial, predict};
 
 const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
-/// A launch's wall without what the shell does before it.
+/// Wall time of a launch without the work of the shell before it.
 const LAUNCH: u64 = 1_150_000;
 
 fn none() -> Constants {
     Constants::default()
 }
 
-/// So many launches of dirname in a row.
+/// This many launches of dirname in a row.
 fn dirnames(count: usize) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
     let mut serial = Serial::new();
     let launches = (0..count).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
@@ -41,7 +40,7 @@ fn without_changes_nothing_changes() {
     assert_eq!(prediction.predicted, prediction.wall);
     assert_eq!(
         prediction.replay_error, 0.0,
-        "a recording without noise is played as it was"
+        "a recording without noise is reproduced exactly"
     );
 }
 
@@ -56,7 +55,7 @@ fn what_recording_took_is_not_predicted_again() {
         high_ns: None,
     });
     let (recording, mut slices) = serial.finish();
-    // The shell's last stretch, with 500 calls, and a child's with 100.
+    // The last stretch of the shell with 500 calls, and that of a child with 100.
     let of_shell = slices.iter().rposition(|slice| slice.task.0 == 1).expect("a slice");
     let of_child = slices.iter().rposition(|slice| slice.task.0 == 4).expect("a slice");
     (slices[of_shell].calls, slices[of_child].calls) = (500, 100);
@@ -128,7 +127,7 @@ fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
             serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME)
         })
         .collect();
-    // Of five, four become one, and one is left alone.
+    // Four of five are merged, and one stays alone.
     let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
     assert_eq!(saved, 3 * LAUNCH);
 }
@@ -258,7 +257,7 @@ fn who_does_not_wait_keeps_its_caches() {
     assert!(cold > warm + 20_000 && cold < warm + 300_000, "{cold} against {warm}");
 }
 
-/// A launch that execs twice: its own exec, and another one before it.
+/// A launch that execs twice: an additional exec before its own.
 fn through(first: (&str, &[&str])) -> ((Recording, Vec<SliceRow>), LaunchId, u64) {
     let mut serial = Serial::new();
     let launch = serial.launch(
@@ -275,8 +274,8 @@ fn through(first: (&str, &[&str])) -> ((Recording, Vec<SliceRow>), LaunchId, u64
     let execs = &mut serial.builder.recording.execs;
     let last = execs.len() - 1;
     execs.swap(last, last - 1);
-    // From the first exec's entry to the second one's: exec, loader, and the work in between. The second one then takes as long
-    // as the first one did, 200 us.
+    // From the entry of the first exec to that of the second: exec, loader, and the work in between. The second exec then takes as long as
+    // the first one did, 200 us.
     let shorter = Spans::USUAL.exec - 200_000;
     (serial.finish(), launch, 700_000 + shorter)
 }
@@ -285,7 +284,11 @@ fn through(first: (&str, &[&str])) -> ((Recording, Vec<SliceRow>), LaunchId, u64
 fn a_chain_of_execs_can_be_cut_short() {
     let (recorded, launch, chain) = through(("/usr/bin/env", &["env", "dirname", "a/b"]));
     assert_eq!(saved(&recorded, &[(Change::Direct, &[launch])]), chain);
-    assert_eq!(saved(&recorded, &[(Change::NoShell, &[launch])]), 0, "env is no shell");
+    assert_eq!(
+        saved(&recorded, &[(Change::NoShell, &[launch])]),
+        0,
+        "env is not a shell"
+    );
 }
 
 #[test]
@@ -296,7 +299,7 @@ fn a_shell_that_only_becomes_a_program_is_needless() {
     assert_eq!(
         saved(&recorded, &[(Change::NoShell, &[launch])]),
         0,
-        "a redirection is the shell's"
+        "a redirection needs the shell"
     );
 }
 
@@ -403,7 +406,7 @@ fn selections_hold_all_of_their_terms() {
     assert_eq!(select("dirname"), [1]);
     assert_eq!(select("*"), [0, 1, 2, 3], "the command too");
     assert_eq!(select("argv=git status*"), [2]);
-    assert_eq!(select("argv=*/a/*"), [2], "an asterisk stands for slashes too");
+    assert_eq!(select("argv=*/a/*"), [2], "an asterisk matches slashes too");
     assert_eq!(select("parent=bash"), [1, 2, 3]);
     assert_eq!(select("parent=ba*,git"), [2]);
     assert_eq!(select("(bash)"), [3]);

@@ -1,4 +1,4 @@
-//! The directories of PATH, and the file systems that programs lie on.
+//! The directories of PATH, and the file systems that programs are on.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ fn dead_repeated_relative_and_slow_directories_of_path_are_told() {
         &dead,
         &usual(),
         Severity::Note,
-        &["2 directories of 3", "not there: /gone", "named before: /usr/bin"],
+        &["2 directories of 3", "missing: /gone", "repeated: /usr/bin"],
     );
     let many = (0..9).map(|number| format!("/gone/{number}:")).collect::<String>() + "/usr/bin";
     only(
@@ -65,7 +65,7 @@ fn dead_repeated_relative_and_slow_directories_of_path_are_told() {
         &["/net/bin: 300 us", "a network file system"],
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(300_000));
-    // Where each system call is as dear, it is none of the directory's.
+    // If every system call is that slow, the directory is not the cause.
     let dear = Measured {
         system_call: Some(Nanos(16_000)),
         ..slow

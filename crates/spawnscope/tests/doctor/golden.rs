@@ -1,4 +1,4 @@
-//! What the doctor prints of a machine on which several things are the matter, and of one that is well. SNAPSHOTS=overwrite renews it.
+//! The doctor's output for a machine with several problems, and for a healthy one. SNAPSHOTS=overwrite renews the snapshots.
 
 use std::path::Path;
 
@@ -65,7 +65,7 @@ fn ill() -> Diagnosis {
         ..measured
     };
     let mut diagnosis = examine(&machine, &measured, &checks::ALL);
-    // The processors are those of whoever runs the test.
+    // The number of CPUs is that of the machine that runs the test.
     diagnosis.load.as_mut().unwrap().cpus = 2;
     diagnosis
 }
@@ -81,7 +81,7 @@ fn problems_are_told_in_full_and_notes_when_they_are_asked_for() {
     let short = plain(&doctor::render(&diagnosis, false, 80));
     assert!(short.ends_with("see `spawnscope doctor --all`\n"), "{short}");
     let narrow = plain(&doctor::render(&diagnosis, true, 40));
-    // Only what is to be typed may be longer.
+    // Only commands to type may be longer.
     let is_command = |line: &str| line.starts_with("       ");
     assert!(
         narrow
@@ -97,7 +97,7 @@ fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
     let machine = tree.machine().with_variable("PATH", "/bin");
     let mut diagnosis = examine(&machine, &usual(), &checks::ALL);
     assert!(diagnosis.findings.is_empty(), "{diagnosis:#?}");
-    // Which nobody sees without privilege.
+    // Loaded audit rules are unknown without privilege.
     let audit = diagnosis.unseen.pop();
     assert!(
         audit.as_ref().is_some_and(|audit| audit.check == "audit") && diagnosis.unseen.is_empty(),
@@ -106,23 +106,23 @@ fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
     let text = plain(&doctor::render(&diagnosis, false, 80));
     assert_eq!(
         text,
-        "no problem found: fork 200 us, static exec 300 us, dynamic exec 700 us\n"
+        "no problems found: fork 200 us, static exec 300 us, dynamic exec 700 us\n"
     );
     diagnosis.unseen.extend(audit);
     let text = plain(&doctor::render(&diagnosis, false, 80));
     assert!(
-        text.contains("\n  1 thing that could not be seen: see `spawnscope doctor --all`\n"),
+        text.contains("\n  1 item that could not be checked: see `spawnscope doctor --all`\n"),
         "{text}"
     );
     diagnosis.is_whole = false;
     let text = plain(&doctor::render(&diagnosis, false, 80));
-    assert!(text.starts_with("no problem found by these checks: fork"), "{text}");
-    // What is missing might be one.
+    assert!(text.starts_with("no problems found by these checks: fork"), "{text}");
+    // A launch that could not be timed might be a problem.
     diagnosis.launch.fork = None;
     diagnosis.load = Some(Load { average: 5.24, cpus: 2 });
     let text = plain(&doctor::render(&diagnosis, false, 80));
     assert!(
-        text.contains("no problem found by these checks, but not all launches could be timed"),
+        text.contains("no problems found by these checks, but not all launches could be timed"),
         "{text}"
     );
     assert!(text.contains("busy (load 5.2 on 2 CPUs)"), "{text}");

@@ -1,4 +1,4 @@
-//! The processor, and what the machine is itself run by.
+//! The processor, and the machine's environment.
 
 use spawnscope::doctor::environment::Environment;
 use spawnscope::doctor::{Measured, Severity};
@@ -73,7 +73,7 @@ fn governors_that_keep_the_processor_slow_are_told() {
 fn surroundings_are_recognised_by_their_marks() {
     for version in ["4.4.0", "4.19.0-gvisor"] {
         let version = format!("Linux version {version} #1 SMP Sun Jan 10 15:06:54 PST 2016");
-        // The processor is the host's, and its hypervisor the host's matter.
+        // The processor belongs to the host, and so does its hypervisor.
         let gvisor = Tree::new().file("proc/version", version);
         let gvisor = gvisor.file("proc/cpuinfo", "flags\t: fpu hypervisor\n");
         only(
@@ -123,7 +123,7 @@ fn surroundings_are_recognised_by_their_marks() {
     );
 }
 
-/// Their `/proc/cpuinfo` has other lines, and no word about hypervisors.
+/// /proc/cpuinfo has other lines here, and does not mention hypervisors.
 #[test]
 fn processors_that_are_not_x86_do_not_tell_of_hypervisors_and_others_do_or_it_is_unseen() {
     let arm = || {
@@ -169,7 +169,7 @@ fn processors_that_are_not_x86_do_not_tell_of_hypervisors_and_others_do_or_it_is
         let diagnosis = diagnose("environment", &tree.machine(), &usual());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(
-            diagnosis.unseen[0].what.contains("whether a hypervisor"),
+            diagnosis.unseen[0].what.contains("whether this is a virtual machine"),
             "{diagnosis:?}"
         );
     }
@@ -189,10 +189,7 @@ fn nested_hypervisors_are_told_by_how_long_an_exit_takes() {
     let told = |tree: &Tree, measured: &Measured| {
         let words = ["virtual machine", "translated twice"];
         let finding = only("environment", &tree.machine(), measured, Severity::Note, &words);
-        (
-            finding.title.contains("inside of another one"),
-            finding.evidence.join(" "),
-        )
+        (finding.title.contains("inside another one"), finding.evidence.join(" "))
     };
     let plain = guest("lm", "QEMU\n");
     for ns in [8_000.0, 60_000.0] {
@@ -204,7 +201,10 @@ fn nested_hypervisors_are_told_by_how_long_an_exit_takes() {
     }
     for ns in [600.0, 2_500.0] {
         let (is_nested, evidence) = told(&plain, &cpuid(ns));
-        assert!(!is_nested && evidence.contains("no other is in between"), "{evidence}");
+        assert!(
+            !is_nested && evidence.contains("without another in between"),
+            "{evidence}"
+        );
     }
     let untimed = Measured {
         constants: Vec::new(),
@@ -213,7 +213,7 @@ fn nested_hypervisors_are_told_by_how_long_an_exit_takes() {
     for (tree, measured, why) in [
         (&plain, cpuid(4_300.0), "takes 4.30 us; up to 2.50 us"),
         (&plain, cpuid(60.0), "does not leave the guest"),
-        (&plain, untimed, "could be timed"),
+        (&plain, untimed, "could not be timed"),
         (
             &guest("tdx_guest", "QEMU\n"),
             cpuid(20_000.0),
@@ -222,7 +222,7 @@ fn nested_hypervisors_are_told_by_how_long_an_exit_takes() {
         (
             &guest("lm", "VirtualBox\n"),
             cpuid(20_000.0),
-            "VirtualBox can be as slow by itself",
+            "VirtualBox alone can be that slow",
         ),
     ] {
         let (is_nested, evidence) = told(tree, &measured);
@@ -231,11 +231,11 @@ fn nested_hypervisors_are_told_by_how_long_an_exit_takes() {
             "{evidence}"
         );
     }
-    // A busy machine only adds to it.
+    // A busy machine only adds time.
     let mut busy = cpuid(60_000.0);
     busy.constants.last_mut().unwrap().low_ns = Some(1_000.0);
-    assert!(told(&plain, &busy).1.contains("no other is in between"));
-    // Who asks for the instruction is told the same.
+    assert!(told(&plain, &busy).1.contains("without another in between"));
+    // The check for CPUID reports the same.
     let evidence = |ns| {
         diagnose("cpuid", &plain.machine(), &cpuid(ns)).findings[0]
             .evidence
@@ -249,7 +249,9 @@ fn nested_hypervisors_are_told_by_how_long_an_exit_takes() {
 fn what_a_fork_costs_for_each_mebibyte_is_one_figure_everywhere() {
     let tree = guest("lm", "QEMU\n").process(10, 1, "server", 4096);
     for check in ["environment", "large-parents"] {
-        let words = ["a fork takes 30.0 us for each MiB in pages of 4 KiB, whose tables are copied and freed again"];
+        let words = [
+            "a fork takes 30.0 us for each MiB in 4 KiB pages: it copies their page tables, which are freed again later",
+        ];
         only(check, &tree.machine(), &usual(), Severity::Note, &words);
     }
 }

@@ -1,5 +1,5 @@
-//! Checks that start programs: shells, git, Python, shims. The programs are this machine's own or scripts of the test's; what they
-//! read at their start is the test's.
+//! Checks that start programs: shells, git, Python, shims. The programs are installed ones or scripts of the test; the files that they read
+//! at start belong to the test.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use spawnscope::doctor::{Finding, Machine, Measured, Severity};
 use crate::attempts::best_of;
 use crate::tree::{Tree, diagnose, expect, find, only, silent, usual};
 
-/// This machine's programs in an environment that has nothing but a home.
+/// The installed programs, in an environment with only a home.
 fn machine(tree: &Tree) -> Machine {
     Machine::at("/")
         .with_variable("PATH", "/usr/bin:/bin")
@@ -20,13 +20,13 @@ fn is_longer(finding: &Finding, ns: u64) -> bool {
     finding.effect.is_some_and(|effect| effect.span.0 > ns)
 }
 
-/// The only finding, in one of some attempts: a busy machine leaves less time to count in, and makes what it is compared with longer.
+/// The only finding, in one of several attempts: a busy machine leaves less time for counting, and slows down the baseline.
 #[track_caller]
 fn told_at_best(id: &str, machine: &Machine, severity: Severity, words: &[&str]) -> Finding {
     best_of(4, || find(id, machine, &usual(), severity, words))
 }
 
-/// A problem that costs more than that, likewise.
+/// A problem with a larger effect than this, in one of several attempts.
 #[track_caller]
 fn dear_at_best(id: &str, machine: &Machine, words: &[&str], ns: u64) -> Finding {
     best_of(4, || {
@@ -36,7 +36,7 @@ fn dear_at_best(id: &str, machine: &Machine, words: &[&str], ns: u64) -> Finding
     })
 }
 
-/// What a busy machine makes longer may be told now and then: it is silent when left to itself.
+/// Checks that nothing is found, in one of several attempts: on a busy machine, a delay may be reported by chance.
 #[track_caller]
 fn silent_at_best(id: &str, machine: &Machine) {
     best_of(8, || {
@@ -61,7 +61,7 @@ fn start_up_files_of_shells_that_launch_are_told_with_their_launches() {
 
 #[test]
 fn a_shell_that_does_not_come_to_its_end_is_told_as_taking_longer() {
-    // On a busy machine, there may be no time to tidy up, or to count.
+    // On a busy machine, there may be no time to clean up, or to count.
     best_of(4, || {
         let hanging = Tree::new().file(".bashrc", "touch began; trap 'touch ended' EXIT; /bin/sleep 60\n");
         let words = [
@@ -107,11 +107,11 @@ fn a_variable_that_names_no_start_up_file_costs_nothing() {
     let tree = Tree::new();
     silent_at_best("shell-start", &machine(&tree).with_variable("ENV", "production"));
     let gone = machine(&tree).with_variable("BASH_ENV", "/gone/profile?token=hunter2");
-    let words = ["BASH_ENV names no file", "BASH_ENV=/gone/profile?token=***"];
+    let words = ["BASH_ENV names a missing file", "BASH_ENV=/gone/profile?token=***"];
     told_at_best("shell-start", &gone, Severity::Note, &words);
 }
 
-/// Programs of the test's own, in front of PATH.
+/// Programs of the test, first in PATH.
 fn with_programs(programs: &[(&str, &str)]) -> (Tree, Machine) {
     let tree = programs.iter().fold(Tree::new(), |tree, (name, script)| {
         let file = format!("bin/{name}");
@@ -127,14 +127,14 @@ fn a_program_that_does_not_end_is_a_problem_of_its_own() {
     let hanging = "exec /bin/sleep 60";
     for (check, program) in [("shell-start", "bash"), ("interpreters", "python3"), ("git", "git")] {
         let (_tree, machine) = with_programs(&[(program, hanging), ("zsh", "exit 0")]);
-        let finding = dear_at_best(check, &machine, &[program, "does not end within"], 250_000_000);
+        let finding = dear_at_best(check, &machine, &[program, "does not finish within"], 250_000_000);
         assert!(finding.effect.unwrap().is_lower_bound, "{finding:?}");
     }
-    // Told once, though a variable has it started, too.
+    // Reported once, although a variable makes the doctor start it, too.
     let (tree, machine) = with_programs(&[("bash", hanging), ("zsh", "exit 0")]);
     let tree = tree.file("quiet", "");
     let machine = machine.with_variable("BASH_ENV", tree.root().join("quiet"));
-    let words = ["bash does not end within", "`bash -c true`"];
+    let words = ["bash does not finish within", "`bash -c true`"];
     dear_at_best("shell-start", &machine, &words, 250_000_000);
 }
 
@@ -148,7 +148,7 @@ fn a_start_up_file_that_kills_the_keeper_of_its_shell_leaves_nothing_behind() {
         let diagnosis = diagnose("shell-start", &machine(&tree), &usual());
         expect(diagnosis.findings.is_empty(), &diagnosis)?;
         let unseen = format!("{:?}", diagnosis.unseen);
-        expect(unseen.contains("its keeper was killed"), unseen)?;
+        expect(unseen.contains("its supervising process was killed"), unseen)?;
         let shells = std::fs::read_to_string(tree.root().join("shells")).unwrap();
         let runs = |pid: &&str| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
         assert_eq!(shells.lines().find(runs), None);
@@ -160,10 +160,10 @@ fn a_start_up_file_that_kills_the_keeper_of_its_shell_leaves_nothing_behind() {
 fn pythons_site_packages_are_told_when_they_take_long() {
     let tree = Tree::new().file("slow/sitecustomize.py", "import time\ntime.sleep(0.1)\n");
     let slow = machine(&tree).with_variable("PYTHONPATH", tree.root().join("slow"));
-    let words = ["Python's start", "sitecustomize", "PYTHONPATH="];
+    let words = ["Python spends", "sitecustomize", "PYTHONPATH="];
     dear_at_best("interpreters", &slow, &words, 90_000_000);
     silent_at_best("interpreters", &machine(&tree));
-    // What it writes at its start is no answer.
+    // Output at start is not an answer.
     let chatty = Tree::new().file(
         "slow/sitecustomize.py",
         "import time\nprint('hello')\ntime.sleep(0.1)\n",
@@ -194,18 +194,15 @@ fn options_of_interpreters_are_problems_where_they_take_long() {
         &["PERL5OPT loads code", "-d:Trace"],
     );
     assert!(
-        !finding.title.contains("longer") || finding.effect.is_some(),
+        !finding.title.contains("slower") || finding.effect.is_some(),
         "{finding:?}"
     );
     let refused = machine
         .clone()
         .with_variable("JAVA_TOOL_OPTIONS", "-javaagent:/gone.jar=hunter2");
-    let words = [
-        "java fails with what JAVA_TOOL_OPTIONS asks for",
-        "-javaagent:/gone.jar=***",
-    ];
+    let words = ["java fails with JAVA_TOOL_OPTIONS", "-javaagent:/gone.jar=***"];
     told_at_best("interpreters", &refused, Severity::Problem, &words);
-    // Who reads them is not there.
+    // The interpreter that reads them is not installed.
     let absent = machine.with_variable("PATH", tree.root().join("nowhere"));
     let absent = absent.with_variable("NODE_OPTIONS", "-r /opt/agent.js");
     silent("interpreters", &absent, &usual());
@@ -219,10 +216,10 @@ fn variables_of_python_are_told_where_they_can_matter() {
         .with_variable("PYTHONPATH", tree.root().join("slow"))
         .with_variable("PYTHONDONTWRITEBYTECODE", "1")
         .with_variable("PYTHONSTARTUP", "/opt/interactive.py");
-    let words = ["PYTHONPATH=", "PYTHONDONTWRITEBYTECODE is set, and 2 modules"];
+    let words = ["PYTHONPATH=", "PYTHONDONTWRITEBYTECODE is set; 2 modules"];
     let finding = told_at_best("interpreters", &slow, Severity::Problem, &words);
     assert!(!format!("{finding:?}").contains("PYTHONSTARTUP"), "{finding:?}");
-    // With caches, it changes nothing.
+    // With caches, the variable changes nothing.
     let caching = slow.clone().without_variables(|name| name == "PYTHONDONTWRITEBYTECODE");
     let cached = Command::new(slow.program("python3").unwrap())
         .arg("-c")
@@ -256,7 +253,7 @@ fn shims_are_timed_against_what_they_start() {
     let shimmed = machine(&tree).with_variable("PATH", path(".pyenv/shims"));
     let words = ["python3 is a shim of pyenv", "real:$PATH"];
     dear_at_best("shims", &shimmed, &words, 40_000_000);
-    // The same elsewhere, where a variable says so.
+    // The same in another directory, named by a variable.
     let elsewhere = tree.root().join("versions");
     std::fs::rename(tree.root().join(".pyenv"), &elsewhere).unwrap();
     let unknown = machine(&tree).with_variable("PATH", path("versions/shims"));
@@ -392,7 +389,7 @@ fn a_status_that_is_slow_by_itself_is_told_and_its_monitor_is_not_blamed() {
         .env("HOME", tree.root());
     assert!(git.status().unwrap().success());
     configure(&tree, "filter.slow.clean", "sleep 60");
-    // As long as before, so that git has to ask the filter.
+    // The same length as before, so that git has to run the filter.
     let tree = tree.file("file", "TEXT\n");
     best_of(4, || {
         let found = diagnose("git", &machine(&tree), &usual()).findings;
@@ -401,7 +398,7 @@ fn a_status_that_is_slow_by_itself_is_told_and_its_monitor_is_not_blamed() {
             found.iter().any(is_it)
         };
         expect(
-            told(Severity::Problem, "git status, without its monitor, does not end"),
+            told(Severity::Problem, "git status without its monitor does not finish"),
             &found,
         )?;
         expect(told(Severity::Note, "git launches a file-system monitor"), &found)
@@ -432,7 +429,7 @@ fn a_fresh_repository_and_no_repository_are_silent() {
     }
 }
 
-/// On a busy machine, any of them may be the longest now and then.
+/// On a busy machine, any of them may be the slowest by chance.
 #[test]
 fn a_fork_is_shorter_than_an_exec_and_that_than_one_with_a_loader() {
     best_of(8, || {
@@ -453,7 +450,7 @@ fn all_that_can_be_measured_here_is() {
             Some(scan) => {
                 let kinds = [&scan.created, &scan.first, &scan.later, &scan.unscanned, &scan.at_once];
                 let counts = kinds.map(Vec::len);
-                // What waited for a processor is left out, and said to be.
+                // Launches that waited for a CPU are left out, which is reported.
                 counts == [7, 7, 14, 14, 8] || scan.is_disturbed && !counts.contains(&0)
             }
             None => false,

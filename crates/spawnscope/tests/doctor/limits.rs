@@ -1,4 +1,4 @@
-//! What a launch costs, limits of files and processes, control groups.
+//! Launch cost, limits on files and processes, control groups.
 
 use spawnscope::doctor::{Measured, Severity};
 use spawnscope::event::Nanos;
@@ -134,7 +134,7 @@ fn limits_of_processes_are_told_when_they_are_near() {
         &["kernel.pid_max", "900 of 1,000", "  sysctl kernel.pid_max=2000"],
     );
     silent("process-limits", &loaded(100).machine(), &usual());
-    // In a pid namespace of its own, the limit is its own, and others' tasks are not numbered there.
+    // A nested pid namespace has its own limit, and does not number the tasks of other namespaces.
     let inside = loaded(900).link("proc/self/ns/pid", "pid:[4026532300]");
     silent(
         "process-limits",
@@ -278,7 +278,7 @@ fn control_groups_are_told_by_version_and_by_what_a_move_costs() {
         Severity::Problem,
         &["9.00 ms", "CLONE_INTO_CGROUP"],
     );
-    // Hierarchies can have several.
+    // A hierarchy can have several controllers.
     let groups = "5:net_cls,net_prio:/\n4:pids:/job\n3:memory:/\n1:name=systemd:/\n0::/\n";
     let old = Tree::new().file("proc/self/cgroup", groups);
     let words = ["version 1 for 4 controllers"];

@@ -26,7 +26,7 @@ fn a_cache_that_is_not_there_or_cannot_be_used_is_a_problem() {
         without_library_search: Some(Nanos(without)),
         ..usual()
     };
-    let words = ["is missing", "ldconfig", "`true` takes 700 us, and 640 us"];
+    let words = ["is missing", "ldconfig", "`true` takes 700 us, or 640 us"];
     let finding = only(
         "loader-cache",
         &missing.machine(),
@@ -58,7 +58,7 @@ fn a_cache_that_is_not_there_or_cannot_be_used_is_a_problem() {
         &private.machine(),
         &usual(),
         Severity::Problem,
-        &["cannot be read by everyone"],
+        &["cannot be read by all users"],
     );
 }
 
@@ -66,7 +66,7 @@ fn a_cache_that_is_not_there_or_cannot_be_used_is_a_problem() {
 fn libraries_that_came_later_are_noted() {
     let old = cached(&known()).file("etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
     let tree = old.file("etc/ld.so.conf.d/own.conf", "# ours\n/opt/lib/\n");
-    // Times of files have a grain.
+    // File times have a limited resolution.
     let made = std::fs::metadata(tree.root().join("etc/ld.so.cache")).unwrap();
     let past = made.modified().unwrap() - std::time::Duration::from_secs(100);
     let cache = std::fs::File::options()
@@ -75,7 +75,7 @@ fn libraries_that_came_later_are_noted() {
         .unwrap();
     cache.set_modified(past).unwrap();
     silent("loader-cache", &tree.machine(), &usual());
-    // A directory that the cache was not made from, with libraries that are older than it. Times of files have a grain.
+    // A directory added after the cache was made, with older libraries. File times have a limited resolution.
     let tree = tree.file("opt/old/libold.so.1", library(None));
     std::thread::sleep(std::time::Duration::from_millis(50));
     cache.set_modified(std::time::SystemTime::now()).unwrap();
@@ -102,7 +102,7 @@ fn libraries_that_came_later_are_noted() {
     );
 }
 
-/// The same with a cache that is older than everything else.
+/// The same machine with a cache that is older than everything else.
 fn aged(tree: Tree) -> Tree {
     let place = tree.root().join("etc/ld.so.cache");
     let cache = std::fs::File::options().write(true).open(place).unwrap();
@@ -115,11 +115,11 @@ fn libraries_are_known_by_the_names_they_have_for_themselves_in_each_format_of_t
     let names = ["libother.so.0", "libGLX_mesa.so.0", "libXaw.so.7"];
     for format in [Format::New, Format::Old, Format::Both] {
         let tree = cached(&cache(format, &[&names[..], &["libknown.so.1"]].concat()))
-            // A link whose name is not the library's own, and files of other names than their own.
+            // A link whose name is not the library's own, and files whose names are not the libraries' own.
             .file("usr/lib/libGLX_mesa.so.0.0.0", library(Some("libGLX_mesa.so.0")))
             .link("usr/lib/libGLX_indirect.so.0", "libGLX_mesa.so.0.0.0")
             .file("usr/lib/libXaw7.so.7.0.0", library(Some("libXaw.so.7")))
-            // What ldconfig passes over: programs for a debugger, libraries of other processors, links to nothing.
+            // Files that ldconfig skips: programs for a debugger, libraries for other processors, dangling links.
             .file("usr/lib/libstdc++.so.6.0.30-gdb.py", "import gdb\n")
             .file("usr/lib/libs390.so.1", {
                 let mut foreign = library(Some("libs390.so.1"));
@@ -129,7 +129,7 @@ fn libraries_are_known_by_the_names_they_have_for_themselves_in_each_format_of_t
             .link("usr/lib/libgone.so.1", "libgone.so.1.0");
         let tree = aged(tree);
         silent("loader-cache", &tree.machine(), &usual());
-        // `other.so.0` is the end of a string in the cache, but no name in it; both files are one library.
+        // `other.so.0` is the end of a string in the cache, but not a name in it; both files are one library.
         let tree = tree
             .file("usr/lib/libmine.so.1.0", library(Some("other.so.0")))
             .link("usr/lib/libmine.so.1", "libmine.so.1.0");
@@ -169,7 +169,7 @@ fn a_cache_that_is_cut_off_names_nothing_that_could_be_told() {
         let tree = aged(cached(&cut));
         let diagnosis = diagnose("loader-cache", &tree.machine(), &usual());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-        assert!(diagnosis.unseen[0].what.contains("cut off"), "{diagnosis:?}");
+        assert!(diagnosis.unseen[0].what.contains("truncated"), "{diagnosis:?}");
     }
 }
 
@@ -214,7 +214,7 @@ fn variables_of_the_loader_are_told_with_what_they_cost() {
         &dead,
         &cheap,
         Severity::Problem,
-        &["not there: /gone/lib"],
+        &["missing: /gone/lib"],
     );
     for name in ["LD_AUDIT", "LD_BIND_NOW", "LD_DEBUG"] {
         only(
@@ -231,10 +231,7 @@ fn variables_of_the_loader_are_told_with_what_they_cost() {
 fn what_the_loader_cannot_load_is_told_in_its_own_words() {
     let machine = Machine::at("/").with_variable("PATH", "/usr/bin:/bin");
     let preload = machine.clone().with_variable("LD_PRELOAD", "libnothere.so /gone/x.so");
-    let words = [
-        "libnothere.so (cannot open shared object file)",
-        "not there: /gone/x.so",
-    ];
+    let words = ["libnothere.so (cannot open shared object file)", "missing: /gone/x.so"];
     let finding = only("loader-environment", &preload, &usual(), Severity::Problem, &words);
     assert!(!format!("{finding:?}").contains("/gone/x.so ("), "{finding:?}");
     let audit = machine.with_variable("LD_AUDIT", "libnothere.so");
@@ -252,7 +249,7 @@ fn an_empty_place_of_libraries_is_the_working_directory_and_secrets_are_not_show
     let tree = Tree::new().directory("opt");
     let machine = |value| tree.machine().with_variable("LD_LIBRARY_PATH", value);
     for value in ["/opt:", ":/opt", "/opt::/opt", "lib:/opt"] {
-        let words = ["empty or relative place, which is the working directory"];
+        let words = ["empty or relative entry"];
         only(
             "loader-environment",
             &machine(value),
@@ -290,7 +287,7 @@ fn a_library_for_all_programs_is_a_problem_and_no_variable_is_none() {
         &[
             "ld.so.preload",
             "it names /usr/lib/gone.so",
-            "not there: /usr/lib/gone.so",
+            "missing: /usr/lib/gone.so",
         ],
     );
     let empty = Tree::new().file("etc/ld.so.preload", "# nothing here\n");
@@ -366,18 +363,21 @@ fn formats_with_emulators_missing_interpreters_or_our_own_magic_are_told() {
         );
         let own = entry("/usr/bin/qemu-aarch64", &magic.replace("b700", "3e00"));
         let found = diagnose("binfmt", &own.machine(), &usual()).findings;
-        assert!(found[0].title.contains("own programs"), "{found:?}");
+        assert!(found[0].title.contains("native programs"), "{found:?}");
     }
     let gone = entry("/usr/bin/gone", magic);
     let found = diagnose("binfmt", &gone.machine(), &usual()).findings;
     assert!(
-        found[0].title.contains("not there") && found[0].severity == Severity::Problem,
+        found[0].title.contains("does not exist") && found[0].severity == Severity::Problem,
         "{found:?}"
     );
     let fix = |tree: &Tree| diagnose("binfmt", &tree.machine(), &usual()).findings[0].fix.join("\n");
     let now = "  echo -1 >/proc/sys/fs/binfmt_misc/qemu-aarch64";
     let only_now = fix(&gone);
-    assert!(only_now.contains(now) && !only_now.contains("for good"), "{only_now}");
+    assert!(
+        only_now.contains(now) && !only_now.contains("permanently"),
+        "{only_now}"
+    );
     let debian = fix(&entry("/usr/bin/gone", magic).file("var/lib/binfmts/qemu-aarch64", "qemu\n"));
     assert!(
         debian.contains(now) && debian.contains("  update-binfmts --disable qemu-aarch64"),
@@ -390,7 +390,7 @@ fn formats_with_emulators_missing_interpreters_or_our_own_magic_are_told() {
             "# ours\n:qemu-aarch64:M::x::/usr/bin/gone:\n",
         ))
     };
-    assert!(conf("etc/binfmt.d").ends_with("take it out of /etc/binfmt.d/qemu.conf"));
+    assert!(conf("etc/binfmt.d").ends_with("remove it from /etc/binfmt.d/qemu.conf"));
     let covered = conf("usr/lib/binfmt.d");
     assert!(
         covered.contains("/usr/lib/binfmt.d/qemu.conf") && covered.ends_with("/etc/binfmt.d/qemu.conf"),

@@ -1,6 +1,5 @@
-//! The doctor's checks on machines that are made up: folders with the files of /proc, /sys and /etc that a condition shows in. Each
-//! check is tried with its condition and without. What has to be launched to be seen is launched for real, in an environment of the
-//! test's. Needs no privilege.
+//! The doctor's checks on fake machines: folders with the files of /proc, /sys and /etc that show a condition. Each check is tried with its
+//! condition and without. Programs that must be started are started for real, in an environment of the test. Needs no privilege.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,11 +1,11 @@
-//! Large processes, and whether a fork of them would be dear, or given its memory.
+//! Large processes, and whether a fork of them would be slow, or refused for lack of memory.
 
 use spawnscope::doctor::Severity;
 use spawnscope::event::Nanos;
 
 use crate::tree::{Tree, diagnose, only, silent, usual};
 
-/// Without huge pages of anybody.
+/// A machine without any huge pages.
 fn with(process: &str, mebibytes: u64) -> Tree {
     Tree::new()
         .process(10, 1, process, mebibytes)
@@ -22,11 +22,7 @@ fn forks_of_large_processes_are_priced_and_children_alone_show_none() {
     assert_eq!(finding.effect.unwrap().span, Nanos(122_880_000));
     // As by posix_spawn.
     let launching = with("python3", 4096).process(12, 10, "git", 2);
-    let words = [
-        "1 child",
-        "whether they fork again and again is not known",
-        "posix_spawn",
-    ];
+    let words = ["1 child", "whether they fork is unknown", "posix_spawn"];
     only("large-parents", &launching.machine(), &usual(), Severity::Note, &words);
 }
 
@@ -40,7 +36,7 @@ fn shells_that_launch_fork_and_each_process_is_judged_by_itself() {
         let shell = with(name, 4096).link("proc/10/exe", program);
         let words = [name, "0 children"];
         only("large-parents", &shell.machine(), &usual(), Severity::Note, &words);
-        // A database beside it, that nobody saw launch anything.
+        // A database as well, which was not seen to launch anything.
         let launching = shell.process(12, 10, "git", 2).process(13, 1, "mysqld", 5000);
         let findings = diagnose("large-parents", &launching.machine(), &usual()).findings;
         let [problem, note] = &findings[..] else {
@@ -59,7 +55,7 @@ fn shells_that_launch_fork_and_each_process_is_judged_by_itself() {
             "{note:?}"
         );
     }
-    // A script of that name is none.
+    // A script with that name is not a shell.
     let other = with("bash", 4096)
         .link("proc/10/exe", "/usr/bin/python3.11")
         .process(12, 10, "git", 2);
@@ -84,7 +80,7 @@ fn huge_pages_are_advised_where_they_can_be_had() {
     let old = fix(&parts("always [madvise] never", "2.34"));
     assert!(!old.contains(tunable) && old.contains("MADV_HUGEPAGE"), "{old}");
     let never = fix(&parts("always madvise [never]", "2.36"));
-    assert!(!never.contains(tunable) && never.contains("switched off"), "{never}");
+    assert!(!never.contains(tunable) && never.contains("disabled"), "{never}");
     let missing = with("server", 4096).file("lib/x86_64-linux-gnu/libc.so.6", library("2.36"));
     for tree in [parts("[always] madvise never", "2.36"), missing] {
         assert!(!fix(&tree).contains("huge"), "{}", fix(&tree));
@@ -108,7 +104,7 @@ fn a_fork_costs_what_its_pages_cost_at_best_since_a_busy_machine_only_adds() {
     );
 }
 
-/// With so many huge pages, in kB, of everybody and of the process itself.
+/// With this many huge pages, in kB, of all processes and of the process itself.
 fn with_huge(process: &str, mebibytes: u64, all: u64, own: u64) -> Tree {
     Tree::new()
         .process(10, 1, process, mebibytes)
@@ -129,7 +125,7 @@ fn memory_in_huge_pages_and_small_processes_are_silent() {
 
 #[test]
 fn nobody_is_held_up_by_a_look_and_what_is_unknown_is_at_most() {
-    // The kernel would walk through all of it.
+    // The kernel would walk all of it.
     let large = with_huge("bash", 4096, 4_194_304, 4_194_304);
     only(
         "large-parents",
@@ -148,7 +144,7 @@ fn nobody_is_held_up_by_a_look_and_what_is_unknown_is_at_most() {
         &["at most 123 ms"],
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(92_160_000));
-    // A process whose memory is locked is waited for in vain.
+    // A process whose memory lock is held: reading its file hangs.
     let locked = with_huge("server", 1000, 1_024_000, 0);
     let file = locked.root().join("proc/10/smaps_rollup");
     std::fs::remove_file(&file).unwrap();
@@ -181,7 +177,7 @@ fn a_fork_that_would_not_be_given_its_memory_is_a_problem() {
     assert_eq!(diagnose("overcommit", &Tree::new().machine(), &usual()).unseen.len(), 1);
 }
 
-/// Mode 0 asks for each mapping by itself, and not for memory without reserve, of which sanitizers map terabytes.
+/// Mode 0 checks each mapping separately, and ignores memory without reserve, of which sanitizers map terabytes.
 #[test]
 fn the_guessing_mode_refuses_only_a_mapping_larger_than_the_machine() {
     let vast = |mappings: &[(u64, &str)]| {
@@ -200,7 +196,7 @@ fn the_guessing_mode_refuses_only_a_mapping_larger_than_the_machine() {
     silent("overcommit", &unreserved.machine(), &usual());
     let many = vast(&[(7_000_000, "rd wr mr mw me ac sd"); 3]);
     silent("overcommit", &many.machine(), &usual());
-    // One that is locked, and one whose pages the kernel would walk through for long.
+    // One whose memory lock is held, and one that would take the kernel long to walk.
     let locked = vast(&[]);
     let file = locked.root().join("proc/11/smaps");
     std::fs::remove_file(&file).unwrap();

@@ -1,4 +1,4 @@
-//! Directories that are slow, silent, closed, or elsewhere than their path says; and what is not a scanner's doing.
+//! Directories that are slow, silent, closed, or elsewhere than their path suggests; and delays that are not caused by a scanner.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ fn a_silent_directory_is_told_once_and_never_touched() {
     let path = without.command("/usr/bin/git");
     let path = path.get_envs().find(|(name, _)| *name == "PATH").unwrap();
     assert_eq!(path.1.unwrap(), "/usr/bin");
-    // Not dead: nobody knows.
+    // It is unknown, not missing.
     let measured = Measured {
         silent: vec![PathBuf::from("/net/gone")],
         ..looked_up(&[("/net/gone", None), ("/usr/bin", Some(900))])
@@ -48,7 +48,7 @@ fn a_directory_that_could_not_be_asked_is_unseen() {
     let diagnosis = diagnose("search-path", &machine, &measured);
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
     assert!(diagnosis.unseen[0].what.contains("/gone"), "{diagnosis:?}");
-    // Nobody knows whether it would answer.
+    // Whether it would answer is unknown.
     let home = tree.machine().in_directory("/home/me").with_variable("HOME", "/gone");
     let unseen = diagnose("file-systems", &home, &measured).unseen;
     assert!(unseen[0].what.contains("the home directory, /gone"), "{unseen:?}");
@@ -92,7 +92,7 @@ fn an_empty_path_is_the_working_directory() {
     };
     assert_eq!(finding.title, "PATH depends on the working directory");
     assert!(
-        diagnosis.unseen[0].what.contains("no directory from the root"),
+        diagnosis.unseen[0].what.contains("no absolute directory"),
         "{diagnosis:?}"
     );
 }
@@ -103,8 +103,8 @@ fn links_in_a_circle_are_dead_and_links_to_a_directory_repeat_it() {
     let machine = tree.machine().with_variable("PATH", "/circle:/usr/bin:/bin");
     let words = [
         "2 directories of 3",
-        "a link in a circle: /circle",
-        "the same as one before: /bin",
+        "a symlink loop: /circle",
+        "a symlink to an earlier one: /bin",
     ];
     only("search-path", &machine, &usual(), Severity::Note, &words);
 }
@@ -116,7 +116,7 @@ fn of_many_dead_directories_a_few_are_named() {
     let machine = tree.machine().with_variable("PATH", names.join(":") + ":/usr/bin");
     let words = [
         "3,000 directories of 3,001",
-        "not there: /gone/0, /gone/1, /gone/2 and 2,997 more",
+        "missing: /gone/0, /gone/1, /gone/2 and 2,997 more",
     ];
     only("search-path", &machine, &usual(), Severity::Problem, &words);
 }
@@ -160,16 +160,16 @@ fn a_useless_directory_of_path_is_told_by_why_with_what_a_look_up_takes() {
     let machine = tree.machine().with_variable("PATH", "/usr/list:/gone:/usr/bin");
     let measured = looked_up(&[("/usr/bin", Some(2_500))]);
     let words = [
-        "not there: /gone",
-        "no directory: /usr/list",
+        "missing: /gone",
+        "not a directory: /usr/list",
         "finds nothing takes 2.50 us",
-        "2 of them are in front",
+        "2 of them precede",
     ];
     let finding = only("search-path", &machine, &measured, Severity::Note, &words);
     assert!(finding.title.contains("2 directories of 3"), "{finding:?}");
     let effect = finding.effect.unwrap();
     assert_eq!((effect.span, effect.basis), (Nanos(5_000), Basis::Modelled));
-    // Behind the last directory of use, only searches that find nothing pass them.
+    // Entries after the last useful directory only cost time in searches that find nothing.
     let behind = tree.machine().with_variable("PATH", "/usr/bin:/usr/list:/gone");
     let finding = only(
         "search-path",
@@ -189,13 +189,13 @@ fn a_directory_that_is_dead_and_repeated_counts_once_for_each_time_it_is_named()
         let machine = tree.machine().with_variable("PATH", path);
         only("search-path", &machine, &measured, Severity::Note, words)
     };
-    let words = ["2 directories of 4", "not there: /nope", "named before: /nope"];
+    let words = ["2 directories of 4", "missing: /nope", "repeated: /nope"];
     let finding = told("/nope:/nope:/usr/bin:/bin", &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(2_000));
     let words = [
         "6 directories of 8",
-        "not there: /n1, /n2, /n3",
-        "named before: /n1, /n2, /n3",
+        "missing: /n1, /n2, /n3",
+        "repeated: /n1, /n2, /n3",
     ];
     let finding = told("/n1:/n2:/n3:/n1:/n2:/n3:/usr/bin:/bin", &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(6_000));
@@ -233,7 +233,7 @@ fn what_a_remote_file_system_takes_longer_is_its_own_doing() {
         remote_scan: Some(scan(21, 11, &[])),
         ..usual()
     };
-    let words = ["on a network file system", "second one 11.0 ms, from memory 1.00 ms"];
+    let words = ["on a network file system", "second launch 11.0 ms, from memory 1.00 ms"];
     let finding = only("file-systems", &machine, &measured, Severity::Problem, &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(10_000_000));
     silent("scanners", &Tree::new().machine(), &measured);
@@ -286,7 +286,7 @@ fn a_program_that_outlasts_the_doctor_with_its_variables_is_told_with_a_lower_bo
         ..usual()
     };
     measured.launch.exec_dynamic = None;
-    let words = ["more than 300 ms with, 1.00 ms without"];
+    let words = ["more than 300 ms with them, 1.00 ms without"];
     let effect = only("loader-environment", &machine, &measured, Severity::Problem, &words)
         .effect
         .unwrap();

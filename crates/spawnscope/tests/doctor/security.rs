@@ -28,11 +28,11 @@ fn scanned() -> Measured {
 #[test]
 fn who_holds_permission_marks_is_named_with_what_that_costs_and_the_queue() {
     let tree = scanner("guard", "10000");
-    let words = ["guard (process 7)", "they queue", "leave protection on", "owner"];
+    let words = ["guard (process 7)", "they queue", "leave protection on", "responsible"];
     let finding = only("scanners", &tree.machine(), &scanned(), Severity::Problem, &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(20_000_000));
     assert!(
-        finding.title.contains("guard holds up the first launch"),
+        finding.title.contains("guard delays the first launch"),
         "{}",
         finding.title
     );
@@ -69,7 +69,7 @@ fn a_scanner_that_remembers_nothing_is_told_by_launches_from_memory() {
         &tree.machine(),
         &measured,
         Severity::Problem,
-        &["holds up each launch", "they queue"],
+        &["delays each launch", "they queue"],
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(20_000_000));
 }
@@ -89,7 +89,7 @@ fn a_first_launch_that_does_not_end_is_a_problem_also_when_nobody_is_seen() {
         &machine,
         &measured,
         Severity::Problem,
-        &["did not end within"],
+        &["did not finish within"],
     );
     assert!(finding.effect.is_some_and(|effect| effect.is_lower_bound));
     only(
@@ -97,7 +97,7 @@ fn a_first_launch_that_does_not_end_is_a_problem_also_when_nobody_is_seen() {
         &scanner("guard", "10000").machine(),
         &measured,
         Severity::Problem,
-        &["guard", "did not end within"],
+        &["guard", "did not finish within"],
     );
 }
 
@@ -109,12 +109,12 @@ fn a_delay_without_a_daemon_is_told_and_a_daemon_without_a_delay_is_a_note() {
         &nobody.machine(),
         &scanned(),
         Severity::Problem,
-        &["something scans it"],
+        &["an unknown program scans it"],
     );
-    // The second is what the kernel keeps of `falcon-sensor-bpf`.
+    // The kernel truncates `falcon-sensor-bpf` to the second name.
     for name in ["falcon-sensor", "falcon-sensor-b"] {
         let known = Tree::new().process(7, 1, name, 1);
-        let words = ["CrowdStrike", "not seen to"];
+        let words = ["CrowdStrike", "no delay was seen"];
         only("scanners", &known.machine(), &usual(), Severity::Note, &words);
     }
 }
@@ -134,7 +134,10 @@ fn on_a_busy_machine_it_takes_a_longer_delay_to_blame_somebody_unseen_or_a_queue
     assert!(format!("{:?}", found(&measured(2, false))).contains("they queue"));
     assert!(found(&measured(2, true)).is_empty());
     let busy = format!("{:?}", found(&measured(5, true)));
-    assert!(busy.contains("something scans it") && !busy.contains("queue"), "{busy}");
+    assert!(
+        busy.contains("an unknown program scans it") && !busy.contains("queue"),
+        "{busy}"
+    );
     assert!(format!("{:?}", found(&measured(11, true))).contains("they queue"));
 }
 
@@ -160,7 +163,7 @@ fn a_few_launches_are_no_scanner_and_that_is_said() {
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(diagnosis.unseen[0].what.contains(why), "{diagnosis:?}");
     }
-    for (from_memory, why) in [(1, "too few"), (0, "executes nothing from memory")] {
+    for (from_memory, why) in [(1, "too few"), (0, "cannot execute files from memory")] {
         let mut scan = scan(1, 1, &[]);
         scan.unscanned.truncate(from_memory);
         let measured = Measured {
@@ -171,7 +174,7 @@ fn a_few_launches_are_no_scanner_and_that_is_said() {
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(diagnosis.unseen[0].what.contains(why), "{diagnosis:?}");
     }
-    // There is no time for more that are held up so long.
+    // There is no time for more launches that are delayed that long.
     only(
         "scanners",
         &machine,
@@ -234,7 +237,7 @@ fn audited(rules: &str) -> Tree {
 #[test]
 fn audit_rules_in_files_are_notes_since_nobody_knows_whether_they_are_loaded() {
     let every = audited("-D\n-b 8192\n-a always,exit -F arch=b64 -S all -F auid>=1000\n");
-    let words = ["every system call", "-S all", "owner"];
+    let words = ["every system call", "-S all", "responsible"];
     let finding = only("audit", &every.machine(), &usual(), Severity::Note, &words);
     assert!(
         finding.effect.is_none() && finding.title.ends_with("once loaded"),
@@ -254,7 +257,7 @@ fn audit_rules_in_files_are_notes_since_nobody_knows_whether_they_are_loaded() {
         &opens.machine(),
         &usual(),
         Severity::Note,
-        &["about system calls"],
+        &["to system calls"],
     );
 }
 
@@ -264,7 +267,7 @@ fn watches_and_exclusions_cost_launches_nothing() {
     for tree in [audited(rules), Tree::new()] {
         let diagnosis = diagnose("audit", &tree.machine(), &usual());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-        // Rules may be loaded that no file keeps.
+        // Loaded rules need not be in a file.
         assert!(diagnosis.unseen[0].what.contains("only root"), "{diagnosis:?}");
     }
 }
@@ -286,11 +289,11 @@ fn seccomp_filters_are_counted_and_matter_where_calls_are_dear() {
     let words = ["leave them on", "takes 2.00 us", "is unknown"];
     let finding = only("seccomp", &tree.machine(), &dear, Severity::Problem, &words);
     assert_eq!(finding.effect, None);
-    // Who decides depends on where it runs.
+    // Who decides depends on the environment.
     let fix = |tree: &Tree| diagnose("seccomp", &tree.machine(), &usual()).findings[0].fix.join(" ");
-    assert!(fix(&tree).contains("whoever starts this") && !fix(&tree).contains("container"));
+    assert!(fix(&tree).contains("the program that installed them") && !fix(&tree).contains("container"));
     let inside = tree.file(".dockerenv", "");
-    assert!(fix(&inside).contains("whoever runs this container"));
+    assert!(fix(&inside).contains("the operator of this container"));
     let bare = Tree::new().file("proc/self/status", "Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\n");
     silent("seccomp", &bare.machine(), &dear);
 }

@@ -1,4 +1,4 @@
-//! A machine that is made up of files, and what a check says of it.
+//! A fake machine made of files, and helpers to run a check on it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -9,7 +9,7 @@ use spawnscope::event::{Calibration, Constant, Nanos};
 
 use crate::attempts::good;
 
-/// A folder that stands for a machine.
+/// A folder that represents a machine.
 pub struct Tree {
     folder: tempfile::TempDir,
 }
@@ -46,7 +46,7 @@ impl Tree {
         self
     }
 
-    /// A process as /proc shows it, with its memory in MiB.
+    /// Adds a process as /proc shows it, with its memory in MiB.
     pub fn process(self, pid: u32, parent: u32, name: &str, mebibytes: u64) -> Tree {
         let kibibytes = mebibytes * 1024;
         self.directory(&format!("proc/{pid}/fd")).file(
@@ -57,7 +57,7 @@ impl Tree {
         )
     }
 
-    /// The same process with so much memory resident, of what it has mapped.
+    /// Sets how much of the mapped memory of a process is resident.
     pub fn resident(self, pid: u32, mebibytes: u64) -> Tree {
         let path = self.root().join(format!("proc/{pid}/status"));
         let status = fs::read_to_string(&path).unwrap();
@@ -78,7 +78,7 @@ impl Tree {
     }
 }
 
-/// What one check finds, and what it could not see.
+/// The findings of one check, and what it could not examine.
 pub fn diagnose(id: &str, machine: &Machine, measured: &Measured) -> Diagnosis {
     let check = checks::named(id).unwrap_or_else(|| panic!("no check {id}"));
     let diagnosis = examine(machine, measured, &[check]);
@@ -86,14 +86,14 @@ pub fn diagnose(id: &str, machine: &Machine, measured: &Measured) -> Diagnosis {
         assert_eq!(finding.check, id);
         assert!(!finding.title.is_empty() && !finding.evidence.is_empty(), "{finding:?}");
         assert!(!finding.fix.is_empty() && !finding.fix_cost.is_empty(), "{finding:?}");
-        // Each is a sentence of its own: JSON puts a full stop between them.
+        // Each is a separate sentence: JSON joins them with full stops.
         let is_sentence = |text: &String| !text.starts_with("and ") && !text.ends_with(['.', ',', ':', ';']);
         assert!(finding.evidence.iter().all(is_sentence), "{finding:?}");
     }
     diagnosis
 }
 
-/// Checks that nothing is found, and nothing was left unseen.
+/// Checks that nothing is found, and that nothing could not be examined.
 #[track_caller]
 pub fn silent(id: &str, machine: &Machine, measured: &Measured) {
     let diagnosis = diagnose(id, machine, measured);
@@ -101,18 +101,18 @@ pub fn silent(id: &str, machine: &Machine, measured: &Measured) {
     assert!(diagnosis.unseen.is_empty(), "{:#?}", diagnosis.unseen);
 }
 
-/// The only finding, which must be of that severity and have all these words in it.
+/// The only finding, which must have this severity and contain all these words.
 #[track_caller]
 pub fn only(id: &str, machine: &Machine, measured: &Measured, severity: Severity, words: &[&str]) -> Finding {
     find(id, machine, measured, severity, words).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// Whether that holds, and else what was seen.
+/// An error with `seen` unless the condition holds.
 pub fn expect(holds: bool, seen: impl std::fmt::Debug) -> Result<(), String> {
     good(holds, || format!("{seen:#?}"))
 }
 
-/// The same, or what is told instead.
+/// As `only`, but returns the findings as an error instead of failing.
 pub fn find(
     id: &str,
     machine: &Machine,
@@ -136,7 +136,7 @@ pub fn find(
     Ok(finding)
 }
 
-/// Figures in which nothing is dear.
+/// Measurements without anything slow.
 pub fn usual() -> Measured {
     let constant = |what, ns| Calibration {
         what,
@@ -161,7 +161,7 @@ pub fn usual() -> Measured {
     measured
 }
 
-/// First and later launches of so many milliseconds each.
+/// First and later launches of this many milliseconds each.
 pub fn scan(first: u64, later: u64, at_once: &[u64]) -> spawnscope::doctor::measure::Scan {
     let ms = |ms: u64| Nanos(ms * 1_000_000);
     spawnscope::doctor::measure::Scan {

@@ -1,6 +1,6 @@
-//! Predictions against fixes: pairs of programs, `before` with a cause of slow launches and `after` with its fix applied. This test is
-//! not timed: both do the same work, the fix really removed what it claims, and `whatif` takes it. `benchmarks/fixes.py` measures
-//! how good the predictions are. What a pair consists of is said in `pair.rs`.
+//! Predictions against real fixes: pairs of programs, `before` with a cause of slow launches and `after` with the fix applied. This test
+//! does not time them. It checks that both do the same work, that the fix removes what it claims, and that `whatif` accepts the change.
+//! `benchmarks/fixes.py` measures the accuracy of the predictions. `pair.rs` describes the files of a pair.
 
 #[expect(dead_code, reason = "shared with the live tests, which use the rest")]
 #[path = "../support/mod.rs"]
@@ -23,9 +23,9 @@ use support::run::spawnscope;
 use support::workloads;
 use truth::Truth;
 
-/// Pairs whose fix saves next to nothing, which is right.
+/// Pairs whose fix saves almost nothing, as intended.
 const NEAR_ZERO: [&str; 2] = ["dead_path", "make_off_the_path"];
-/// Their prediction may be this much longer than the recorded wall: the replay misses it by as much on a busy machine.
+/// Their prediction may exceed the recorded wall by this factor: the replay error is as large on a busy machine.
 const MOST_OF_THE_WALL: f64 = 1.05;
 
 fn main() -> ExitCode {
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         return code;
     }
     let mut arguments = Arguments::from_args();
-    // Some hold a gigabyte.
+    // Some use a gigabyte.
     arguments.test_threads = Some(1);
     let trials = Pair::names().into_iter().map(trial).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
@@ -75,7 +75,7 @@ fn check(name: &str, pair: &Pair) -> Result<(), Failed> {
     } else {
         1.0
     };
-    // The replay misses a recording of a busy machine by more than a small saving.
+    // On a busy machine, the replay error can exceed a small saving.
     let mut is_first = true;
     best_of(4, || {
         if !std::mem::take(&mut is_first) {
@@ -89,7 +89,7 @@ fn check(name: &str, pair: &Pair) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The recorded wall and what is predicted instead of it.
+/// Returns the recorded and the predicted wall.
 fn prediction(pair: &Pair, recording: &std::path::Path) -> (f64, f64) {
     let flags = pair.text("whatif");
     let mut arguments = vec!["whatif".into(), recording.as_os_str().to_owned(), "--json".into()];
@@ -102,7 +102,7 @@ fn prediction(pair: &Pair, recording: &std::path::Path) -> (f64, f64) {
     };
     let [wall, predicted, low, high] = ["wall_ns", "predicted_ns", "low_ns", "high_ns"].map(number);
     let recorded = report(recording)["wall_ns"].as_f64();
-    assert_eq!(Some(wall), recorded, "what whatif and the report say of the wall");
+    assert_eq!(Some(wall), recorded, "the wall of whatif and of the report");
     assert!(
         prediction["changes"]
             .as_array()

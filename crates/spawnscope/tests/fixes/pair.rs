@@ -1,13 +1,13 @@
 //! A pair: a folder beside this file, with
 //!
-//! - `before` and `after`, scripts that do the same work and print the same, or programs of those names that `build` makes;
-//! - `whatif`, the flags of `spawnscope whatif` that stand for what was changed;
-//! - `truth`, what was changed, counted (`truth.rs`);
-//! - optionally `build`, run once with the pair's folder as its argument, and `setup`, run before every run;
-//! - optionally `beyond`, which says what else than launches the fix changes: the prediction is then not held to be exact;
-//! - optionally (built) `around`, through which every run goes: `around before|after COMMAND...` sets the stage for the command.
+//! - `before` and `after`, scripts that do the same work and print the same, or programs of these names that `build` creates;
+//! - `whatif`, the options of `spawnscope whatif` that correspond to the fix;
+//! - `truth`, the changed counts (`truth.rs`);
+//! - optionally `build`, run once with the folder of the pair as its argument, and `setup`, run before every run;
+//! - optionally `beyond`, which explains what else the fix changes: the prediction is then not expected to be exact;
+//! - optionally (built) `around`, which wraps every run: `around before|after COMMAND...` prepares the environment of the command.
 //!
-//! All of them are run in a working directory of the pair's own. `benchmarks/fixes.py` runs them in the same way.
+//! All of them run in a working directory of the pair. `benchmarks/fixes.py` runs them in the same way.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::support::run::{Record, run};
 
 const FOLDERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixes");
-/// Failed execs along PATH are counted, so that PATH has to be known.
+/// The tests count failed execs along PATH, so PATH must be fixed.
 const PATH: &str = "/usr/bin:/bin";
 
 #[derive(Clone, Copy)]
@@ -46,12 +46,12 @@ pub struct Pair {
 pub struct Recorded {
     pub output: Vec<u8>,
     pub file: PathBuf,
-    /// What holds the file.
+    /// Keeps the file.
     _record: Record,
 }
 
 impl Pair {
-    /// All of them.
+    /// Returns the names of all pairs.
     pub fn names() -> Vec<String> {
         let entries = std::fs::read_dir(FOLDERS).expect("the folder of the pairs");
         let entries = entries.map(|entry| entry.expect("an entry"));
@@ -73,7 +73,7 @@ impl Pair {
         pair
     }
 
-    /// A file of the pair's folder.
+    /// Reads a file of the pair's folder.
     pub fn text(&self, file: &str) -> String {
         let path = self.folder.join(file);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -95,7 +95,7 @@ impl Pair {
         }
     }
 
-    /// What was built comes first.
+    /// Returns the path of a variant. A built one takes precedence.
     fn program(&self, name: &str) -> PathBuf {
         let built = self.work.path().join(name);
         if built.exists() { built } else { self.folder.join(name) }

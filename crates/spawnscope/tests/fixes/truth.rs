@@ -1,6 +1,6 @@
-//! What a fix changes, counted: each line of a pair's `truth` is a KEY and how many there are `before` and `after`. Keys:
-//! `command=NAME` launches of a command, `execs` and `failed_execs`, `without_exec` launches that never exec, `forks` launches by fork,
-//! `loads` launches with a dynamic loader.
+//! The counts that a fix changes. Each line of a pair's `truth` is a KEY with the counts `before` and `after`. Keys: `command=NAME`
+//! launches of a command, `execs` and `failed_execs`, `without_exec` launches that never exec, `forks` launches by fork, `loads` launches
+//! with a dynamic loader.
 
 use libtest_mimic::Failed;
 
@@ -20,7 +20,7 @@ struct Line {
 impl Truth {
     pub fn of(pair: &Pair) -> Truth {
         let lines: Vec<Line> = pair.text("truth").lines().map(line).collect();
-        assert!(!lines.is_empty(), "`truth` says nothing");
+        assert!(!lines.is_empty(), "`truth` is empty");
         Truth { lines }
     }
 
@@ -32,7 +32,7 @@ impl Truth {
             .filter(|line| counts(line) != (line.before, line.after))
             .map(|line| {
                 format!(
-                    "{} should go from {} to {}, but {:?}",
+                    "{} should change from {} to {}, but is {:?}",
                     line.key,
                     line.before,
                     line.after,
@@ -69,10 +69,10 @@ fn count(key: &str, launches: &Launches) -> usize {
             "execs" => launches.0.iter().map(|launch| launch.programs().len()).sum(),
             "failed_execs" => launches.0.iter().map(|launch| launch.failed_execs().len()).sum(),
             "without_exec" => matching(&|launch| launch.programs().is_empty()),
-            // The command itself has none.
+            // The command itself has no mechanism.
             "forks" => matching(&|launch| launch.json()["mechanism"] == "fork"),
             "loads" => matching(&|launch| launch.phase_ns("load").is_some_and(|load| load > 0)),
-            unknown => panic!("`truth` counts `{unknown}`, which is nothing"),
+            unknown => panic!("`truth` has the unknown key `{unknown}`"),
         },
     }
 }

@@ -1,5 +1,5 @@
-// What the children of some pairs do: computes for a while and prints the result.
-// Usage: work NUMBER [MILLIONS], the number to begin with and the millions of steps (2 unless told otherwise).
+// The child of some pairs: computes for a while and prints the result.
+// Usage: work NUMBER [MILLIONS], the initial number and the millions of steps (default 2).
 #include <stdio.h>
 #include <stdlib.h>
 

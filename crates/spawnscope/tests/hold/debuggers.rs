@@ -1,4 +1,4 @@
-//! gdb and strace attach to a held process, and miss nothing of it; perf does in `run`.
+//! gdb and strace attach to a held process and see all of it; for perf see `run`.
 
 use std::os::unix::fs::FileExt;
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::support::workloads::path;
 
 const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;
-/// Where an ELF file of 64 bits has its entry.
+/// The offset of the entry address in a 64-bit ELF file.
 const ELF_ENTRY: u64 = 24;
 
 pub fn tests() -> Vec<LiveTest> {
@@ -37,7 +37,7 @@ pub fn tests() -> Vec<LiveTest> {
     ]
 }
 
-/// Attaches, executes the commands, detaches.
+/// Attaches gdb, executes the commands, and detaches.
 fn gdb(pid: Pid, commands: &[&str]) -> Finished {
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-p", &pid.to_string()]);
@@ -46,7 +46,7 @@ fn gdb(pid: Pid, commands: &[&str]) -> Finished {
 }
 
 fn gdb_at_the_entry() {
-    // One with a loader, one without.
+    // One program with a dynamic loader, one without.
     for program in ["run_base", "tiny"] {
         let (running, pid) = hold([path(program)]);
         let expected = format!("pc={:#x}", entry(pid));
@@ -58,7 +58,7 @@ fn gdb_at_the_entry() {
     }
 }
 
-/// Where the kernel lets a process begin: in its loader, if it has one.
+/// The address where a process starts: in its loader, if it has one.
 fn entry(pid: Pid) -> u64 {
     let words = std::fs::read(format!("/proc/{pid}/auxv")).expect("a process of ours");
     let words: Vec<u64> = words
@@ -102,7 +102,7 @@ fn gdb_at_main() {
 }
 
 fn strace_from_the_start() {
-    // Its only system call is the one by which it ends.
+    // Its only system call is its exit.
     let (running, pid) = hold([path("tiny")]);
     let strace = Running::start(Command::new("strace").args(["-f", "-p", &pid.to_string()]));
     await_some("strace", || {

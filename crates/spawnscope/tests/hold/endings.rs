@@ -1,4 +1,4 @@
-//! How `hold` ends: with the command's own status, and with 125 to 127 when there is none.
+//! How `hold` ends: with the command's status, or with 125 to 127 if there is none.
 
 use std::fs;
 use std::process::Command;
@@ -93,7 +93,7 @@ fn cannot_be_run() {
         fs::set_permissions(&file, permissions(0o755)).expect("chmod");
         assert!(hold(path).expect_code(126).errors().contains("interpreter"));
     }
-    assert!(finish([""; 0]).expect_code(125).errors().contains("name a command"));
+    assert!(finish([""; 0]).expect_code(125).errors().contains("give a command"));
     assert!(
         finish(["--match", "[", "true"])
             .expect_code(125)
@@ -109,7 +109,7 @@ fn killed_while_held() {
     send(pid, Signal::SIGKILL);
     let errors = running.finish().expect_code(128 + 9).errors();
     assert!(
-        errors.contains(&format!("process {pid} ended while it was held (SIGKILL)")),
+        errors.contains(&format!("process {pid} ended while held (SIGKILL)")),
         "{errors}"
     );
 }
@@ -119,10 +119,7 @@ fn launch_killed_while_held() {
     send(pid, Signal::SIGKILL);
     let finished = running.finish().expect_code(5);
     let errors = finished.errors();
-    assert!(
-        errors.contains(&format!("process {pid} ended while it was held")),
-        "{errors}"
-    );
+    assert!(errors.contains(&format!("process {pid} ended while held")), "{errors}");
     assert!(finished.output().contains("137"), "{}", finished.output());
 }
 
@@ -133,7 +130,7 @@ fn terminated() {
         running.finish().expect_code(128 + signal as i32);
         await_end(pid);
     }
-    // The signal is the command's, and what it launched goes on.
+    // The signal is sent to the command; processes that it launched continue.
     let (running, pid) = hold(["--match", "sleep 0", "sh", "-c", "trap 'exit 9' TERM; sleep 0; exit 1"]);
     send(running.pid(), Signal::SIGTERM);
     running.finish().expect_code(9);
@@ -180,5 +177,5 @@ fn traced_already() {
     strace.args(["-f", "-o", "/dev/null", SPAWNSCOPE, "hold", "--", "echo", "ran"]);
     let finished = run(&mut strace).expect_code(125);
     assert_eq!(finished.output(), "", "the command must not run unheld");
-    assert!(finished.errors().contains("traces it already"), "{}", finished.errors());
+    assert!(finished.errors().contains("already traces it"), "{}", finished.errors());
 }

@@ -1,4 +1,4 @@
-//! A running `spawnscope hold`, and what /proc says of the processes that it holds.
+//! A running `spawnscope hold`, and the state of held processes in /proc.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -8,32 +8,32 @@ use nix::unistd::Pid;
 
 use crate::support::run::{Finished, Running, SPAWNSCOPE, await_some};
 
-/// What a process that is held without a terminal is told to be continued by.
+/// The message for a process that is held without a terminal.
 const HINT: &str = "continue it with `kill -CONT ";
 
-/// `hold` as a shell starts it, whatever signals these tests were started to ignore.
+/// `hold` with default signal handling, as started by a shell, even if the tests ignore signals.
 pub const HOLD: [&str; 4] = ["env", "--default-signal", SPAWNSCOPE, "hold"];
 
-/// `hold` in a session without a terminal, whatever these tests run on.
+/// A `hold` command in a session without a terminal.
 pub fn command(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new("setsid");
     command.args(HOLD).args(arguments).stdin(Stdio::null());
     command
 }
 
-/// `hold` to its end, when nothing is to be held.
+/// Runs `hold` to its end, if nothing is to be held.
 pub fn finish(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Finished {
     Running::start(&mut command(arguments)).finish()
 }
 
-/// Starts `hold` and waits until it holds something, without a terminal.
+/// Starts `hold` without a terminal, and waits until it holds a process.
 pub fn hold(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> (Running, Pid) {
     let running = Running::start(&mut command(arguments));
     let pid = await_held(&running);
     (running, pid)
 }
 
-/// The process that is held. It stands, and nobody traces it.
+/// The held process, which must be stopped and not traced.
 #[track_caller]
 pub fn await_held(running: &Running) -> Pid {
     let pid = await_some("a held process", || {
@@ -44,7 +44,7 @@ pub fn await_held(running: &Running) -> Pid {
     assert_eq!(
         (state(pid), tracer(pid)),
         (Some('T'), Some(0)),
-        "{pid} stands by itself"
+        "{pid} is stopped without a tracer"
     );
     pid
 }
@@ -53,17 +53,17 @@ pub fn send(pid: Pid, signal: Signal) {
     kill(pid, signal).expect("the process is there");
 }
 
-/// The letter of its state; `None`: it is gone.
+/// The letter of its state; `None` if it does not exist.
 pub fn state(pid: Pid) -> Option<char> {
     status(pid, "State:")?.chars().next()
 }
 
-/// Who traces it; 0: nobody.
+/// The process that traces it; 0 if none.
 pub fn tracer(pid: Pid) -> Option<i32> {
     status(pid, "TracerPid:")?.parse().ok()
 }
 
-/// Who launched it.
+/// The parent of a process.
 pub fn parent(pid: Pid) -> Pid {
     let text = status(pid, "PPid:").expect("the process is there");
     Pid::from_raw(text.parse().expect("a pid"))
@@ -79,7 +79,7 @@ pub fn await_end(pid: Pid) {
     await_some("its end", || matches!(state(pid), None | Some('Z')).then_some(()));
 }
 
-/// Its arguments, joined by blanks.
+/// Its arguments, joined by spaces.
 pub fn arguments(pid: Pid) -> String {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).expect("a process");
     let text = String::from_utf8(bytes).expect("text");

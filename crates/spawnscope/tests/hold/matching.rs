@@ -1,4 +1,4 @@
-//! `--match` and `--nth`: which launch is held, and that everybody else runs on as if nobody had looked.
+//! `--match` and `--nth`: which launch is held, and that all other processes run as if they were not traced.
 
 use std::process::Command;
 
@@ -99,7 +99,7 @@ fn nth() {
     running.finish().expect_code(6);
 }
 
-/// 1009 launches, by fork, vfork, posix_spawn, clone and clone3.
+/// Makes 1009 launches, by fork, vfork, posix_spawn, clone and clone3.
 fn every_way() {
     let (mechanisms, tiny) = (path("mechanisms"), path("tiny"));
     let with_nth = |nth: &'static str| {
@@ -108,10 +108,10 @@ fn every_way() {
     };
     let errors = finish(with_nth("1010")).expect_code(0).errors();
     assert!(
-        errors.contains("of 1010 launches wanted, 1009 matched tiny"),
+        errors.contains("launch 1010 that matches tiny was requested, but only 1009 matched"),
         "{errors}"
     );
-    // The 300th is a vfork's: its parent sleeps until then, and cannot be interrupted.
+    // The 300th is a vfork: its parent sleeps until the exec, and cannot be interrupted.
     for nth in ["300", "1009"] {
         let (running, pid) = hold(with_nth(nth));
         let parent = parent(pid);
@@ -150,10 +150,14 @@ fn no_match() {
         "spawnscope: no launch matched 'no such thing': nothing was held"
     );
     let errors = finish(["--match", "tr*", "--nth", "2", "true"]).expect_code(0).errors();
-    assert!(errors.contains("of 2 launches wanted, 1 matched 'tr*'"), "{errors}");
+    assert!(
+        errors.contains("launch 2 that matches 'tr*' was requested, but only 1 matched"),
+        "{errors}"
+    );
 }
 
-/// Stops that a parent sees, threads that execute, signals that only numbers name, a tree that is left behind.
+/// Programs whose behavior could change under ptrace: stops that a parent sees, threads that execute, real-time signals, descendants that
+/// outlive their parent.
 fn as_without() {
     let tiny = path("tiny").into_os_string().into_string().expect("text");
     let name = |workload: &str| path(workload).into_os_string().into_string().expect("text");
@@ -175,7 +179,7 @@ fn as_without() {
         let plain = run(Command::new("setsid").arg("--wait").args(program));
         let followed = finish(["--match", "nothing*"].iter().chain(program));
         assert_eq!(followed.code(), plain.code(), "{program:?}: {}", followed.errors());
-        // Numbers are pids and times.
+        // Removes pids and times.
         let words = |output: String| output.replace(|character: char| character.is_ascii_digit(), "");
         assert_eq!(words(followed.output()), words(plain.output()), "{program:?}");
     }
@@ -203,7 +207,7 @@ fn neighbours() {
             .all(|pid| tracer(*pid) == Some(0))
             .then_some(())
     });
-    // It may have been let go just before it stopped itself; let go after that, it would run on and end.
+    // hold may detach just before it stops itself. If the test continued it too early, it would run to its end.
     await_some("the stopped one is stopped", || {
         (state(stopped) == Some('T')).then_some(())
     });

@@ -1,4 +1,4 @@
-//! `--run`: the process goes on when the command has attached, and the command is brought to its end afterwards.
+//! `--run`: the process continues when the command has attached, and the command is ended afterwards.
 
 use std::fs;
 
@@ -69,12 +69,12 @@ pub fn tests() -> Vec<LiveTest> {
     ]
 }
 
-/// Holds a program while a command attaches, to the end of both.
+/// Holds a program while a command attaches, and waits for both.
 fn hold_run(tool: &str, program: &str) -> Finished {
     hold_run_for(1, tool, program)
 }
 
-/// The same with so many fifths of a second of grace.
+/// As `hold_run`, with a grace time in fifths of a second.
 fn hold_run_for(fifths: u32, tool: &str, program: &str) -> Finished {
     let grace = (f64::from(fifths) / 5.0).to_string();
     let mut command = command(["--grace", &grace, "--run", tool]);
@@ -92,7 +92,7 @@ fn strace() {
     let errors = hold_run(&format!("strace -o {file} -p {{pid}}"), "tiny")
         .expect_code(0)
         .errors();
-    assert!(errors.contains("attached: process"), "{errors}");
+    assert!(errors.contains("attached: continuing process"), "{errors}");
     let log = fs::read_to_string(&file).expect("a log");
     assert!(log.contains("exit_group(0)") || log.contains("exit(0)"), "{log}");
 }
@@ -102,7 +102,7 @@ fn perf() {
     let errors = hold_run(&format!("perf record -o {file} -p {{pid}}"), "run_long")
         .expect_code(0)
         .errors();
-    assert!(errors.contains("attached: process"), "{errors}");
+    assert!(errors.contains("attached: continuing process"), "{errors}");
     let report = run(std::process::Command::new("perf").args(["report", "--stdio", "-i", &file])).expect_code(0);
     assert!(report.output().contains("run_long"), "{}", report.output());
 }
@@ -127,17 +127,14 @@ fn fails() {
             .finish()
             .expect_code(5);
         let errors = finished.errors();
-        assert!(
-            errors.contains(&format!("the command of --run ended ({how})")),
-            "{errors}"
-        );
+        assert!(errors.contains(&format!("the --run command ended ({how})")), "{errors}");
         assert_eq!(finished.output(), "ran\n");
     }
 }
 
 fn never_attaches() {
     let errors = hold_run("sleep 60", "tiny").expect_code(0).errors();
-    assert!(errors.contains("not seen to attach within 10 s"), "{errors}");
+    assert!(errors.contains("did not attach within 10 s"), "{errors}");
 }
 
 fn interrupted() {

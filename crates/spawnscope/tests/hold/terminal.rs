@@ -1,4 +1,5 @@
-//! On a terminal: Enter goes on, standard input stays the command's, Ctrl-C ends, and the terminal is left as it was.
+//! On a terminal: Enter continues the process, standard input stays with the command, Ctrl-C ends, and the terminal's settings are not
+//! changed.
 
 use std::process::Command;
 
@@ -12,7 +13,7 @@ use crate::support::run::{SPAWNSCOPE, await_some};
 use crate::support::workloads::path;
 
 const NEEDS: &[Need] = &[Need::Ptrace, Need::Pty];
-const PROMPT: &[u8] = b"Enter continues it.";
+const PROMPT: &[u8] = b"Press Enter to continue it.";
 
 pub fn tests() -> Vec<LiveTest> {
     vec![
@@ -105,7 +106,7 @@ fn continued_elsewhere() {
     session.finish();
 }
 
-/// The process that the prompt is about.
+/// The process named in the prompt.
 fn held(session: &Session) -> Pid {
     let screen = String::from_utf8_lossy(&session.screen_so_far()).into_owned();
     let (_, rest) = screen.split_once("spawnscope: process ").expect("a notice");

@@ -1,4 +1,4 @@
-//! Without privilege: an ordinary user holds what is his, and programs that would have another's privilege lose it.
+//! Without privilege: an ordinary user can hold own processes, and set-user-ID programs lose their privilege.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -34,7 +34,7 @@ pub fn tests() -> Vec<LiveTest> {
     ]
 }
 
-/// A folder for everybody, with a `tiny` of its own that has this mode.
+/// A folder for all users, with a copy of `tiny` with this mode.
 fn public(mode: u32) -> TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = |name: &str| directory.path().join(name);
@@ -45,7 +45,7 @@ fn public(mode: u32) -> TempDir {
     directory
 }
 
-/// `hold` as nobody, in that folder.
+/// `hold` as the user nobody, in that folder.
 fn hold(directory: &TempDir, arguments: &[&str]) -> Running {
     let mut command = as_nobody();
     command.args(["setsid", "./spawnscope", "hold"]).args(arguments);

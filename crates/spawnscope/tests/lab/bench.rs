@@ -1,4 +1,4 @@
-//! Runs `bench` and reads its JSON.
+//! Runs `bench` and reads its JSON output.
 
 use std::process::Command;
 
@@ -6,19 +6,19 @@ use serde_json::Value;
 
 use crate::support::run::{Finished, SPAWNSCOPE, run};
 
-/// As quick as it gets: the fewest rounds that have an interval.
+/// As fast as possible: the minimum number of rounds for an interval.
 pub const BRIEF: [&str; 4] = ["bench", "--quick", "--seconds", "0.01"];
 
-/// A whole run, which the guide tells of.
+/// The stored run that the guide describes.
 pub const STORED: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../benchmarks/runs/2026-11-22-vm/lab.json"
 );
 
-/// A command that runs experiments; anything may be added to it.
+/// A command that runs experiments, to which more can be added.
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(SPAWNSCOPE);
-    // Cargo's own search path, which has a folder for each of many crates, would be searched by every loader.
+    // Cargo's LD_LIBRARY_PATH has a folder for each of many crates, and every loader would search them all.
     command.args(BRIEF).args(arguments).env_remove("LD_LIBRARY_PATH");
     command
 }
@@ -47,7 +47,7 @@ pub fn rows(experiment: &Value) -> &[Value] {
     experiment["rows"].as_array().expect("rows")
 }
 
-/// The rows of a series.
+/// The rows with these keys.
 pub fn rows_with<'v>(experiment: &'v Value, keys: &[(&str, &str)]) -> Vec<&'v Value> {
     let fits = |row: &&Value| keys.iter().all(|(key, value)| row[key] == **value);
     let found: Vec<&Value> = rows(experiment).iter().filter(fits).collect();

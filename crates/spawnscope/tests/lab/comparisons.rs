@@ -1,4 +1,4 @@
-//! A report against an older one: what is told of both, in every form, and what cannot be compared or replaced.
+//! Comparisons of a report with an older one: the output in every form, and what cannot be compared or replaced.
 
 use std::process::Command;
 
@@ -30,7 +30,7 @@ pub fn tests() -> Vec<LiveTest> {
     ]
 }
 
-/// A report of seven sizes with these walls, and intervals of ± so much.
+/// A report of seven cases with these walls, and intervals of ± `noise`.
 fn stored_report(walls: [f64; 7], noise: f64) -> serde_json::Value {
     let mut report = report(&bench(&["--json", "shims"]));
     let estimate = |wall: f64| json!({"median": wall, "low": wall - noise, "high": wall + noise, "rounds": 9});
@@ -43,12 +43,12 @@ fn stored_report(walls: [f64; 7], noise: f64) -> serde_json::Value {
     report
 }
 
-/// What is told of two reports.
+/// The output of a comparison of two reports.
 fn told(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str], columns: usize) -> String {
     compared(old, new, arguments, columns).expect_code(0).output()
 }
 
-/// Two reports in files, which are compared.
+/// Compares two reports in files.
 fn compared(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str], columns: usize) -> Finished {
     let folder = tempfile::tempdir().expect("a folder");
     let paths = [("old.json", old), ("new.json", new)].map(|(name, report)| {
@@ -70,7 +70,7 @@ const WALLS: [f64; 7] = [1e5, 2e5, 3e5, 4e5, 5e5, 6e5, 7e5];
 
 fn comparison() {
     let old = stored_report(WALLS, 500.0);
-    // All drifted by a tenth; one is another one now.
+    // All cases drifted by a tenth; one really changed.
     let drifted = [1.1, 1.11, 1.09, 1.1, 2.2, 1.1, 1.12];
     let walls: Vec<f64> = WALLS.iter().zip(drifted).map(|(wall, factor)| wall * factor).collect();
     let mut new = stored_report(walls.try_into().expect("seven"), 500.0);
@@ -92,7 +92,7 @@ fn comparison() {
         "not under the same conditions: quick: yes -> no",
         "shims: wall 1.10x",
         "500 us -> 1.10 ms    shims: number 4: wall",
-        "14 measurements compared; 7 within the noise; 6 as far off as the others",
+        "14 measurements compared; 7 within the noise; 6 within the common shift",
     ] {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words(&said).contains(&words(text)), "{text} in\n{said}");
@@ -110,7 +110,7 @@ fn nothing_in_common() {
         row["wrapper"] = json!(format!("another {}", row["wrapper"]));
     }
     assert!(failed(&others).contains("no case in common"));
-    // Known before anything is measured.
+    // Detected before anything is measured.
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("old.json");
     std::fs::write(&path, old.to_string()).expect("written");
@@ -157,7 +157,7 @@ fn exit_code() {
     compared(&old, &new, &["--exit-code"], 80).expect_code(1);
     compared(&old, &old, &["--exit-code"], 80).expect_code(0);
     told(&old, &new, &[], 80);
-    // Too few cases: neither yes nor no.
+    // With too few cases, the result is undecided.
     let mut few = old.clone();
     few["experiments"][0]["rows"].as_array_mut().expect("rows").truncate(2);
     let unknown = compared(&few, &few, &["--exit-code"], 80).expect_code(125);
@@ -176,7 +176,7 @@ fn page_over_report() {
         let mut compare = Command::new(SPAWNSCOPE);
         compare.arg("bench").arg("--compare").arg(&old).arg("--with").arg(&new);
         let refused = run(compare.arg("-o").arg(page)).expect_code(125);
-        assert!(refused.errors().contains("one of the reports that are compared"));
+        assert!(refused.errors().contains("one of the compared reports"));
         let measured = run(command(&["shell", "-o"]).arg(page)).expect_code(125);
         assert!(measured.errors().contains("is a report"), "{}", measured.errors());
         assert!(std::fs::read(page).expect("still there") == stored);
@@ -186,14 +186,14 @@ fn page_over_report() {
     assert!(!folder.path().join("lab.json").exists());
 }
 
-/// A report that was stored before lines were judged: the loader's bend, and are told so.
+/// A report stored by a version that did not judge lines: those of the loader bend, and are reported so.
 fn lines_that_bend() {
     let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/loader_report.json");
     let said = spawnscope(["bench", "--compare", stored, "--with", stored, "--markdown"])
         .expect_code(0)
         .output();
     for text in [
-        "a folder each, lazy: 100 us per library or folder with 10, 476 us with 300: it bends",
+        "a folder each, lazy: 100 us per library or folder with 10, 476 us with 300: not linear (the slope changes)",
         "true, LD_LIBRARY_PATH: 35.8 us per library or folder (29.1 to 40.8), from 750 us",
     ] {
         assert!(said.contains(text), "{text} in\n{said}");
@@ -213,7 +213,7 @@ fn stored() {
     }
     let said = told(&old, &new, &["--markdown"], 80);
     assert!(
-        said.contains("## Against the older report") && said.contains("| 700 us -> 2.10 ms |"),
+        said.contains("## Comparison with the older report") && said.contains("| 700 us -> 2.10 ms |"),
         "{said}"
     );
     let said = told(&old, &new, &["--csv"], 80);
@@ -223,7 +223,7 @@ fn stored() {
     assert!(changed.len() == 1 && changed[0].contains(",700000,3,"), "{said}");
     let page = told(&old, &new, &["-o", "-"], 80);
     well_formed(&page);
-    assert!(page.contains("Against the older report") && page.contains("700 us -&gt; 2.10 ms"));
+    assert!(page.contains("Comparison with the older report") && page.contains("700 us -&gt; 2.10 ms"));
 }
 
 fn told_of() {
@@ -245,7 +245,10 @@ fn not_a_report() {
         run(command.arg(&path)).expect_code(125).errors()
     };
     for content in ["", "[]", "{\"schema_version\": 1}", "no JSON"] {
-        assert!(compare(content).contains("is no report of `bench --json`"), "{content}");
+        assert!(
+            compare(content).contains("is not a report of `bench --json`"),
+            "{content}"
+        );
     }
-    assert!(compare("{\"schema_version\": 9}").contains("is a report of version 9, not 1"));
+    assert!(compare("{\"schema_version\": 9}").contains("is a report with schema_version 9, not 1"));
 }

@@ -1,4 +1,4 @@
-//! Variables of the user: what is measured is what the experiment says, whatever they are or are not.
+//! Variables of the user: the experiments measure the same with or without them.
 
 use std::os::unix::fs::symlink;
 
@@ -18,10 +18,10 @@ fn no_path() {
     let finished = run(command(&["--json", "shell"]).env_clear());
     let experiment = only_experiment(&report(&finished.expect_code(0)));
     assert_eq!(rows_with(&experiment, &[("shell", "sh")]).len(), 2);
-    assert!(!notes(&experiment).contains("not here: sh"), "{experiment}");
+    assert!(!notes(&experiment).contains("not installed: sh"), "{experiment}");
 }
 
-/// Each program that has the variables has its loader write into a file of its own which one it is.
+/// With these variables, the loader of each program writes a log file that names the program.
 fn loaders() {
     let folder = tempfile::tempdir().expect("a folder");
     let written = folder.path().join("written");
@@ -38,7 +38,7 @@ fn loaders() {
     assert!(!rows_with(kinds, &[("child", "true")]).is_empty());
     for experiment in [loader, kinds] {
         let said = notes(experiment);
-        let told = "set here, and left out for what is launched: LD_BIND_NOW, LD_DEBUG, LD_DEBUG_OUTPUT";
+        let told = "removed from the environment of launched programs: LD_BIND_NOW, LD_DEBUG, LD_DEBUG_OUTPUT";
         assert!(said.contains(told), "{said}");
     }
     let files = std::fs::read_dir(&written).expect("the folder").map(|file| {

@@ -1,4 +1,4 @@
-//! Each experiment by itself: its rows are there, each with an interval, and what must be larger is.
+//! Each experiment alone: its rows exist, each with an interval, and values that must be larger are.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ pub fn tests() -> Vec<LiveTest> {
     ]
 }
 
-/// The values of a key column, and a check that each measurement is one.
+/// The values of a key column; also checks that each measurement is an estimate.
 fn keys(experiment: &Value, key: &str) -> BTreeSet<String> {
     let text = notes(experiment);
     assert!(
@@ -57,7 +57,7 @@ fn keys(experiment: &Value, key: &str) -> BTreeSet<String> {
     rows(experiment).iter().map(of).collect()
 }
 
-/// The run that the guide tells of is one of today's experiments.
+/// The stored run that the guide describes has the columns of the current experiment.
 fn assert_stored_alike(experiment: &Value) {
     let stored = std::fs::read(STORED).expect("the stored run");
     let stored: Value = serde_json::from_slice(&stored).expect("JSON");
@@ -78,7 +78,7 @@ fn assert_all(found: &BTreeSet<String>, wanted: &[&str]) {
     }
 }
 
-/// The least that was measured, which noise does not make smaller.
+/// The lower end of a measurement, which noise does not reduce.
 fn least(row: &Value, measure: &str) -> f64 {
     row[measure]["low"].as_f64().expect("an interval")
 }
@@ -132,7 +132,7 @@ fn parent_size() {
         let is_told = rows(&experiment).iter().any(|row| row["memory"] == memory);
         assert!(is_told || said.contains(&format!("{memory}, ")), "or why not: {said}");
     }
-    assert!(said.contains("huge pages and a file's: only forks"), "{said}");
+    assert!(said.contains("huge pages and file pages: only forks"), "{said}");
     let forks = rows_with(&experiment, &[("mechanism", "fork + _exit"), ("memory", "")]);
     let sizes: Vec<f64> = forks.iter().filter_map(|row| row["parent_bytes"].as_f64()).collect();
     assert_eq!(sizes, [0.0, 16e6, 32e6, 64e6]);
@@ -140,7 +140,7 @@ fn parent_size() {
         least(forks[3], "wall_ns") > least(forks[0], "wall_ns"),
         "page tables are copied"
     );
-    // On the busiest machine there is no slope to be told, and that is said.
+    // On a very busy machine there may be no slope, which a note then says.
     for name in ["fork + _exit", "fork + exec"] {
         let fits = experiment["fits"].as_array().expect("fits");
         match fits.iter().find(|fit| fit["series"] == name) {

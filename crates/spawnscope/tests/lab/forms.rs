@@ -1,4 +1,4 @@
-//! The forms of the report: table, JSON, Markdown, CSV, a page with plots.
+//! The output formats of the report: table, JSON, Markdown, CSV, and an HTML page with plots.
 
 use serde_json::json;
 
@@ -88,7 +88,7 @@ fn json_contract() {
     }
     let experiments = report["experiments"].as_array().expect("experiments");
     let names: Vec<&str> = experiments.iter().filter_map(|one| one["name"].as_str()).collect();
-    assert_eq!(names, ["shell", "growth"], "as they were asked for");
+    assert_eq!(names, ["shell", "growth"], "in the requested order");
     for experiment in experiments {
         assert!(experiment["rows"].is_array() && experiment["notes"].is_array());
         let columns = experiment["columns"].as_array().expect("columns");
@@ -111,14 +111,14 @@ fn table() {
                 "{columns}: {line}"
             );
         }
-        // What does not fit beside stands below.
+        // Columns that do not fit are shown below the table.
         for text in [
             "vspawn, pipe",
             "cpu ratio",
             "published",
             "user",
             "system",
-            "against vfork + exec",
+            "relative to vfork + exec",
         ] {
             assert!(said.contains(text), "{columns}: {text} in\n{said}");
         }
@@ -171,7 +171,7 @@ fn csv() {
     );
 }
 
-/// The fields of a line of CSV whose quoted ones hold no quotes.
+/// The fields of a CSV line; quoted fields must not contain quotes.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut is_quoted = false;
@@ -250,7 +250,7 @@ fn page_to_stdout() {
     assert!(page.starts_with("<!DOCTYPE html>"), "{page}");
     well_formed(&page);
     let refused = run(&mut command(&["shell", "-o", "-", "--json"])).expect_code(125);
-    assert!(refused.errors().contains("one form only"), "{}", refused.errors());
+    assert!(refused.errors().contains("only one form"), "{}", refused.errors());
     assert!(!std::path::Path::new("-").exists());
 }
 

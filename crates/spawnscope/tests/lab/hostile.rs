@@ -1,4 +1,4 @@
-//! Machines that have or allow less: no compiler, folders without execution, a scanner of executables, Ctrl-C.
+//! Machines that lack or forbid something: no compiler, folders without execution, a scanner of executables, Ctrl-C.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
@@ -95,13 +95,13 @@ fn no_compiler() {
         &["child-kind", "loader", "shims"],
         &["true", "bash", "cat", "env", "basename"],
     );
-    assert!(notes(&report["experiments"][0]).contains("not here: dash"), "{report}");
+    assert!(
+        notes(&report["experiments"][0]).contains("not installed: dash"),
+        "{report}"
+    );
     for experiment in report["experiments"].as_array().expect("experiments") {
         let said = notes(experiment);
-        assert!(
-            said.contains("there is no cc") || said.contains("without a C compiler"),
-            "{said}"
-        );
+        assert!(said.contains("no cc found") || said.contains("no C compiler"), "{said}");
         assert!(rows(experiment).len() >= 2, "{experiment}");
     }
 }
@@ -109,13 +109,13 @@ fn no_compiler() {
 fn no_programs() {
     let report = with_path(&["parent-size", "copy-on-write", "first-launch"], &[]);
     let experiments = report["experiments"].as_array().expect("experiments");
-    assert!(notes(&experiments[2]).contains("without true, only the tiny program"));
+    assert!(notes(&experiments[2]).contains("true not found: only the tiny program"));
     assert!(experiments.iter().all(|experiment| !rows(experiment).is_empty()));
-    assert!(notes(&experiments[0]).contains("without bash"));
-    assert!(notes(&experiments[1]).contains("without cat"));
+    assert!(notes(&experiments[0]).contains("bash or true not found"));
+    assert!(notes(&experiments[1]).contains("cat not found"));
 }
 
-/// What is told of libraries and of phases is told where there are any.
+/// Notes on libraries and on phases only appear if there are any.
 fn only_a_shell() {
     let folder = tempfile::tempdir().expect("a folder");
     let shell = std::fs::canonicalize("/bin/sh").expect("a shell");
@@ -130,7 +130,7 @@ fn only_a_shell() {
     assert!(
         rows(loader).is_empty()
             && !notes(loader).contains("each library")
-            && notes(loader).contains("without true, folders searched in vain are left out"),
+            && notes(loader).contains("true not found: the search of empty folders is skipped"),
         "{loader}"
     );
 }
@@ -140,13 +140,13 @@ fn no_execution() {
     let experiment = only_experiment(&report);
     let said = notes(&experiment);
     assert!(
-        said.contains(&format!("could not work in {folder} (failed to execute a program")),
+        said.contains(&format!("{folder} (failed to execute a program")),
         "{said}"
     );
     assert!(!rows(&experiment).is_empty());
 }
 
-/// It fails where its parent is the shell that starts it under `record`.
+/// It fails if its parent is the shell that starts it under `record`.
 fn fails_recorded() {
     let folder = tempfile::tempdir().expect("a folder");
     let lua = folder.path().join("lua");
@@ -168,12 +168,12 @@ fn fails_recorded() {
         "{said}"
     );
     assert!(
-        said.contains("lua (shim): ") && said.contains("does not say what it leads to"),
+        said.contains("lua (shim): ") && said.contains("does not show what it starts"),
         "{said}"
     );
 }
 
-/// The name of a file system in memory that is the temporary folder, and the report of a run with it.
+/// The path of a tmpfs that is used as the temporary folder, and the report of a run with it.
 fn on_tmpfs(options: &str, experiments: &[&str]) -> (String, serde_json::Value) {
     let folder = tempfile::tempdir().expect("a folder");
     let script = "mount -t tmpfs -o \"$1\" none \"$0\" && shift && export TMPDIR=\"$0\" && exec \"$@\"";
@@ -195,7 +195,7 @@ fn strange_name() {
     for experiment in report["experiments"].as_array().expect("experiments") {
         let said = notes(experiment);
         assert!(
-            said.contains("take for their own") && said.contains("was used"),
+            said.contains("with a special meaning") && said.contains("instead"),
             "{said}"
         );
         assert!(rows(experiment).len() >= 10, "{experiment}");
@@ -212,7 +212,7 @@ fn in_memory() {
     );
     let said = notes(&experiment);
     assert!(
-        said.contains("true, out of the cache, 1: the temporary folder's file system keeps"),
+        said.contains("true, out of the cache, 1: the temporary folder's file system always keeps"),
         "{said}"
     );
 }
@@ -228,14 +228,12 @@ fn full() {
     assert_eq!(of_files, [16e6; 3]);
     let said = notes(&experiment);
     assert!(
-        said.contains(
-            "a file's: left out, since the disk of the temporary folder has too little room: 32.0 MB, 64.0 MB"
-        ),
+        said.contains("a file's: skipped, not enough space on the disk of the temporary folder: 32.0 MB, 64.0 MB"),
         "{said}"
     );
 }
 
-/// On a machine that is shared, the figures of one run may be too noisy to say anything.
+/// On a shared machine, the times of one run may be too noisy for a conclusion.
 const ATTEMPTS: usize = 4;
 
 fn scanner() {
@@ -247,10 +245,10 @@ fn scanner() {
         }
         told.push(said);
     }
-    panic!("no word of the scanner in {told:#?}");
+    panic!("no note on the scanner in {told:#?}");
 }
 
-/// The notes of a run in which fresh files wait 20 ms each for the scanner's only thread; known ones do not.
+/// The notes of a run in which each fresh file waits 20 ms for a single-threaded scanner; known files do not wait.
 fn beside_a_scanner() -> String {
     const SCAN_NS: f64 = 20e6;
     let folder = tempfile::tempdir().expect("a folder");
@@ -264,7 +262,7 @@ fn beside_a_scanner() -> String {
     for row in rows(&experiment).iter().filter(|row| row["program"] == "tiny") {
         let at_once = row["at_once"].as_f64().expect("a number");
         let last = row["first_last_ns"]["low"].as_f64().expect("an interval");
-        // The last of them is started a little after the first.
+        // The last of them starts slightly after the first.
         assert!(last >= SCAN_NS * (at_once / 2.0).max(1.0), "one after the other: {row}");
     }
     notes(&experiment)
@@ -289,7 +287,7 @@ fn interrupted() {
     }
 }
 
-/// By a second signal, or by what nobody can catch: what removes the folder outlives it.
+/// After a second signal, or SIGKILL: the keeper outlives bench and removes the folder.
 fn removed_by_the_keeper() {
     for signals in [&[Signal::SIGKILL][..], &[Signal::SIGINT, Signal::SIGTERM]] {
         let folder = tempfile::tempdir().expect("a folder");
@@ -302,7 +300,7 @@ fn removed_by_the_keeper() {
         await_worker(&running);
         let count = || std::fs::read_dir(folder.path()).expect("the folder").count();
         assert_eq!(count(), 1);
-        // Both arrive before it can do anything between them.
+        // Both arrive before bench can react to the first.
         kill(running.pid(), Signal::SIGSTOP).expect("it runs");
         for signal in signals {
             kill(running.pid(), *signal).expect("it runs");
@@ -336,7 +334,7 @@ fn nothing_measured() {
     assert!(rows(&only_experiment(&report)).is_empty());
 }
 
-/// As under `nohup`: what was ignored stays so, and other signals end it.
+/// As under `nohup`: ignored signals stay ignored, and other signals end the run.
 fn ignored() {
     let mut command = Command::new("env");
     command.args([
@@ -377,14 +375,14 @@ fn await_worker(running: &Running) -> Pid {
     await_child(running.pid(), |line| line.contains("lab-worker\0{"))
 }
 
-/// A bash that stopped itself before it has filled its variable would be waited for without end.
+/// A bash that hangs before it has filled its variable would be waited for forever.
 fn interrupted_filling() {
     let folder = tempfile::tempdir().expect("a folder");
     let bash = folder.path().join("bash");
     std::fs::write(&bash, "#!/bin/sh\nexec sleep 1000\n").expect("a script");
     std::fs::set_permissions(&bash, std::fs::Permissions::from_mode(0o755)).expect("its mode");
     symlink("/usr/bin/true", folder.path().join("true")).expect("a link");
-    // The tests themselves may be a background job, which has Ctrl-C ignored.
+    // The tests may run as a background job, with Ctrl-C ignored.
     let mut command = Command::new("/usr/bin/env");
     command.args(["--default-signal", SPAWNSCOPE]).args(BRIEF);
     command.args(["--json", "parent-size", "--max", "0"]);
@@ -396,13 +394,13 @@ fn interrupted_filling() {
     assert_eq!(report["interrupted"], true);
 }
 
-/// The next case has another.
+/// After a worker was killed, the next case gets a new one.
 fn killed() {
     let mut command = Command::new(SPAWNSCOPE);
     command.args(["bench", "--quick", "--seconds", "2", "--json", "shell"]);
     let running = Running::start(&mut command);
     let worker = await_worker(&running);
-    // Not before it has said that it is ready, which is when it launches.
+    // Not before it has reported that it is ready; then it launches.
     await_some("a launch", || {
         let children = std::fs::read_to_string(format!("/proc/{worker}/task/{worker}/children")).ok()?;
         (!children.is_empty()).then_some(())
@@ -411,7 +409,7 @@ fn killed() {
     let experiment = only_experiment(&report(&running.finish().expect_code(0)));
     let said = notes(&experiment);
     assert_eq!(
-        said.matches("the launching process was killed, perhaps for want of memory")
+        said.matches("the launching process was killed, possibly out of memory")
             .count(),
         1,
         "{said}"
@@ -419,7 +417,7 @@ fn killed() {
     assert!(!rows(&experiment).is_empty());
 }
 
-/// A child whose command line is like that.
+/// Waits for a child whose command line matches, and returns its pid.
 fn await_child(pid: Pid, is_it: impl Fn(&str) -> bool) -> Pid {
     await_some("a child", || {
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
@@ -431,20 +429,20 @@ fn await_child(pid: Pid, is_it: impl Fn(&str) -> bool) -> Pid {
 }
 
 fn on_a_terminal() {
-    // The tests themselves may be a background job, which has them ignored.
+    // The tests may run as a background job, with these signals ignored.
     let mut command = Command::new("env");
     command.args(["--default-signal", SPAWNSCOPE, "bench", "--seconds", "100", "shell"]);
     let mut session = Session::start(&command);
     session.await_output(b"1/1 shell");
-    session.await_output(b"Ctrl-C ends with what there is");
+    session.await_output(b"Ctrl-C stops and keeps results");
     session.type_keys(b"\x03");
     let (status, screen) = session.finish();
     assert_eq!(status.code(), Some(130));
     let screen = String::from_utf8_lossy(&screen).into_owned();
-    assert!(screen.contains("A tiny command through a shell"), "{screen}");
+    assert!(screen.contains("A tiny command with and without a shell"), "{screen}");
 }
 
-/// As a serial line has it, and `script` that was started without a terminal.
+/// As on a serial line, or in `script` started without a terminal.
 fn on_a_terminal_without_a_width() {
     let mut command = Command::new("sh");
     command.args(["-c", "stty rows 0 cols 0 && exec \"$@\"", "sh", SPAWNSCOPE]);
@@ -453,7 +451,7 @@ fn on_a_terminal_without_a_width() {
     let screen = String::from_utf8_lossy(&screen).into_owned();
     assert!(status.success(), "{screen}");
     assert!(
-        screen.contains("1/1 shell") && screen.contains("A tiny command through a shell"),
+        screen.contains("1/1 shell") && screen.contains("A tiny command with and without a shell"),
         "{screen}"
     );
 }
@@ -480,7 +478,7 @@ fn unprivileged() {
     let experiments = report["experiments"].as_array().expect("experiments");
     assert!(rows(&experiments[0]).iter().all(|row| row["exec_ns"].is_null()));
     assert!(
-        notes(&experiments[0]).contains("root would add"),
+        notes(&experiments[0]).contains("need root"),
         "{}",
         notes(&experiments[0])
     );

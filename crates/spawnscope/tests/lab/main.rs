@@ -1,5 +1,5 @@
-//! Tests of the lab: every experiment runs and its figures are there, children that do not run are noticed, each form of
-//! the report holds what was measured. Nothing is timed; where an order is checked, it holds on the busiest machine.
+//! Tests of the lab: every experiment runs and has results, children that fail are noticed, and each output format contains the
+//! measurements. Times are not checked, except for orders that hold even on a very busy machine.
 
 #[expect(dead_code, reason = "shared with the live tests, which use the rest")]
 #[path = "../support/mod.rs"]

@@ -1,4 +1,4 @@
-//! The processes that launch: by every mechanism, a child that does not do what it should is noticed.
+//! The launching processes: with every mechanism, a child that behaves incorrectly is noticed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -53,7 +53,7 @@ pub fn tests() -> Vec<LiveTest> {
     ]
 }
 
-/// A worker, spoken to as `bench` does.
+/// A worker, controlled as by `bench`.
 struct Worker {
     child: Child,
     input: ChildStdin,
@@ -120,7 +120,7 @@ fn statuses() {
             let reason = bad["Untrusted"]
                 .as_str()
                 .unwrap_or_else(|| panic!("{mechanism}: {bad}"));
-            let told = "ended with exit status 8, not with exit status 7";
+            let told = "ended with exit status 8 instead of exit status 7";
             assert!(reason.contains(told), "{mechanism}: {reason}");
         }
     }
@@ -156,18 +156,18 @@ fn missing() {
 fn endings() {
     let mut worker = Worker::start(0, 0);
     let answer = worker.launch("VforkExec", &["/bin/sh", "-c", "kill -TRAP $$"], 42, "");
-    let told = "ended with signal 5 (SIGTRAP), not with exit status 42";
+    let told = "ended with signal 5 (SIGTRAP) instead of exit status 42";
     assert!(
         answer["Untrusted"].as_str().expect("a reason").contains(told),
         "{answer}"
     );
     let answer = worker.ask(&json!({"AllAtOnce": {"paths": ["/bin/false"], "status": 0}}));
-    let told = "a child ended with exit status 1, not with exit status 0";
+    let told = "a child ended with exit status 1 instead of exit status 0";
     assert_eq!(answer["Untrusted"], told);
     worker.end();
 }
 
-/// One that is alone is what was asked for; before others, one finds the cold caches.
+/// A single launch is the first one; several launches are preceded by one with cold caches.
 fn first_launch() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("launches");
@@ -195,11 +195,12 @@ fn pause() {
     worker.end();
 }
 
-/// The worker's files and pipes are close-on-exec. Whatever else it has, it inherited from this test; those that close take that too.
+/// The worker's files and pipes are close-on-exec. Other descriptors are inherited from this test; mechanisms that close descriptors close
+/// those, too.
 fn descriptors() {
     const OPEN: u64 = 50;
     let mut worker = Worker::start(0, OPEN);
-    // A shell has the folder that it lists itself.
+    // A shell has the directory open while it lists it.
     let few = |most: u64| format!("set -- /proc/self/fd/*; test $# -le {most}");
     for mechanism in MECHANISMS.iter().filter(|mechanism| **mechanism != "ForkExit") {
         let closes = [
@@ -247,8 +248,8 @@ fn at_once() {
     worker.end();
 }
 
-/// The copying of page tables, which is nearly all of the call, has the lock that the neighbour needs. Either may lose its
-/// CPU to others at times, but not always.
+/// Copying page tables takes nearly all of the call, and holds the lock that the neighbour needs. Either thread may lose its CPU at times,
+/// but not always.
 fn stall() {
     let mut worker = Worker::start(250_000_000, 0);
     let program = json!({"argv": ["/bin/true"], "status": 0, "says": ""});
@@ -264,7 +265,7 @@ fn stall() {
     worker.end();
 }
 
-/// Each of 24,000 pages is copied, or at least has a fault: hundreds of times what writing to it takes.
+/// Each of 24,000 pages is copied, or at least causes a fault, which takes hundreds of times as long as writing to it.
 fn rewrite() {
     let mut worker = Worker::start(100_000_000, 0);
     let answers: Vec<Value> = (0..5)
@@ -315,7 +316,7 @@ fn files_limit() {
     }
 }
 
-/// The kernel tells a process of its parent's end when the thread that started it has ended.
+/// The kernel sends the parent-death signal when the thread that started the process has ended.
 fn orphans() {
     let started = std::thread::spawn(|| {
         let mut worker = Worker::start(0, 0);
@@ -335,7 +336,7 @@ fn orphans() {
     worker.child.wait().expect("its end");
     await_some("the end of what it launched", || {
         let state = std::fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap_or_default();
-        // One whose new parent never waits is dead all the same.
+        // An orphan whose new parent does not reap it counts as dead, too.
         (state.is_empty() || state.contains(") Z ")).then_some(())
     });
 }

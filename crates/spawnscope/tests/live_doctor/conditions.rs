@@ -1,4 +1,4 @@
-//! Conditions that a test makes for one process: by its environment, or in namespaces of its own.
+//! Conditions that a test sets up for one process: by environment variables, or in namespaces.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -79,7 +79,7 @@ fn loader_cache() {
     after(damaged, "loader-cache").expect("problem", &["/etc/ld.so.cache is not a cache", "ldconfig"]);
     let private =
         "cp /etc/ld.so.cache \"$1/cache\"; chmod 600 \"$1/cache\"; mount --bind \"$1/cache\" /etc/ld.so.cache";
-    after(private, "loader-cache").expect("problem", &["cannot be read by everyone"]);
+    after(private, "loader-cache").expect("problem", &["cannot be read by all users"]);
     let missing = "cp -a /etc \"$1/etc\"; rm \"$1/etc/ld.so.cache\"; mount --bind \"$1/etc\" /etc";
     let words = ["/etc/ld.so.cache is missing", "ldconfig", "`true` takes"];
     after(missing, "loader-cache").expect("problem", &words);
@@ -91,10 +91,10 @@ fn loader_cache() {
     );
 }
 
-/// As in images of containers that were unpacked, where all libraries are newer than the cache.
+/// As in unpacked container images, where all libraries are newer than the cache.
 fn aged_caches() {
     for format in ["new", "compat", "old"] {
-        // It keeps notes of its own below /var, too.
+        // ldconfig also keeps an auxiliary cache below /var.
         let made = format!(
             "mount -t tmpfs none /var/cache/ldconfig; PATH=/sbin:/usr/sbin:$PATH ldconfig -X -c {format} -C \"$1/cache\"; \
              chmod 644 \"$1/cache\"; touch -d @1 \"$1/cache\"; mount --bind \"$1/cache\" /etc/ld.so.cache"
@@ -118,7 +118,7 @@ fn preload() {
     assert_eq!(finding["effect_is_lower_bound"], true, "{finding:#}");
     assert!(examined.cost("fork").is_some() && examined.cost("exec_static").is_some());
     let gone = ["env", "LD_PRELOAD=/gone/library.so"].map(OsStr::new);
-    examine(&gone, "loader-environment").expect("problem", &["not there: /gone/library.so"]);
+    examine(&gone, "loader-environment").expect("problem", &["missing: /gone/library.so"]);
     if !std::path::Path::new("/etc/ld.so.preload").exists() {
         examine(&[], "loader-environment").expect_silence();
     }
@@ -146,7 +146,7 @@ fn container() {
         "container=test-box",
     ];
     examine(&words.map(OsStr::new), "environment").expect("note", &["this is a container (test-box)"]);
-    // A container's mark alone is none, in the machine's own namespaces.
+    // In the machine's initial namespaces, a container's sign alone does not count.
     let words = ["env", "container=test-box"].map(OsStr::new);
     let named = |finding: &serde_json::Value| finding["title"].to_string().contains("test-box");
     assert!(!examine(&words, "environment").all().iter().any(named));
@@ -163,7 +163,7 @@ fn behind_sudo() {
         format!("echo $UID $(id -G | tr ' ' ,) >>{}\n", users.display()),
     )
     .expect("the script is written");
-    // In a group that this user is in besides its own. A dash that is called sudo stands for sudo.
+    // In an additional group of this user. A copy of dash named sudo acts as sudo.
     let below_sudo =
         r#"cp /bin/dash "$1/sudo"; folder=$1; shift; set -- "$folder" "$folder/sudo" -c '"$@"; exit $?' sudo "$@""#;
     let member = format!(
@@ -198,7 +198,11 @@ fn unprivileged() {
         .env_remove("TMPDIR");
     let examined = Examined::of(&run(&mut command));
     examined.expect("note", &["cannot be entered by this user: /tmp"]);
-    assert!(examined.unseen().contains("only root sees"), "{}", examined.unseen());
+    assert!(
+        examined.unseen().contains("only root can read"),
+        "{}",
+        examined.unseen()
+    );
 }
 
 fn search_path() {

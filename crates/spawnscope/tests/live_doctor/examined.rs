@@ -1,4 +1,4 @@
-//! Runs the doctor, and asks what it found.
+//! Runs the doctor, and searches its findings.
 
 use std::ffi::{OsStr, OsString};
 use std::process::Command;
@@ -7,23 +7,23 @@ use serde_json::Value;
 
 use crate::support::run::{Finished, SPAWNSCOPE, run};
 
-/// What the doctor said, as JSON, and its exit status.
+/// The doctor's JSON output, and its exit status.
 pub struct Examined {
     json: Value,
     pub code: i32,
 }
 
-/// Runs one check through a launcher, such as `unshare`; it may be none. The environment is the launcher's to make.
+/// Runs one check through a launcher, such as `unshare`, which may be empty. The launcher sets up the environment.
 pub fn examine(launcher: &[&OsStr], check: &str) -> Examined {
     let mut words: Vec<OsString> = launcher.iter().map(OsString::from).collect();
     words.extend([SPAWNSCOPE, "doctor", "--json", check].map(OsString::from));
     let mut command = Command::new(&words[0]);
-    // Cargo's own search path would be a finding.
+    // Cargo's own LD_LIBRARY_PATH would be a finding.
     command.args(&words[1..]).env_remove("LD_LIBRARY_PATH");
     Examined::of(&run(&mut command))
 }
 
-/// Runs the doctor by a shell that first does something in a mount namespace of its own, with `$1` a folder of the test's.
+/// Runs the doctor in a shell that first executes `mount` in its own mount namespace, with `$1` a folder of the test.
 pub fn after(mount: &str, check: &str) -> Examined {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let script = format!("set -e; {mount}; shift; exec \"$@\"");
@@ -46,21 +46,21 @@ impl Examined {
         self.json["findings"].as_array().expect("findings")
     }
 
-    /// The first finding of that severity that has all these words.
+    /// The first finding with this severity that contains all these words.
     #[track_caller]
     pub fn expect(&self, severity: &str, words: &[&str]) -> &Value {
         let found = self.with(words).find(|finding| finding["severity"] == severity);
         found.unwrap_or_else(|| panic!("no {severity} with {words:?} in {:#}", self.json))
     }
 
-    /// The same, of any severity.
+    /// The first finding of any severity that contains all these words.
     #[track_caller]
     pub fn expect_any(&self, words: &[&str]) -> &Value {
         let found = self.with(words).next();
         found.unwrap_or_else(|| panic!("no finding with {words:?} in {:#}", self.json))
     }
 
-    /// Those whose title, evidence and fix have all these words.
+    /// The findings whose title, evidence and fix contain all these words.
     pub fn with(&self, words: &[&str]) -> impl Iterator<Item = &Value> {
         self.all().iter().filter(move |finding| {
             let said = ["title", "evidence", "fix"].map(|key| finding[key].to_string());
@@ -75,7 +75,7 @@ impl Examined {
         assert_eq!(self.code, 0);
     }
 
-    /// What a launch costs, by its name in JSON.
+    /// The cost of a launch, by its name in JSON.
     pub fn cost(&self, what: &str) -> Option<u64> {
         self.json["launch_cost_ns"][what].as_u64()
     }

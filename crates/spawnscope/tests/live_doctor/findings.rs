@@ -1,11 +1,11 @@
-//! What the doctor found, for tests that examine more than once.
+//! Searches the doctor's findings, for tests that run the doctor several times.
 
 use serde_json::Value;
 
 use crate::examined::Examined;
 use crate::support::attempts::good;
 
-/// The first finding of that severity whose title, evidence and fix have all these words.
+/// The first finding with this severity whose title, evidence and fix contain all these words.
 pub fn found(examined: &Examined, severity: &str, words: &[&str]) -> Result<Value, String> {
     let finding = examined
         .with(words)
@@ -14,12 +14,12 @@ pub fn found(examined: &Examined, severity: &str, words: &[&str]) -> Result<Valu
     finding.ok_or_else(|| format!("no {severity} with {words:?} in {}", told(examined)))
 }
 
-/// That there is none, of any severity.
+/// Checks that there is no finding of any severity.
 pub fn silent(examined: &Examined) -> Result<(), String> {
     good(examined.all().is_empty(), || told(examined))
 }
 
-/// That these launches were timed.
+/// Checks that these launches were timed.
 pub fn timed(examined: &Examined, what: &[&str]) -> Result<(), String> {
     let untimed: Vec<_> = what.iter().filter(|what| examined.cost(what).is_none()).collect();
     good(untimed.is_empty(), || {
@@ -27,7 +27,7 @@ pub fn timed(examined: &Examined, what: &[&str]) -> Result<(), String> {
     })
 }
 
-/// All that it said, to be shown.
+/// The whole output, for messages.
 pub fn told(examined: &Examined) -> String {
     format!("{}, unseen: {}", Value::from(examined.all()), examined.unseen())
 }

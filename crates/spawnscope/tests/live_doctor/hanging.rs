@@ -1,4 +1,4 @@
-//! File systems and scanners that are slow, or never answer; and a doctor that is ended while it measures.
+//! File systems and scanners that are slow, or never answer; and a doctor that is killed while it measures.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -71,7 +71,7 @@ pub fn tests() -> Vec<LiveTest> {
     ]
 }
 
-/// Whoever holds something up in these tests gives up only after 50 s.
+/// The processes that block something in these tests give up only after 50 s.
 const NOT_HELD_UP: Duration = Duration::from_secs(30);
 
 fn in_time<T>(work: impl FnOnce() -> T) -> T {
@@ -85,7 +85,7 @@ fn within<T>(limit: Duration, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs a check beside a file system in `folder` that answers so late.
+/// Runs a check beside a file system in `folder` that answers with this delay.
 fn beside(folder: &Path, microseconds: &str, words: &[&str], check: &str) -> Examined {
     let file_system = path("file_system");
     let mut launcher = vec![file_system.as_os_str(), folder.as_os_str(), OsStr::new(microseconds)];
@@ -97,7 +97,7 @@ fn silent_directories() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let hung = folder.path().display().to_string();
     let path = format!("PATH={hung}/bin:/usr/bin");
-    // On a busy machine nobody may get so far as to ask it.
+    // On a busy machine, the doctor may not get as far as trying it.
     best_of(3, || {
         let examined = beside(folder.path(), "-1", &["env", &path], "search-path");
         let finding = found(
@@ -108,7 +108,7 @@ fn silent_directories() {
         assert_eq!(finding["effect_is_lower_bound"], true, "{finding:#}");
         good(examined.all().len() == 1, || told(&examined))
     });
-    // Programs are started without it.
+    // Programs are started without it in PATH.
     beside(folder.path(), "-1", &["env", &path], "interpreters");
     for variable in ["TMPDIR", "HOME"] {
         let variable = format!("{variable}={hung}/deep");
@@ -145,7 +145,7 @@ fn slow_temporary_files() {
         "env",
         &temporary,
     ];
-    // In the time that the doctor gives such a file system, a busy machine launches too few programs there to tell.
+    // Within the doctor's time for such a file system, a busy machine launches too few programs there for a conclusion.
     best_of(8, || {
         let examined = beside(folder.path(), "3000", &words, "file-systems");
         let finding = found(&examined, "problem", &["temporary files", "(FUSE)", "from memory"])?;
@@ -174,7 +174,7 @@ fn held_opens() {
     }
 }
 
-/// Neither an exec nor an open that never ends, in a program where no signal reaches it.
+/// An exec or an open that never ends, in a program that no signal reaches.
 fn hung_programs() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let home = tempfile::tempdir().expect("a temporary directory");
@@ -189,7 +189,7 @@ fn hung_programs() {
     beside(folder.path(), "-1", &["env", &variable], "interpreters");
 }
 
-/// Also one that heeds nothing, and is at work.
+/// Also with a program that ignores signals and uses a CPU.
 fn ended_while_programs_run() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
         let home = tempfile::tempdir().expect("a temporary directory");
@@ -205,19 +205,19 @@ fn ended_while_programs_run() {
         });
         kill(doctor.pid(), signal).expect("the doctor runs");
         assert_eq!(doctor.finish().code(), 128 + signal as i32);
-        // Who has ended may not have been waited for.
+        // A process that has ended may not have been reaped.
         let command_line = || std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         await_some("its end", || command_line().is_empty().then_some(()));
     }
 }
 
-/// It measures for a while, behind a library that takes long to load.
+/// It measures for a while, because it loads a slow library.
 fn ended_while_measuring() {
     let library = path("libslow.so");
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let entries = || std::fs::read_dir(folder.path()).expect("the folder").count();
-        // The tests themselves may be a background job, which has signals ignored.
+        // The tests may run as a background job, with signals ignored.
         let mut command = Command::new("env");
         command
             .arg("--default-signal")
@@ -232,7 +232,7 @@ fn ended_while_measuring() {
     }
 }
 
-/// Whoever keeps the folder removes it when it ends.
+/// The keeper removes the folder when it ends.
 fn without_close_range() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let temporary = format!("TMPDIR={}", folder.path().display());
@@ -246,32 +246,28 @@ fn without_close_range() {
     let examined = examine(&launcher, "launch-cost");
     assert!(examined.cost("exec_static").is_some());
     let entries = || std::fs::read_dir(folder.path()).expect("the folder").count();
-    await_some("the end of whoever keeps the folder", || (entries() == 0).then_some(()));
+    await_some("the end of the keeper", || (entries() == 0).then_some(()));
 }
 
-/// Each is asked or told; none is said to be silent.
+/// Each directory is tried or reported; none is reported as silent.
 fn many_directories() {
     let gone: Vec<String> = (0..1500).map(|number| format!("/nowhere/{number}")).collect();
     let path = format!("PATH=/usr/bin:/bin:{}", gone.join(":"));
     best_of(3, || {
         let examined = in_time(|| examine(&["/usr/bin/env".as_ref(), path.as_ref()], "search-path"));
-        found(
-            &examined,
-            "problem",
-            &["in which nothing is found", "not there: /nowhere/0"],
-        )?;
+        found(&examined, "problem", &["without a purpose", "missing: /nowhere/0"])?;
         let is_asked = !examined.unseen().contains("/usr/bin");
         good(is_asked && !has_title_with(&examined, &["slow"]), || told(&examined))
     });
 }
 
-/// Whether a finding's title has one of these words.
+/// Whether a finding's title contains one of these words.
 fn has_title_with(examined: &Examined, words: &[&str]) -> bool {
     let mut titles = examined.all().iter().filter_map(|finding| finding["title"].as_str());
     titles.any(|title| words.iter().any(|word| title.contains(word)))
 }
 
-/// Ended when the test is, and soon in any case.
+/// A process that ends with the test, or soon in any case.
 struct BusyLoop(Child);
 
 impl BusyLoop {
@@ -284,13 +280,13 @@ impl BusyLoop {
 
 impl Drop for BusyLoop {
     fn drop(&mut self) {
-        // It passes the signal on.
+        // timeout passes the signal on.
         let _ = kill(Pid::from_raw(self.0.id().cast_signed()), Signal::SIGTERM);
         let _ = self.0.wait();
     }
 }
 
-/// In a namespace of its own, where no scanner is.
+/// In a separate namespace without a scanner.
 fn beside_busy_loops() {
     const LIMIT: Duration = Duration::from_secs(100);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -310,10 +306,10 @@ fn beside_busy_loops() {
         let blaming = [
             "scans",
             "one launch takes",
-            "dear",
+            "forks are slow",
             "slow file systems",
             "cannot be written",
-            "does not come to its end",
+            "does not finish",
         ];
         best_of(3, || {
             let examined = within(LIMIT, || examine(&launcher.map(OsStr::new), check));

@@ -1,4 +1,4 @@
-//! Scanners that hold up real launches, on private mounts: one of our own.
+//! Scanners that delay real launches, on private mounts: a scanner of ours.
 
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -40,17 +40,17 @@ pub fn tests() -> Vec<LiveTest> {
     ]
 }
 
-/// Processes of its own, so that no other scanner of this machine is found.
+/// In separate namespaces, so that no other scanner of this machine is found.
 const ALONE: [&str; 6] = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
-/// A daemon may wait for a processor itself, and the time for launches be up before there are enough.
+/// The daemon may wait for a CPU, and the time for launches may end before there are enough.
 const ATTEMPTS: usize = 4;
 
 fn own_scanner() {
     let program = path("scans_new_files");
     let words = [
         "test-scanner",
-        "holds up the first launch of each file",
+        "delays the first launch of each file",
         "they queue",
         "leave protection on",
     ];
@@ -60,14 +60,14 @@ fn own_scanner() {
         let examined = examine(&[&ALONE.map(OsStr::new)[..], &scanned].concat(), "scanners");
         let finding = found(&examined, "problem", &words)?;
         let delay = finding["effect_ns"].as_u64().expect("the delay was measured");
-        // It sleeps so long; a busy machine only adds to that.
+        // The scanner sleeps this long; a busy machine only adds time.
         assert!(delay >= 15_000_000, "{finding:#}");
         assert_eq!(finding["effect_basis"], "measured");
         Ok(())
     });
 }
 
-/// Who may not see the daemon's descriptors is told by the times.
+/// If the daemon's descriptors may not be read, the launch times still show the scanner.
 fn unprivileged() {
     let binary = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     std::fs::set_permissions(binary.path(), Permissions::from_mode(0o755)).expect("chmod");
@@ -76,8 +76,12 @@ fn unprivileged() {
     best_of(ATTEMPTS, || {
         let folder = tempfile::tempdir_in("/tmp").expect("a temporary directory");
         let examined = Examined::of(&run(&mut unprivileged_command(folder.path(), &copied)));
-        found(&examined, "problem", &["something scans it", "they queue"])?;
-        assert!(examined.unseen().contains("only root sees"), "{}", examined.unseen());
+        found(&examined, "problem", &["an unknown program scans it", "they queue"])?;
+        assert!(
+            examined.unseen().contains("only root can read"),
+            "{}",
+            examined.unseen()
+        );
         Ok(())
     });
 }

@@ -1,4 +1,4 @@
-//! Places for temporary files that are of no use, and what the doctor measures all the same.
+//! Unusable places for temporary files, and what the doctor measures nevertheless.
 
 use std::ffi::OsStr;
 
@@ -25,9 +25,9 @@ pub fn tests() -> Vec<LiveTest> {
 
 fn full() {
     let mount = "mount -t tmpfs -o size=64k none \"$1\"; head -c 64k /dev/zero >\"$1/full\"; export TMPDIR=\"$1\"";
-    let words = ["no temporary file can be made", "no space is left", "df -i"];
+    let words = ["temporary files cannot be created", "no space left", "df -i"];
     after(mount, "file-systems").expect("problem", &words);
-    // Nothing is scanned elsewhere either, which is to be seen in spite of it.
+    // The doctor looks for scanners in another directory, and still sees that there is none.
     best_of(4, || {
         let scanned = after(mount, "scanners");
         silent(&scanned)?;
@@ -38,7 +38,7 @@ fn full() {
 fn useless() {
     let read_only = "mount -t tmpfs -o ro none \"$1\"; export TMPDIR=\"$1\"";
     after(read_only, "file-systems").expect("problem", &["read-only"]);
-    for (place, reason) in [("/dev/null", "no directory"), ("/gone/away", "no such directory")] {
+    for (place, reason) in [("/dev/null", "not a directory"), ("/gone/away", "no such directory")] {
         let named = format!("TMPDIR={place}");
         let examined = examine(&["env", &named].map(OsStr::new), "file-systems");
         examined.expect("problem", &[reason, place, "unset TMPDIR"]);

@@ -1,5 +1,5 @@
-//! Conditions of a whole machine: by mounts that only the test's processes see, in control groups and user namespaces that
-//! are gone afterwards, beside processes of the test's own.
+//! Conditions of a whole machine: set up by mounts that only the test's processes see, in temporary control groups and user namespaces, and
+//! beside processes of the test.
 
 use std::ffi::OsStr;
 
@@ -69,14 +69,14 @@ fn binfmt() {
         ];
         examine(&words.map(OsStr::new), "binfmt")
     };
-    // Of a machine that nobody has.
-    format("\\xfe", "/bin/true").expect("note", &["of 1 other processor", "qemu-test"]);
+    // For a processor that does not exist here.
+    format("\\xfe", "/bin/true").expect("note", &["for 1 other processor", "qemu-test"]);
     let missing = format("\\xfe", "/gone/emulator");
-    missing.expect("problem", &["qemu-test is not there", "/gone/emulator"]);
+    missing.expect("problem", &["qemu-test does not exist", "/gone/emulator"]);
     assert_eq!(missing.all().len(), 1, "nothing is emulated: {:?}", missing.all());
 }
 
-/// Rules are the whole machine's, so that the test makes none.
+/// Audit rules would affect the whole machine, so the test adds none.
 fn audit() {
     let words = ["unshare", "--pid", "--fork", "--mount-proc"].map(OsStr::new);
     let inside = examine(&words, "audit");
@@ -121,7 +121,7 @@ fn security_modules() {
     modules("capability,landlock,yama").expect_silence();
 }
 
-/// On a busy machine the doctor has no time to measure what a fork costs.
+/// On a busy machine, the doctor may have no time to measure the cost of a fork.
 fn with_constants(examine: impl Fn() -> Examined) -> Examined {
     best_of(4, || {
         let examined = examine();
@@ -142,15 +142,17 @@ fn large_parent() {
     let nothing = "\"$@\"; exit $?";
     let found = with_constants(|| beside("1200", nothing, "large-parents"));
     // It launches by vfork.
-    let finding = found.expect("note", &["large_parent (process", "has 1 child now", "posix_spawn"]);
+    let finding = found.expect("note", &["large_parent (process", "1 child now", "posix_spawn"]);
     assert!(finding["effect_ns"].as_u64() >= Some(10_000_000), "{finding:#}");
     with_constants(|| beside("1", nothing, "large-parents")).expect_silence();
-    // A machine that promises no more than it has.
+    // A machine that does not overcommit memory.
     let strict = "set -e; t=$(mktemp -d); echo 2 >$t/mode; mount --bind $t/mode /proc/sys/vm/overcommit_memory; \
                   sed '/^CommitLimit/s/ *[0-9]* kB/ 800000 kB/; /^Committed_AS/s/ *[0-9]* kB/ 600000 kB/' /proc/meminfo >$t/memory; \
                   mount --bind $t/memory /proc/meminfo; \"$@\" || code=$?; rm -r $t 2>/dev/null || true; exit ${code:-0}";
-    beside("400", strict, "overcommit")
-        .expect("problem", &["a fork of large_parent", "may be promised", "posix_spawn"]);
+    beside("400", strict, "overcommit").expect(
+        "problem",
+        &["a fork of large_parent", "can be committed", "posix_spawn"],
+    );
     beside("1", strict, "overcommit").expect_silence();
 }
 
@@ -171,7 +173,7 @@ fn full_group() {
     filled("2").expect_silence();
 }
 
-/// A user whom nobody else is.
+/// A user without other processes.
 fn full_user() {
     let limited = |sleepers: &str| {
         let script = "sleepers=$1; shift; for n in $(seq $sleepers); do sleep 60 & pids=\"$pids $!\"; done; \

@@ -210,7 +210,7 @@ fn scanner() {
     let script = "for i in 1 2 3 4 5 6; do \"$1/tiny\"; done";
     record.run(["bash", "-c", script, "bash", directory]).expect_code(0);
     let told = told(&record.file());
-    let advice = expect(&told, "scanner", 6, "owner of this machine's security");
+    let advice = expect(&told, "scanner", 6, "responsible for the security");
     assert!(advice["title"].to_string().contains("test-scanner"), "{advice:#}");
     assert!(advice["fix"].to_string().contains("leave protection on"), "{advice:#}");
 }

@@ -41,7 +41,7 @@ fn open_files() {
     let record = Record::new().through(&["sh", "-c", "ulimit -n 16; exec \"$@\"", "sh"]);
     let finished = record.run(["echo", "ran"]).expect_code(125);
     assert!(
-        said(&finished).contains("the limit of open files is 16 (RLIMIT_NOFILE"),
+        said(&finished).contains("the limit on open files is 16 (RLIMIT_NOFILE"),
         "{}",
         finished.errors()
     );

@@ -62,7 +62,7 @@ fn held_by_a_reader() {
     let finished = running.finish().expect_code(0);
     assert!(!finished.errors().contains("incomplete"), "{}", finished.errors());
     assert!(
-        finished.errors().contains("-wal belongs to the recording"),
+        finished.errors().contains("-wal next to the recording"),
         "{}",
         finished.errors()
     );

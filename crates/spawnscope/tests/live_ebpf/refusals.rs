@@ -109,7 +109,7 @@ fn without_lines() {
     let record = Record::new();
     let finished = refusing("on_fork", &record, &["bash", "-c", SCRIPT]).expect_code(0);
     assert!(
-        said(&finished).contains("unknown: the lines of scripts that ask for launches"),
+        said(&finished).contains("unknown: the script lines that request launches"),
         "{}",
         finished.errors()
     );

@@ -25,12 +25,17 @@ pub fn tests() -> Vec<LiveTest> {
 
 fn fapolicyd() {
     let examined = examined("fapolicyd");
-    examined.expect_any(&["fapolicyd", "holds fanotify marks", "leave protection on"]);
+    examined.expect_any(&["fapolicyd", "holds fanotify permission marks", "leave protection on"]);
 }
 
 fn clamonacc() {
     let examined = examined("clamonacc");
-    examined.expect_any(&["clamonacc", "ClamAV on-access", "holds fanotify marks", "owner"]);
+    examined.expect_any(&[
+        "clamonacc",
+        "ClamAV on-access",
+        "holds fanotify permission marks",
+        "responsible",
+    ]);
 }
 
 /// What the doctor finds where temporary files are scanned.

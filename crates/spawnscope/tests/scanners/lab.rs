@@ -21,7 +21,7 @@ pub fn tests() -> Vec<LiveTest> {
 fn looks_each_time() {
     best_of(4, || {
         let notes = notes();
-        good(notes.contains("something looks at every executable each time"), || {
+        good(notes.contains("a scanner examines every executable each time"), || {
             notes.clone()
         })
     });

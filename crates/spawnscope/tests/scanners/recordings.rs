@@ -59,7 +59,7 @@ fn fresh_binaries() {
             assert_ne!(scanner, "clamonacc", "{told:#?}");
         }
         let told = spawnscope(["report".as_ref(), "--full".as_ref(), record.file().as_os_str()]).expect_code(0);
-        let line = format!("waiting for the permission of a scanner: {scanner}");
+        let line = format!("waiting for a permission scanner: {scanner}");
         assert!(told.output().contains(&line), "{}", told.output());
         waits_in_exec(&record, &beside);
     }

@@ -1,4 +1,4 @@
-//! Where in scripts the launches of a recording were asked for, as text that a test can spell out.
+//! Call sites of a recording's launches, as text that a test can spell out.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,9 +13,9 @@ use super::roots::Root;
 use super::run::{Finished, Record, run};
 use super::workloads::path;
 
-/// Of each launch of a recording, in their order: its last argument (of a fork that executes nothing its label, such as `(bash)`)
-/// and its chain from the innermost frame outwards, such as `main.sh:5 f < main.sh:7`. Of a file the base name is given;
-/// what is not known is `?`, a chain that was cut ends with `...`, and one that is not known is empty.
+/// Lists the launches of a recording in order: the last argument of each (or the label, such as `(bash)`, of a fork that executes nothing)
+/// and its call chain from the innermost frame outwards, such as `main.sh:5 f < main.sh:7`. Files are shown by base name. `?` marks an
+/// unknown part, a truncated chain ends with `...`, and an unknown chain is empty.
 pub fn asked(file: &Path) -> Vec<(String, String)> {
     let file = RecordingFile::open(file).expect("the recording");
     let recording = file.read().expect("its rows");
@@ -34,7 +34,7 @@ pub fn asked(file: &Path) -> Vec<(String, String)> {
     asked.collect()
 }
 
-/// The chain of the only launch with this label.
+/// Returns the chain of the only launch with this label.
 #[track_caller]
 pub fn chain_of<'a>(asked: &'a [(String, String)], label: &str) -> &'a str {
     let found: Vec<_> = asked.iter().filter(|(name, _)| name == label).collect();
@@ -49,7 +49,7 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// One of this machine.
+    /// A shell of this machine.
     pub fn here(program: impl Into<PathBuf>) -> Shell {
         Shell {
             program: program.into(),
@@ -57,7 +57,7 @@ impl Shell {
         }
     }
 
-    /// One that lies in a root, and runs there.
+    /// A shell that is installed in a root and runs there.
     pub fn within(root: Root, program: impl Into<PathBuf>) -> Shell {
         Shell {
             program: program.into(),
@@ -75,7 +75,7 @@ impl Shell {
         }
     }
 
-    /// What a launch by it is called that executes nothing.
+    /// The label of its forks that execute nothing.
     pub fn label(&self) -> String {
         format!("({})", self.program.file_name().unwrap_or_default().display())
     }
@@ -90,8 +90,8 @@ impl Shell {
         }
     }
 
-    /// Records a script, in which `@t` is a small program, and holds the chains of the launches with these labels against
-    /// what they must be. `others` are files that it may read.
+    /// Records a script, in which `@t` is replaced by a small program, and compares the chains of the launches with these labels with
+    /// `truth`. `others` are files that the script may read.
     #[track_caller]
     pub fn expect(&self, script: &str, others: &[(&str, &str)], truth: &[(&str, &str)]) {
         let directory = tempfile::tempdir().expect("a temporary directory");

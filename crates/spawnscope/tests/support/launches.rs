@@ -1,10 +1,10 @@
-//! The launches of an ndjson export, with the questions tests ask about them.
+//! The launches of an ndjson export, with accessors for tests.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-/// The eight phases, in their order.
+/// The eight phases in order.
 pub const PHASES: [&str; 8] = ["create", "queue", "setup", "exec", "load", "run", "teardown", "reap"];
 
 /// One line of the export.
@@ -47,7 +47,7 @@ impl Launch {
         self.0[key].as_str().unwrap_or_else(|| panic!("no {key} in {}", self.0))
     }
 
-    /// How long a phase took; `None` when that is unknown.
+    /// How long a phase took; `None` if that is unknown.
     pub fn phase_ns(&self, phase: &str) -> Option<i64> {
         self.0["phases"][phase].as_i64()
     }
@@ -104,7 +104,7 @@ impl Launch {
         self.0["exit"]["signal"].as_str()
     }
 
-    /// The raw line, for what has no question of its own.
+    /// The raw line, for values without an accessor.
     pub fn json(&self) -> &Value {
         &self.0
     }
@@ -114,7 +114,7 @@ impl Launch {
 pub struct Launches(pub Vec<Launch>);
 
 impl Launches {
-    /// Takes an export apart and checks what holds in every recording: ids are unique, parents exist.
+    /// Parses an export and checks that launch ids are unique.
     pub fn parse(lines: &[u8]) -> Launches {
         let lines = std::str::from_utf8(lines).expect("ndjson is UTF-8");
         let launches: Vec<Launch> = lines
@@ -126,13 +126,13 @@ impl Launches {
         Launches(launches)
     }
 
-    /// The command's own process.
+    /// The launch of the command.
     #[track_caller]
     pub fn root(&self) -> &Launch {
         self.only(|launch| launch.origin() == "command")
     }
 
-    /// What the command itself launched.
+    /// The launches of a parent.
     pub fn children_of(&self, parent: &Launch) -> Vec<&Launch> {
         self.all(|launch| launch.parent() == Some(parent.id()))
     }
@@ -149,7 +149,12 @@ impl Launches {
     #[track_caller]
     pub fn only(&self, wanted: impl Fn(&Launch) -> bool) -> &Launch {
         let found = self.all(wanted);
-        assert_eq!(found.len(), 1, "exactly one launch is wanted of {}", self.0.len());
+        assert_eq!(
+            found.len(),
+            1,
+            "expected exactly one matching launch of {}",
+            self.0.len()
+        );
         found[0]
     }
 }

@@ -1,5 +1,5 @@
-//! What live tests share: what they need of the machine, the workloads, running the binary, reading its output.
-//! Knows no collector: the tests of each collector bring their own arguments.
+//! Shared by live tests: requirements on the machine, the workloads, running the binary, reading its output. This code knows no collector:
+//! the tests of each collector pass their own arguments.
 
 pub mod attempts;
 pub mod chains;
@@ -19,7 +19,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use needs::{Need, unmet};
 
-/// A live test: a sentence, what it needs of the machine, and what it does.
+/// A live test: its name as a sentence, its requirements, and the test function.
 #[derive(Clone, Copy)]
 pub struct LiveTest {
     pub name: &'static str,
@@ -27,8 +27,8 @@ pub struct LiveTest {
     pub run: fn(),
 }
 
-/// Runs the tests one after the other, since most of them measure; those whose needs are not met are ignored with the
-/// reason, or fail when `SPAWNSCOPE_TEST_REQUIRE` names the need.
+/// Runs the tests one after the other, because most of them measure. Tests with unmet needs are ignored with the reason, or fail if
+/// `SPAWNSCOPE_TEST_REQUIRE` names the need.
 pub fn main(tests: Vec<LiveTest>) -> ExitCode {
     if let Some(name) = rerun::repeated() {
         let test = tests

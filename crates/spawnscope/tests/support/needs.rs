@@ -1,4 +1,4 @@
-//! What a live test may need of the machine, how to find out, and whether it may be missing.
+//! Requirements of live tests on the machine: how to check each, and whether it may be missing.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -8,62 +8,62 @@ use std::sync::{LazyLock, Mutex};
 
 use super::{roots, workloads};
 
-/// Names the needs that must be met, separated by commas: a test that lacks one of them fails.
+/// Names the needs that must be met, separated by commas. A test that lacks one of them fails.
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 
-/// Needs of the other crates' tests, and of those in Python, which the variable may name too.
+/// Needs of the tests of other crates and of those in Python. The variable may also name these.
 const OF_OTHERS: [&str; 3] = ["root", "sharedmemory", "pidfdgroup"];
 
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-/// Something that not every machine has.
+/// A requirement that not every machine meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
-    /// Kernel type information and the privilege to attach eBPF programs.
+    /// Kernel type information, and the privilege to attach eBPF programs.
     Ebpf,
-    /// A C compiler for the workloads, or these already compiled.
+    /// A C compiler for the workloads, or compiled workloads.
     Cc,
-    /// Mount namespaces with mounts of one's own.
+    /// Mount namespaces, and permission to mount in them.
     MountNs,
     /// Pid namespaces.
     PidNs,
-    /// Interpreters of binary formats of a user namespace's own (Linux 6.7).
+    /// Binary format interpreters in a user namespace (Linux 6.7).
     Binfmt,
-    /// Control groups of one's own, with a limit of processes.
+    /// Control groups with a process limit.
     Cgroup,
-    /// Control groups of one's own, with a limit of memory.
+    /// Control groups with a memory limit.
     MemoryGroup,
     /// Pseudo-terminals, and `setsid` to make one the controlling terminal.
     Pty,
-    /// `setpriv`, and the privilege to become somebody without any.
+    /// `setpriv`, and the privilege to become an unprivileged user.
     Setpriv,
     /// The real-time scheduling class.
     Realtime,
     /// fanotify permission events.
     Fanotify,
-    /// File systems in processes of one's own.
+    /// FUSE file systems.
     Fuse,
-    /// Python with the classes of PyPI's `perfetto`.
+    /// Python with the classes of the PyPI package `perfetto`.
     Perfetto,
-    /// The system's own Python, for workloads in it.
+    /// The system's own Python, for Python workloads.
     Python,
-    /// Tracing of processes that are no descendants, as debuggers do it.
+    /// Permission to trace processes that are not descendants, as debuggers do.
     Ptrace,
     /// A debugger.
     Gdb,
-    /// `strace`, which can trace.
+    /// `strace`, with permission to trace.
     Strace,
-    /// `perf`, which can record.
+    /// `perf`, with permission to record.
     Perf,
-    /// Programs of 32 bits, which the kernel executes beside those of 64.
+    /// 32-bit programs, which the kernel executes beside 64-bit ones.
     Bits32,
-    /// The daemons of ClamAV and fapolicyd, as `scripts/scanner-daemons.sh` unpacks them.
+    /// The daemons of ClamAV and fapolicyd, unpacked by `scripts/scanner-daemons.sh`.
     Scanners,
-    /// The interpreters of Debian's suites, as `scripts/interpreter-roots.sh` unpacks them.
+    /// The interpreters of Debian suites, unpacked by `scripts/interpreter-roots.sh`.
     Roots,
-    /// A compiler for programs with musl.
+    /// A compiler for musl programs.
     Musl,
 }
 
@@ -121,13 +121,13 @@ impl Need {
         }
     }
 
-    /// Whether this machine has it, and why not; found out once.
+    /// Checks whether this machine meets the need. The result is cached.
     pub fn check(self) -> Result<(), String> {
         static FOUND: LazyLock<Mutex<HashMap<Need, Result<(), String>>>> = LazyLock::new(Mutex::default);
         if let Some(found) = FOUND.lock().expect("no check panics").get(&self) {
             return found.clone();
         }
-        // Unlocked, since one need may ask for another.
+        // The lock is released because one need may check another.
         let found = self.find_out();
         FOUND.lock().expect("no check panics").insert(self, found.clone());
         found
@@ -172,7 +172,7 @@ impl Need {
     }
 }
 
-/// Whether the need must be met. A name that is no need is an error: a typing mistake would quietly require nothing.
+/// Whether the need must be met. An unknown name is an error, because a typing mistake would silently require nothing.
 fn required(need: Need) -> Result<bool, String> {
     let Ok(names) = std::env::var(REQUIRE) else {
         return Ok(false);
@@ -184,12 +184,12 @@ fn required(need: Need) -> Result<bool, String> {
         .collect();
     let known = |name: &str| OF_OTHERS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name);
     match names.iter().find(|name| !known(name)) {
-        Some(unknown) => Err(format!("{REQUIRE} names `{unknown}`, which is no need of any test")),
+        Some(unknown) => Err(format!("{REQUIRE} names `{unknown}`, which is not a need of any test")),
         None => Ok(names.contains(&need.name())),
     }
 }
 
-/// Why these are not all met; an error when the one that is not must be.
+/// Returns the first unmet need with the reason, or an error if that need is required.
 pub fn unmet(needs: &[Need]) -> Result<Option<String>, String> {
     for need in needs {
         if let Err(reason) = need.check() {
@@ -204,29 +204,29 @@ pub fn unmet(needs: &[Need]) -> Result<Option<String>, String> {
     Ok(None)
 }
 
-/// The Python that has the checkers' packages; `make test` names the one of `scripts/python-environment.sh`.
+/// The Python that has the checkers' packages. `make test` sets it to the one of `scripts/python-environment.sh`.
 pub fn python() -> OsString {
     std::env::var_os("SPAWNSCOPE_TEST_PYTHON").unwrap_or_else(|| "python3".into())
 }
 
-/// Where `scripts/scanner-daemons.sh` unpacks them.
+/// The folder that `scripts/scanner-daemons.sh` unpacks the daemons to.
 pub fn scanner_daemons() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../target/scanners"].iter().collect()
 }
 
-/// The control groups that count processes.
+/// The hierarchy of control groups that counts processes.
 pub fn groups_of_processes() -> PathBuf {
     let first = PathBuf::from("/sys/fs/cgroup/pids");
     if first.exists() { first } else { "/sys/fs/cgroup".into() }
 }
 
-/// The control groups that limit memory.
+/// The hierarchy of control groups that limits memory.
 pub fn groups_of_memory() -> PathBuf {
     let first = PathBuf::from("/sys/fs/cgroup/memory");
     if first.exists() { first } else { "/sys/fs/cgroup".into() }
 }
 
-/// Whether a group can be made here that has one of these files.
+/// Whether a group with one of these files can be created here.
 fn groups_with(parent: &Path, files: &[&str]) -> Result<(), String> {
     let group = parent.join(format!("spawnscope-need-{}", std::process::id()));
     std::fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
@@ -258,14 +258,14 @@ fn ebpf() -> Result<(), String> {
     }
 }
 
-/// Lets a process trace one that it has not started.
+/// Tries to trace a process that this process did not start.
 fn ptrace() -> Result<(), String> {
     let mut stranger = Command::new("sleep")
         .arg("60")
         .spawn()
         .map_err(|error| format!("sleep: {error}"))?;
     let pid = stranger.id();
-    // SAFETY: the request touches no memory of ours; the thread is ours alone, and its end lets go of the process.
+    // SAFETY: the request touches none of our memory. The thread does nothing else, and its end detaches from the process.
     let seized = std::thread::spawn(
         move || match unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0usize, 0usize) } {
             0 => Ok(()),
@@ -280,13 +280,13 @@ fn ptrace() -> Result<(), String> {
     seized.map_err(|error| format!("PTRACE_SEIZE: {error}"))?;
     match std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope") {
         Ok(scope) if scope.trim() != "0" && !nix::unistd::geteuid().is_root() => {
-            Err("kernel.yama.ptrace_scope: only root attaches to a process that is no descendant".into())
+            Err("kernel.yama.ptrace_scope: only root may attach to a process that is not a descendant".into())
         }
         _ => Ok(()),
     }
 }
 
-/// Lets the workload try, without recording it: it says itself what it was refused.
+/// Runs the workload without recording it. The workload itself reports what was refused.
 fn fanotify() -> Result<(), String> {
     Need::MountNs.check()?;
     Need::Cc.check()?;
@@ -312,7 +312,7 @@ fn fuse() -> Result<(), String> {
     )
 }
 
-/// Whether a script has made a folder.
+/// Whether a script has completed a folder.
 fn is_complete(folder: &Path, script: &str) -> Result<(), String> {
     let is_there = folder.join("complete").exists();
     is_there
@@ -320,10 +320,10 @@ fn is_complete(folder: &Path, script: &str) -> Result<(), String> {
         .ok_or_else(|| format!("{} is not complete: run {script}", folder.display()))
 }
 
-/// Only x86-64 has a compiler for them without another package.
+/// Only x86-64 has a compiler for 32-bit programs without another package.
 fn bits_32() -> Result<(), String> {
     if !cfg!(target_arch = "x86_64") {
-        return Err("the workload makes calls of x86 only".to_owned());
+        return Err("the workload makes x86 system calls only".to_owned());
     }
     let status = Command::new(workloads::path("calls_32_bit")).arg("/bin/true").status();
     match status {

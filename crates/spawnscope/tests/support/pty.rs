@@ -1,4 +1,4 @@
-//! A program on a pseudo-terminal of its own, as a person at a keyboard has it.
+//! Runs a program on its own pseudo-terminal, as for a person at a keyboard.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -23,8 +23,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts a command as the leader of a session whose controlling terminal is a new pseudo-terminal.
-    /// `setsid --ctty` does in its own process what would need unsafe code in ours.
+    /// Starts a command as the leader of a session whose controlling terminal is a new pseudo-terminal. `setsid --ctty` does in its own
+    /// process what would need unsafe code in ours.
     pub fn start(command: &Command) -> Session {
         let size = Winsize {
             ws_row: 24,
@@ -33,7 +33,7 @@ impl Session {
             ws_ypixel: 0,
         };
         let pty = openpty(&size, None).expect("a pseudo-terminal");
-        // With the keyboard's side among its own descriptors, the program would never see the terminal go.
+        // If the program inherited the keyboard's side, it would never see the terminal hang up.
         for side in [&pty.master, &pty.slave] {
             fcntl(side, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).expect("fcntl");
         }
@@ -76,12 +76,12 @@ impl Session {
         self.keyboard.write_all(keys).expect("the terminal takes keys");
     }
 
-    /// What the screen was sent until now.
+    /// The output on the screen so far.
     pub fn screen_so_far(&self) -> Vec<u8> {
         self.seen.lock().expect("the watcher does not panic").clone()
     }
 
-    /// Waits until the screen was sent these bytes.
+    /// Waits until the screen shows these bytes.
     #[track_caller]
     pub fn await_output(&self, wanted: &[u8]) {
         await_some(
@@ -93,17 +93,17 @@ impl Session {
         );
     }
 
-    /// Waits for the program's end; gives its status and all that the screen was sent.
+    /// Waits for the program's end. Returns its status and all output on the screen.
     pub fn finish(self) -> (ExitStatus, Vec<u8>) {
         let (status, _, screen) = self.finish_with_settings();
         (status, screen)
     }
 
-    /// Like `finish`, with the settings in which the terminal was left.
+    /// Like `finish`, but also returns the final settings of the terminal.
     pub fn finish_with_settings(mut self) -> (ExitStatus, Termios, Vec<u8>) {
         let status = await_some("the end of the program", || self.child.try_wait().expect("wait"));
         let settings = self.settings();
-        // The last descriptor of the program's side: without it the watcher's read ends with EIO.
+        // This is the last descriptor of the program's side. Without it, the watcher's read fails with EIO.
         drop(self.terminal);
         await_some("the end of the terminal", || self.watcher.is_finished().then_some(()));
         let seen = self.seen.lock().expect("the watcher does not panic").clone();

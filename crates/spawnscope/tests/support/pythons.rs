@@ -1,4 +1,4 @@
-//! The Pythons whose lines are tested: those of this machine, and those of Debian's suites in their roots.
+//! The Pythons whose lines are tested: those of this machine, and those of Debian suites in their roots.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -10,14 +10,14 @@ use super::roots::Root;
 use super::run::{Record, run};
 use super::workloads;
 
-/// The first version that is understood.
+/// The first supported minor version.
 const FIRST_MINOR: u32 = 9;
 
 /// An interpreter of 3.9 or later.
 #[derive(Clone)]
 pub struct Python {
     program: PathBuf,
-    /// Where it lies and runs, if not on this machine.
+    /// The root that it is installed and runs in, if not this machine.
     root: Option<Root>,
     pub minor: u32,
 }
@@ -43,7 +43,7 @@ impl Python {
         Some(Python { program, root, minor })
     }
 
-    /// The recorder of this interpreter with these arguments.
+    /// Returns the command that records this interpreter with these arguments.
     pub fn recorder(&self, record: &Record, arguments: &[impl AsRef<OsStr>]) -> Command {
         let words = [self.program.as_os_str()].into_iter();
         let words = words.chain(arguments.iter().map(AsRef::as_ref));
@@ -53,13 +53,13 @@ impl Python {
         }
     }
 
-    /// A function as this version calls it: up to 3.10 without what it is defined in.
+    /// Returns the name of a function as this version reports it: up to 3.10, without its enclosing scope.
     pub fn name<'a>(&self, qualified: &'a str) -> &'a str {
         let plain = qualified.rsplit('.').next().filter(|_| self.minor < 11);
         plain.unwrap_or(qualified)
     }
 
-    /// A file of its own.
+    /// Reads a source file of its standard library.
     pub fn source(&self, file: &str) -> String {
         let folder = self.root.map_or(PathBuf::from("/"), Root::path);
         fs::read_to_string(folder.join(file.trim_start_matches('/'))).expect("the standard library")
@@ -73,7 +73,7 @@ impl std::fmt::Display for Python {
     }
 }
 
-/// A program whose interpreter is the library of a suite's, as some distributions build theirs.
+/// Builds a program that uses a suite's Python as a shared library, as some distributions do.
 fn linked_with_library_of(root: Root) -> PathBuf {
     const MAIN: &str =
         "int Py_BytesMain(int, char **);\nint main(int n, char **words) { return Py_BytesMain(n, words); }";
@@ -88,7 +88,7 @@ fn linked_with_library_of(root: Root) -> PathBuf {
     let source = program.with_extension("c");
     fs::write(&source, MAIN).expect("a source");
     let mut compiler = Command::new("cc");
-    // The library wants a C library that may be newer than this machine's.
+    // The library may need a newer C library than this machine has.
     compiler
         .arg("-Wl,--unresolved-symbols=ignore-in-shared-libs")
         .args([&source, &library]);
@@ -96,7 +96,7 @@ fn linked_with_library_of(root: Root) -> PathBuf {
     program
 }
 
-/// Those of Debian's suites.
+/// The interpreters of the Debian suites.
 pub fn of_suites() -> Vec<Python> {
     let is_python = |name: &str| {
         name.strip_prefix("python3.")
@@ -108,7 +108,7 @@ pub fn of_suites() -> Vec<Python> {
             .into_iter()
             .map(move |program| Python::new(&program, Some(root)))
     });
-    // What is compiled here wants a newer C library than bullseye has.
+    // A program compiled here needs a newer C library than bullseye has.
     let with_newer_libc = Root::all().into_iter().filter(|root| root.suite != "bullseye");
     let linked = with_newer_libc.map(|root| Python::new(&linked_with_library_of(root), Some(root)));
     let found = found.chain(linked);
@@ -117,7 +117,7 @@ pub fn of_suites() -> Vec<Python> {
         .collect()
 }
 
-/// Every interpreter of this machine.
+/// All interpreters of this machine.
 pub fn interpreters() -> Vec<Python> {
     let listed = |folder: PathBuf| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! Reads a recording the way its users do: through `report --json` and `export --format ndjson`.
+//! Reads a recording as users do: through `report --json` and `export --format ndjson`.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::launches::Launches;
 use super::run::spawnscope;
 
-/// The report of a recording as JSON.
+/// The report of a recording, as JSON.
 pub fn report(file: &Path) -> Value {
     let report = spawnscope(["report".as_ref(), "--json".as_ref(), file.as_os_str()]).expect_code(0);
     let report: Value = serde_json::from_slice(&report.stdout).expect("the report is JSON");
@@ -15,7 +15,7 @@ pub fn report(file: &Path) -> Value {
     report
 }
 
-/// Every launch of a recording.
+/// All launches of a recording.
 pub fn launches(file: &Path) -> Launches {
     let arguments = ["export", "--format", "ndjson"].map(AsRef::as_ref);
     let lines = spawnscope(arguments.into_iter().chain([file.as_os_str()])).expect_code(0);

@@ -1,6 +1,6 @@
-//! A live test that failed is run again, up to twice, each time in a new process: most measure or race, and a machine that stalls
-//! can spoil any of them. What is wrong with the product is wrong each time. Each failure is printed, those that needed it are
-//! listed at the end, and a suite where many did fails: that is no stall.
+//! Repeats a failed live test up to twice, each time in a new process. Most live tests measure or race, and a stalled machine can spoil any
+//! of them, but a bug in the product fails each time. Each failure is printed, and repeated tests are listed at the end. If many tests had
+//! to be repeated, the suite fails, because a stall does not explain that.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{Command, ExitCode};
@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use libtest_mimic::{Conclusion, Failed};
 
-/// In this variable, the name of the one test that this process is for.
+/// This variable has the name of the only test that this process should run.
 const REPEATED: &str = "SPAWNSCOPE_TEST_REPEATED";
-/// Before each repetition. They grow, so that not all share one load.
+/// Pauses before the repetitions. They grow, so that not all share one load.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
-/// One test in so many may need another attempt.
+/// One test in this many may be repeated.
 const ONE_IN: usize = 20;
 
 static NEEDED_IT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// The test that this process repeats, and nothing else. To be asked while there is one thread.
+/// Returns the test that this process repeats, if any. Call this while there is only one thread.
 pub fn repeated() -> Option<String> {
     let name = std::env::var(REPEATED).ok()?;
     // SAFETY: this process has one thread.
@@ -27,7 +27,7 @@ pub fn repeated() -> Option<String> {
     Some(name)
 }
 
-/// Runs the test that this process is for.
+/// Runs the test that this process should repeat.
 pub fn alone(test: impl FnOnce() -> Result<(), Failed>) -> ExitCode {
     match catch_unwind(AssertUnwindSafe(test)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
@@ -35,7 +35,7 @@ pub fn alone(test: impl FnOnce() -> Result<(), Failed>) -> ExitCode {
             say(&failure);
             ExitCode::FAILURE
         }
-        // Said by the panic's hook.
+        // The panic hook has printed the message.
         Err(_) => ExitCode::FAILURE,
     }
 }
@@ -44,7 +44,7 @@ fn say(failure: &Failed) {
     eprintln!("{}", failure.message().unwrap_or("failed, without a reason"));
 }
 
-/// Runs a test of the suite that this binary is, and repeats it where it fails. The first failure is the one that counts.
+/// Runs a test, and repeats it in a new process if it fails. If all repetitions fail, the first failure is reported.
 pub fn up_to_three_times(name: &str, test: impl FnOnce() -> Result<(), Failed>) -> Result<(), Failed> {
     let first = catch_unwind(AssertUnwindSafe(test));
     if let Ok(Ok(())) = first {
@@ -55,7 +55,7 @@ pub fn up_to_three_times(name: &str, test: impl FnOnce() -> Result<(), Failed>) 
     }
     for pause in PAUSES {
         sleep(pause);
-        eprintln!("`{name}` again, in a process of its own");
+        eprintln!("repeating `{name}` in a new process");
         let binary = std::env::current_exe().expect("this binary has a path");
         let status = Command::new(binary)
             .env(REPEATED, name)
@@ -72,7 +72,7 @@ pub fn up_to_three_times(name: &str, test: impl FnOnce() -> Result<(), Failed>) 
     first.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// How the suite ended: libtest's word, unless too many tests needed another attempt.
+/// Returns libtest's result, unless too many tests were repeated.
 pub fn verdict(conclusion: &Conclusion) -> ExitCode {
     let needed_it = NEEDED_IT.lock().expect("no test panicked with it");
     let run = usize::try_from(conclusion.num_passed + conclusion.num_failed).expect("fits");
@@ -84,6 +84,6 @@ pub fn verdict(conclusion: &Conclusion) -> ExitCode {
     if count <= run.div_ceil(ONE_IN) {
         return conclusion.exit_code();
     }
-    eprintln!("that is more than one in {ONE_IN}, and not the load of the machine alone: the suite has failed");
+    eprintln!("that is more than one in {ONE_IN}, which load alone does not explain: the suite fails");
     ExitCode::FAILURE
 }

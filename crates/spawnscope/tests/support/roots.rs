@@ -1,4 +1,4 @@
-//! The folders that `scripts/interpreter-roots.sh` makes: the interpreters of a suite of Debian's in each, which run with that folder as
+//! The folders that `scripts/interpreter-roots.sh` creates. Each has the interpreters of one Debian suite, which run with that folder as
 //! their root.
 
 use std::ffi::{OsStr, OsString};
@@ -9,13 +9,13 @@ use super::run::{Finished, Record, run};
 
 const SUITES: [&str; 4] = ["bullseye", "bookworm", "trixie", "sid"];
 
-/// Goes into a root, where what tests make has the same path as outside.
+/// Enters a root. Files that tests create have the same path there as outside.
 const ENTER: &str = r#"root=$0 made=$1; shift
 mkdir -p "$root$made"
 for folder in /proc /dev "$made"; do mount --rbind "$folder" "$root$folder" || exit; done
 exec chroot "$root" "$@""#;
 
-/// A suite of Debian's.
+/// The root of a Debian suite.
 #[derive(Clone, Copy)]
 pub struct Root {
     pub suite: &'static str,
@@ -30,7 +30,7 @@ impl Root {
         folder().join(self.suite)
     }
 
-    /// Its files that have such a name; `folder` is `bin`, for example.
+    /// Lists files in a folder of the root, for example `bin`, by name.
     pub fn listed(self, folder: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.path().join(folder)).into_iter().flatten();
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -38,7 +38,7 @@ impl Root {
         names.map(|name| Path::new("/").join(folder).join(name)).collect()
     }
 
-    /// A command that runs there.
+    /// Returns a command line that runs in the root.
     pub fn command(self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Vec<OsString> {
         let enter = ["unshare", "--mount", "sh", "-c", ENTER].map(OsString::from);
         let places = [self.path().into_os_string(), std::env::temp_dir().into_os_string()];
@@ -51,7 +51,8 @@ impl Root {
         run(Command::new(&words[0]).args(&words[1..]))
     }
 
-    /// The recorder of such a command. Its interpreters are known before it runs, since they are in the recorder's PATH as well.
+    /// Returns the command that records such a command line. Its interpreters are also in the recorder's PATH, so they are known before it
+    /// runs.
     pub fn recorder(self, record: &Record, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut command = record.command(self.command(words));
         let own = std::env::var_os("PATH").unwrap_or_default();
@@ -62,7 +63,7 @@ impl Root {
     }
 }
 
-/// Where the roots are.
+/// The folder of all roots.
 pub fn folder() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../target/roots"].iter().collect()
 }

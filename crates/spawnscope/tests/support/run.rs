@@ -1,5 +1,5 @@
-//! Runs the binary under test, always with a deadline. Output goes to files, not pipes, so that a process which
-//! outlives its parent cannot hold up the test.
+//! Runs the binary under test, always with a deadline. Output goes to files instead of pipes, so that a process that outlives its parent
+//! cannot block the test.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,13 +13,13 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-/// Longer than any run of a test takes on a busy machine.
+/// Longer than any test run takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The binary under test.
 pub const SPAWNSCOPE: &str = env!("CARGO_BIN_EXE_spawnscope");
 
-/// A command without privileges; the program that it runs is its first argument.
+/// A command without privileges. Its first argument is the program to run.
 pub fn as_nobody() -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
@@ -27,7 +27,7 @@ pub fn as_nobody() -> Command {
     command
 }
 
-/// What a finished program left.
+/// The result of a finished program.
 pub struct Finished {
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
@@ -35,7 +35,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// The exit status as a shell shows it.
+    /// Returns the exit status as a shell reports it.
     pub fn code(&self) -> i32 {
         self.status
             .code()
@@ -50,7 +50,7 @@ impl Finished {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Checks the exit status, and shows what was said when it is another one.
+    /// Checks the exit status. On a mismatch, prints standard error.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Finished {
         assert_eq!(self.code(), code, "exit status; stderr:\n{}", self.errors());
@@ -58,7 +58,7 @@ impl Finished {
     }
 }
 
-/// A program that runs, with its output going to files.
+/// A running program whose output goes to files.
 pub struct Running {
     pub child: Child,
     outputs: TempDir,
@@ -85,12 +85,12 @@ impl Running {
         self.written_so_far("stdout")
     }
 
-    /// What was written to `stdout` or `stderr`.
+    /// Returns the output to `stdout` or `stderr` so far.
     pub fn written_so_far(&self, stream: &str) -> Vec<u8> {
         std::fs::read(self.outputs.path().join(stream)).expect("the output file")
     }
 
-    /// Waits until the output has a line, and gives that line.
+    /// Waits until the output has a line, and returns that line.
     pub fn await_line(&self) -> String {
         let output = await_some("a line of output", || {
             let output = self.stdout_so_far();
@@ -141,7 +141,7 @@ fn await_exit(child: &mut Child, deadline: Duration) -> ExitStatus {
             child.kill().expect("kill");
             child.wait().expect("wait");
             for orphan in orphans {
-                // It may have ended by itself.
+                // It may have ended already.
                 let _ = kill(orphan, Signal::SIGKILL);
             }
             panic!("killed after {deadline:?}");
@@ -150,7 +150,7 @@ fn await_exit(child: &mut Child, deadline: Duration) -> ExitStatus {
     }
 }
 
-/// What a process started that is still there: a recorder that is killed leaves its command running.
+/// Returns the running descendants of a process. A killed recorder leaves its command running.
 fn descendants(of: u32) -> Vec<Pid> {
     let tasks = std::fs::read_dir(format!("/proc/{of}/task"))
         .into_iter()
@@ -170,17 +170,17 @@ fn descendants(of: u32) -> Vec<Pid> {
     own.chain(children.iter().flat_map(|pid| descendants(*pid))).collect()
 }
 
-/// Runs a command with nothing on its standard input.
+/// Runs a command with an empty standard input.
 pub fn run(command: &mut Command) -> Finished {
     Running::start(command.stdin(Stdio::null())).finish()
 }
 
-/// Runs a verb of the binary under test.
+/// Runs the binary under test.
 pub fn spawnscope(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Finished {
     run(Command::new(SPAWNSCOPE).args(arguments))
 }
 
-/// A recording to be made: the flags, the command, and a directory that it lives in.
+/// A recording to make: its flags, its launcher, and its directory.
 pub struct Record {
     directory: TempDir,
     launcher: Vec<OsString>,
@@ -207,7 +207,7 @@ impl Record {
         self
     }
 
-    /// The recording's file, which exists once the recorder ran.
+    /// The path of the recording, which exists once the recorder ran.
     pub fn file(&self) -> PathBuf {
         self.directory.path().join("recording.db")
     }
@@ -216,7 +216,7 @@ impl Record {
         self.directory.path()
     }
 
-    /// The recorder's whole command line.
+    /// Returns the recorder's whole command line.
     pub fn command(&self, traced: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut words: Vec<OsString> = self.launcher.clone();
         words.extend([SPAWNSCOPE, "record", "-o"].map(OsString::from));
@@ -228,7 +228,7 @@ impl Record {
             words.extend(traced.map(|word| word.as_ref().to_owned()));
         }
         let mut command = Command::new(&words[0]);
-        // Cargo's own search path, which has a folder for each of many crates, would be searched by every loader.
+        // Cargo sets a search path with a folder for each of many crates. Every loader would search it.
         command.args(&words[1..]).env_remove("LD_LIBRARY_PATH");
         command
     }

@@ -1,5 +1,5 @@
-//! The programs of `tests/workloads`, compiled once into a temporary directory, and the `key=value` truth they print.
-//! A machine without a compiler, such as a guest of `scripts/kernel-matrix.sh`, is given them compiled.
+//! The programs of `tests/workloads`, compiled once into a temporary directory, and the `key=value` facts that they print. A machine
+//! without a compiler, such as a guest of `scripts/kernel-matrix.sh`, gets compiled programs.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -10,13 +10,13 @@ use std::sync::OnceLock;
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/workloads");
 const FLAGS: [&str; 5] = ["-std=gnu11", "-O1", "-Wall", "-Werror", "-pthread"];
 
-/// In this variable, the directory of the compiled workloads: they are compiled into it unless they are there, and stay there.
+/// This variable has the directory of the compiled workloads. They are compiled into it if they are missing, and remain there.
 const KEPT: &str = "SPAWNSCOPE_TEST_WORKLOADS";
 
-/// The last to be made: says that the others are there.
+/// Created last: shows that all others exist.
 const COMPLETE: &str = "complete";
 
-/// Program, source, and what it is compiled with beyond `FLAGS`.
+/// Program, source, and flags in addition to `FLAGS`.
 const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("tiny", "tiny.c", &["-static", "-nostdlib", "-fno-stack-protector"]),
     ("launch_each", "launch_each.c", &[]),
@@ -84,10 +84,10 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     ("wait_on_pipe", "wait_on_pipe.c", &[]),
-    // Older C libraries have message queues in a library of their own.
+    // In older C libraries, message queues are in a separate library.
     ("timed_waits", "timed_waits.c", &["-lrt"]),
     ("sampled", "sampled.c", &["-O2", "-fomit-frame-pointer"]),
-    // Each kind of executable, none with frame pointers.
+    // Every kind of executable, all without frame pointers.
     ("callers", "callers.c", &["-O2", "-fomit-frame-pointer"]),
     (
         "callers_debug",
@@ -124,7 +124,7 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
 
 static COMPILED: OnceLock<PathBuf> = OnceLock::new();
 
-/// The directory of the compiled workloads, readable by everybody.
+/// The directory of the compiled workloads, readable by all users.
 pub fn directory() -> &'static Path {
     COMPILED.get_or_init(|| match kept() {
         Some(directory) if are_compiled() => directory,
@@ -142,33 +142,33 @@ fn kept() -> Option<PathBuf> {
     std::env::var_os(KEPT).map(PathBuf::from)
 }
 
-/// Whether they were compiled before this run, and no compiler is needed.
+/// Whether they were compiled before this run, so that no compiler is needed.
 pub fn are_compiled() -> bool {
     kept().is_some_and(|directory| directory.join(COMPLETE).exists())
 }
 
-/// Compiles the workloads now if they are to be kept, whichever tests are run: so that they can be made for another machine.
+/// Compiles the workloads now if they are to be kept, regardless of which tests run, so that they can be used on another machine.
 pub fn keep() {
     if kept().is_some() {
         directory();
     }
 }
 
-/// Removes what was compiled for this run: nothing of a `static` is dropped at the end of a process.
+/// Removes workloads that were compiled for this run, because a `static` is never dropped.
 pub fn remove() {
     if let Some(directory) = COMPILED.get().filter(|_| kept().is_none()) {
         std::fs::remove_dir_all(directory).expect("the temporary directory can be removed");
     }
 }
 
-/// A compiled workload.
+/// The path of a compiled workload.
 pub fn path(name: &str) -> PathBuf {
     let path = directory().join(name);
     assert!(path.exists(), "no workload is called {name}");
     path
 }
 
-/// A workload that is a script.
+/// The path of a workload that is a script.
 pub fn script(name: &str) -> PathBuf {
     Path::new(SOURCES).join(name)
 }
@@ -196,7 +196,7 @@ fn compile_into(directory: &Path) {
     }
 }
 
-/// What a workload said about itself.
+/// The facts that a workload printed.
 pub struct Truth(String);
 
 impl Truth {
@@ -204,7 +204,7 @@ impl Truth {
         Truth(String::from_utf8(printed.to_vec()).expect("truth is ASCII"))
     }
 
-    /// All values of a key, in the order they were printed.
+    /// All values of a key, in printed order.
     pub fn all(&self, key: &str) -> Vec<i64> {
         self.0
             .lines()

@@ -1,4 +1,4 @@
-/* What every C test needs: a check that says what failed and ends the test, and expectations of errors. */
+/* For every C test: a check that prints what failed and ends the test, and expected errors. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -19,7 +19,7 @@
 		}                                                                    \
 	} while (0)
 
-/* A call that gives -1 or NULL, with this errno. */
+/* A call that returns -1 or NULL, with this errno. */
 #define FAILS(call, failure, code)                  \
 	do {                                        \
 		errno = 0;                          \
@@ -29,11 +29,11 @@
 
 #define EXITED(status, code) (WIFEXITED(status) && WEXITSTATUS(status) == (code))
 
-/* A shell's own descriptors, which a glob or a pipeline would add to. */
+/* Lists a shell's own descriptors. A glob or a pipeline would open more. */
 #define LIST_DESCRIPTORS \
 	"for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do test -e /proc/$$/fd/$i && printf \"$i \"; done; true"
 
-/* Signals as in a program that was started without any ado, whoever started this one. */
+/* Default signal settings, independent of the process that started this one. */
 static inline void usual_signals(void)
 {
 	sigset_t none;
@@ -43,7 +43,7 @@ static inline void usual_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* How many descriptors are open. */
+/* The number of open descriptors. */
 static inline int open_descriptors(void)
 {
 	int count = 0;

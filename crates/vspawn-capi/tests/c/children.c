@@ -1,4 +1,4 @@
-/* What a child handle does, capturing, and the one-call form. */
+/* Child handles, capturing, and the one-call form. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -133,7 +133,7 @@ static void options_of_other_versions(void)
 	vspawn_child_free(child);
 	newer.later = 1;
 	CHECK(vspawn(argv, &newer.options, &child) == EINVAL && child == NULL);
-	/* An older caller has the fields up to program; what lies behind is not read. */
+	/* An older caller has the fields up to program; later ones are not read. */
 	struct vspawn_options older = { .size = offsetof(struct vspawn_options, env), .env = (void *)1, .cwd = (void *)1 };
 	CHECK(vspawn(argv, &older, &child) == 0 && vspawn_child_wait(child, NULL) == 0);
 	vspawn_child_free(child);

@@ -1,4 +1,4 @@
-/* Every property of a command handle, seen by a child; and both ways to start one. */
+/* Every property of a command handle, as a child sees it; and both ways to start one. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -16,7 +16,7 @@ static struct vspawn_command *shell(const char *script)
 	return command;
 }
 
-/* Runs a command for its output, which must be this; frees it. */
+/* Runs a command, checks its output, and frees the command. */
 static void prints(struct vspawn_command *command, const char *expected)
 {
 	struct vspawn_output *output;
@@ -160,7 +160,7 @@ static void terminal(void)
 	close(slave), close(master);
 }
 
-/* A directory that is no cgroup is refused by the kernel: the request arrives there. */
+/* The kernel refuses a directory that is not a cgroup, so the request has reached the kernel. */
 static void cgroup_and_parent_death(void)
 {
 	struct vspawn_child *child;

@@ -1,4 +1,4 @@
-/* popen_noshell.h: its names with exactly the original's types, what they do, and what compat mode means or refuses. */
+/* popen_noshell.h: its names with exactly the original's types, their behaviour, and what compat mode accepts or refuses. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stddef.h>
@@ -79,14 +79,14 @@ static void failures(void)
 	CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 }
 
-/* What a stream gives up to its end. */
+/* The data of a stream up to its end. */
 static void take(FILE *stream, char *text, size_t size)
 {
 	CHECK(stream);
 	text[fread(text, 1, size - 1, stream)] = '\0';
 }
 
-/* Accepted commands mean what the shell here means by them. */
+/* Accepted commands have the same meaning as in this machine's shell. */
 static void compat_is_the_shells_meaning(void)
 {
 	static const char *const commands[] = {
@@ -137,7 +137,7 @@ static void compat_refuses(void)
 	FAILS(popen_noshell_compat(long_command, "r", &arg), NULL, EINVAL);
 }
 
-/* With these in the environment a shell may do something else by the same words. */
+/* With these in the environment, a shell may interpret the same words differently. */
 static void compat_refuses_an_environment_that_tells_a_shell_something(void)
 {
 	static const char *const variables[] = { "BASH_FUNC_seq%%", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS" };

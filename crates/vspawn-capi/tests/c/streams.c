@@ -1,4 +1,4 @@
-/* vspawn_popen and vspawn_pclose. With an argument: only so many plain popens, for valgrind. */
+/* vspawn_popen and vspawn_pclose. With an argument: only this number of plain popens, for valgrind. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -34,7 +34,7 @@ static void reading_and_writing(void)
 	CHECK(EXITED(status, 9));
 }
 
-/* What was written is lost: the program ended with 0, so that the stream's own failure is told. */
+/* The written data is lost. The program ended with 0, so the stream's own failure is returned. */
 static void writing_to_one_that_does_not_read(void)
 {
 	const char *deaf[] = { "true", NULL };
@@ -82,7 +82,7 @@ static void streams_are_not_inherited(void)
 	FILE *stream = vspawn_popen(look, "r");
 	CHECK(stream && fgets(line, sizeof line, stream) && strcmp(line, "end\n") == 0);
 	CHECK(vspawn_pclose(stream) == 0);
-	/* Would wait for ever if the second cat had the first one's input. */
+	/* This would wait for ever if the second cat had the first one's input. */
 	CHECK(vspawn_pclose(first) == 0 && vspawn_pclose(second) == 0);
 }
 
@@ -111,8 +111,8 @@ static void *many(void *argument)
 	return argument;
 }
 
-/* Whatever the other threads do to the table, a forked child finds it free. Not so the allocator of AddressSanitizer (GCC 12), in
- * which such a child would wait for ever. */
+/* The lock of the table is always free in a forked child, whatever other threads do. That of AddressSanitizer's allocator (GCC 12) is
+ * not, and such a child would wait for ever. */
 #ifdef __SANITIZE_ADDRESS__
 #define FORKING 0
 #else

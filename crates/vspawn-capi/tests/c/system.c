@@ -43,7 +43,7 @@ static void statuses(void)
 	signal(SIGCHLD, SIG_DFL);
 }
 
-/* SIGINT and SIGQUIT, sent to this process meanwhile, have no effect on it; SIGCHLD arrives afterwards, for all this. */
+/* SIGINT and SIGQUIT sent to this process during the call have no effect on it; SIGCHLD is delivered after the call. */
 static void callers_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_interrupt }, now;
@@ -61,7 +61,7 @@ static void callers_signals(void)
 	signal(SIGCHLD, SIG_DFL);
 }
 
-/* The program has SIGINT as the caller had it: handled becomes default, ignored stays ignored. No signal is blocked. */
+/* The program gets the caller's SIGINT: handled becomes default, ignored stays ignored. No signal is blocked. */
 static void childs_signals(void)
 {
 	/* Bit 1 is SIGINT, bit 2 SIGQUIT. */
@@ -84,7 +84,7 @@ static void *repeat(void *script)
 	return NULL;
 }
 
-/* The last of several calls at once puts the dispositions back, no earlier one: each child interrupts this process. */
+/* With several calls at once, only the last one restores the dispositions: each child interrupts this process. */
 static void threads_at_once(void)
 {
 	struct sigaction action = { .sa_handler = on_interrupt }, now;
@@ -99,7 +99,7 @@ static void threads_at_once(void)
 	CHECK(sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler == on_interrupt);
 }
 
-/* A cancellation that is asked for meanwhile takes effect after the call, whose signals are back then. */
+/* A cancellation requested during the call takes effect after it, when the signals are restored. */
 static void *cancelled(void *argument)
 {
 	CHECK(pthread_cancel(pthread_self()) == 0);

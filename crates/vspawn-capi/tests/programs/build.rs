@@ -1,4 +1,4 @@
-//! Builds the libraries, and C programs against them, in a folder of the test's own.
+//! Builds the libraries, and C programs against them, in the test's own directory.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 pub const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The folder with libvspawn.so and libvspawn.a, built as they are for users: cargo builds them for no test by itself.
+/// The directory with libvspawn.so and libvspawn.a, built as for users: cargo does not build them for a test.
 pub fn libraries() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -20,7 +20,7 @@ pub fn libraries() -> &'static Path {
             cargo.arg("--release");
         }
         run(&mut cargo);
-        // This program lies in PROFILE/deps.
+        // This program is in PROFILE/deps.
         let own = std::env::current_exe().expect("a program has a path");
         let profile = own.ancestors().nth(2).expect("cargo's folders").to_owned();
         assert!(
@@ -31,7 +31,7 @@ pub fn libraries() -> &'static Path {
     })
 }
 
-/// Runs a command to its end, which must be a success; what it printed otherwise.
+/// Runs a command to its end, which must succeed. Prints its output otherwise.
 pub fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = [&output.stdout[..], &output.stderr[..]].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
@@ -53,7 +53,7 @@ pub enum Link {
     Sanitized,
 }
 
-/// A compiled C program with a folder for it and for the library by its SONAME.
+/// A compiled C program, with a directory for it and for the library under its SONAME.
 pub struct Program {
     folder: TempDir,
 }
@@ -84,7 +84,7 @@ impl Program {
         Program { folder }
     }
 
-    /// The program, run by another one if there is one, such as valgrind.
+    /// The program, run by another one if given, such as valgrind.
     pub fn command(&self, runner: &[&str]) -> Command {
         let program = self.folder.path().join("program");
         let mut command = match runner {

@@ -1,5 +1,5 @@
-//! C programs against the libraries: each in `tests/c` checks itself, and is run with the shared library, the static one, and
-//! under AddressSanitizer with LeakSanitizer; some under valgrind. And what `make install` puts where.
+//! C programs against the libraries: each in `tests/c` checks itself, and runs with the shared library, the static one, and
+//! under AddressSanitizer with LeakSanitizer; some under valgrind. Also tests where `make install` puts files.
 
 mod build;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use build::{CRATE, Link, Program, libraries, run};
 
-/// A program is run in all three ways of linking.
+/// Runs a program with all three kinds of linking.
 fn holds(name: &str) {
     for link in [Link::Shared, Link::Static, Link::Sanitized] {
         run(&mut Program::build(name, link).command(&[]));
@@ -52,8 +52,8 @@ const VALGRIND: [&str; 4] = [
     "--error-exitcode=99",
 ];
 
-/// valgrind refuses clone3 and makes a fork of clone(VM, VFORK): the child runs on its copy of our memory, so that what is seen is
-/// the parent's side and the child's code, and a failed exec could not be told. Hence only spawns that succeed.
+/// valgrind refuses clone3 and replaces clone(VM, VFORK) by a fork: the child runs on its copy of our memory. So it only checks
+/// the parent's side and the child's code, and cannot report a failed exec. Therefore only spawns that succeed run under it.
 #[test]
 fn twenty_popens_lose_no_memory_under_valgrind() {
     let program = Program::build("streams", Link::Shared);
@@ -112,7 +112,7 @@ fn an_installed_library_is_found_by_pkg_config_and_runs() {
     let mut installed = Command::new(&program);
     run(installed.arg("3").env("LD_LIBRARY_PATH", prefix.join("lib")));
     assert!(prefix.join("share/man/man3/vspawn.3").exists());
-    // Without the shared library, what pkg-config says of a static link is enough.
+    // Without the shared library, the flags from pkg-config are enough for a static link.
     std::fs::remove_file(prefix.join("lib/libvspawn.so")).expect("it was installed");
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-pthread"])

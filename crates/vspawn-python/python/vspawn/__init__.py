@@ -1,6 +1,6 @@
 """subprocess's `run` and `Popen` for Linux, at a cost that does not depend on the parent's memory, threads or open files.
 
-The names and meanings are those of `subprocess`, whose constants, results and exceptions these are. `run_async` and
+Names and meanings are those of `subprocess`; constants, results and exceptions are the same objects. `run_async` and
 `create_process` are for asyncio, which is imported when they are first used.
 """
 

@@ -1,4 +1,4 @@
-"""For asyncio: the end of a child is its pidfd's becoming readable. No child watcher, no thread, no SIGCHLD."""
+"""For asyncio: a child has ended when its pidfd becomes readable. No child watcher, no thread, no SIGCHLD."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STREAM_LIMIT = 2**16
 
 
 class AsyncProcess:
-    """A started process in an event loop, in the shape of `asyncio.subprocess.Process`."""
+    """A started process in an event loop, with the interface of `asyncio.subprocess.Process`."""
 
     def __init__(self, args: Args, child: _core.Child) -> None:
         self.args = args
@@ -37,7 +37,7 @@ class AsyncProcess:
         self._loop.add_reader(child.fileno(), self._ended)
 
     async def _connect(self, limit: int) -> None:
-        # Files at once: whatever fails below, they are closed with them.
+        # Files at once, so that any failure below closes the descriptors.
         pipes = zip(self._child.take_pipes(), ("wb", "rb", "rb"))
         stdin, stdout, stderr = (None if fd is None else open(fd, mode, buffering=0) for fd, mode in pipes)
         if stdin is not None:
@@ -72,7 +72,7 @@ class AsyncProcess:
         return self._child.fileno()
 
     async def wait(self) -> int:
-        """The return code, when the child has ended."""
+        """The return code, if the child has ended."""
         while self.returncode is None:
             waiter = self._loop.create_future()
             self._waiters.append(waiter)
@@ -99,11 +99,11 @@ class AsyncProcess:
                 self.stdin.write(input)
                 await self.stdin.drain()
         except (BrokenPipeError, ConnectionResetError):
-            pass  # a child that does not want its input: its status says what it thinks of it
+            pass  # the child does not read its input: its status reports the result
         self.stdin.close()
 
     def send_signal(self, signal: int) -> None:
-        """Send a signal through the pidfd; nothing happens when the child has ended."""
+        """Send a signal through the pidfd. Does nothing if the child has ended."""
         if self.returncode is None:
             self._child.send_signal(signal)
 
@@ -116,18 +116,18 @@ class AsyncProcess:
         self.send_signal(signal.SIGKILL)
 
     async def _abort(self) -> None:
-        """Leaves neither a process nor a pipe behind."""
+        """End the process and close its pipes."""
         try:
             self.kill()
         finally:
-            # One that is closed has no loop any more, and cannot be aborted; one that is closing may still have data.
+            # A closed transport has no loop any more and cannot be aborted; a closing one may still have data.
             if self.stdin is not None:
                 with contextlib.suppress(AttributeError):
                     self.stdin.transport.abort()
             for transport in self._readers:
                 transport.close()
         await self.wait()
-        # Transports close their files in the loop's next turn.
+        # Transports close their files in the loop's next iteration.
         await asyncio.sleep(0)
 
     def __repr__(self) -> str:
@@ -151,7 +151,7 @@ async def create_process(
     limit: int = _STREAM_LIMIT,
     **options: Unpack[_Options],
 ) -> AsyncProcess:
-    """Start a process whose pipes and end the running event loop watches. Options as for `vspawn.Popen`; bytes only."""
+    """Start a process. The running event loop watches its pipes and its end. Options as for `vspawn.Popen`; bytes only."""
     process = AsyncProcess(args, _core.spawn(args, stdin, stdout, stderr, **options))
     try:
         await process._connect(limit)
@@ -177,7 +177,7 @@ async def run_async(
     universal_newlines: bool | None = None,
     **options: Unpack[_Options],
 ) -> CompletedProcess[Any]:
-    """`vspawn.run` for asyncio. The child is killed when its time is over and when the task is cancelled."""
+    """`vspawn.run` for asyncio. The child is killed at the timeout, and when the task is cancelled."""
     in_text = _text.is_wanted(text, encoding, errors, universal_newlines)
     if capture_output:
         if stdout is not None or stderr is not None:

@@ -1,4 +1,4 @@
-# The Rust side. Not for users: `run` and `Popen` stand on it.
+# The Rust side. Not public: `run` and `Popen` use it.
 
 from typing import final
 

@@ -27,6 +27,6 @@ class Options(TypedDict, total=False):
     user: User | None
     group: User | None
     extra_groups: Iterable[User] | None
-    # Refused, with the reason, if they are anything else.
+    # Other values are refused, with the reason.
     shell: Literal[False]
     preexec_fn: None

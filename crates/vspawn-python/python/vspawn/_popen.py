@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from ._options import Args, File, Input, Options, Path
 
-# Ctrl-C at a terminal reaches the child too: so many seconds it may end by itself, as with subprocess.
+# Ctrl-C at a terminal reaches the child too. It has this many seconds to end by itself, as with subprocess.
 _GRACE = 0.25
 
-# Children that were running when their Popen was collected: reaped when they have ended, at a later Popen.
+# Children that were running when their Popen was collected: a later Popen reaps those that have ended.
 _abandoned: list[_core.Child] = []
 
 
@@ -79,7 +79,7 @@ class Popen:
         line_buffering = self._text and bufsize == 1
         # A binary file cannot be buffered by lines.
         bufsize = -1 if bufsize == 1 else bufsize
-        # All are files, which close themselves, before anything can go wrong with one.
+        # All descriptors become files, which close themselves, before any of them can fail.
         pipes = zip(self._child.take_pipes(), ("wb", "rb", "rb"))
         opened = [None if fd is None else open(fd, mode, bufsize) for fd, mode in pipes]
         files: list[IO[Any] | None] = []
@@ -103,7 +103,7 @@ class Popen:
         self.stdin, self.stdout, self.stderr = files
 
     def fileno(self) -> int:
-        """The pidfd: readable when the child has ended. It is this object's, and closed with it."""
+        """The pidfd: readable when the child has ended. This object owns it and closes it."""
         return self._child.fileno()
 
     def poll(self) -> int | None:
@@ -113,7 +113,7 @@ class Popen:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the child's end; `TimeoutExpired` after so many seconds."""
+        """Wait for the child's end. Raises `TimeoutExpired` after this many seconds."""
         if self.returncode is None:
             self.returncode = self._child.wait(timeout)
             if self.returncode is None:
@@ -135,7 +135,7 @@ class Popen:
             raise
 
     def _communicate_alone(self, input: str | Input | None) -> tuple[Any, Any]:
-        """One pipe cannot get into another's way; what its file has already buffered is not lost."""
+        """A single pipe cannot block another one. Data that its file has already buffered is not lost."""
         out = err = None
         if self.stdin:
             _write_and_close(self.stdin, input)
@@ -193,7 +193,7 @@ class Popen:
         return _text.decode(data, file.encoding, file.errors)
 
     def send_signal(self, sig: int) -> None:
-        """Send a signal through the pidfd; nothing happens when the child has ended."""
+        """Send a signal through the pidfd. Does nothing if the child has ended."""
         if self.poll() is None:
             self._child.send_signal(sig)
 
@@ -215,7 +215,7 @@ class Popen:
             if file:
                 file.close()
         try:
-            # A failed flush of what was written is not hidden.
+            # A failed flush of written data is not hidden.
             if self.stdin:
                 self.stdin.close()
         finally:
@@ -242,7 +242,7 @@ class Popen:
 def _set_pipe_size(fd: int, size: int) -> None:
     import fcntl
 
-    F_SETPIPE_SZ = 1031  # fcntl has the name since Python 3.10
+    F_SETPIPE_SZ = 1031  # fcntl has the constant since Python 3.10
     fcntl.fcntl(fd, F_SETPIPE_SZ, size)
 
 
@@ -252,7 +252,7 @@ def _flush(stdin: IO[Any]) -> None:
     except BrokenPipeError:
         pass
     except ValueError:
-        # Closed is as good as flushed.
+        # A closed file needs no flush.
         if not stdin.closed:
             raise
 

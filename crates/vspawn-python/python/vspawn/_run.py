@@ -1,4 +1,4 @@
-"""`run`: a process started, fed, read and waited for in one call of `_core`."""
+"""`run`: starts, feeds, reads and waits for a process in one call of `_core`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# `run` for type checkers: the result is of bytes, or of str in text mode.
+# `run` for type checkers: the result contains bytes, or str in text mode.
 
 from subprocess import CompletedProcess
 from typing import Any, Literal, overload

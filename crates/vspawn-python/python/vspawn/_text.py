@@ -1,4 +1,4 @@
-"""Text mode: what `text`, `encoding`, `errors` and `universal_newlines` say, and the translation both ways."""
+"""Text mode: evaluates `text`, `encoding`, `errors` and `universal_newlines`, and converts in both directions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from subprocess import SubprocessError
 
 
 def is_wanted(text: bool | None, encoding: str | None, errors: str | None, universal_newlines: bool | None) -> bool:
-    """Whether the streams are of text; raises where the arguments contradict each other."""
+    """Whether the streams are text. Raises if the arguments contradict each other."""
     if text is not None and universal_newlines is not None and bool(universal_newlines) != bool(text):
         raise SubprocessError(
             "Cannot disambiguate when both text and universal_newlines are supplied but different. "
@@ -17,7 +17,7 @@ def is_wanted(text: bool | None, encoding: str | None, errors: str | None, unive
 
 
 def decode(data: bytes, encoding: str | None, errors: str | None) -> str:
-    """What a text stream would have read: `\\r\\n` and `\\r` are newlines."""
+    """The text that a text stream would return: `\\r\\n` and `\\r` are newlines."""
     return io.TextIOWrapper(io.BytesIO(data), encoding=encoding, errors=errors).read()
 
 
@@ -26,6 +26,6 @@ def encode(text: str, encoding: str | None, errors: str | None) -> bytes:
     if not isinstance(text, str):
         raise TypeError(f"input must be str in text mode, not {type(text).__name__}")
     if encoding is None:
-        # The locale's, as open() chooses it.
+        # The locale's encoding, as in open().
         encoding = io.TextIOWrapper(io.BytesIO()).encoding
     return text.encode(encoding, errors or "strict")

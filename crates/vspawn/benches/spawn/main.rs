@@ -1,11 +1,11 @@
-//! Measures ways to start a process against each other, interleaved: one start of each in turn, many times, so that
-//! what the machine does meanwhile hits all alike. Prints one JSON object; `benchmarks/spawn.py` runs it and reads that.
+//! Compares ways to start a process, interleaved: one start of each in turn, many times, so that
+//! disturbances of the machine affect all equally. Prints one JSON object, which `benchmarks/spawn.py` reads.
 //!
 //! `spawn --child PATH [--rounds N] [--parent-mb N] [--open-files N] [--in-flight N] [--only NAME,NAME]`
 
 #![expect(clippy::unwrap_used, reason = "a benchmark stops at anything unexpected")]
 
-// The library's own file: it has no public name for it.
+// The library's own file, which has no public name.
 #[path = "../../src/arch/mod.rs"]
 #[allow(unused_imports, dead_code, reason = "the bare calls need less than the library")]
 mod arch;
@@ -63,7 +63,7 @@ fn options() -> Options {
 
 fn main() {
     let options = options();
-    // Every page written: all of it is resident, with page tables.
+    // Writes every page, so that all memory is resident, with page tables.
     let ballast: Vec<u8> = vec![1; options.parent_mb << 20];
     let files: Vec<File> = (0..options.open_files)
         .map(|_| File::open("/dev/null").unwrap())
@@ -89,7 +89,7 @@ struct Samples {
 }
 
 fn interleaved(ground: &mut Ground, options: &Options) {
-    // After a fork the parent copies each page that it writes: a cost of the fork that others would be charged with.
+    // After a fork, the parent copies each page that it writes: a cost of the fork that the next mechanism would pay.
     let wanted = |name: &str| match &options.only {
         Some(only) => only.iter().any(|other| other == name),
         None => name != "fork_exec",
@@ -104,7 +104,7 @@ fn interleaved(ground: &mut Ground, options: &Options) {
     let mut order: Vec<usize> = (0..chosen.len()).collect();
     let mut random = Random(1);
     for _ in 0..options.rounds {
-        // What comes after a slow one finds cold caches: nobody always does.
+        // A start after a slow one finds cold caches, so the order changes.
         random.shuffle(&mut order);
         for &index in &order {
             let cpu = cpu_time();
@@ -127,7 +127,7 @@ fn interleaved(ground: &mut Ground, options: &Options) {
     println!("{{{}}}", rows.join(","));
 }
 
-/// Xorshift: the same orders every time.
+/// Xorshift: the same orders in every run.
 struct Random(u64);
 
 impl Random {
@@ -149,7 +149,7 @@ impl Samples {
     }
 }
 
-/// User and system time of this process and of its children that were waited for.
+/// User and system time of this process and of its reaped children.
 fn cpu_time() -> (Duration, Duration) {
     let mut sum = (Duration::ZERO, Duration::ZERO);
     for who in [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN] {
@@ -166,7 +166,7 @@ fn cpu_time() -> (Duration, Duration) {
     sum
 }
 
-/// One thread that keeps many children in flight: starts a second, in alternating blocks.
+/// One thread that keeps many children in flight: starts per second, in alternating blocks.
 fn in_flight(ground: &mut Ground, options: &Options) {
     const BLOCKS: usize = 20;
     let mut rates: [Vec<f64>; 3] = [Vec::new(), Vec::new(), Vec::new()];

@@ -1,4 +1,4 @@
-//! What is compared: each way to start the child once and wait for it. `call` is the time inside the starting call.
+//! The compared mechanisms: each starts the child once and waits for it. `call` is the time inside the starting call.
 
 use std::ffi::{CStr, CString, c_char};
 use std::io::Read;
@@ -9,7 +9,7 @@ use vspawn::{Command, Prepared, Stdio};
 
 use crate::raw::{Raw, wait_pid, wait_pidfd};
 
-/// All that the mechanisms need, made once.
+/// The data that the mechanisms need, created once.
 pub struct Ground {
     pub child: String,
     child_c: CString,
@@ -43,7 +43,7 @@ impl Ground {
 
 pub type Mechanism = fn(&mut Ground) -> Duration;
 
-/// By name; each starts one child, waits for its end, and gives the time inside the starting call.
+/// By name. Each starts one child, waits for its end, and returns the time inside the starting call.
 pub const ALL: &[(&str, Mechanism)] = &[
     ("raw_clone3", raw_clone3),
     ("raw_clone", raw_clone),
@@ -122,7 +122,7 @@ fn posix_spawn(ground: &mut Ground) -> Duration {
     call
 }
 
-/// glibc's, with the child's standard output at `output`.
+/// glibc's posix_spawn, with the child's standard output at `output`.
 fn spawn_posix(path: &CStr, output: Option<i32>) -> i32 {
     unsafe extern "C" {
         static environ: *const *mut c_char;

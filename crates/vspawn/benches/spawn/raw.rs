@@ -1,5 +1,5 @@
-//! The floor: the bare system calls, with nothing around them that a library needs (no signals blocked, no errors
-//! reported, no descriptors placed).
+//! The lower bound: the bare system calls, without what a library needs (blocking signals, reporting
+//! errors, placing descriptors).
 
 use std::ffi::{CString, c_char};
 
@@ -8,7 +8,7 @@ use crate::arch::{call, clone_arguments, clone_into};
 const STACK_BYTES: usize = 64 * 1024;
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 
-/// What a raw child executes, and where its standard output goes.
+/// The program of a raw child, and the target of its standard output.
 #[repr(C)]
 pub struct Raw {
     path: *const c_char,
@@ -29,7 +29,7 @@ impl Raw {
         Raw {
             path: owned.as_ptr(),
             argv: [owned.as_ptr(), std::ptr::null()],
-            // SAFETY: nobody changes the environment.
+            // SAFETY: no thread changes the environment.
             envp: unsafe { environ },
             output: -1,
             stack: stack.as_mut_ptr(),
@@ -37,7 +37,7 @@ impl Raw {
         }
     }
 
-    /// Where the next children's standard output goes; -1: the parent's.
+    /// The target of the next children's standard output; -1: the parent's.
     pub fn write_to(&mut self, fd: i32) {
         self.output = fd.into();
     }
@@ -46,22 +46,22 @@ impl Raw {
         (self.stack as usize + STACK_BYTES) & !15
     }
 
-    /// clone(CLONE_VM | CLONE_VFORK) and exec: the child's pid.
+    /// clone(CLONE_VM | CLONE_VFORK) and exec. Returns the child's pid.
     pub fn clone(&self) -> i32 {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        // SAFETY: the child has a stack of its own and does nothing but exec.
+        // SAFETY: the child has its own stack and only calls exec.
         unsafe { self.start(libc::SYS_clone, clone_arguments(flags as usize, self.top(), 0, 0)) }
     }
 
-    /// clone(CLONE_VM) and exec, without waiting for it: the child's pid. The next one needs this one's end, or another
+    /// clone(CLONE_VM) and exec, without waiting for it. Returns the child's pid. The next call needs the end of this child, or another
     /// `Raw`.
     pub fn clone_nowait(&self) -> i32 {
         let flags = libc::CLONE_VM | libc::SIGCHLD;
-        // SAFETY: as above; nobody else uses the stack before the child's end.
+        // SAFETY: as above; no other code uses the stack before the child's end.
         unsafe { self.start(libc::SYS_clone, clone_arguments(flags as usize, self.top(), 0, 0)) }
     }
 
-    /// clone3 with what vspawn's core uses, and exec: the child's pidfd.
+    /// clone3 with the flags of vspawn, and exec. Returns the child's pidfd.
     pub fn clone3(&self) -> i32 {
         let mut pidfd = -1i32;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
@@ -82,7 +82,7 @@ impl Raw {
 
     unsafe fn start(&self, number: libc::c_long, arguments: [usize; 5]) -> i32 {
         let argument = std::ptr::from_ref(self).cast();
-        // SAFETY: the caller's promise; the child only reads what the parent keeps.
+        // SAFETY: the caller's promise; the child only reads memory that the parent keeps.
         let pid = unsafe { clone_into(number, arguments, child, argument) };
         assert!(pid > 0, "system call {number} gave {pid}");
         pid as i32
@@ -105,13 +105,13 @@ unsafe extern "C" fn child(raw: *const u8) -> ! {
 }
 
 pub fn wait_pid(pid: i32) {
-    // SAFETY: no status is asked for.
+    // SAFETY: no status is requested.
     let waited = unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
     assert_eq!(waited, pid);
 }
 
 pub fn wait_pidfd(pidfd: i32) {
-    // SAFETY: `info` is the kernel's to fill; the descriptor is ours to close.
+    // SAFETY: the kernel fills `info`; the descriptor is ours to close.
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let waited = libc::waitid(libc::P_PIDFD, pidfd as u32, &raw mut info, libc::WEXITED);

@@ -10,12 +10,12 @@ pub(crate) const LARGEST_PAGE: usize = 64 * 1024;
 /// Makes a system call.
 ///
 /// # Safety
-/// The arguments must be what this system call may be given.
+/// The arguments must be valid for this system call.
 #[inline(always)]
 pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
     let result: isize;
     let [a, b, c, d, e, f] = arguments;
-    // SAFETY: the kernel preserves all registers but x0; the arguments are the caller's promise.
+    // SAFETY: the kernel preserves all registers except x0; the arguments are the caller's promise.
     unsafe {
         asm!(
             "svc 0",
@@ -28,11 +28,11 @@ pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize 
     result
 }
 
-/// A clone or clone3 call whose child begins in `entry(argument)`, on a stack of its own, and never returns.
+/// A clone or clone3 call whose child starts in `entry(argument)`, on its own stack, and never returns.
 ///
 /// # Safety
-/// `number` and `arguments` must be a valid call that gives the child a stack aligned to 16 bytes (or, without CLONE_VM, none),
-/// large enough for `entry`, and used by nobody else until the child has left this memory.
+/// `number` and `arguments` must be a valid call. It must give the child a stack (or, without CLONE_VM, none) that is aligned to 16
+/// bytes, large enough for `entry`, and not used by any other code until the child has left this memory.
 #[inline(never)]
 pub(crate) unsafe fn clone_into(
     number: libc::c_long,
@@ -42,7 +42,7 @@ pub(crate) unsafe fn clone_into(
 ) -> isize {
     let result: isize;
     let [a, b, c, d, e] = arguments;
-    // SAFETY: the parent comes out at label 2 with its registers and stack as they were; the child, on its own stack,
+    // SAFETY: the parent continues at label 2 with its registers and stack unchanged; the child, on its own stack,
     // calls `entry` and never gets there. Its frame pointer and return address are 0, which ends a walk of its stack.
     unsafe {
         asm!(

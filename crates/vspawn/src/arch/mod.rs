@@ -1,7 +1,7 @@
-//! What depends on the processor, one file for each: how a system call is made, how a child is born onto a stack of its own, and
+//! Code that depends on the processor, one file for each: how a system call is made, how a child starts on its own stack, and
 //! the order of clone's arguments. Numbers of system calls are libc's.
 //!
-//! Every file has the same functions, which return what the kernel returns: -4095..=-1 is an error.
+//! Every file has the same functions, which return the kernel's result: -4095..=-1 is an error.
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 compile_error!("vspawn knows Linux on x86-64 and aarch64 only: it makes raw system calls");
@@ -16,5 +16,5 @@ pub(crate) use aarch64::{LARGEST_PAGE, call, clone_arguments, clone_into};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{LARGEST_PAGE, call, clone_arguments, clone_into};
 
-/// What a child begins with. It does not return.
+/// The child's entry function. It does not return.
 pub(crate) type Entry = unsafe extern "C" fn(*const u8) -> !;

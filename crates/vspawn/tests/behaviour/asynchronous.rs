@@ -1,4 +1,4 @@
-//! Waiting on tokio's reactor, and giving that up.
+//! Waiting on tokio's reactor, and cancelling the wait.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a child is given besides its descriptors: variables, directory, limits, groups of processes, a terminal, a cgroup.
+//! Properties of a child besides its descriptors: variables, directory, limits, process groups, a terminal, a cgroup.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -94,7 +94,7 @@ fn limits() {
     );
 }
 
-/// Group and session, of the fields behind the name in parentheses.
+/// Group and session, from the fields behind the name in parentheses.
 fn ids(command: &mut Command) -> (i32, i32, i32) {
     let stat = said(command.args(["/proc/self/stat"]));
     let pid = stat.split(' ').next().unwrap().parse().unwrap();
@@ -128,7 +128,7 @@ fn groups() {
 
 fn terminal() {
     let (mut ours, mut theirs) = (0, 0);
-    // SAFETY: stores two new descriptors, which nobody else owns.
+    // SAFETY: stores two new descriptors, which have no other owner.
     let (_ours, theirs) = unsafe {
         let null = std::ptr::null_mut();
         assert_eq!(
@@ -169,7 +169,7 @@ fn parent_death() {
     );
 }
 
-/// More than the stack of a child that shares memory has.
+/// More than the stack of a child that shares memory.
 fn pre_exec() {
     let hook = || {
         let large = std::hint::black_box([1u8; 500_000]);
@@ -177,7 +177,7 @@ fn pre_exec() {
         if sum == 500_000 { Ok(()) } else { Err(libc::EIO) }
     };
     let mut command = Command::new("/bin/true");
-    // SAFETY: it touches its own stack only.
+    // SAFETY: it only touches its own stack.
     let command = unsafe { command.mechanism(Mechanism::Fork).pre_exec(hook) };
     assert!(command.status().unwrap().success());
     let captured = command.stdout(Stdio::piped()).output().unwrap();

@@ -1,4 +1,4 @@
-//! Running a command for its output: nothing blocks, nothing is lost, and what is too much or too long ends.
+//! Running a command for its output: nothing blocks, nothing is lost, and limits of size and time work.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-/// Longer than a shell takes to begin on a busy machine.
+/// Longer than a shell takes to start on a busy machine.
 const FOR_THE_SHELL: Duration = Duration::from_secs(2);
 
 fn shell(script: &str) -> Command {
@@ -59,7 +59,7 @@ fn unread_input() {
         (output.stdout.as_slice(), output.status.code()),
         (&b"done\n"[..], Some(5))
     );
-    // It reads a little, and leaves more than a pipe holds.
+    // It reads a little, and leaves more unread than a pipe holds.
     let output = shell("head -c 10 > /dev/null; exec 0<&-; sleep 0.05")
         .capture()
         .input(&input)
@@ -110,7 +110,7 @@ fn timeout() {
 }
 
 fn grandchild() {
-    // It ends by itself in the end; with a group of its own it is killed along.
+    // It ends by itself eventually; in its own group, it is killed too.
     let script = "sleep 1000 & echo $!; exec sleep 1000";
     let captured = shell(script)
         .process_group(0)

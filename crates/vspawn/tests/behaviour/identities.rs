@@ -1,4 +1,4 @@
-//! Children that become another user, or get another root. Needs root, as these requests do.
+//! Children that become another user, or get another root. These requests need root.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -83,7 +83,7 @@ fn root() {
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Chdir, libc::ENOENT));
     let error = Command::new("/program").chroot("/nowhere").spawn().unwrap_err();
     assert_eq!((error.stage(), error.action()), (Stage::Chroot, "chroot to /nowhere"));
-    // Nor does it keep the directory of the parent: `inner` is beside the program that a relative path names.
+    // The parent's directory is not kept either: `inner` is beside the program that a relative path names.
     std::fs::copy("/bin/true", place.path().join("here")).unwrap();
     std::env::set_current_dir(place.path().join("inner")).unwrap();
     let error = Command::new("../here")

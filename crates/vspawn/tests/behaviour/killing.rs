@@ -1,4 +1,4 @@
-//! Signals to a child, to its group, and to all below it.
+//! Signals to a child, to its group, and to all its descendants.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -38,7 +38,7 @@ fn signal() {
     child.wait().unwrap();
 }
 
-/// Starts a shell that says its descendants' pids, on a line each; they all hold its output.
+/// Starts a shell that prints its descendants' pids, one per line; all of them hold its output open.
 fn family(command: &mut Command, script: &str, count: usize) -> (Child, BufReader<vspawn::ChildStdout>, Vec<u32>) {
     let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
@@ -53,7 +53,7 @@ fn family(command: &mut Command, script: &str, count: usize) -> (Child, BufReade
 
 const FAMILY: &str = "sleep 1000 & echo $!; (sleep 1000 & echo $!; wait) & wait";
 
-/// The output ends when the last who held it has ended.
+/// The output ends when the last process that held it has ended.
 fn all_ended(mut lines: BufReader<vspawn::ChildStdout>) {
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut lines, &mut rest).unwrap();
@@ -75,7 +75,7 @@ fn group() {
     }
 }
 
-/// Its only member was waited for.
+/// The group's only member was waited for.
 fn ended_group() {
     let mut child = Command::new("/bin/sleep").arg("1000").process_group(0).spawn().unwrap();
     child.signal_group(libc::SIGKILL).unwrap();
@@ -102,7 +102,7 @@ fn no_group() {
 fn tree() {
     for _ in 0..10 {
         let mut command = Command::new("/bin/sh");
-        // A grandchild in a session of its own, which no signal to a group would reach.
+        // A grandchild in its own session, which no signal to a group reaches.
         let script = "setsid sleep 1000 & (setsid sh -c 'sleep 1000 & echo $!; wait' & wait) & wait";
         let (mut child, lines, pids) = family(&mut command, script, 1);
         assert_eq!(pids.len(), 1);

@@ -1,5 +1,5 @@
-//! What a child is given, and how it is waited for, killed and read: the good paths. Each file is one subject, each test a
-//! process of its own (`support`); tests that cannot run here say why.
+//! A child's properties, and how it is waited for, killed and read: the success paths. Each file is one subject, each test
+//! its own process (`support`). Tests that cannot run print the reason.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Commands in a row: what one writes the next one reads, each has a status, and a failure in the middle leaves nobody.
+//! Pipelines: each command reads the previous one's output, each has a status, and after a failure in the middle no process is left.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Waiting: for this child and no other, with and without a time, also where the parent ignores SIGCHLD.
+//! Waiting only for this child, with and without a timeout, also if the parent ignores SIGCHLD.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
@@ -74,7 +74,7 @@ fn closes_input() {
 }
 
 fn others() {
-    // Children of the same process that were made by others: one that has ended, one that runs.
+    // Other children of the same process: one has ended, one is running.
     let mut ended = std::process::Command::new("/bin/sh")
         .args(["-c", "exit 4"])
         .spawn()
@@ -110,7 +110,7 @@ fn sigchld_ignored() {
     assert_eq!((error.stage(), error.raw_os_error()), echild);
     let error = waits[1].wait_timeout(Duration::from_secs(100)).unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), echild);
-    // A child that never was: its failure is known all the same.
+    // A child that was never started: its failure is still known.
     let error = Command::new("/nowhere").spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
     let error = Command::new("/nowhere").spawn_nowait().unwrap().wait().unwrap_err();

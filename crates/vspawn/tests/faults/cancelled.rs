@@ -51,15 +51,15 @@ struct Spawner {
     key: libc::pthread_key_t,
 }
 
-/// Runs as the thread ends, with the mask that the cancellation has left.
+/// Runs at the thread's end, with the mask that the cancellation has left.
 extern "C" fn at_end(_: *mut c_void) {
     MASK_WAS_OPEN.store(status_field("SigBlk") == "0000000000000000", SeqCst);
 }
 
 /// Spawns until it is cancelled. "C-unwind", since glibc cancels by unwinding.
 extern "C-unwind" fn spawn_for_ever(spawner: *mut c_void) -> *mut c_void {
-    // SAFETY: the spawner outlives the thread, which is joined; the calls get valid arguments. Nothing but the spawn runs
-    // while the thread may be cancelled at any moment.
+    // SAFETY: the spawner outlives the thread, which is joined; the calls get valid arguments. Only the spawn runs
+    // while asynchronous cancellation is enabled.
     unsafe {
         let spawner = &*spawner.cast::<Spawner>();
         pthread_setspecific(spawner.key, std::ptr::from_ref(spawner).cast());
@@ -70,7 +70,7 @@ extern "C-unwind" fn spawn_for_ever(spawner: *mut c_void) -> *mut c_void {
             }
             let child = spawner.prepared.spawn();
             pthread_setcanceltype(DEFERRED, &raw mut before);
-            // To drop a handle is to call `close`, a cancellation point, which then leaves the file open.
+            // Dropping a handle calls `close`, a cancellation point, which then leaves the file open.
             pthread_setcancelstate(DISABLED, &raw mut before);
             if let Ok(mut child) = child {
                 let _ = child.wait();
@@ -82,7 +82,7 @@ extern "C-unwind" fn spawn_for_ever(spawner: *mut c_void) -> *mut c_void {
     }
 }
 
-/// Cancels the thread while a spawn of its is held in the child: a function there waits for a byte.
+/// Cancels the thread while its spawn is held in the child: a function there waits for a byte.
 fn cancelled(asynchronous: bool) {
     let (reader, writer) = pipe();
     let (at, reached) = pipe();
@@ -96,11 +96,11 @@ fn cancelled(asynchronous: bool) {
         Ok(())
     };
     let mut command = Command::new("/bin/true");
-    // SAFETY: the hook only makes system calls.
+    // SAFETY: the hook makes only system calls.
     let prepared = unsafe { command.mechanism(Mechanism::Fork).pre_exec(hook).prepare().unwrap() };
     drop(command);
     let mut key = 0;
-    // SAFETY: stores a key; the function stays.
+    // SAFETY: stores a key; the function stays valid.
     assert_eq!(unsafe { pthread_key_create(&raw mut key, Some(at_end)) }, 0);
     let mut spawner = Spawner {
         prepared,
@@ -129,11 +129,11 @@ fn cancelled(asynchronous: bool) {
         let mut result = std::ptr::null_mut();
         // SAFETY: as above.
         assert_eq!(unsafe { libc::pthread_join(thread, &raw mut result) }, 0);
-        // The function never returns. Cancelled by pthread_setcancelstate, glibc 2.36 forgets to say PTHREAD_CANCELED.
+        // The function never returns. After a cancellation by pthread_setcancelstate, glibc 2.36 does not return PTHREAD_CANCELED.
         assert!(result as isize == -1 || (asynchronous && result.is_null()));
         assert!(MASK_WAS_OPEN.swap(false, SeqCst));
         assert_eq!(files, crate::support::state::open_files());
-        // Cancelled within, the handle went with the thread, but the child is whole.
+        // If cancelled within the spawn, the thread dropped the handle, but the child is complete.
         match asynchronous {
             true => assert_eq!(kernel::reap_any().expect("the child").1, 0),
             false => assert!(!kernel::has_children()),
@@ -145,7 +145,7 @@ fn cancelled(asynchronous: bool) {
 
 fn pipe() -> (OwnedFd, OwnedFd) {
     let mut fds = [0; 2];
-    // SAFETY: stores two new descriptors, which nobody else owns.
+    // SAFETY: stores two new descriptors, which have no other owner.
     unsafe {
         assert_eq!(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC), 0);
         (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1]))

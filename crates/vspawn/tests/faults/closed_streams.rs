@@ -1,5 +1,5 @@
-//! A parent without some of its standard streams: pipes and other descriptors then get the numbers 0 to 2, which are also those
-//! that the child is to have.
+//! A parent without some of its standard streams: pipes and other descriptors then get the numbers 0 to 2, which the child's standard
+//! streams need too.
 
 use std::io::{Read, Write};
 
@@ -42,7 +42,7 @@ impl Wish {
 
 fn check(closed: u32) {
     let place = TempDir::new().unwrap();
-    // The original streams stay safe above, for the message of an assertion.
+    // The original streams stay open at higher numbers, for the message of an assertion.
     let copies = [0, 1, 2].map(|fd| kernel::copy_above(fd, 50).unwrap());
     (0..3).filter(|fd| closed & (1 << fd) != 0).for_each(kernel::close);
     let outcome = std::panic::catch_unwind(|| {
@@ -63,7 +63,7 @@ fn check(closed: u32) {
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
-/// The child's three descriptors lead where they should, and no other is open in it.
+/// The child's three descriptors have the right targets, and no other descriptor is open in it.
 fn streams(wished: [Wish; 3], close_others: bool, place: &std::path::Path) {
     let before = open_files();
     let inherited = |fd: i32| before.get(&fd).cloned();
@@ -91,7 +91,7 @@ fn streams(wished: [Wish; 3], close_others: bool, place: &std::path::Path) {
     assert_eq!(before, open_files());
 }
 
-/// What is written at one end comes out at the other, and not elsewhere.
+/// Data written at one end arrives at the other, and nowhere else.
 fn contents(wished: [Wish; 3], close_others: bool) {
     if wished[0] == Wish::Inherit || wished[1] != Wish::Piped {
         return;

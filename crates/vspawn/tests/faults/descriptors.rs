@@ -1,5 +1,5 @@
-//! Descriptors put where the child is to have them: swaps, cycles, chains, and maps made at random, compared with what they should
-//! give; and the closing of all others, also where the kernel refuses the quick ways.
+//! Placing descriptors: swaps, cycles, chains, and random maps, compared with the expected result. Closing all others, also if the kernel
+//! refuses the fast calls.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -58,7 +58,7 @@ pub fn tests() -> Vec<Test> {
     tests
 }
 
-/// Files with known names at the lowest numbers from `least` on.
+/// Files with known names at the lowest numbers that are at least `least`.
 fn files(place: &Path, count: usize, least: i32) -> Vec<OwnedFd> {
     let make = |index: usize| {
         let file = File::create(place.join(format!("file{index}"))).unwrap();
@@ -74,13 +74,13 @@ fn path_of(fd: i32) -> String {
         .to_string()
 }
 
-/// Gives a file by number without giving it up: the map's source is exactly that number.
+/// Gives a file by number and keeps it: the map's source is exactly that number.
 fn lend(command: &mut Command, target: i32, source: i32) {
     // SAFETY: a second owner of the number, which `take_back` makes forget it.
     command.fd(target, unsafe { OwnedFd::from_raw_fd(source) });
 }
 
-/// The map as the child must see it, and the standard streams.
+/// The map as the child must see it, with the standard streams.
 fn check(map: &[(i32, i32)], close_others: bool, mechanism: Mechanism, place: &Path) {
     let sources: BTreeMap<i32, String> = map.iter().map(|(source, _)| (*source, path_of(*source))).collect();
     let mut expected: BTreeMap<i32, String> = [0, 1, 2].map(|fd| (fd, path_of(fd))).into();
@@ -91,7 +91,7 @@ fn check(map: &[(i32, i32)], close_others: bool, mechanism: Mechanism, place: &P
     }
     command.close_others(close_others).mechanism(mechanism);
     let found = helper::descriptors_of(&mut command, &place.join("report"));
-    // The sources stay the test's.
+    // The test still owns the sources.
     std::mem::forget(command);
     assert_eq!(found, expected, "{map:?}");
 }
@@ -162,7 +162,7 @@ fn far_above() {
     check_all(&[(10, 1024), (11, 4999)], place.path());
 }
 
-/// No number above the targets is left for what must get out of the way.
+/// No number above the targets is free for descriptors that must be moved away.
 fn swap_at_the_limit() {
     let place = TempDir::new().unwrap();
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 64);
@@ -198,7 +198,7 @@ fn random() {
     outcome.unwrap();
 }
 
-/// Inheritable files in gaps and above, of which none but those asked for may be left.
+/// Inheritable files in gaps and above; only the requested ones may be left.
 fn others_closed(refused: &[(u32, i32)]) {
     let place = TempDir::new().unwrap();
     let _files = files(place.path(), 3, 10);
@@ -218,7 +218,7 @@ fn others_closed(refused: &[(u32, i32)]) {
             check(map, true, mechanism, place.path());
         }
     }
-    // Not waited for, the child has a table of its own from the start.
+    // A detached child has its own table from the start.
     let report = place.path().join("report");
     let mut command = Command::new(helper::path());
     let mut child = command.arg(&report).close_others(true).spawn_nowait().unwrap();
@@ -248,7 +248,7 @@ fn high_source() {
     inheritable.into_iter().for_each(kernel::close);
 }
 
-/// What is closed by a listing needs a descriptor itself.
+/// Closing by a listing needs a descriptor itself.
 fn low_limit_without_close_range() {
     let inheritable = inheritable(&[5, 6, 20]);
     refuse(&[(call(libc::SYS_close_range), ENOSYS)]);
@@ -273,7 +273,7 @@ fn low_limit_without_close_range() {
 fn other_root() {
     let place = TempDir::new().unwrap();
     refuse(&[(call(libc::SYS_close_range), ENOSYS)]);
-    // No /proc there, and no program either: the closing comes first.
+    // There is no /proc there, and no program either: the closing comes first.
     let error = Command::new("/program")
         .close_others(true)
         .chroot(place.path())
@@ -291,7 +291,7 @@ fn inherited() {
     inheritable.into_iter().for_each(kernel::close);
 }
 
-/// The lowest free numbers are the next pipe's and the pidfd's.
+/// The lowest free numbers would be those of the next pipe and the pidfd.
 fn closed_number() {
     for distance in 0..4 {
         let free = File::open("/dev/null").unwrap().as_raw_fd() + distance;

@@ -1,4 +1,4 @@
-//! A parent at its limits: of open files, of memory, of processes.
+//! A parent at its limits of open files, memory, and processes.
 
 use std::os::fd::OwnedFd;
 
@@ -19,7 +19,7 @@ pub fn tests() -> Vec<Test> {
     ]
 }
 
-/// Leaves exactly so many free numbers.
+/// Leaves exactly this many free numbers.
 fn fill_table(free: usize) -> Vec<OwnedFd> {
     let mut held: Vec<OwnedFd> = std::iter::from_fn(|| kernel::copy_above(0, 3)).collect();
     held.truncate(held.len() - free);
@@ -67,7 +67,7 @@ fn no_memory() {
     }
     assert_eq!(before, State::now());
     assert!(prepared.spawn().unwrap().wait().unwrap().success());
-    // The stack is kept now: a spawn needs no memory of the parent's, only the child some.
+    // The stack is cached now: a spawn needs none of the parent's memory; the child needs some.
     kernel::set_soft_limit(libc::RLIMIT_AS, 1 << 20);
     let kept = prepared.spawn();
     kernel::set_soft_limit(libc::RLIMIT_AS, unlimited);
@@ -78,7 +78,7 @@ fn childs_limit() {
     let error = Command::new("/bin/true")
         .resource_limit(libc::RLIMIT_STACK, 0, 0)
         .spawn();
-    // Either the arguments no longer fit, or the new image dies of it: never the parent.
+    // Either the arguments do not fit, or the new image fails; the parent never does.
     match error {
         Err(error) => {
             assert_eq!(error.stage(), Stage::Exec);
@@ -94,7 +94,7 @@ fn childs_limit() {
     }
 }
 
-/// Root is above that limit.
+/// The limit does not apply to root.
 fn process_limit() {
     run_alone(
         &["setpriv", "--reuid", "61234", "--clear-groups"],

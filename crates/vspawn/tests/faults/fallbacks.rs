@@ -1,4 +1,4 @@
-//! Kernels and filters without clone3: clone does the same, and the child clears its handlers by hand.
+//! Kernels and filters without clone3: clone does the same, and the child clears its handlers itself.
 
 use libc::{EINVAL, ENOSYS, EPERM};
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ extern "C" fn never(_: i32) {
     std::process::abort();
 }
 
-/// The dispositions and mask that a program finds, as the kernel lists them.
+/// The dispositions and mask of a started program, as the kernel lists them.
 fn found(command: &mut Command) -> [u64; 3] {
     let output = command.arg("/proc/self/status").output().unwrap();
     let status = String::from_utf8(output.stdout).unwrap();
@@ -73,7 +73,7 @@ fn dispositions(clone3_refused: Option<i32>) {
     detached();
 }
 
-/// The same way without waiting, and its failure.
+/// The same fallback without waiting, and its failure.
 fn detached() {
     let mut command = Command::new("/bin/true");
     let mut child = command.stdout(Stdio::null()).spawn_nowait().unwrap();

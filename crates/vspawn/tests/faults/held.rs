@@ -1,5 +1,5 @@
-//! A child held between clone and exec: stopped, killed, or still there when its handle is dropped. A filter asks the test what is
-//! to become of the child's exec, so that the moment is certain.
+//! A child held between clone and exec: stopped, killed, or still there when its handle is dropped. A filter asks the test for a decision
+//! about the child's exec, so the moment is certain.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -53,7 +53,7 @@ fn until(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// The first exec finds its process stopped, and is tried again once it was continued.
+/// The first exec finds its process stopped, and is tried again after it was continued.
 fn stop_then_continue() -> Arc<AtomicU32> {
     let stopped = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&stopped);
@@ -62,7 +62,7 @@ fn stop_then_continue() -> Arc<AtomicU32> {
         if seen.swap(pid, SeqCst) != 0 {
             return waiting.go_on();
         }
-        // Its wait for an answer is interrupted by the stop; the call begins anew when it goes on.
+        // The stop interrupts its wait for an answer; the call restarts when the process continues.
         kernel::kill(pid as i32, libc::SIGSTOP);
     });
     stopped
@@ -90,14 +90,14 @@ fn stopped_detached() {
     until(|| stopped.load(SeqCst) != 0 && state_of(child.id()) == 'T');
     assert_eq!(child.try_wait().unwrap(), None);
     assert_eq!(child.wait_timeout(Duration::from_millis(30)).unwrap(), None);
-    // Another one does not mind.
+    // Another child is not affected.
     assert!(Command::new("/bin/true").status().unwrap().success());
     child.signal(libc::SIGCONT).unwrap();
     child.started().unwrap();
     assert!(child.wait().unwrap().success());
 }
 
-/// For both ways to start: a killed child did not fail in its own doing.
+/// For both ways to start: a killed child is not reported as failed.
 fn killed() {
     ask(&[call(EXEC)], |waiting| kernel::kill(waiting.pid as i32, libc::SIGKILL));
     let before = State::now();
@@ -120,7 +120,7 @@ fn killed() {
     assert_eq!(before, State::now());
 }
 
-/// Lets execs go on only once the returned flag is set.
+/// Blocks execs until the returned flag is set.
 fn gate() -> Arc<AtomicBool> {
     let open = Arc::new(AtomicBool::new(false));
     let is_open = Arc::clone(&open);
@@ -149,7 +149,7 @@ fn held_detached() {
     child.wait().unwrap();
 }
 
-/// Their strings and stacks must not be given to others: each child writes its own number, or fails for a broken string.
+/// Their strings and stacks must not be reused: each child writes its own number, and fails if a string is corrupted.
 fn dropped() {
     let place = tempfile::TempDir::new().unwrap();
     let open = gate();
@@ -169,12 +169,12 @@ fn dropped() {
             .clone()
             .all(|number| place.path().join(number.to_string()).exists())
     );
-    // The next spawn takes the memory back, but for a stock.
+    // The next spawn frees the memory, except for the cached stacks.
     assert!(Command::new("/bin/true").status().unwrap().success());
     assert!(mappings() < while_held / 2 + 100, "{} after {while_held}", mappings());
 }
 
-/// There the kernel never clears the word that says the child has left: its end says so.
+/// There, the kernel never clears the word that reports that the child has left; the child's end counts instead.
 fn forked_meanwhile() {
     let open = gate();
     let mut child = Command::new("/bin/true").spawn_nowait().unwrap();

@@ -1,5 +1,5 @@
-//! Bad input and faults: what a spawn says, and that it leaves its process as it was. Each file is one subject, each test a
-//! process of its own (`support`); tests that cannot run here say why.
+//! Invalid input and faults: the error of a spawn, and the unchanged state of its process. Each file is one subject, each test
+//! its own process (`support`). Tests that cannot run print the reason.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -75,7 +75,7 @@ fn all_ways() {
     assert!(!child.wait().unwrap().success());
 }
 
-/// From there, the parent's pid is 0, as if it were gone. The namespace's first process could not be killed from within.
+/// From there, the parent's pid is 0, as if it had ended. The namespace's first process cannot be killed from within.
 fn parent_outside() {
     kernel::children_in_a_new_pid_namespace();
     let mut first = Command::new("/bin/sleep").arg("1000").spawn().unwrap();

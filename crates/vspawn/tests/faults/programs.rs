@@ -1,4 +1,4 @@
-//! Programs that cannot be executed, the search in PATH, and strings that no program can be given.
+//! Programs that cannot be executed, the search in PATH, and strings that cannot be passed to a program.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -47,7 +47,7 @@ fn file(directory: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
     path
 }
 
-/// Fails at exec in the same way whether waited for or not.
+/// Fails at exec in the same way with and without waiting.
 fn fails(command: &mut Command, errno: i32) -> Error {
     let error = command.spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, errno), "{error}");
@@ -81,7 +81,7 @@ fn wrong_format() {
         0o755,
     );
     fails(&mut Command::new(&script), ENOEXEC);
-    // Nor if it was found by a search, where execvp would try a shell.
+    // Also not if a search found it, where execvp would try a shell.
     fails(Command::new("script").env("PATH", place.path()), ENOEXEC);
     fails(&mut Command::new(file(place.path(), "empty", "", 0o755)), ENOEXEC);
     assert!(!trace.exists());
@@ -153,19 +153,19 @@ fn own_path() {
         Command::new("mine").env("PATH", place.path()).status().unwrap().code(),
         Some(6)
     );
-    // Without any, as glibc's execvp.
+    // Without any, as execvp of glibc.
     assert!(Command::new("true").env_clear().status().unwrap().success());
     assert!(Command::new("true").env_remove("PATH").status().unwrap().success());
 }
 
 fn too_big() {
-    // One string of more than 128 KiB, and all together more than a quarter of the stack's limit may be.
+    // One string of more than 128 KiB; all together may be a quarter of the stack's limit.
     fails(Command::new("/bin/true").arg("x".repeat(200_000)), E2BIG);
     fails(Command::new("/bin/true").args(vec!["x".repeat(100_000); 100]), E2BIG);
     fails(Command::new("/bin/true").env("LARGE", "x".repeat(200_000)), E2BIG);
 }
 
-/// Refused by `prepare`, and by all that begins with it.
+/// `prepare` and everything that calls it return the error.
 fn refused(command: &mut Command, action: &str) {
     let error = command.spawn().unwrap_err();
     let found = (error.stage(), error.raw_os_error(), error.action());
@@ -210,11 +210,11 @@ fn empty() {
 fn bad_names() {
     refused(
         Command::new("/bin/true").env("", "x"),
-        "pass variable : that is no name",
+        "pass variable : not a valid name",
     );
     refused(
         Command::new("/bin/true").env("A=B", "x"),
-        "pass variable A=B: that is no name",
+        "pass variable A=B: not a valid name",
     );
 }
 

@@ -1,4 +1,4 @@
-//! What a spawn must not do behind the back of its caller: write errno, flush buffers, allocate, clear the dumpable flag, lose
+//! Side effects that a spawn must not have: writing errno, flushing buffers, allocating, clearing the dumpable flag, leaking
 //! memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The child runs beside its parent, with the parent's thread-local memory: a call of libc's there would write its errno.
+/// The child runs beside its parent, with the parent's thread-local memory: a libc call there would write its errno.
 fn errno() {
     const UNTOUCHED: i32 = 12345;
     let missing = Command::new("/nowhere/x").prepare().unwrap();
@@ -93,7 +93,7 @@ fn allocations() {
     assert_eq!(ALLOCATIONS.load(Relaxed) - before, 0);
 }
 
-/// popen_noshell's failing child called exit functions of libc, and what the parent had printed went into the pipe.
+/// popen_noshell's failing child called exit functions of libc, so the parent's buffered output went into the pipe.
 fn buffered_output() {
     let place = TempDir::new().unwrap();
     let path = place.path().join("childs");
@@ -169,7 +169,7 @@ fn dropped() {
     }
     assert!(!kernel::has_children());
     assert!(works.spawn().unwrap().wait().unwrap().success());
-    // Two for each stack, of which 64 are kept.
+    // Two for each stack, of which 64 are cached.
     assert!(
         mappings() <= before + 2 * 64 + 2,
         "{} mappings, {before} before",

@@ -1,5 +1,5 @@
-//! Every system call of a spawn made to fail in turn: the errno, the stage and the words are right, whether the parent waits for
-//! the exec or not, and whether the child shares its memory or was forked. The harness sees what is left behind.
+//! Makes every system call of a spawn fail in turn: the errno, the stage and the text are right, whether the parent waits for
+//! the exec or not, and whether the child shares its memory or was forked. The harness checks what is left behind.
 
 use libc::{EACCES, EAGAIN, EINVAL, EIO, EMFILE, ENOMEM, ENOSYS, EPERM};
 use vspawn::{Command, Mechanism, Stage, Stdio};
@@ -9,13 +9,13 @@ use crate::support::seccomp::{Call, ask, call, refuse};
 use crate::support::state::{State, mappings};
 use crate::support::{Test, test};
 
-/// A number for descriptors of the tests, which they know is free.
+/// A descriptor number that is free in these tests.
 const FREE: i32 = 40;
 
-/// A call's number, one of its arguments with the value it must have, and the errno.
+/// A call's number, one of its arguments with the required value, and the errno.
 type Refusal = (libc::c_long, Option<(u32, u32)>, i32);
 
-/// What is asked for, which calls fail how, and what the error is to be.
+/// The request, which calls fail and how, and the expected error.
 struct Row {
     name: &'static str,
     ask: fn(&mut Command),
@@ -126,7 +126,7 @@ fn refuse_all(row: &Row) {
     refuse(&row.refused.iter().map(rule).collect::<Vec<_>>());
 }
 
-/// Again and again, since the second time may find what the first has left behind.
+/// Repeated, since the second time may find what the first has left behind.
 fn check(row: &Row) {
     let mut command = Command::new("/bin/true");
     (row.ask)(&mut command);
@@ -138,7 +138,7 @@ fn check(row: &Row) {
     for round in 0..20 {
         row.compare("spawn", &shared.spawn().unwrap_err());
         match started(&shared) {
-            // Without waiting, the parent's mask is left alone: the first such call is the child's.
+            // Without waiting, the parent's mask is not changed: the first such call is the child's.
             Some(error) if row.name == "rt_sigprocmask" => assert_eq!(error.action(), "set the child's signals"),
             Some(error) => row.compare("spawn_nowait", &error),
             None => {}
@@ -153,7 +153,7 @@ fn check(row: &Row) {
     }
 }
 
-/// The failure of a spawn that is not waited for, at once or later. A change of user is refused there from the start.
+/// The failure of a detached spawn, at once or later. A change of user is refused from the start there.
 fn started(prepared: &vspawn::Prepared) -> Option<vspawn::Error> {
     match prepared.spawn_nowait() {
         Err(error) if error.stage() == Stage::Prepare => None,
@@ -175,7 +175,7 @@ impl Row {
     }
 }
 
-/// Only the child's call can be refused by who calls: the parent makes the same one.
+/// Only the child's call can be refused by its caller, because the parent makes the same one.
 fn mask_of_the_child() {
     let own = std::process::id();
     ask(&[call(libc::SYS_rt_sigprocmask)], move |waiting| {
@@ -214,7 +214,7 @@ fn map_for_a_report() {
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Stack, ENOMEM));
 }
 
-/// A filter cannot look into clone3's arguments: it says ENOSYS there, so that clone is used, whose flags it sees.
+/// A filter cannot read clone3's arguments: it returns ENOSYS there, so that clone is used, whose flags it can read.
 fn shared_memory(errno: i32) {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     let detached = libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
@@ -229,6 +229,6 @@ fn shared_memory(errno: i32) {
         assert!(error.action().contains("that shares memory"), "{error}");
         assert!(error.action().contains("Mechanism::Fork"), "{error}");
     }
-    // By name it forks, which this filter lets pass.
+    // On request it forks, which this filter allows.
     assert!(command.mechanism(Mechanism::Fork).status().unwrap().success());
 }

@@ -1,4 +1,4 @@
-//! Signals that rain on the parent while it spawns: its handlers run in it alone, and its mask is as it was.
+//! A stream of signals to the parent while it spawns: its handlers run only in the parent, and its mask is unchanged.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
@@ -24,17 +24,17 @@ static OWN: AtomicU32 = AtomicU32::new(0);
 static HANDLED: AtomicU32 = AtomicU32::new(0);
 static ELSEWHERE: AtomicU32 = AtomicU32::new(0);
 
-/// Counts where it runs. A child would count in the same memory.
+/// Counts the calls in each process. A child would count in the same memory.
 extern "C" fn count(_: i32) {
-    // SAFETY: raw calls, which do not look at what libc remembers.
+    // SAFETY: raw calls, which do not use libc's cached values.
     let (pid, tid) = unsafe { (libc::syscall(libc::SYS_getpid), libc::syscall(libc::SYS_gettid)) };
     let own = OWN.load(SeqCst);
-    // The spawning thread is the first one.
+    // The first thread is the one that spawns.
     let is_ours = pid as u32 == own && tid as u32 == own;
     if is_ours { &HANDLED } else { &ELSEWHERE }.fetch_add(1, SeqCst);
 }
 
-/// Sends signals to this thread as fast as another can, and to the whole group of processes, while `run` runs.
+/// Sends signals to this thread as fast as another thread can, and to the whole process group, while `run` runs.
 fn while_it_rains(run: impl FnOnce()) {
     let own = std::process::id() as i32;
     OWN.store(own as u32, SeqCst);
@@ -91,7 +91,7 @@ fn rain(without_clone3: bool) {
     assert!(!kernel::has_children());
 }
 
-/// What the caller had blocked stays so, what arrives meanwhile comes afterwards, and the child has none of it.
+/// The caller's blocked signals stay blocked, those that arrive during the spawn are delivered after it, and the child gets none.
 fn mask() {
     OWN.store(std::process::id(), SeqCst);
     kernel::set_handler(libc::SIGUSR1, count as *const () as usize);

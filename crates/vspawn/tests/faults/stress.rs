@@ -1,5 +1,5 @@
-//! Eight threads that spawn, wait, kill and drop at once, beside one that forks and spawns in what it forked: nothing is left, and
-//! nothing gets in another's way. For 30 seconds, or as many as `VSPAWN_STRESS_SECONDS` says.
+//! Eight threads that spawn, wait, kill and drop at once, beside one that forks and spawns in the forked process: nothing is left behind,
+//! and the threads do not disturb each other. Runs for 30 seconds, or for VSPAWN_STRESS_SECONDS.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -90,7 +90,7 @@ fn eight_threads() {
             scope.spawn(move || {
                 let mut state = thread + 1;
                 while Instant::now() < end {
-                    // Knuth's generator: each thread another sequence, each run the same.
+                    // Knuth's generator: a different sequence for each thread, the same in each run.
                     state = state
                         .wrapping_mul(6364136223846793005)
                         .wrapping_add(1442695040888963407);
@@ -102,7 +102,7 @@ fn eight_threads() {
     });
     assert!(spawns.load(Relaxed) > 100);
     assert_eq!(before, State::now());
-    // Two for each stack in stock, and what libc's allocator keeps for threads.
+    // Two for each cached stack, and those of libc's allocator for threads.
     assert!(
         mappings() <= mapped + 2 * 64 + 64,
         "{} mappings, {mapped} before",
@@ -110,7 +110,7 @@ fn eight_threads() {
     );
 }
 
-/// A forked process has this one's stock of stacks and locks as they were at that moment.
+/// A forked process has this one's cache of stacks and locks as they were at that moment.
 fn fork_beside() {
     const FEWEST_FORKS: u32 = 11;
     let commands = Commands::new();

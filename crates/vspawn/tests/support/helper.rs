@@ -1,4 +1,4 @@
-//! The helper program in C that writes down what it was given: built once by the process that runs all tests.
+//! The helper program in C that writes down what it was given. The process that runs all tests builds it once.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ pub fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(concat!("vspawn-helper-", env!("CARGO_CRATE_NAME")))
 }
 
-/// Without a compiler the tests that need it are not run.
+/// Without a compiler, tests that need the helper are skipped.
 pub fn build() {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/helper.c");
     if let Ok(status) = Command::new("cc")
@@ -21,7 +21,7 @@ pub fn build() {
     }
 }
 
-/// The descriptors of a child that runs the helper: as the parent's, by number, with what they lead to.
+/// The descriptors of a child that runs the helper: like the parent's, by number, with their targets.
 pub fn descriptors_of(command: &mut vspawn::Command, report: &Path) -> BTreeMap<i32, String> {
     let mut child = command.arg(report).spawn().unwrap();
     drop((child.stdin.take(), child.stdout.take(), child.stderr.take()));

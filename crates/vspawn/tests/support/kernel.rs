@@ -17,10 +17,10 @@ pub fn set_dumpable(value: i32) {
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, value, 0, 0, 0) }, 0);
 }
 
-/// Whether a signal can be sent to the process group behind a pidfd (Linux 6.9): signal 0, to this process's own.
+/// Whether a signal can be sent to the process group behind a pidfd (Linux 6.9): sends signal 0 to this process's own group.
 pub fn signals_groups_by_pidfd() -> bool {
     const PIDFD_SIGNAL_PROCESS_GROUP: u32 = 1 << 2;
-    // SAFETY: integers, and no siginfo; the descriptor is the value's.
+    // SAFETY: integers, and no siginfo; the value owns the descriptor.
     let result = unsafe {
         let number = libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0);
         assert!(number >= 0, "pidfd_open");
@@ -33,13 +33,13 @@ pub fn signals_groups_by_pidfd() -> bool {
             PIDFD_SIGNAL_PROCESS_GROUP,
         )
     };
-    // Who leads no group gets ESRCH.
+    // A process that leads no group gets ESRCH.
     result == 0 || errno() != libc::EINVAL
 }
 
-/// Whether any child is left, running or ended.
+/// Whether any child exists, running or ended.
 pub fn has_children() -> bool {
-    // SAFETY: a `siginfo_t` of zeros is valid; WNOWAIT reaps nobody.
+    // SAFETY: a `siginfo_t` of zeros is valid; WNOWAIT reaps no process.
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         libc::waitid(
@@ -51,7 +51,7 @@ pub fn has_children() -> bool {
     }
 }
 
-/// Waits for any child; its pid and its status.
+/// Waits for any child. Returns its pid and status.
 pub fn reap_any() -> Option<(i32, i32)> {
     let mut status = 0;
     // SAFETY: stores the status in a local.
@@ -64,7 +64,7 @@ pub fn close(fd: RawFd) {
     unsafe { libc::close(fd) };
 }
 
-/// For a process that has just begun, in which no value owns a descriptor.
+/// For a process that has just started, in which no value owns a descriptor.
 pub fn close_all_above(fd: u32) {
     // SAFETY: integers.
     assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, fd + 1, u32::MAX, 0) }, 0);
@@ -77,22 +77,22 @@ pub fn is_open(fd: RawFd) -> bool {
 
 /// A copy of a descriptor at a number that is free, or that the test owns; closed on exec.
 pub fn copy_to(fd: RawFd, number: RawFd) -> OwnedFd {
-    // SAFETY: the new descriptor is the returned value's.
+    // SAFETY: the returned value owns the new descriptor.
     unsafe {
         assert_eq!(libc::dup3(fd, number, libc::O_CLOEXEC), number);
         OwnedFd::from_raw_fd(number)
     }
 }
 
-/// The same, not closed on exec, and owned by nobody.
+/// The same, not closed on exec, and without an owner.
 pub fn copy_to_inheritable(fd: RawFd, number: RawFd) {
     // SAFETY: integers.
     assert_eq!(unsafe { libc::dup2(fd, number) }, number);
 }
 
-/// A copy of a descriptor at the lowest free number from `least` on.
+/// A copy of a descriptor at the lowest free number that is at least `least`.
 pub fn copy_above(fd: RawFd, least: RawFd) -> Option<OwnedFd> {
-    // SAFETY: the new descriptor is the returned value's.
+    // SAFETY: the returned value owns the new descriptor.
     unsafe {
         let copy = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, least);
         (copy >= 0).then(|| OwnedFd::from_raw_fd(copy))
@@ -141,7 +141,7 @@ pub fn set_handler(signal: i32, handler: libc::sighandler_t) {
     }
 }
 
-/// Runs a function in a forked process; its exit status as `waitpid` stores it.
+/// Runs a function in a forked process. Returns its exit status as `waitpid` stores it.
 pub fn in_fork(run: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child only runs the function and ends.
     unsafe {
@@ -189,7 +189,7 @@ pub fn signal_thread(pid: i32, signal: i32) {
     unsafe { libc::syscall(libc::SYS_tgkill, pid, pid, signal) };
 }
 
-/// SIGALRM again and again; with 0, no more.
+/// Sends SIGALRM periodically; 0 stops it.
 pub fn interval_timer(every: std::time::Duration) {
     let interval = libc::timeval {
         tv_sec: 0,

@@ -1,6 +1,6 @@
-//! A harness that runs each test in a process of its own: this binary, started again with the test's name in a variable. What a
-//! test changes for its process (filters, limits, closed streams) then ends with it, and what it must not change is
-//! compared before and after. Owns no test.
+//! A harness that runs each test in its own process: this binary, started again with the test's name in a variable. Changes that
+//! a test makes to its process (filters, limits, closed streams) end with it. State that a spawn must not change is
+//! compared before and after. Contains no tests.
 
 pub mod helper;
 pub mod kernel;
@@ -19,9 +19,9 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use needs::{Need, required};
 use state::State;
 
-/// In this variable, the name of the one test that this process is for.
+/// This variable contains the name of the one test that this process runs.
 const ALONE: &str = "VSPAWN_TEST_ALONE";
-/// A test that takes longer hangs. On an emulated machine, this variable says how many seconds more are in order.
+/// The timeout of a test. This variable adds seconds to it, for emulated machines.
 const PATIENCE: Duration = Duration::from_secs(150);
 const MORE_PATIENCE: &str = "VSPAWN_TEST_PATIENCE";
 
@@ -29,9 +29,9 @@ const MORE_PATIENCE: &str = "VSPAWN_TEST_PATIENCE";
 pub struct Test {
     name: String,
     needs: Vec<Need>,
-    /// Whether what a spawn must not change is compared; not for tests that change it themselves.
+    /// Whether the state that a spawn must not change is compared. Not for tests that change it themselves.
     compared: bool,
-    /// Started by other tests only.
+    /// Only started by other tests.
     inner: bool,
     run: Box<dyn Fn()>,
 }
@@ -63,7 +63,7 @@ impl Test {
     }
 }
 
-/// Runs the one test that this process is for, or all, each in its process.
+/// Runs the one test of this process, or all tests, each in its own process.
 pub fn main(tests: Vec<Test>) -> ExitCode {
     if let Ok(name) = std::env::var(ALONE) {
         // SAFETY: this process has one thread.
@@ -87,7 +87,7 @@ fn patience() -> Duration {
 }
 
 fn run_here(test: &Test) {
-    // Whoever started the tests may have left open files behind.
+    // The caller of the tests may have left open files behind.
     kernel::close_all_above(2);
     let before = State::now();
     (test.run)();
@@ -111,7 +111,7 @@ fn trial(test: Test) -> Trial {
     }
 }
 
-/// Runs a test in a process of its own, started by `wrapper`, a command line before its own.
+/// Runs a test in its own process, started by `wrapper`, a command line in front of its own.
 pub fn run_alone(wrapper: &[&str], name: &str) -> Result<(), String> {
     let said = tempfile::NamedTempFile::new().unwrap();
     let log = || Stdio::from(File::options().append(true).open(said.path()).unwrap());

@@ -1,22 +1,22 @@
-//! What a test may need of the machine, how to find out, and whether it may be missing: the rules of `CONTRIBUTING.md`.
+//! What a test may need of the machine, how to detect it, and whether it may be missing: the rules of `CONTRIBUTING.md`.
 
 use std::process::Command;
 use std::sync::OnceLock;
 
 use super::{helper, kernel};
 
-/// Names the needs that must be met, separated by commas: a test that lacks one of them fails.
+/// Lists the needs that must be met, separated by commas. A test that lacks one of them fails.
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
-/// Needs of the other crates' tests, which the variable may name too.
+/// Needs of the other crates' tests, which the variable may also contain.
 const OF_OTHERS: [&str; 16] = [
     "ebpf", "mountns", "binfmt", "pty", "realtime", "fanotify", "fuse", "perfetto", "python", "ptrace", "gdb", "perf",
     "scanners", "roots", "musl", "bits32",
 ];
 
-/// Something that not every machine has.
+/// A feature that not every machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Children that share memory and have a pidfd: every test's need. qemu-user refuses them.
+    /// Children that share memory and have a pidfd. Every test needs them; qemu-user refuses them.
     SharedMemory,
     /// Signals to the group behind a pidfd (Linux 6.9).
     PidfdGroup,
@@ -30,7 +30,7 @@ pub enum Need {
     Cgroup,
     /// `strace`.
     Strace,
-    /// `setpriv`, to become somebody without privileges.
+    /// `setpriv`, to become an unprivileged user.
     Setpriv,
 }
 
@@ -77,7 +77,7 @@ impl Need {
     }
 }
 
-/// Whether the need must be met. A name that is no need is an error: a typing mistake would quietly require nothing.
+/// Whether the need must be met. An unknown name is an error: a typing mistake would silently require nothing.
 pub fn required(need: Need) -> Result<bool, String> {
     let names = std::env::var(REQUIRE).unwrap_or_default();
     let names: Vec<&str> = names
@@ -92,13 +92,13 @@ pub fn required(need: Need) -> Result<bool, String> {
     }
 }
 
-/// Mounts the hierarchy in a mount namespace of its own and makes a group there; the group goes with it.
+/// Mounts the hierarchy in its own mount namespace and creates a group there; the group ends with it.
 fn cgroup() -> Result<(), String> {
     let script = "mount -t cgroup2 none /mnt && d=$(mktemp -d /mnt/vspawn.XXXXXX) && rmdir $d";
     succeeds(&["unshare", "--mount", "sh", "-c", script])
 }
 
-/// As the library says it: it does not fork instead. Asked once, since every test does.
+/// Uses the library, which does not fork instead. The result is cached, since every test asks.
 fn shared_memory() -> Result<(), String> {
     static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
     let find_out = || match vspawn::Command::new("/bin/true").status() {

@@ -1,5 +1,5 @@
-//! Filters that make a system call fail, or that ask a thread of the test what is to become of it. Both for this thread and
-//! all that it starts from now on, and for ever: only for a test in a process of its own.
+//! Filters that make a system call fail, or that ask a thread of the test for a decision. A filter applies permanently to this thread and
+//! everything that it starts from now on, so it is only for tests in their own process.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::mpsc;
@@ -25,7 +25,7 @@ impl Call {
     }
 }
 
-/// What a filter does with the calls it names.
+/// The action of a filter on its calls.
 fn program(rules: &[(Call, u32)]) -> Vec<libc::sock_filter> {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let unless = |k, skip| libc::sock_filter {
@@ -95,7 +95,7 @@ impl Waiting<'_> {
         self.answer(-errno, 0);
     }
 
-    /// The caller may have been killed meanwhile: then there is nobody to tell.
+    /// The caller may have been killed in the meantime; then the answer has no receiver.
     fn answer(self, error: i32, flags: u32) {
         let response = libc::seccomp_notif_resp {
             id: self.id,
@@ -108,7 +108,7 @@ impl Waiting<'_> {
     }
 }
 
-/// Asks `decide` for each of the calls, in a thread which the filter does not cover, until nobody is left that it covers.
+/// Asks `decide` for each of the calls, in a thread that the filter does not cover, until no covered thread is left.
 pub fn ask(calls: &[Call], mut decide: impl FnMut(Waiting<'_>) + Send + 'static) {
     let (sender, receiver) = mpsc::channel::<OwnedFd>();
     std::thread::spawn(move || {
@@ -134,7 +134,7 @@ pub fn ask(calls: &[Call], mut decide: impl FnMut(Waiting<'_>) + Send + 'static)
     });
     let rules: Vec<_> = calls.iter().map(|call| (*call, libc::SECCOMP_RET_USER_NOTIF)).collect();
     let listener = install(&rules, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER);
-    // SAFETY: a new descriptor, which nobody else owns.
+    // SAFETY: a new descriptor, which has no other owner.
     sender
         .send(unsafe { OwnedFd::from_raw_fd(listener) })
         .expect("the thread listens");

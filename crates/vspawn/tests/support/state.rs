@@ -1,4 +1,4 @@
-//! What a spawn must leave as it was in the process that calls it: open files, signals, the dumpable flag, no child left.
+//! State that a spawn must preserve in the calling process: open files, signals, the dumpable flag, no remaining child.
 
 use std::collections::BTreeMap;
 
@@ -27,15 +27,15 @@ impl State {
     }
 }
 
-/// This process's descriptors and what they lead to.
+/// This process's descriptors and their targets.
 pub fn open_files() -> BTreeMap<i32, String> {
-    // Each number tried and not the directory listed: a filter may refuse that.
+    // Tries each number instead of listing the directory, because a filter may refuse the listing.
     let target = |fd: i32| Some((fd, std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?));
     let found = (0..HIGHEST).filter(|fd| kernel::is_open(*fd)).filter_map(target);
     found.map(|(fd, path)| (fd, path.display().to_string())).collect()
 }
 
-/// A set of signals, without the two that libc keeps for itself: it handles them from its first thread, or cancellation, on.
+/// A set of signals, without the two that libc reserves: libc handles them from its first thread, or cancellation, on.
 fn signals(name: &str) -> u64 {
     const LIBCS_OWN: u64 = 0b11 << 31;
     u64::from_str_radix(&status_field(name), 16).unwrap() & !LIBCS_OWN
@@ -54,7 +54,7 @@ pub fn field(status: &str, name: &str) -> String {
     line.expect("the field is there").trim().to_owned()
 }
 
-/// Mappings of this process, to see that none is lost.
+/// The number of mappings of this process, to detect leaked ones.
 pub fn mappings() -> usize {
     std::fs::read_to_string("/proc/self/maps").unwrap().lines().count()
 }

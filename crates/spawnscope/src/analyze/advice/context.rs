@@ -1,4 +1,4 @@
-//! What rules stand on: the recording, joined, with its critical path, and questions that several of them ask.
+//! The input of all rules: the recording with its launches and critical path, and queries that several rules share.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,26 @@ use crate::analyze::whatif::WhatIf;
 use crate::event::Nanos;
 use crate::record::reader::Recording;
 
-/// A recording as rules see it.
+/// The data that rules read.
 #[derive(Clone, Copy)]
 pub struct RuleContext<'g, 'a> {
     /// The recording.
     pub recording: &'a Recording,
-    /// What held up the end.
+    /// The chain of activity that determined the wall.
     pub path: &'g CriticalPath,
-    /// Parents whose launches became slower, the worst first.
+    /// Parents whose launches became slower over time, the worst first.
     pub drifts: &'g [Drift],
-    /// Its launches, threads, and the replay.
+    /// The launches, the threads, and the replay of the recording.
     pub whatif: WhatIf<'g, 'a>,
-    /// The lines that asked for launches.
+    /// The call sites of launches.
     pub callers: &'g Callers,
 }
 
 /// Launches of one program by one program.
 pub(super) struct Kind<'a> {
-    /// The program that launched.
     pub(super) parent: &'a [u8],
-    /// The program that was launched.
     pub(super) command: Command<'a>,
-    /// By index, in the order of their numbers.
+    /// Launch indices, ascending.
     pub(super) launches: Vec<u32>,
 }
 
@@ -46,12 +44,12 @@ impl<'a> RuleContext<'_, 'a> {
         &self.whatif.forest.launches[index as usize]
     }
 
-    /// The wall as it was measured.
+    /// The measured wall.
     pub(super) fn wall(&self) -> Nanos {
         self.whatif.replay.measured
     }
 
-    /// Launches by the program that made them and the program they became, the command itself left out.
+    /// Groups launches by parent program and launched program. The recorded command itself is left out.
     pub(super) fn kinds(&self) -> Vec<Kind<'a>> {
         let mut kinds: BTreeMap<(&'a [u8], Command<'a>), Vec<u32>> = BTreeMap::new();
         for (index, launch) in (0..).zip(&self.forest().launches) {
@@ -70,19 +68,19 @@ impl<'a> RuleContext<'_, 'a> {
         kinds.into_iter().map(kind).collect()
     }
 
-    /// Wall time of launches, summed.
+    /// Returns the summed wall time of launches.
     pub(super) fn spent_on(&self, launches: &[u32]) -> Nanos {
         let total = |index: &u32| self.launch(*index).total(self.forest().end).unwrap_or_default().0;
         Nanos(launches.iter().map(total).sum())
     }
 
-    /// One phase of launches, summed where it is known.
+    /// Returns the summed duration of one phase. Launches where it is unknown count as zero.
     pub(super) fn phase_of(&self, launches: &[u32], phase: Phase) -> Nanos {
         let time = |index: &u32| self.launch(*index).phases.get(phase).unwrap_or_default().0;
         Nanos(launches.iter().map(time).sum())
     }
 
-    /// Time of launches on the critical path.
+    /// Returns the time that launches spend on the critical path.
     pub(super) fn critical(&self, launches: &[u32]) -> Nanos {
         Nanos(
             launches
@@ -92,12 +90,12 @@ impl<'a> RuleContext<'_, 'a> {
         )
     }
 
-    /// More than this cannot be saved at launches: all their time.
+    /// Returns an upper bound for the saving: all time of these launches.
     pub(super) fn most_saved(&self, launches: &[u32]) -> Nanos {
         self.spent_on(launches)
     }
 
-    /// Arguments of the first of these launches that has any.
+    /// Returns the arguments of the first of these launches that has an exec.
     pub(super) fn example(&self, launches: &[u32]) -> Vec<Vec<u8>> {
         let exec = self
             .example_launch(launches)
@@ -106,19 +104,19 @@ impl<'a> RuleContext<'_, 'a> {
             .unwrap_or_default()
     }
 
-    /// The launch whose arguments these are.
+    /// Returns the launch that [`RuleContext::example`] takes the arguments from.
     pub(super) fn example_launch(&self, launches: &[u32]) -> Option<u32> {
         let has_arguments = |index: &u32| !self.launch(*index).execs.is_empty();
         launches.iter().copied().find(has_arguments)
     }
 }
 
-/// Bytes of a file name or argument for a sentence; what is not UTF-8 becomes U+FFFD.
+/// Formats the bytes of a file name or argument. Invalid UTF-8 becomes U+FFFD.
 pub(super) fn name(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A span for a sentence: three digits and a unit.
+/// Formats a duration with three digits and a unit.
 pub(super) fn time(span: Nanos) -> String {
     crate::units::time(span)
 }

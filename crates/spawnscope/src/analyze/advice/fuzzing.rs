@@ -1,6 +1,6 @@
-//! What `fuzz/` calls of the advice.
+//! Entry points of the advice for `fuzz/`.
 
-/// Looks for what a shell can do itself instead of a program: the first word, with the others as arguments.
+/// Looks up the shell substitute for each known program, called with `words` as its arguments.
 pub fn substitute(flags: u8, words: &[&str]) {
     super::rules::fuzz_builtin(flags, words);
 }

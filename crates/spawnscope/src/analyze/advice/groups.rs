@@ -1,5 +1,5 @@
-//! Launches sorted into the groups that a rule speaks of, one finding each; what cannot be worth a finding is left out before
-//! it is played.
+//! Groups the launches that a rule selects, one finding per group. Groups whose possible saving is too small are dropped before they are
+//! replayed.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -9,22 +9,22 @@ use crate::analyze::launch::Launch;
 use crate::event::Nanos;
 use crate::statistics::median;
 
-/// Findings of one rule at most: each is played, which takes a while on a large recording.
+/// Maximum number of findings per rule. Each is replayed, which takes a while on a large recording.
 pub(super) const MOST_FINDINGS: usize = 3;
 
-/// Launches that one finding is about.
+/// The launches of one finding.
 pub(super) struct Group<'a> {
-    /// The program that they are sorted by.
+    /// The program name that the launches share.
     pub(super) name: &'a [u8],
-    /// By index, in order.
+    /// Launch indices, ascending.
     pub(super) launches: Vec<u32>,
-    /// More than this cannot be saved.
+    /// Upper bound for the saving.
     pub(super) at_stake: Nanos,
 }
 
 impl<'a> RuleContext<'_, 'a> {
-    /// Sorts launches by a program's name, the groups with most at stake first. `of` gives the name and what is at stake for
-    /// each launch that the rule holds for.
+    /// Groups launches by a program's name, the largest possible saving first. `of` returns the name and the possible saving of each launch
+    /// that the rule applies to.
     pub(super) fn groups(&self, of: impl Fn(u32, &Launch<'a>) -> Option<(&'a [u8], Nanos)>) -> Vec<Group<'a>> {
         let mut by_name: HashMap<&'a [u8], (Vec<u32>, u64)> = HashMap::new();
         for (index, launch) in (0..).zip(&self.forest().launches) {
@@ -49,12 +49,12 @@ impl<'a> RuleContext<'_, 'a> {
         groups
     }
 
-    /// Whether so much would be worth telling if all of it were saved.
+    /// Whether a saving of `most` would be large enough to report.
     pub(super) fn is_worth(&self, most: Nanos) -> bool {
         most > least(self.wall())
     }
 
-    /// The middle value of what is known of launches.
+    /// Returns the median over the launches where the value is known.
     pub(super) fn middle(&self, launches: &[u32], of: impl Fn(&Launch<'a>) -> Option<f64>) -> Option<f64> {
         median(launches.iter().filter_map(|index| of(self.launch(*index))))
     }

@@ -1,5 +1,5 @@
-//! Advice: what is worth changing, how, and what that would bring. `rules` find launches and propose a fix, one rule a file;
-//! each proposal is played, and only what saves wall time for sure is told, the largest saving first.
+//! Advice: what to change, how, and how much time that saves. Each rule in `rules` finds launches and proposes a fix. Each proposal is
+//! replayed, and only proposals that reliably save wall time are reported, the largest saving first.
 
 mod callers;
 mod context;
@@ -24,74 +24,74 @@ use crate::event::Nanos;
 use crate::parallel;
 pub use context::RuleContext;
 
-/// What a rule has found: launches that cost more than they need to, and a way to change that.
+/// A finding of a rule: launches that cost more than necessary, and a fix.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// Name of the rule, such as `needless-shell`.
+    /// Id of the rule, such as `needless-shell`.
     pub rule: &'static str,
-    /// What is the matter, in one sentence without its full stop.
+    /// The problem, in one sentence without a full stop.
     pub title: String,
-    /// The launches that it is about, by index.
+    /// The affected launches, by index.
     pub launches: Vec<u32>,
-    /// Sentences with the figures that it rests on.
+    /// Sentences with the measurements behind the finding.
     pub evidence: Vec<String>,
-    /// Arguments of one of the launches.
+    /// Arguments of one of the affected launches.
     pub example: Vec<Vec<u8>>,
-    /// What to do, a line each: sentences, or text to type.
+    /// The fix, one line each: sentences, or text to type.
     pub fix: Vec<String>,
-    /// What the fix does not help against, or may break.
+    /// What the fix does not solve, or may break.
     pub limits: String,
-    /// Options of `spawnscope whatif` that try it; empty where none select what it is about.
+    /// Options of `spawnscope whatif` that try the fix. Empty where no options select these launches.
     pub whatif: String,
-    /// The same for the replay.
+    /// The same adjustments, as input of the replay.
     pub tries: Vec<Fix>,
-    /// Where the predicted saving comes from.
+    /// How the saving is derived.
     pub basis: Basis,
 }
 
-/// Where a predicted saving comes from.
+/// How a predicted saving is derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// The time was seen to be spent on what is to go.
+    /// The recording shows the time that the fix removes.
     Measured,
-    /// A model says how much would remain.
+    /// A model estimates how much time remains after the fix.
     Modelled,
 }
 
-/// A finding with what its fix would bring.
+/// A finding with the predicted saving of its fix.
 #[derive(Clone, Debug)]
 pub struct Advice {
     /// What was found.
     pub finding: Finding,
-    /// Wall time that the fix saves: expected, at least, at most.
+    /// Wall time that the fix saves: expected value, lower and upper end of the confidence interval.
     pub saving: [Nanos; 3],
-    /// The lines that asked for its launches.
+    /// Call sites of the affected launches.
     pub callers: CallerCounts,
-    /// Places in the list, from 0, of earlier advice about some of the same launches: their savings do not add.
+    /// Indices of earlier advice about some of the same launches. Savings that overlap cannot be added.
     pub overlaps: Vec<usize>,
 }
 
-/// Everything that is worth telling.
+/// All advice on a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Advices {
-    /// What saves wall time, the most first.
+    /// Advice that saves wall time, the largest saving first.
     pub worth: Vec<Advice>,
-    /// What costs much, but saves too little for sure.
+    /// Findings with costly launches whose fix does not reliably save enough.
     pub not_worth: Vec<(Doubt, Advice)>,
-    /// What the first three save together, when there are at least two.
+    /// Combined saving of the first three. `None` when there is only one.
     pub together: Option<[Nanos; 3]>,
-    /// The wall without what recording took, which savings are a share of.
+    /// The wall without the overhead of recording. Shares of savings refer to it.
     pub unrecorded: Nanos,
 }
 
-/// Why advice is not worth following, although its launches cost much.
+/// Why a fix is not worth making, although its launches cost much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doubt {
-    /// It may save much, or next to nothing.
+    /// The confidence interval is too wide.
     Uncertain,
-    /// Its launches are in the way, but most of what they take remains.
+    /// The launches are on the critical path, but most of their time would remain.
     Little,
-    /// Others were at work while its launches ran.
+    /// The launches are off the critical path.
     OffPath,
 }
 
@@ -107,15 +107,15 @@ impl Doubt {
     }
 }
 
-/// A saving has to exceed this share of the wall to be told.
+/// Advice is reported only when its saving exceeds this share of the wall.
 const LEAST_SHARE: f64 = 0.01;
-/// And this.
+/// Advice is reported only when its saving exceeds this duration, too.
 const LEAST_SAVING: Nanos = Nanos(5_000_000);
-/// What is not worth fixing is told when its launches took this share of the wall.
+/// A finding that is not worth fixing is reported when its launches took this share of the wall.
 const NOTABLE_SHARE: f64 = 0.05;
-/// Launches of all proposals that are tried at the same time, each of which takes some 200 bytes for a trial.
+/// Maximum number of launches in concurrent replays. A replay takes about 200 bytes per launch.
 const MOST_TRIED: usize = 300_000;
-/// So many first ones are tried together.
+/// Number of findings in the combined replay.
 const TOGETHER: usize = 3;
 
 /// Applies all rules to a recording.
@@ -143,7 +143,7 @@ pub fn advise(context: &RuleContext<'_, '_>) -> Advices {
         };
         let is_worth = saving[1] > least(context.wall());
         if advice.finding.rule == rules::off_path::RULE && saving[0] > least(context.wall()) {
-            // What it says is not true then: these launches are in the way of others, or waited for something outside.
+            // The finding would be wrong: these launches delay others, or waited for something outside.
             continue;
         }
         if is_worth {
@@ -182,7 +182,7 @@ fn share_of(wall: Nanos, share: f64) -> Nanos {
     Nanos((wall.0 as f64 * share) as u64)
 }
 
-/// Plays every proposal, as many at a time as memory is well spent on.
+/// Replays every proposal, as many concurrently as memory allows.
 fn predict_all(context: &RuleContext<'_, '_>, tries: &[&[Fix]]) -> Vec<Prediction> {
     let for_memory = (MOST_TRIED / context.forest().launches.len().max(1)).max(1);
     parallel::each(tries.len(), for_memory, |index| context.whatif.predict(tries[index]))

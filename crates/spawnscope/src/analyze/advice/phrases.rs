@@ -1,12 +1,12 @@
-//! Phrases that several rules print: counts of launches, selectors and options of `spawnscope whatif`, quoted for a shell.
+//! Phrases that several rules print: counts of launches, and selectors and options of `spawnscope whatif`, quoted for a shell.
 
 use super::context::name;
 use crate::units;
 
-/// Columns of a line that a narrow page still shows as it is.
+/// A line of this many columns still fits on a narrow page.
 const NARROW: usize = 70;
 
-/// What to write instead of something, in one line or two.
+/// Formats a replacement `before -> after`, in one line or two.
 pub(super) fn instead(before: &str, after: &str) -> Vec<String> {
     let line = format!("  {before}  ->  {after}");
     if line.chars().count() <= NARROW {
@@ -15,30 +15,30 @@ pub(super) fn instead(before: &str, after: &str) -> Vec<String> {
     vec![format!("  {before}"), format!("    ->  {after}")]
 }
 
-/// An option of `spawnscope whatif` for launches of a program by a parent, ready for a shell.
+/// Returns an option of `spawnscope whatif` for the launches of a program by a parent, quoted for a shell.
 pub(super) fn option(change: &str, program: &[u8], parent: &[u8]) -> String {
     quoted(&format!("{change}={}", launches_of(program, parent)))
 }
 
-/// What selects the launches of a program by a parent.
+/// Returns the selector of the launches of a program by a parent.
 pub(super) fn launches_of(program: &[u8], parent: &[u8]) -> String {
     format!("{},parent={}", literal(program), literal(parent))
 }
 
-/// A name as a glob that fits only itself.
+/// Returns a glob that matches only this name.
 pub(super) fn literal(bytes: &[u8]) -> String {
     let mut glob = String::new();
     for character in name(bytes).chars() {
         if matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
             glob.push('\\');
         }
-        // A comma would begin another term.
+        // A comma separates terms of a selector.
         glob.push(if character == ',' { '?' } else { character });
     }
     glob
 }
 
-/// A word that a shell takes as it is.
+/// Quotes a word for a shell where necessary.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || "-_=,./:+@%".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,33 +1,33 @@
-//! What surrounds a launch in a shell: the fork that feeds it through a pipe, the subshell that does nothing but run it, and
-//! whether the shell reads what it writes. `x=$(echo "$y" | sed s/a/b/)` is three launches, and all go when the shell does it.
+//! The shell forks around a launch: the fork that feeds it through a pipe, and the subshell that only runs it. Also whether the shell reads
+//! its output. `x=$(echo "$y" | sed s/a/b/)` is three launches, and all of them disappear when the shell does the work itself.
 
 use crate::analyze::Origin;
 use crate::analyze::tree::Forest;
 use crate::analyze::whatif::WhatIf;
 use crate::analyze::whatif::changes::is_captured;
 
-/// A launch and what is there only for it.
+/// A launch and the forks that exist only for it.
 #[derive(Clone, Debug)]
 pub(super) struct PipelineUnit {
-    /// What goes when the shell does the launch's work, and all below it.
+    /// The launches that disappear, with all their descendants, when the shell does this launch's work.
     pub(super) unit: Vec<u32>,
-    /// The forks of the shell among that: the one that feeds it, and the subshell.
+    /// Forks of the shell in `unit`: the feeder, and the subshell.
     pub(super) forks: Vec<u32>,
-    /// Whether a fork of the shell writes what the launch reads.
+    /// Whether a fork of the shell writes the standard input of the launch.
     pub(super) is_fed: bool,
-    /// Whether the shell reads what the launch writes.
+    /// Whether the shell reads the output of the launch.
     pub(super) is_captured: bool,
 }
 
 impl PipelineUnit {
-    /// Of the launch at `position` among the children of one process.
+    /// Returns the unit of the launch at `position` among the children of one process.
     pub(super) fn of(whatif: &WhatIf<'_, '_>, siblings: &[usize], position: usize) -> PipelineUnit {
         let forest = whatif.forest;
         let launch = siblings[position];
         let parent = forest
             .parent(launch)
             .filter(|parent| forest.launches[*parent].is_fork_without_exec());
-        // In a subshell of just these two there is nothing else that the fork could be for.
+        // In a subshell with just these two children, the fork can only be the feeder.
         let is_alone = parent.is_some() && siblings.len() == 2;
         let is_feeder =
             |before: &usize| is_bare_leaf(forest, *before) && (is_alone || run_side_by_side(forest, *before, launch));
@@ -35,7 +35,7 @@ impl PipelineUnit {
         let feeder = before.filter(is_feeder);
         let mut unit: Vec<u32> = feeder.into_iter().chain([launch]).map(|index| index as u32).collect();
         let is_read = |index: usize| is_captured(forest, whatif.timelines, index as u32);
-        // A subshell that reads what the launch writes has a use for it, and goes on.
+        // A subshell that reads the output uses it, and continues after the launch.
         let is_read_directly = is_read(launch);
         let subshell = parent.filter(|_| siblings.len() == unit.len() && !is_read_directly);
         if let Some(subshell) = subshell {
@@ -50,13 +50,13 @@ impl PipelineUnit {
     }
 }
 
-/// A fork that never execs and launches nothing.
+/// Whether a launch is a fork that never execs and launches nothing.
 pub(super) fn is_bare_leaf(forest: &Forest<'_>, index: usize) -> bool {
     let launch = &forest.launches[index];
     launch.origin == Origin::Launched && launch.execs.is_empty() && forest.children(index).is_empty()
 }
 
-/// Whether the second was made before the first, which is older, was reaped.
+/// Whether `second` was created before `first`, the older one, was reaped.
 fn run_side_by_side(forest: &Forest<'_>, first: usize, second: usize) -> bool {
     let ended = forest.launches[first].instants.reaped.get();
     let began = forest.launches[second].instants.created.get();

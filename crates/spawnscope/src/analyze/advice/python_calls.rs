@@ -1,24 +1,23 @@
-//! Which call of Python forked: calls of its library leave frames of their own, built-in functions leave none but in
-//! machine code.
+//! Identifies the Python call that forked. Functions of the standard library leave Python frames; built-in functions leave only native
+//! frames.
 
 use crate::analyze::callers::{Frame, is_standard_library};
 use crate::analyze::launch::{Launch, base_name};
 use crate::analyze::tree::Forest;
 use crate::event::Language;
 
-/// How a fork came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PythonCall {
     Subprocess,
     Multiprocessing,
     Pty,
     OsFork,
-    /// The innermost frame is no library's: a built-in function, or one of an extension.
+    /// The innermost frame is not in a library: a built-in function or an extension forked.
     Direct,
 }
 
 impl PythonCall {
-    /// By the chains of a launch that is known to have been made by copying; `None` when they do not tell.
+    /// Identifies the call by the call chains of a launch that copied its parent. `None` when they are inconclusive.
     pub(super) fn of(forest: &Forest<'_>, launch: &Launch<'_>) -> Option<PythonCall> {
         let innermost = forest.frames(launch.script_stack).next();
         let innermost = innermost.filter(|frame| frame.language == Language::Python)?;
@@ -34,7 +33,7 @@ impl PythonCall {
         }
     }
 
-    /// For a sentence: what it was, and when it copies.
+    /// Describes the call, and when it copies page tables.
     pub(super) fn words(self) -> &'static str {
         match self {
             PythonCall::Subprocess => {

@@ -1,10 +1,10 @@
-//! How programs start others, by what runs them: which calls copy the parent's page tables, and which do not.
+//! Language runtimes: which of their calls copy the page tables of the parent, and which do not.
 
 use super::RuleContext;
 use crate::analyze::launch::base_name;
 use crate::analyze::whatif::changes::is_shell;
 
-/// What runs a program, as far as its name tells.
+/// The runtime of a program, derived from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Runtime {
     Python,
@@ -17,7 +17,7 @@ pub(super) enum Runtime {
     Native,
 }
 
-/// Beginnings of the names of interpreters.
+/// Prefixes of interpreter names.
 const NAMES: [(&str, Runtime); 6] = [
     ("python", Runtime::Python),
     ("pypy", Runtime::Python),
@@ -28,12 +28,12 @@ const NAMES: [(&str, Runtime); 6] = [
 ];
 
 impl Runtime {
-    /// What runs the parent of a launch, at the time it made that.
+    /// Returns the runtime of the parent at the time of the launch.
     pub(super) fn of_parent(context: &RuleContext<'_, '_>, launch: u32) -> Runtime {
         let name = context.launch(launch).birth_command.name;
         let parent = context.forest().parent(launch as usize);
         let execs = parent.map_or(&[][..], |parent| &context.forest().launches[parent].execs);
-        // A script that begins with `#!` goes by its own name.
+        // A process that runs a `#!` script has the name of the script.
         let exec = execs.iter().rev().find(|exec| base_name(exec.path()) == name);
         let interpreter = exec.and_then(|exec| exec.interpreter());
         Runtime::named(interpreter.map_or(name, base_name))
@@ -50,43 +50,42 @@ impl Runtime {
         known.map_or(Runtime::Native, |(_, runtime)| *runtime)
     }
 
-    /// What to do that launches are made without copying the parent's page tables.
+    /// Returns instructions for launching without a copy of the page tables.
     pub(super) fn without_copying(self) -> &'static [&'static str] {
         match self {
             Runtime::Python => &[
-                "subprocess: leave out preexec_fn, user=, group= and extra_groups=: with any of them it forks, without it uses vfork \
-                 (Python 3.10); start_new_session=, process_group=, umask= and cwd= do no harm",
-                "what preexec_fn did is then for the program itself, or a wrapper: setpriv, prlimit, env --chdir",
-                "os.fork() and os.exec*(): os.posix_spawn() or subprocess; pty.fork(): subprocess on what pty.openpty() gives",
-                "multiprocessing: set_start_method(\"forkserver\") early, before the memory is there, or \"spawn\"",
+                "subprocess: do not pass preexec_fn, user=, group= or extra_groups=: with any of them it forks, otherwise it uses vfork \
+                 (Python 3.10); start_new_session=, process_group=, umask= and cwd= are harmless",
+                "do the work of preexec_fn in the program itself or in a wrapper: setpriv, prlimit, env --chdir",
+                "os.fork() and os.exec*(): use os.posix_spawn() or subprocess; pty.fork(): use subprocess with a terminal from \
+                 pty.openpty()",
+                "multiprocessing: call set_start_method(\"forkserver\") or (\"spawn\") early, before the memory is allocated",
             ],
             Runtime::Ruby => &[
-                "fork { exec ... }: Process.spawn, system or Open3, which use vfork; what the block did goes into their options",
+                "fork { exec ... }: use Process.spawn, system or Open3, which use vfork; replace the code in the block with their options",
             ],
             Runtime::Perl => &[
-                "system, exec and backticks always fork: Proc::FastSpawn or POSIX::RT::Spawn do not",
-                "or start a small helper process before the memory is there, and let it launch",
+                "system, exec and backticks always fork; Proc::FastSpawn and POSIX::RT::Spawn do not",
+                "or start a small helper process before the memory is allocated, and launch from it",
             ],
-            Runtime::Java => {
-                &["java -Djdk.lang.Process.launchMechanism=POSIX_SPAWN (what it does by itself since JDK 13)"]
-            }
-            Runtime::Node => {
-                &["start a small helper process before the memory is there (child_process.fork), and let it launch"]
-            }
+            Runtime::Java => &["java -Djdk.lang.Process.launchMechanism=POSIX_SPAWN (the default since JDK 13)"],
+            Runtime::Node => &[
+                "start a small helper process before the memory is allocated (child_process.fork), and launch from it",
+            ],
             Runtime::Shell => &[
-                "unset arrays and variables that are not needed any more; read files line by line rather than into a variable",
-                "launch before the large variables are there, or handle them in a program of their own",
+                "unset arrays and variables that are no longer needed; read files line by line instead of into a variable",
+                "launch before the large variables are filled, or handle them in a separate program",
             ],
             Runtime::Native => &[
-                "C, C++: posix_spawn() in the place of fork() and exec(); or vfork(), with nothing but exec() and _exit() behind it",
-                "Rust: Command without pre_exec, uid, gid and groups, the program with its path if env(\"PATH\") is set",
-                "Go: os/exec does not copy; fork() in C code, or SysProcAttr with CLONE_NEWUSER, does",
+                "C, C++: posix_spawn() instead of fork() and exec(); or vfork(), followed by nothing but exec() and _exit()",
+                "Rust: Command without pre_exec, uid, gid and groups; give the path of the program if env(\"PATH\") is set",
+                "Go: os/exec does not copy page tables; fork() in C code and SysProcAttr with CLONE_NEWUSER do",
             ],
         }
     }
 }
 
-/// `python` is `python3` and `python3.11`, but not `pythonista`.
+/// Whether `name` is `program` with an optional version: `python3` and `python3.11` are `python`, `pythonista` is not.
 fn is_version_of(name: &str, program: &str) -> bool {
     let rest = name.strip_prefix(program);
     rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-'))

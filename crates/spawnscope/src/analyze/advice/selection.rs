@@ -1,5 +1,5 @@
-//! How the launches of a proposal are selected on a command line. A selection that would try something else than the proposal
-//! is not told: the reader would see another saving than was promised.
+//! Builds the options of `spawnscope whatif` that select the launches of a proposal. A selection that does not match the proposal is
+//! omitted, because it would predict a different saving.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -9,14 +9,14 @@ use crate::analyze::select::Selector;
 use crate::analyze::whatif::Fix;
 use crate::analyze::whatif::changes::Change;
 
-/// Lines that are named one by one.
+/// Maximum number of lines that are named individually.
 const MOST_LINES: usize = 4;
-/// Bytes of arguments that are told.
+/// Maximum length of an argument pattern, in bytes.
 const MOST_ARGUMENTS: usize = 100;
-/// What is selected may differ from what is meant by one part in so many of its time.
+/// The selection may differ from the intended launches by one part in this many of their time.
 const NEARLY_ALL: u64 = 20;
 
-/// The options that try these changes; empty where some of the launches cannot be told from others.
+/// Returns the options that try these changes. Empty where some of the launches cannot be distinguished from others.
 pub(super) fn options(context: &RuleContext<'_, '_>, tries: &[Fix]) -> String {
     let options: Option<Vec<String>> = tries.iter().map(|fix| options_of(context, fix)).collect();
     options.unwrap_or_default().join(" ")
@@ -50,7 +50,7 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
     Some(selections.iter().map(option).collect::<Vec<_>>().join(" "))
 }
 
-/// The same selection for each line that asked for some of the launches; `None` when there are many, or not all are known.
+/// Restricts the selection to the call sites of the launches. `None` when there are too many, or when some are unknown.
 fn with_lines(context: &RuleContext<'_, '_>, plain: &str, launches: &[u32]) -> Option<Vec<String>> {
     let lines = launches.iter().map(|index| context.callers.of(*index as usize));
     let lines: BTreeSet<Vec<u8>> = lines
@@ -60,7 +60,7 @@ fn with_lines(context: &RuleContext<'_, '_>, plain: &str, launches: &[u32]) -> O
     (lines.len() <= MOST_LINES).then(|| lines.iter().map(selection).collect())
 }
 
-/// By what they were told to do, where that is the same for all.
+/// Selects by the arguments. `None` unless all launches have the same.
 fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec<String>> {
     let arguments = |index: &u32| {
         let exec = context.launch(*index).execs.last().filter(|exec| !exec.argv_cut)?;
@@ -68,7 +68,7 @@ fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec
     };
     let all: BTreeSet<Vec<u8>> = launches.iter().map(arguments).collect::<Option<_>>()?;
     let only = all.first().filter(|only| all.len() == 1 && !only.is_empty())?;
-    // A command that is copied must be in one piece.
+    // The option must survive copy and paste, so spaces and control characters become `?`.
     let in_one_piece = |character: char| {
         let is_apart = character.is_whitespace() || character.is_control();
         if is_apart { '?' } else { character }
@@ -77,7 +77,7 @@ fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec
     (arguments.len() <= MOST_ARGUMENTS).then(|| vec![format!("argv={arguments}")])
 }
 
-/// Whether selections hold for these launches, and for no others than are meant.
+/// Whether the selections match these launches, and no others than `meant`.
 fn fits(context: &RuleContext<'_, '_>, selections: &[String], launches: &[u32], meant: &HashSet<u32>) -> bool {
     let select = |text: &String| Selector::parse(text).ok()?.select(context.forest()).ok();
     let Some(selected) = selections.iter().map(select).collect::<Option<Vec<_>>>() else {
@@ -90,7 +90,7 @@ fn fits(context: &RuleContext<'_, '_>, selections: &[String], launches: &[u32], 
     context.spent_on(&unlike).0 <= context.spent_on(launches).0 / NEARLY_ALL
 }
 
-/// What is gone with a launch.
+/// Returns launches with all their descendants.
 fn with_descendants(context: &RuleContext<'_, '_>, launches: &[u32]) -> HashSet<u32> {
     let tops: Vec<usize> = launches.iter().map(|index| *index as usize).collect();
     let steps = context.forest().walk(&tops);

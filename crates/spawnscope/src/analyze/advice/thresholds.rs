@@ -1,4 +1,5 @@
-//! Which launches are worth a rule's attention: those that are a habit, that took long, and whose work is small beside their tax.
+//! Thresholds that select the launches a rule considers: groups that are frequent, that took long, and whose work is small compared with
+//! their launch tax.
 
 use std::cmp::Reverse;
 
@@ -8,10 +9,11 @@ use crate::analyze::replay::runnable;
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 
-/// Fewer launches than this are no habit of a script, and too few to tell how long another one would take.
+/// A smaller group of launches is not a pattern in a script, and is too small to predict the duration of another launch.
 pub(super) const HABIT: usize = 5;
 
-/// The groups that are a habit, those that took the longest first, `most` of them: each finding is played.
+/// Returns the `most` groups that took the longest among those with at least `HABIT` launches. The number is limited because each finding
+/// is replayed.
 pub(super) fn largest<K>(
     context: &RuleContext<'_, '_>,
     groups: impl IntoIterator<Item = (K, Vec<u32>)>,
@@ -21,7 +23,7 @@ pub(super) fn largest<K>(
     longest(context, habits, most)
 }
 
-/// The groups that took the longest, be they a habit or not.
+/// Returns the `most` groups that took the longest, of any size.
 pub(super) fn longest<K>(
     context: &RuleContext<'_, '_>,
     groups: impl IntoIterator<Item = (K, Vec<u32>)>,
@@ -35,8 +37,8 @@ pub(super) fn longest<K>(
     groups.into_iter().take(most).map(|(_, group)| group).collect()
 }
 
-/// What a launch does of its own: its run without the time in which it could have gone on but had no CPU, which says nothing
-/// of its work. Time asleep stays in, since that may be all that it is for.
+/// Returns the work of a launch: its run phase without the time in which it was runnable but had no CPU. Sleeping counts, since it may be
+/// the purpose of the program.
 pub(super) fn working(context: &RuleContext<'_, '_>, index: usize) -> Option<Nanos> {
     let launch = &context.forest().launches[index];
     let run = launch.phases.get(Phase::Run)?;
@@ -55,7 +57,7 @@ pub(super) fn working(context: &RuleContext<'_, '_>, index: usize) -> Option<Nan
     Some(run.since(Nanos(runs.map(without_cpu).sum())))
 }
 
-/// Whether a launch costs more than what it does: then it pays to do the same without one.
+/// Whether the launching takes longer than the work. Such a launch is worth replacing.
 pub(super) fn is_mostly_tax(context: &RuleContext<'_, '_>, index: usize) -> bool {
     let launch = &context.forest().launches[index];
     working(context, index)
@@ -63,7 +65,7 @@ pub(super) fn is_mostly_tax(context: &RuleContext<'_, '_>, index: usize) -> bool
         .is_some_and(|(run, launching)| run <= launching)
 }
 
-/// The same for one that is fed through a pipe, and whose run is for the most part waiting for that.
+/// Like [`is_mostly_tax`], for a launch that is fed through a pipe and spends most of its run waiting for input: compares its CPU time.
 pub(super) fn uses_less_than_its_tax(context: &RuleContext<'_, '_>, index: usize) -> bool {
     let launch = &context.forest().launches[index];
     let used = launch.cpu_phases.get(Phase::Run).or(launch.phases.get(Phase::Run));

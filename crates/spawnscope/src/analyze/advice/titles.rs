@@ -1,14 +1,14 @@
-//! Titles that read alike are told apart: by the line that asked, or else by what was launched.
+//! Makes equal titles distinct by adding the call site or the command.
 
 use std::collections::{HashMap, HashSet};
 
 use super::context::name;
 use super::{Advice, Advices};
 
-/// Characters of a command that are shown.
+/// Maximum number of characters shown of a command.
 const MOST_CHARACTERS: usize = 60;
 
-/// Adds to titles that several have what these differ in, if they do.
+/// Adds the call site or the command to titles that occur more than once, where that makes them distinct.
 pub(super) fn tell_apart(advices: &mut Advices) {
     let not_worth = advices.not_worth.iter_mut().map(|(_, advice)| advice);
     let mut by_title: HashMap<String, Vec<&mut Advice>> = HashMap::new();
@@ -23,14 +23,14 @@ pub(super) fn tell_apart(advices: &mut Advices) {
     }
 }
 
-/// One for each, when all have one and no two have the same.
+/// Returns one addition per advice, or `None` when one is missing or two are equal.
 fn differing(alike: &[&mut Advice], of: fn(&Advice) -> Option<String>) -> Option<Vec<String>> {
     let additions: Vec<String> = alike.iter().map(|advice| of(advice)).collect::<Option<_>>()?;
     let distinct: HashSet<&String> = additions.iter().collect();
     (distinct.len() == alike.len()).then_some(additions)
 }
 
-/// The line that asked for most.
+/// Returns the most frequent call site.
 fn line(advice: &Advice) -> Option<String> {
     let (call_site, _) = advice.callers.most.first()?;
     Some(format!(", at {}", name(&call_site.short_label())))

@@ -1,48 +1,48 @@
-//! Which frame of a call chain is told as the one that asked for a launch, and what it is called in text: the innermost that
-//! its reader can change. Libraries through which every launch goes are passed over.
+//! Picks the frame of a call chain that is reported as the call site, and formats it: the innermost frame that the user can change.
+//! Libraries that every launch goes through are skipped.
 
 use super::{Frame, Frames};
 use crate::analyze::launch::{Launch, base_name};
 use crate::analyze::tree::Forest;
 use crate::event::Language;
 
-/// How exactly a place is told.
+/// The precision of a call site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// To the line.
+    /// File and line.
     Line,
-    /// To the function.
+    /// Function only.
     Function,
 }
 
-/// A place that asked for launches. What is not known is `None`.
+/// A place in a program that requested launches. Unknown fields are `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallSite {
-    /// What it is written in.
+    /// The language of the code.
     pub language: Language,
-    /// The source file, as the chain has it.
+    /// The source file, as in the call chain.
     pub file: Option<Vec<u8>>,
     /// The line in it, from 1.
     pub line: Option<u32>,
-    /// The function; `None` also outside of all functions.
+    /// The function. Also `None` outside of all functions.
     pub function: Option<Vec<u8>>,
-    /// The ELF file of machine code.
+    /// The ELF file that contains the machine code.
     pub module: Option<Vec<u8>>,
-    /// Where in that file, when no function is known.
+    /// The address in that file, when the function is unknown.
     pub address: Option<u64>,
-    /// The program that ran the script, where no file says which script it was.
+    /// The program that ran the script, when no file is known.
     pub program: Option<Vec<u8>>,
-    /// The line that asked (to the function: the first one) of a script that was given to that program with `-c`; only its beginning, so that those that begin
-    /// alike are one place.
+    /// The line of a script given with `-c` that requested the launch; the first line at function precision. Truncated, so that scripts
+    /// with the same beginning share one call site.
     pub text: Option<Vec<u8>>,
-    /// Whether another file of the recording has the same base name, so that text gives the whole path.
+    /// Whether another file of the recording has the same base name. Labels then contain the whole path.
     pub(super) has_namesake: bool,
 }
 
-/// Bytes of a script's line that tell it.
+/// Maximum length of a script line, in bytes.
 const MOST_TEXT: usize = 48;
 
-/// Beginnings of the names of libraries that launch for others: the C library, the loader, Python's own.
+/// Name prefixes of libraries that launch on behalf of others: the C library, the loader, Python itself.
 const RUNTIME_LIBRARIES: [&[u8]; 9] = [
     b"libc.so",
     b"libc-",
@@ -54,9 +54,9 @@ const RUNTIME_LIBRARIES: [&[u8]; 9] = [
     b"_posixsubprocess",
     b"[vdso]",
 ];
-/// The same for programs that run scripts: their own functions say nothing of the script.
+/// Name prefixes of interpreters. Their functions do not identify the script.
 const INTERPRETERS: [&[u8]; 6] = [b"bash", b"dash", b"sh", b"busybox", b"python", b"perl"];
-/// Functions of a C library that is linked into the program.
+/// Functions of a C library that is linked statically into the program.
 const LAUNCHING_FUNCTIONS: [&[u8]; 21] = [
     b"fork",
     b"__fork",
@@ -82,7 +82,7 @@ const LAUNCHING_FUNCTIONS: [&[u8]; 21] = [
 ];
 
 impl CallSite {
-    /// Where a launch was asked for; `None` when no chain says. `given` is the script that its shell was given with `-c`.
+    /// Returns the call site of a launch. `None` when no call chain shows it. `given` is the script that its shell was given with `-c`.
     pub(super) fn of(
         forest: &Forest<'_>,
         launch: &Launch<'_>,
@@ -114,7 +114,7 @@ impl CallSite {
         }
     }
 
-    /// As it is called in a sentence: `unpack.sh:14 in relocate()`, `relocate() in unpack.sh`, `spawn() in git`.
+    /// Formats the call site: `unpack.sh:14 in relocate()`, `relocate() in unpack.sh`, `spawn() in git`.
     #[must_use]
     pub fn label(&self) -> Vec<u8> {
         let (file, function) = (self.file_and_line(), self.call());
@@ -126,7 +126,7 @@ impl CallSite {
         }
     }
 
-    /// The same without the function, where a file is known.
+    /// Formats the call site without the function, if a file is known.
     #[must_use]
     pub fn short_label(&self) -> Vec<u8> {
         self.file_and_line().unwrap_or_else(|| self.label())
@@ -138,12 +138,12 @@ impl CallSite {
         match (shown, self.line) {
             (Some(file), Some(line)) => Some([file, format!(":{line}").as_bytes()].concat()),
             (Some(file), None) => Some(file.to_vec()),
-            // A script that was given as an argument has no file.
+            // A script given as an argument has no file.
             (None, line) => self.in_given_script(line),
         }
     }
 
-    /// `sh -c 'mkdir -p "$d"'`, `sh -c 'mv a b' line 3`, `sh line 3`
+    /// Formats a script without a file: `sh -c 'mkdir -p "$d"'`, `sh -c 'mv a b' line 3`, `sh line 3`.
     fn in_given_script(&self, line: Option<u32>) -> Option<Vec<u8>> {
         let program = self.program.as_deref()?;
         let line = line.filter(|line| self.text.is_none() || *line > 1);
@@ -152,7 +152,7 @@ impl CallSite {
         Some([program, &text.unwrap_or_default(), line.as_bytes()].concat())
     }
 
-    /// With what the line of a script begins that has no file.
+    /// Returns the first word of a script line without a file.
     pub(super) fn first_word(&self) -> Option<&[u8]> {
         self.text.as_deref()?.split(u8::is_ascii_whitespace).next()
     }
@@ -175,7 +175,7 @@ impl CallSite {
     }
 }
 
-/// The beginning of a line of a script, as far as it tells one from others.
+/// Returns the truncated beginning of a script line.
 fn beginning(script: &[u8], line: u32) -> Option<Vec<u8>> {
     let line = script.split(|byte| *byte == b'\n').nth(line.checked_sub(1)? as usize)?;
     let line = line.trim_ascii();
@@ -190,8 +190,8 @@ fn beginning(script: &[u8], line: u32) -> Option<Vec<u8>> {
     Some([&line[..end], "…".as_bytes()].concat())
 }
 
-/// The innermost frame that is not of the language's own library; when all are, the innermost. Of a function whose lines are not
-/// known, the line in the same file that called it says more.
+/// Returns the innermost frame outside of the language's standard library, or the innermost one if all are in it. If that function has no
+/// known line, its caller in the same file is more precise.
 fn in_script(frames: Frames<'_>, detail: Detail) -> Option<Frame<'_>> {
     let mut innermost = None;
     let mut frames = frames.filter(says_where);
@@ -207,18 +207,18 @@ fn in_script(frames: Frames<'_>, detail: Detail) -> Option<Frame<'_>> {
     innermost
 }
 
-/// The innermost frame outside of the C library and of interpreters; of an interpreter alone, its own.
+/// Returns the innermost frame outside of the C library and of interpreters. If only an interpreter is left, its frame.
 fn in_machine_code<'a>(frames: &Frames<'a>) -> Option<Frame<'a>> {
     let own = |frame: &Frame<'_>| says_where(frame) && frame.language == Language::Native && !is_runtime(frame);
-    let external_wait = frames.clone().find(|frame| own(frame) && !is_interpreter(frame));
-    external_wait.or_else(|| frames.clone().find(own))
+    let outside = frames.clone().find(|frame| own(frame) && !is_interpreter(frame));
+    outside.or_else(|| frames.clone().find(own))
 }
 
 fn says_where(frame: &Frame<'_>) -> bool {
     frame.file.is_some() || frame.function.is_some() || frame.line.is_some() || frame.module.is_some()
 }
 
-/// Whether a frame is of the modules that come with Python: below `lib/python3.11`, but not installed there by somebody.
+/// Whether a frame is in a module that comes with Python: below `lib/python3.11`, but not in an installed package.
 pub(in crate::analyze) fn is_standard_library(frame: &Frame<'_>) -> bool {
     let Some(file) = frame.file.filter(|_| frame.language == Language::Python) else {
         return false;

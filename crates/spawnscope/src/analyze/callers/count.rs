@@ -1,4 +1,4 @@
-//! The places of all launches of a recording, each told once, and which of them asked for most launches.
+//! The call sites of all launches of a recording, without duplicates, and the most frequent ones of a set of launches.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -9,39 +9,39 @@ use crate::analyze::tree::Forest;
 use crate::analyze::whatif::changes::command_of;
 use crate::record::reader::StackId;
 
-/// Places told of one set of launches.
-const MOST_TOLD: usize = 10;
+/// Maximum number of call sites reported for one set of launches.
+const MOST_SHOWN: usize = 10;
 
-/// Scripts given with `-c` that begin with the same word and are told each.
+/// Maximum number of scripts given with `-c` that start with the same word and are reported separately.
 const MOST_ALIKE: u32 = 4;
 
-/// Where each launch of a recording was asked for.
+/// The call site of each launch of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Callers {
     call_sites: Vec<CallSite>,
-    /// By the launch's index.
+    /// By launch index.
     of_launch: Vec<Requester>,
 }
 
-/// What a place is found from: both chains, the program that ran the script, and the script that it was given with `-c`.
+/// The data that determine a call site: both call chains, the program that ran the script, and the script given with `-c`.
 type Chains<'a> = (Option<StackId>, Option<StackId>, &'a [u8], Option<&'a [u8]>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Requester {
-    /// The recorder asked for the command, and nobody for what existed before.
-    ByNobody,
+    /// No recorded caller: the recorder launched the command, and existing processes have no known launch.
+    NoCaller,
     Unknown,
-    /// A position among the places.
+    /// An index into `call_sites`.
     At(u32),
 }
 
 impl Callers {
-    /// Finds the place of every launch.
+    /// Finds the call site of every launch.
     #[must_use]
     pub fn find(forest: &Forest<'_>, detail: Detail) -> Callers {
         let mut callers = Callers::default();
         let mut known: HashMap<CallSite, u32> = HashMap::new();
-        // Many launches have the same chain, and chains the same place.
+        // Many launches share a call chain, and many call chains share a call site.
         let mut by_chain: HashMap<Chains<'_>, Option<u32>> = HashMap::new();
         for (index, launch) in forest.launches.iter().enumerate() {
             let script = launch.script_stack;
@@ -55,7 +55,7 @@ impl Callers {
                 }))
             });
             callers.of_launch.push(match call_site {
-                _ if !launch.is_launch() || launch.parent.get().is_none() => Requester::ByNobody,
+                _ if !launch.is_launch() || launch.parent.get().is_none() => Requester::NoCaller,
                 Some(call_site) => Requester::At(call_site),
                 None => Requester::Unknown,
             });
@@ -65,7 +65,7 @@ impl Callers {
         callers
     }
 
-    /// Tells scripts by their first word where many begin with it: they are one script with different arguments.
+    /// Merges scripts by their first word where many start with it: these are one script with different arguments.
     fn merge_alike(&mut self) {
         let mut alike: HashMap<(Option<Vec<u8>>, Vec<u8>), u32> = HashMap::new();
         let key = |call_site: &CallSite| Some((call_site.program.clone(), call_site.first_word()?.to_vec()));
@@ -83,26 +83,28 @@ impl Callers {
                 self.call_sites.len() as u32 - 1
             }));
         }
-        for asked in &mut self.of_launch {
-            if let Requester::At(number) = asked {
+        for requester in &mut self.of_launch {
+            if let Requester::At(number) = requester {
                 *number = numbers[*number as usize];
             }
         }
     }
 
-    /// Whether any launch's place is known.
+    /// Whether the call site of any launch is known.
     #[must_use]
     pub fn has_any(&self) -> bool {
-        self.of_launch.iter().any(|asked| matches!(asked, Requester::At(_)))
+        self.of_launch
+            .iter()
+            .any(|requester| matches!(requester, Requester::At(_)))
     }
 
-    /// Where the launch at an index was asked for.
+    /// Returns the call site of the launch at an index.
     #[must_use]
     pub fn of(&self, launch: usize) -> Option<&CallSite> {
         self.number_of(launch).map(|number| self.call_site(number))
     }
 
-    /// The number of that place, which equal places share.
+    /// Returns the number of that call site. Equal call sites have the same number.
     pub(in crate::analyze) fn number_of(&self, launch: usize) -> Option<u32> {
         match self.of_launch.get(launch) {
             Some(Requester::At(call_site)) => Some(*call_site),
@@ -114,7 +116,7 @@ impl Callers {
         &self.call_sites[number as usize]
     }
 
-    /// Counts launches by their place.
+    /// Counts launches by call site.
     #[must_use]
     pub fn count(&self, launches: &[u32]) -> CallerCounts {
         let mut counts: HashMap<u32, u64> = HashMap::new();
@@ -123,13 +125,13 @@ impl Callers {
             match self.of_launch.get(*launch as usize) {
                 Some(Requester::At(number)) => *counts.entry(*number).or_default() += 1,
                 Some(Requester::Unknown) => unknown += 1,
-                Some(Requester::ByNobody) | None => {}
+                Some(Requester::NoCaller) | None => {}
             }
         }
         let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
         counts.sort_by_key(|(number, count)| (Reverse(*count), self.call_site(*number)));
-        let told = counts.len().min(MOST_TOLD);
-        let (most, others) = counts.split_at(told);
+        let shown = counts.len().min(MOST_SHOWN);
+        let (most, others) = counts.split_at(shown);
         CallerCounts {
             most: most
                 .iter()
@@ -142,7 +144,7 @@ impl Callers {
     }
 }
 
-/// Marks places in files that share their base name with another file.
+/// Marks call sites in files that share their base name with another file.
 fn mark_namesakes(call_sites: &mut [CallSite]) {
     let files: HashSet<&[u8]> = call_sites
         .iter()
@@ -164,15 +166,15 @@ fn mark_namesakes(call_sites: &mut [CallSite]) {
     }
 }
 
-/// Which places asked for a set of launches.
+/// The call sites of a set of launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallerCounts {
-    /// Those that asked for most, with their counts, the most first.
+    /// The most frequent call sites with their counts, the most frequent first.
     pub most: Vec<(CallSite, u64)>,
-    /// Places beyond these.
+    /// Number of further call sites.
     pub other_places: u64,
-    /// Launches that those asked for.
+    /// Number of launches by those.
     pub others: u64,
-    /// Launches whose place is not known.
+    /// Number of launches without a known call site.
     pub unknown: u64,
 }

@@ -1,5 +1,5 @@
-//! Where launches were asked for: the call chains of a recording as places with names. Which of two chains of a launch is
-//! the better one is said here; `call_site` picks the frame that is told, `count` says how often.
+//! Call sites of launches, derived from the call chains of a recording. This file chooses between the two call chains of a launch;
+//! `call_site` picks the reported frame, `count` counts call sites.
 
 mod call_site;
 mod count;
@@ -12,22 +12,22 @@ use super::launch::Launch;
 use crate::event::Language;
 use crate::record::reader::{FrameRow, Recording, StackId, StackRow};
 
-/// One place in a program. What is not known is `None`.
+/// A frame of a call chain. Unknown fields are `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frame<'a> {
-    /// What it is written in.
+    /// The language of the code.
     pub language: Language,
-    /// The function; `None` also outside of all functions of a script.
+    /// The function. Also `None` outside of all functions of a script.
     pub function: Option<&'a [u8]>,
     /// The source file.
     pub file: Option<&'a [u8]>,
     /// The line in it, from 1.
     pub line: Option<u32>,
-    /// The ELF file that holds the machine code.
+    /// The ELF file that contains the machine code.
     pub module: Option<&'a [u8]>,
-    /// Where in that file's own numbering; without `module`, in the process's memory.
+    /// The address in that file; without `module`, the address in the memory of the process.
     pub address: Option<u64>,
-    /// Whether the compiler put it into the next frame outwards.
+    /// Whether the compiler inlined it into its caller.
     pub is_inlined: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// The frames of a chain of the recording.
+    /// Returns the frames of a call chain of the recording.
     #[must_use]
     pub fn of(recording: &'a Recording, stack: Option<StackId>) -> Frames<'a> {
         Frames {
@@ -50,7 +50,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Whether the frames that were taken so far end with one whose callers could not be read.
+    /// Whether the last returned frame is one with unreadable callers.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.is_truncated
@@ -83,7 +83,7 @@ fn named<'a>(recording: &'a Recording, row: &FrameRow) -> Frame<'a> {
 }
 
 impl Launch<'_> {
-    /// The chain that says best who asked for it: lines of a script rather than the interpreter's machine code.
+    /// Returns the more useful call chain: lines of a script rather than machine code of its interpreter.
     #[must_use]
     pub fn best_stack(&self) -> Option<StackId> {
         self.script_stack.or(self.native_stack)

@@ -1,21 +1,21 @@
-//! Why launches became slower: whether the parent's growing memory explains it, and which phase rose most.
+//! Finds why launches became slower: whether the growth of the parent explains it, and which phase grew most.
 
 use super::{COST, MIN_TREND, Segment};
 use crate::analyze::phases::Phase;
 use crate::statistics::{kendall_tau, theil_sen_slope};
 
-/// Growth below this is the allocator's breathing, not a leak.
+/// Smaller growth is normal fluctuation of the allocator, not a leak.
 const MIN_MEMORY_GROWTH_BYTES: f64 = 4e6;
-/// The phases that pay for page tables: `fork` copies them, and the copy is torn down by the child's `exec` or its exit.
+/// The phases that pay for page tables: `fork` copies them, and the exec or exit of the child frees the copy.
 const PAGE_TABLE_PHASES: [Phase; 3] = [Phase::Create, Phase::Exec, Phase::Teardown];
-/// Copying page tables costs about as much as tearing them down. Where `create` has less than this share of what these
-/// phases rose by, something else made the others slower, such as a permission scanner in `exec`.
+/// Copying page tables costs about as much as freeing them. Where `create` has less than this share of the total growth of these phases,
+/// another cause slowed the others, such as a permission scanner in `exec`.
 const MIN_CREATE_SHARE: f64 = 0.2;
 
-/// The parent's memory grew, and the cost of its launches with it.
+/// The memory of the parent grew, and the cost of its launches with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryGrowth {
-    /// Nanoseconds of a launch's whole cost for each further megabyte (1,000,000 bytes) of the parent.
+    /// Growth of the launch cost, in nanoseconds per megabyte (1,000,000 bytes) of the parent.
     pub ns_per_mb: f64,
     /// Resident set in the first segment.
     pub from_bytes: u64,
@@ -23,17 +23,17 @@ pub struct MemoryGrowth {
     pub to_bytes: u64,
 }
 
-/// The phase that became longer by more than any other.
+/// The phase that grew more than any other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rise {
     /// The phase.
     pub phase: Phase,
-    /// Its part of what the whole cost rose by; above 1 when other phases became shorter.
+    /// Its share of the growth of the total cost. Above 1 when other phases became shorter.
     pub share: f64,
 }
 
-/// The parent's memory is the cause when it grew, `create` rose with it, and the phases that pay for page tables rose
-/// with it by at least half of the whole.
+/// Returns the memory growth if it is the cause: the memory grew, `create` grew with it, and the phases that pay for page tables explain at
+/// least half of the total growth.
 pub(super) fn memory_growth(segments: &[Segment]) -> Option<MemoryGrowth> {
     let (first, last) = (segments.first()?, segments.last()?);
     let (from_bytes, to_bytes) = (first.parent_rss_bytes?, last.parent_rss_bytes?);
@@ -61,7 +61,7 @@ pub(super) fn memory_growth(segments: &[Segment]) -> Option<MemoryGrowth> {
     })
 }
 
-/// The phase that rose most from the first segment to the last; `None` when none that is known in both rose.
+/// Returns the phase that grew most from the first to the last segment. `None` when no phase that is known in both grew.
 pub(super) fn largest_rise(segments: &[Segment]) -> Option<Rise> {
     let (first, last) = (segments.first()?, segments.last()?);
     let risen = COST.into_iter().filter_map(|phase| {
@@ -80,7 +80,7 @@ fn span_ns(segment: &Segment, phase: Phase) -> Option<f64> {
     segment.phase(phase).map(|span| span.0 as f64)
 }
 
-/// One value of each segment; `None` when it is unknown for any.
+/// Returns one value per segment. `None` when any is unknown.
 fn values(segments: &[Segment], of: impl Fn(&Segment) -> Option<f64>) -> Option<Vec<f64>> {
     segments.iter().map(of).collect()
 }

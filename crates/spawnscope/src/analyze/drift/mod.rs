@@ -1,5 +1,5 @@
-//! Launches that become slower while a parent runs: finds them, and shows their course in ten parts. Judges each parent
-//! on its own and prefers silence to a false alarm. Why they did is `cause`'s affair.
+//! Finds parents whose launches become slower over time, and shows the course in ten segments. Each parent is judged alone; a missed drift
+//! is preferred to a false alarm. `cause` finds the reason.
 
 mod cause;
 mod samples;
@@ -13,21 +13,21 @@ use crate::statistics::{median, quantile, trend, trend_deviations};
 pub use cause::{MemoryGrowth, Rise};
 use samples::Sample;
 
-/// Fewer children than this say nothing of a trend.
+/// Minimum number of children for a trend.
 const MIN_CHILDREN: usize = 20;
-/// Parts of equal count into which a parent's children are divided.
+/// Number of segments with equal counts that a parent's children are divided into.
 const SEGMENTS: usize = 10;
-/// The last segment must cost this many times the first one ...
+/// Minimum ratio of the cost of the last segment to the first ...
 const MIN_RATIO: f64 = 1.3;
-/// ... and this much more.
+/// ... and minimum difference.
 const MIN_GROWTH_NS: f64 = 50_000.0;
-/// Kendall's tau of the ten medians: one slow stretch does not reach it, a course upwards does.
+/// Minimum Kendall's tau of the ten medians. One slow stretch does not reach it, a rising trend does.
 const MIN_TREND: f64 = 0.6;
-/// Kendall's tau of the single launches, in standard deviations of what chance would give: 1 case in 30,000.
+/// Minimum Kendall's tau of the individual launches, in standard deviations under random order: 1 case in 30,000.
 const MIN_DEVIATIONS: f64 = 4.0;
-/// Launches whose order is compared pair by pair; of more, as many are picked at equal distances.
+/// Maximum number of launches that are compared pairwise. From more launches, this many are picked at equal distances.
 const MOST_COMPARED: usize = 500;
-/// The phases whose sum is a launch's cost. `reap` is left out: it is the parent's habit, not the launch's cost.
+/// The phases that make up the cost of a launch. `reap` is left out: it depends on the parent, not on the launch.
 const COST: [Phase; 6] = [
     Phase::Create,
     Phase::Queue,
@@ -42,22 +42,22 @@ const COST: [Phase; 6] = [
 pub struct Drift {
     /// The parent.
     pub parent: LaunchId,
-    /// Its pid.
+    /// Pid of the parent.
     pub pid: Option<Pid>,
-    /// The program it was at the end.
+    /// Program of the parent at the end.
     pub label: Vec<u8>,
-    /// Launches that were compared.
+    /// Number of compared launches.
     pub children: u64,
-    /// Their course, ten parts of equal count.
+    /// The course in ten segments with equal counts.
     pub segments: Vec<Segment>,
-    /// The parent's memory as the cause.
+    /// The memory growth of the parent, if it is the cause.
     pub memory: Option<MemoryGrowth>,
-    /// The phase that rose most.
+    /// The phase that grew most.
     pub rise: Option<Rise>,
 }
 
 impl Drift {
-    /// How many times dearer the last launches were than the first ones.
+    /// Returns the ratio of the cost of the last launches to the first ones.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         match (self.segments.first(), self.segments.last()) {
@@ -67,12 +67,12 @@ impl Drift {
     }
 }
 
-/// One part of a parent's children, in order of creation. Its figures are freed of what the mix of programs explains.
+/// One segment of a parent's children, in order of creation. Its values are corrected for the mix of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Launches in it.
+    /// Number of launches.
     pub children: u64,
-    /// Median cost of a launch: its tax without `reap`.
+    /// Median cost of a launch: launch tax without `reap`.
     pub cost: Nanos,
     /// Medians of the phases in the order of `COST`.
     phases: [Option<Nanos>; COST.len()],
@@ -81,7 +81,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Median of one phase; `None` when it is unknown, or no part of the cost.
+    /// Returns the median of one phase. `None` when it is unknown, or not part of the cost.
     #[must_use]
     pub fn phase(&self, phase: Phase) -> Option<Nanos> {
         let position = COST.iter().position(|counted| *counted == phase)?;
@@ -89,7 +89,7 @@ impl Segment {
     }
 }
 
-/// All parents whose launches became slower, the one that lost most first.
+/// Returns all parents whose launches became slower, the largest loss first.
 #[must_use]
 pub fn drifts(forest: &Forest<'_>) -> Vec<Drift> {
     let mut found: Vec<Drift> = (0..forest.launches.len())
@@ -133,7 +133,7 @@ fn drift_of(forest: &Forest<'_>, parent: usize) -> Option<Drift> {
     })
 }
 
-/// Divides what belongs to the samples into parts of equal count.
+/// Divides items into segments of equal count.
 fn parts<T>(of_samples: &[T]) -> impl Iterator<Item = &[T]> + Clone {
     let start = |segment: usize| segment * of_samples.len() / SEGMENTS;
     (0..SEGMENTS).map(move |segment| &of_samples[start(segment)..start(segment + 1)])
@@ -163,7 +163,7 @@ fn segments_of(samples: &[Sample<'_>]) -> Vec<Segment> {
     segments
 }
 
-/// A trend over all parts, large enough to matter, and such that hardly a late launch was as cheap as an early one.
+/// Whether there is a trend over all segments that is large enough to matter, with almost no late launch as fast as an early one.
 fn became_slower(samples: &[Sample<'_>]) -> bool {
     let medians_ns: Vec<f64> = parts(samples).map(median_cost_ns).collect();
     let (first_ns, last_ns) = (medians_ns[0].max(0.0), medians_ns[SEGMENTS - 1]);
@@ -179,7 +179,7 @@ fn became_slower(samples: &[Sample<'_>]) -> bool {
         && trend(&medians_ns) >= MIN_TREND
 }
 
-/// Whether launches in random order would hardly ever rise as these do.
+/// Whether such a rise would be very unlikely for launches in random order.
 fn is_beyond_chance(samples: &[Sample<'_>]) -> bool {
     let picked = samples.len().min(MOST_COMPARED);
     let costs_ns: Vec<f64> = (0..picked)

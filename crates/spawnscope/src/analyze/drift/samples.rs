@@ -1,5 +1,5 @@
-//! The costs of a parent's launches, made comparable. A script that runs `cat` first and `python3` later has not become
-//! slower, nor has a program that turns from vfork to fork.
+//! Makes the costs of a parent's launches comparable. A script that runs `cat` first and `python3` later has not become slower, and neither
+//! has a program that switches from vfork to fork.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,14 +9,14 @@ use crate::analyze::launch::Launch;
 use crate::analyze::phases::Phase;
 use crate::statistics::median;
 
-/// What one launch contributes.
+/// One launch.
 pub(super) struct Sample<'f> {
     pub(super) launch: &'f Launch<'f>,
-    /// Its cost, levelled.
+    /// Its corrected cost.
     pub(super) cost_ns: f64,
 }
 
-/// Those of the children whose cost is known, over the same phases for all.
+/// Returns the children with a known cost, over the same phases for all.
 pub(super) fn comparable<'f>(children: &[&'f Launch<'f>]) -> Vec<Sample<'f>> {
     let is_mostly_known = |phase: &Phase| {
         let known = children.iter().filter(|child| child.phases.get(*phase).is_some());
@@ -46,7 +46,7 @@ pub(super) fn comparable<'f>(children: &[&'f Launch<'f>]) -> Vec<Sample<'f>> {
     costed.into_iter().map(sample).collect()
 }
 
-/// One phase of each sample, levelled; `None` where it is unknown.
+/// Returns one corrected phase of each sample. `None` where unknown.
 pub(super) fn levelled(samples: &[Sample<'_>], phase: Phase) -> Vec<Option<f64>> {
     let span_ns = |sample: &Sample<'_>| sample.launch.phases.get(phase).map(|span| span.0 as f64);
     match phase {
@@ -62,7 +62,7 @@ fn level_groups<Key: Eq + Hash>(values: impl Iterator<Item = (Key, Option<f64>)>
     values.map(|(key, value)| Some(value? + shifts[&key])).collect()
 }
 
-/// By how much to shift the values of each group.
+/// Returns the shift for the values of each group.
 fn shifts<Key: Eq + Hash>(values: impl Iterator<Item = (Key, f64)> + Clone) -> HashMap<Key, f64> {
     let shared = median(values.clone().map(|(_, value)| value)).unwrap_or_default();
     let mut groups: HashMap<Key, Vec<f64>> = HashMap::new();

@@ -1,5 +1,5 @@
-//! Weighted stacks of launches, for a flame graph: which way led to each launch, and what it cost, or what it was seen to do.
-//! `weights` says how a launch's cost is divided, `stacks` keeps the boxes. How boxes look is `present`'s.
+//! Weighted stacks of launches, for a flame graph: the path to each launch, and its cost or its samples. `weights` divides the cost of a
+//! launch, `stacks` stores the boxes. `present` draws them.
 
 mod stacks;
 mod weights;
@@ -19,104 +19,102 @@ use stacks::Stacks;
 pub use stacks::{MOST_LEVELS, Node};
 use weights::Weights;
 
-/// What the width of a box is.
+/// The meaning of the width of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// Nanoseconds in which a process lived and none of its children did.
+    /// Nanoseconds in which a process existed and none of its children did.
     Wall,
     /// Nanoseconds of launch tax.
     Tax,
-    /// Launches.
+    /// Number of launches.
     Count,
-    /// Nanoseconds on the critical path: these sum to the wall.
+    /// Nanoseconds on the critical path, which sum to the wall.
     Critical,
-    /// Nanoseconds on CPUs, by samples.
+    /// Nanoseconds on CPUs, from samples.
     OnCpu,
-    /// Nanoseconds of waits, by samples.
+    /// Nanoseconds of waits, from samples.
     OffCpu,
 }
 
-/// What lies upon what.
+/// The order of the boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stacking {
-    /// Process over process, the phases on top.
+    /// Processes by ancestry, with the phases on top.
     Tree,
-    /// Process, the functions that asked for the next one, process.
+    /// Process, the functions that requested the next launch, process, and so on.
     Caller,
-    /// Programs side by side, whoever launched them, the phases on top.
+    /// Programs side by side regardless of their parents, with the phases on top.
     Command,
 }
 
-/// Which flame graph is wanted.
+/// The requested flame graph.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     /// The width of boxes.
     pub weight: Weight,
-    /// Their order.
+    /// The order of boxes.
     pub stacking: Stacking,
     /// Only this phase.
     pub phase: Option<Phase>,
 }
 
-/// What a box stands for.
+/// The meaning of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Label<'a> {
     /// A phase of the launch below.
     Phase(Phase),
-    /// The launch below could run but had no CPU.
+    /// The launch below was runnable but had no CPU.
     RunQueue,
-    /// The launch below was in a phase that is not known.
+    /// The launch below was in an unknown phase.
     UnknownPhase,
     /// A program.
     Program(Command<'a>),
-    /// A place in a program; of machine code without the address where the function is known.
+    /// A frame of a call chain. Machine code has no address if the function is known.
     Frame(Frame<'a>),
-    /// A line of a script that the program below was given with `-c`.
+    /// A line of a script that was given to the program below with `-c`.
     Given(&'a [u8], Option<u32>),
-    /// Frames that could not be read.
+    /// Unreadable frames.
     Truncated,
     /// Everything beyond the highest level.
     Beyond,
-    /// Something that is not recorded, with its name where that is known.
+    /// An external wait, with the name of the process if known.
     ExternalWait(ExternalWait, Option<&'a [u8]>),
 }
 
 /// A flame graph: a tree of boxes.
 #[derive(Clone, Debug)]
 pub struct Flame<'a> {
-    /// What was asked for.
+    /// The request.
     pub wanted: Wanted,
-    /// Boxes, each behind the one below it.
+    /// Boxes, each after the one below it.
     pub nodes: Vec<Node<'a>>,
-    /// What the weights of all boxes sum to.
+    /// Sum of the weights of all boxes.
     pub total: u64,
 }
 
-/// Why there is nothing to draw.
+/// Why no flame graph can be drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlameError {
-    /// Not even the command ran.
-    #[error("this recording holds no launch")]
+    /// The recording contains no launch.
+    #[error("this recording contains no launch")]
     NoLaunch,
-    /// `-p`, `-a`, or a recorder that was cut off.
-    #[error(
-        "this recording has no command that began and ended in it, and therefore no critical path: use another --weight"
-    )]
+    /// The recording was made with `-p` or `-a`, or the recorder was killed.
+    #[error("this recording contains no complete command, so it has no critical path: use another --weight")]
     NoPath,
     /// All weights are zero.
     #[error("nothing to draw: no launch of this recording {0}")]
     NoWeight(Missing),
-    /// Nobody asked for samples, or the recording was too short for one.
-    #[error("this recording holds no samples: record with `spawnscope record --sample HZ` (such as 999)")]
+    /// Sampling was not requested, or the recording was too short for a sample.
+    #[error("this recording contains no samples: record with `spawnscope record --sample HZ` (such as 999)")]
     NoSamples,
-    /// There are others.
+    /// Samples exist, but none match.
     #[error(
-        "no sample of this recording {0}: record with more of them (--sample), or draw its time with --weight wall"
+        "no sample of this recording {0}: record at a higher sampling frequency (--sample), or draw wall time with --weight wall"
     )]
     NoSampleThere(Unsampled),
 }
 
-/// What no sample was of.
+/// The kind of sample that is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsampled {
     is_waiting: bool,
@@ -125,11 +123,7 @@ pub struct Unsampled {
 
 impl fmt::Display for Unsampled {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let doing = if self.is_waiting {
-            "a wait"
-        } else {
-            "a thread with a CPU"
-        };
+        let doing = if self.is_waiting { "a wait" } else { "a thread on a CPU" };
         match self.phase {
             Some(phase) => write!(to, "is of {doing} in `{}`", phase.name()),
             None => write!(to, "is of {doing}"),
@@ -137,23 +131,23 @@ impl fmt::Display for Unsampled {
     }
 }
 
-/// What no launch has.
+/// The kind of time that no launch has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing(Option<Phase>);
 
 impl fmt::Display for Missing {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(phase) => write!(to, "has time in `{}` that counts here", phase.name()),
-            None => write!(to, "has time that counts here"),
+            Some(phase) => write!(to, "has time in `{}` for this weight", phase.name()),
+            None => write!(to, "has time for this weight"),
         }
     }
 }
 
-/// Stacks all launches. The path is needed for weights on it only; `names` gives those of processes outside.
+/// Stacks all launches. `path` is only needed for the critical weight; `names` returns the names of external processes.
 ///
 /// # Errors
-/// When there is nothing to draw.
+/// Fails when there is nothing to draw.
 pub fn flame<'a>(
     forest: &Forest<'a>,
     path: Option<&CriticalPath>,
@@ -183,16 +177,16 @@ pub fn flame<'a>(
     finished(stacks, wanted).ok_or(FlameError::NoWeight(Missing(wanted.phase)))
 }
 
-/// Stacks what processes were seen to do, or to wait for, upon their phases; those too that existed before the recording.
+/// Stacks the samples of processes on top of their phases, including processes that existed before the recording.
 ///
 /// # Errors
-/// When there is nothing to draw.
+/// Fails when there is nothing to draw.
 pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], wanted: Wanted) -> Result<Flame<'a>, FlameError> {
     if samples.is_empty() {
         return Err(FlameError::NoSamples);
     }
     let mut stacks = Stacks::default();
-    // By launch: its own box.
+    // By launch: its box.
     let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
     stack_launches(&mut stacks, forest, wanted.stacking, |_, own, index| {
         boxes[index] = Some(own);
@@ -220,14 +214,14 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], wanted: Wanted) -> R
     finished(stacks, wanted).ok_or(FlameError::NoSampleThere(unsampled))
 }
 
-/// A box for each process, which `take` is given, parents first.
+/// Creates a box for each process and passes it to `take`, parents first.
 fn stack_launches<'a>(
     stacks: &mut Stacks<'a>,
     forest: &Forest<'a>,
     stacking: Stacking,
     mut take: impl FnMut(&mut Stacks<'a>, u32, usize),
 ) {
-    // By launch: its own box.
+    // By launch: its box.
     let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
     let tops = [forest.roots.as_slice(), &forest.orphans].concat();
     for step in forest.walk(&tops) {
@@ -248,15 +242,15 @@ fn stack_launches<'a>(
     }
 }
 
-/// `None`: there is nothing to draw.
+/// Returns the flame graph. `None` when there is nothing to draw.
 fn finished(stacks: Stacks<'_>, wanted: Wanted) -> Option<Flame<'_>> {
     let nodes = stacks.finish();
     let total = nodes.iter().map(|node| node.own).sum();
     (total > 0).then_some(Flame { wanted, nodes, total })
 }
 
-/// The frames that asked for a launch, from the outermost inwards. What a forked copy did before it was forked is its
-/// parent's chain, and stands below it already.
+/// Returns the frames that requested a launch, from the outermost inwards. Frames that a forked copy shares with its parent are already
+/// below it, and are left out.
 fn chain<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a>> + use<'a> {
     let own = frames(forest, index);
     let at = &forest.launches[index].instants;
@@ -273,7 +267,7 @@ fn chain<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a
     own.into_iter().skip(shared)
 }
 
-/// A launch's whole chain from the outermost frame inwards: of the script where one is known, else of machine code.
+/// Returns the whole call chain of a launch from the outermost frame inwards: of the script if known, otherwise of machine code.
 fn frames<'a>(forest: &Forest<'a>, index: usize) -> Vec<Label<'a>> {
     let given = forest.launcher(index).and_then(command_of);
     let named = |label| match (label, given) {
@@ -295,7 +289,7 @@ fn labels(mut frames: Frames<'_>) -> Vec<Label<'_>> {
     labels
 }
 
-/// What a thread does is told by function: each sample of a loop may be at another of its lines.
+/// Reduces a label to its function: each sample of a loop may be at another line.
 fn whole_function(label: Label<'_>) -> Label<'_> {
     match label {
         Label::Frame(frame) if frame.function.is_some() => Label::Frame(Frame { line: None, ..frame }),
@@ -303,7 +297,7 @@ fn whole_function(label: Label<'_>) -> Label<'_> {
     }
 }
 
-/// A frame without what would only tell apart calls of one function: every call has an address of its own.
+/// Removes what only distinguishes calls of one function: every call has an address of its own.
 fn frame_of(frame: Frame<'_>) -> Frame<'_> {
     let is_named_code = !frame.language.is_script() && frame.function.is_some();
     Frame {

@@ -1,25 +1,25 @@
-//! The boxes of a flame graph: what lies upon the same box and has the same label is one box.
+//! The boxes of a flame graph. Boxes with the same label on the same box are merged.
 
 use std::collections::HashMap;
 
 use super::Label;
 
-/// Boxes stand no higher than this: chains of launches may be 100,000 deep, and no picture is.
+/// Maximum number of levels. Chains of launches may be 100,000 deep, which cannot be drawn.
 pub const MOST_LEVELS: u32 = 400;
 
 /// A box.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'a> {
-    /// The box below, by its position.
+    /// Index of the box below.
     pub below: Option<u32>,
-    /// What it stands for.
+    /// The meaning of the box.
     pub label: Label<'a>,
-    /// Weight of its own, without the boxes upon it.
+    /// Its own weight, without the boxes on top of it.
     pub own: u64,
     level: u32,
 }
 
-/// Boxes under construction.
+/// A flame graph under construction.
 #[derive(Debug, Default)]
 pub(super) struct Stacks<'a> {
     nodes: Vec<Node<'a>>,
@@ -27,7 +27,7 @@ pub(super) struct Stacks<'a> {
 }
 
 impl<'a> Stacks<'a> {
-    /// The box with this label upon another one, or at the bottom.
+    /// Returns the box with this label on another one, or at the bottom.
     pub(super) fn above(&mut self, below: Option<u32>, label: Label<'a>) -> u32 {
         let level = below.map_or(0, |below| self.nodes[below as usize].level + 1);
         match below.filter(|_| level > MOST_LEVELS) {
@@ -51,7 +51,7 @@ impl<'a> Stacks<'a> {
         known
     }
 
-    /// Makes a box wider.
+    /// Adds weight to a box.
     pub(super) fn add(&mut self, node: u32, weight: u64) {
         self.nodes[node as usize].own += weight;
     }

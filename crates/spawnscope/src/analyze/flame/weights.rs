@@ -1,6 +1,5 @@
-//! What a launch adds to its flame graph. Wall time is counted where it is spent: while a child lives, its parent's time is the
-//! child's, so that a box and those upon it are as wide together as the process lived. Children that live at the same time are
-//! counted each, as threads are in other flame graphs.
+//! The weight of a launch in a flame graph. While a child exists, time of its parent counts as time of the child, so a box together with
+//! those on it is as wide as the lifetime of the process. Concurrent children count separately, as threads do in other flame graphs.
 
 use super::stacks::Stacks;
 use super::{Label, Stacking, Wanted, Weight};
@@ -9,7 +8,7 @@ use crate::analyze::phases::{Phase, Piece, pieces};
 use crate::analyze::tree::Forest;
 use crate::event::Nanos;
 
-/// Says what launches weigh.
+/// Computes the weights of launches.
 pub(super) struct Weights<'f, 'a> {
     forest: &'f Forest<'a>,
     path: Option<&'f CriticalPath>,
@@ -21,7 +20,7 @@ impl<'f, 'a> Weights<'f, 'a> {
         Weights { forest, path, wanted }
     }
 
-    /// Adds a launch to its box, and to those of its phases.
+    /// Adds a launch to its box and to the boxes of its phases.
     pub(super) fn put(&self, stacks: &mut Stacks<'a>, node: u32, index: usize) {
         if self.wanted.weight == Weight::Count {
             stacks.add(node, u64::from(self.counts(index)));
@@ -40,7 +39,7 @@ impl<'f, 'a> Weights<'f, 'a> {
         }
     }
 
-    /// Whether a launch is counted: all are, or those that spent time in the phase asked for.
+    /// Whether a launch counts. With a requested phase, only launches with time in it do.
     fn counts(&self, index: usize) -> bool {
         let phases = &self.forest.launches[index].phases;
         let spent = |phase| phases.get(phase).is_some_and(|span| span.0 > 0);
@@ -51,7 +50,7 @@ impl<'f, 'a> Weights<'f, 'a> {
         match (self.wanted.weight, self.path) {
             (Weight::Wall, _) => own_wall(self.forest, index),
             (Weight::Critical, Some(path)) => charged(&path.launches[index]),
-            // Samples do not weigh launches.
+            // Weights of samples are not computed from launches.
             (Weight::Critical, None) | (Weight::Count | Weight::OnCpu | Weight::OffCpu, _) => Vec::new(),
             (Weight::Tax, _) => {
                 let phases = &self.forest.launches[index].phases;
@@ -71,7 +70,7 @@ fn charged<'a>(charges: &Charges) -> Vec<(Label<'a>, Nanos)> {
     phases.chain([(Label::RunQueue, charges.run_queue())]).collect()
 }
 
-/// The life of a launch without its children's, by phase.
+/// Returns the lifetime of a launch without that of its children, by phase.
 fn own_wall<'a>(forest: &Forest<'a>, index: usize) -> Vec<(Label<'a>, Nanos)> {
     let launch = &forest.launches[index];
     let is_open = launch.is_unfinished();
@@ -84,7 +83,7 @@ fn own_wall<'a>(forest: &Forest<'a>, index: usize) -> Vec<(Label<'a>, Nanos)> {
     let end = if is_open { Some(forest.end) } else { launch.end() };
     let mut children = lives_of_children(forest, index).into_iter().peekable();
     let mut parts: Vec<(Label<'a>, Nanos)> = Vec::with_capacity(known.len());
-    // A child that lives on into the next piece is still the first of those left.
+    // A child that lives on into the next piece stays the first in the list.
     let mut uncovered = |start: Nanos, end: Nanos| {
         let (mut at, mut sum) = (start, 0);
         while let Some((born, died)) = children.peek().copied().filter(|(born, _)| *born < end) {
@@ -110,7 +109,7 @@ fn own_wall<'a>(forest: &Forest<'a>, index: usize) -> Vec<(Label<'a>, Nanos)> {
     parts
 }
 
-/// When at least one child lived, in order.
+/// Returns the intervals in which at least one child existed, in order.
 fn lives_of_children(forest: &Forest<'_>, index: usize) -> Vec<(Nanos, Nanos)> {
     let life = |child: &usize| {
         let child = &forest.launches[*child];

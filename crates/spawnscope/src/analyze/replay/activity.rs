@@ -1,24 +1,24 @@
-//! On whose account a thread does something: the phase of a launch. What a parent does inside the call that makes a child is
-//! that child's `create`, and what it does while it only attends to the one child it has is that child's too.
+//! Activities: the launch and phase that the work of a thread belongs to. The work of a parent inside the call that creates a child belongs
+//! to `create` of that child, and its work while it only supervises its single child belongs to that child, too.
 
 use crate::analyze::phases::{Phase, pieces};
 use crate::analyze::timeline::{ThreadIndex, Timelines};
 use crate::analyze::tree::Forest;
 use crate::event::{Mechanism, Nanos};
 
-/// A part of a launch's life, as a number: what is done and, of a process that execs several times, behind which exec.
+/// A part of the life of a launch, as a number: the kind of work and, for a process with several execs, the exec it follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stage(u16);
 
-/// What is done in a stage: one of the phases, or a parent's attending to its child.
+/// The kind of work in a stage: a phase, or the supervision of a child by its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
     /// A phase of the launch.
     Phase(Phase),
-    /// The parent: from the making of its child until the child ends, with no other child at hand; and the system calls
-    /// that go before the making and after the reaping.
+    /// Work of the parent from the creation of its child until the child ends, with no other child alive; and the system calls before the
+    /// creation and after the reaping.
     Supervise,
-    /// The parent, after the making of its child: writing to pages that it shared with it.
+    /// Page faults of the parent after the creation of its child, on pages that both share.
     Faults,
 }
 
@@ -29,14 +29,14 @@ const ATTEND: u16 = 8;
 const FAULTS: u16 = 9;
 
 impl Stage {
-    /// A phase behind the launch's exec number `exec`, from 0.
+    /// Returns the stage for a phase after exec number `exec`, from 0.
     #[must_use]
     pub fn new(phase: Phase, exec: usize) -> Stage {
         let exec = (exec as u16).min(u16::MAX >> DOING_BITS);
         Stage(exec << DOING_BITS | phase as u16)
     }
 
-    /// What is done.
+    /// Returns the kind of work.
     #[must_use]
     pub fn doing(self) -> Doing {
         let doing = self.0 & ((1 << DOING_BITS) - 1);
@@ -47,7 +47,7 @@ impl Stage {
         }
     }
 
-    /// The number of the exec that it follows, from 0.
+    /// Returns the number of the exec it follows, from 0.
     #[must_use]
     pub fn exec(self) -> usize {
         usize::from(self.0 >> DOING_BITS)
@@ -59,29 +59,29 @@ impl Stage {
 pub struct Activity {
     /// Index of the launch in the forest.
     pub launch: u32,
-    /// Which part of its life.
+    /// The part of its life.
     pub stage: Stage,
 }
 
 impl Activity {
-    /// Whether it is that phase, behind whichever exec.
+    /// Whether this is the given phase, after any exec.
     #[must_use]
     pub fn is(self, phase: Phase) -> bool {
         self.stage.doing() == Doing::Phase(phase)
     }
 }
 
-/// The places of one thread in the order of time: each from its instant up to the next one's.
+/// The activities of one thread in order of time. Each lasts until the next one starts.
 #[derive(Clone, Debug)]
 pub(super) struct Activities {
     changes: Vec<(Nanos, Activity)>,
 }
 
 impl Activities {
-    /// `fault` is what one page fault after a fork takes, in nanoseconds.
+    /// Computes the activities of a thread. `fault` is the duration of one page fault after a fork, in nanoseconds.
     pub(super) fn new(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, fault: f64) -> Activities {
         let launch = timelines.threads[thread as usize].launch;
-        let own = own_places(forest, launch);
+        let own = own_activities(forest, launch);
         let made = makings(forest, timelines, thread, fault);
         let mut bounds: Vec<Nanos> = own.iter().map(|(at, _)| *at).collect();
         bounds.extend(made.iter().flat_map(|(start, end, _)| [*start, *end]));
@@ -94,8 +94,8 @@ impl Activities {
                 made[..begun].last().filter(|(_, end, _)| at < *end)
             };
             let begun = own.partition_point(|(start, _)| *start <= at);
-            let own_place = || own[..begun].last().map(|(_, activity)| *activity);
-            let activity = of_child().map(|(.., activity)| *activity).or_else(own_place);
+            let own_activity = || own[..begun].last().map(|(_, activity)| *activity);
+            let activity = of_child().map(|(.., activity)| *activity).or_else(own_activity);
             if let Some(activity) = activity.filter(|activity| changes.last().is_none_or(|(_, last)| last != activity))
             {
                 changes.push((at, activity));
@@ -107,12 +107,12 @@ impl Activities {
         Activities { changes }
     }
 
-    /// The place at an instant.
+    /// Returns the activity at an instant.
     pub(super) fn at(&self, at: Nanos) -> Activity {
         self.changes[self.index_at(at)].1
     }
 
-    /// The pieces between two instants, each with its place.
+    /// Returns the activities between two instants with their durations.
     pub(super) fn between(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Activity)> + '_ {
         let mut index = self.index_at(from);
         let mut at = from;
@@ -137,8 +137,8 @@ fn running(launch: u32) -> Activity {
     Activity { launch, stage }
 }
 
-/// The launch's own phases. `create` and `reap` are its parent's time; time of unknown phase is work.
-fn own_places(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
+/// Returns the phases of the launch itself. `create` and `reap` are time of its parent; time in unknown phases counts as work.
+fn own_activities(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
     let each = &forest.launches[launch as usize];
     let unfinished = each.is_unfinished().then_some(forest.end);
     let mut activities = vec![(Nanos(0), running(launch))];
@@ -160,7 +160,7 @@ fn own_places(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
     activities
 }
 
-/// What a thread does for the children that it made: the intervals, in the order of time and apart from each other.
+/// Returns the intervals in which a thread works for the children it created, ordered by time and without overlap.
 fn makings(
     forest: &Forest<'_>,
     timelines: &Timelines,
@@ -211,8 +211,8 @@ fn makings(
     made
 }
 
-/// Page faults of a parent from one of its launches to the next that were for sharing its pages with the child: all but those
-/// for which it grew. None where nothing is shared, after vfork.
+/// Returns the page faults of a parent between two of its launches that came from sharing pages with the child: all but those for new
+/// memory. Zero after vfork, which shares nothing.
 fn faults_between(forest: &Forest<'_>, child: usize, next: usize) -> f64 {
     let (child, next) = (&forest.launches[child], &forest.launches[next]);
     if matches!(child.mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn) | None) {
@@ -223,7 +223,7 @@ fn faults_between(forest: &Forest<'_>, child: usize, next: usize) -> f64 {
     f64::from(next.parent_faults.get().unwrap_or_default()) - new_pages as f64
 }
 
-/// Whether a launch was reaped before its parent made another one, and made after the ones before were.
+/// Whether a launch does not overlap another launch by its parent.
 pub(in crate::analyze) fn is_alone(forest: &Forest<'_>, children: &[usize], position: usize) -> bool {
     let at = |position: usize| &forest.launches[children[position]].instants;
     let reaped = at(position).reaped.get();

@@ -1,6 +1,6 @@
-//! How much CPU time was lost to a thread that could run but had no CPU. While all CPUs were taken by recorded threads it
-//! lost none: such waits the replay finds out by itself. While one was free of them, somebody else had it, or it was on its way
-//! out of idle, or the scheduler had not thought of it: then that CPU was lost, to all the threads that could have had it together.
+//! Computes how much CPU time a runnable thread lost. While recorded threads used all CPUs, it lost none: the replay reproduces such waits.
+//! While a CPU was free of recorded threads, another process used it, or it was waking from idle, or the scheduler had not assigned it yet.
+//! That CPU time was lost to all runnable threads together.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -9,12 +9,12 @@ use crate::analyze::timeline::{ThreadIndex, Timelines, beginning};
 use crate::event::{LeftCpu, Nanos};
 use crate::record::reader::SliceRow;
 
-/// What was lost behind each slice.
+/// The time lost after each slice.
 #[derive(Clone, Debug)]
 pub(super) struct Contention {
-    /// In nanoseconds, by the place of the slice among all.
+    /// Nanoseconds, by slice index.
     lost: Vec<u32>,
-    /// Losses that do not fit in there.
+    /// Losses that do not fit into `lost`.
     large: HashMap<u32, Nanos>,
 }
 
@@ -25,7 +25,7 @@ impl Contention {
             lost: vec![0; timelines.slice_count()],
             large: HashMap::new(),
         };
-        // What a thread that could run since then would have lost by then.
+        // By slice: the loss counter at the start of its wait.
         let mut before: HashMap<u32, f64> = HashMap::new();
         while let Some(event) = sweep.next() {
             match event.transition {
@@ -42,7 +42,7 @@ impl Contention {
         contention
     }
 
-    /// What the thread of a slice lost behind it, while it could run.
+    /// Returns the time that the thread of a slice lost after it while runnable.
     pub(super) fn lost(&self, slice: u32) -> Nanos {
         match self.lost[slice as usize] {
             u32::MAX => self.large.get(&slice).copied().unwrap_or_default(),
@@ -58,13 +58,13 @@ impl Contention {
     }
 }
 
-/// The loss of one thread that could run all the time: as the sum up to its last change and its rate from there.
+/// The loss of a thread that is always runnable: the sum up to the last change, and the rate since then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Loss {
     at: Nanos,
-    /// Nanoseconds lost up to there.
+    /// Nanoseconds lost up to `at`.
     sum: f64,
-    /// Nanoseconds lost in each nanosecond from there: 0 to 1.
+    /// Nanoseconds lost per nanosecond since `at`: 0 to 1.
     rate: f64,
 }
 
@@ -81,7 +81,7 @@ impl Loss {
     }
 }
 
-/// What begins or ends. At one instant, things happen in this order.
+/// A change of state. At one instant, changes happen in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Transition {
     StopsRunning,
@@ -98,15 +98,15 @@ struct Event {
     slice: u32,
 }
 
-/// Goes through the slices of all threads by time. Only those of the present are at hand: all events of a recording at once would take
-/// more memory than its slices.
+/// Iterates over the slices of all threads by time. It holds only the current ones: the events of a complete recording would take more
+/// memory than its slices.
 struct Sweep<'t> {
     timelines: &'t Timelines,
     cpus: i64,
-    /// Threads that have not begun, the last to begin first.
+    /// Threads that have not started, the last one to start first.
     to_come: Vec<(Nanos, ThreadIndex)>,
     coming: BinaryHeap<Reverse<Event>>,
-    /// The place among its own slices of the next slice of each thread.
+    /// By thread: the index of its next slice.
     next: Vec<u32>,
     running: i64,
     waiting: i64,
@@ -156,7 +156,7 @@ impl Sweep<'_> {
             0.0
         };
         self.loss.change(event.at, rate);
-        // Clocks of two CPUs differ: what follows a slice may begin a little before that has ended.
+        // CPU clocks differ: the next slice may start slightly before the previous one ends.
         let opens_next =
             self.timelines.slices(event.thread).indices().start + self.next[event.thread as usize] == event.slice + 1;
         if opens_next && event.transition != Transition::StartsRunning {
@@ -165,7 +165,7 @@ impl Sweep<'_> {
         Some(event)
     }
 
-    /// Takes up a thread's next slice in which anything begins.
+    /// Opens the next slice of a thread that contains any event.
     fn open(&mut self, thread: ThreadIndex) {
         let slices = self.timelines.slices(thread);
         while let Some(slice) = slices.get(self.next[thread as usize] as usize) {
@@ -197,7 +197,7 @@ impl Sweep<'_> {
     }
 }
 
-/// When, after a slice, its thread could run but had no CPU.
+/// Returns the interval after a slice in which its thread was runnable but had no CPU.
 pub(in crate::analyze) fn runnable(slice: &SliceRow) -> Option<(Nanos, Nanos)> {
     let off_span = slice.off_span?;
     let blocked = match slice.reason {

@@ -1,5 +1,5 @@
-//! Threads that could run but lose time first: CPUs that no thread of the replay uses pass them by, as they did in the
-//! recording, and all who wait share what passes. One clock tells how much each of them has lost.
+//! Runnable threads that lose time first. In the recording, CPUs that no recorded thread used were not available to them either; all
+//! waiting threads share this time. One clock counts how much each of them has lost.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,32 +7,32 @@ use std::collections::BinaryHeap;
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 
-/// Those who lose time at this moment.
+/// The threads that currently lose time.
 #[derive(Debug, Default)]
 pub(super) struct DelayedThreads {
-    /// By what the clock shows when they have lost all of it.
+    /// Ordered by the clock value at which each has lost all its time.
     waiting: BinaryHeap<Reverse<(u64, ThreadIndex)>>,
-    /// Nanoseconds that each one has lost since the beginning.
+    /// Nanoseconds that each thread has lost since the start.
     clock: u64,
-    /// When the clock was read last.
+    /// Time of the last clock update.
     read: Nanos,
-    /// CPUs that pass by, since then.
+    /// Unused CPUs since then.
     free: u64,
-    /// When the first one has lost all it had to, as told last.
-    told: Option<Nanos>,
+    /// The last returned time at which the first thread will have lost all its time.
+    announced: Option<Nanos>,
     forecast: Forecast,
 }
 
-/// The number of a forecast: only the last one holds.
+/// The number of a forecast. Only the last one is valid.
 pub(super) type Forecast = u64;
 
 impl DelayedThreads {
-    /// Adds one that has so much to lose.
+    /// Adds a thread with the time it has to lose.
     pub(super) fn push(&mut self, thread: ThreadIndex, span: Nanos) {
         self.waiting.push(Reverse((self.clock + span.0, thread)));
     }
 
-    /// Brings the clock up to an instant.
+    /// Advances the clock to an instant.
     pub(super) fn advance(&mut self, now: Nanos) {
         let waiting = self.waiting.len() as u64;
         let passed = now.since(self.read).0;
@@ -41,7 +41,7 @@ impl DelayedThreads {
         self.read = now;
     }
 
-    /// From now on so many CPUs pass by; gives when the first of those who wait has lost all it had to, unless that was told.
+    /// Sets the number of unused CPUs from now on. Returns when the first thread will have lost all its time, unless that is unchanged.
     pub(super) fn share(&mut self, now: Nanos, free: u64) -> Option<(Nanos, Forecast)> {
         let waiting = self.waiting.len() as u64;
         self.free = free;
@@ -50,27 +50,27 @@ impl DelayedThreads {
             let left = target.saturating_sub(self.clock);
             Nanos(now.0 + (left * waiting).div_ceil(free.min(waiting)))
         });
-        if at == self.told {
+        if at == self.announced {
             return None;
         }
-        self.told = at;
+        self.announced = at;
         self.forecast += 1;
         Some((at?, self.forecast))
     }
 
-    /// Whether nothing has changed since a forecast was made.
+    /// Whether a forecast is still valid.
     pub(super) fn holds(&self, forecast: Forecast) -> bool {
         forecast == self.forecast
     }
 
-    /// Takes one out that has lost all it had to.
+    /// Removes a thread that has lost all its time.
     pub(super) fn pop(&mut self) -> Option<ThreadIndex> {
         let Reverse((target, thread)) = *self.waiting.peek()?;
         if target > self.clock {
             return None;
         }
         self.waiting.pop();
-        self.told = None;
+        self.announced = None;
         Some(thread)
     }
 }

@@ -1,4 +1,4 @@
-//! What happened in a replay, and its critical path: what held up the end once things are changed.
+//! Records the activity of a replay, and computes its critical path.
 
 use super::activity::{Activity, Doing};
 use super::simulate::{Watch, What};
@@ -8,10 +8,10 @@ use crate::analyze::phases::Phase;
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 
-/// Steps from thread to thread without any time passing after which the path gives up on a wait.
+/// Maximum number of jumps between threads without progress in time, after which the path gives up on a wait.
 const MOST_JUMPS: usize = 64;
 
-/// Each thread's doings in the order of time, each up to the next one's beginning.
+/// The activities of each thread in order of time. Each lasts until the next one starts.
 pub(super) struct History {
     threads: Vec<Doings>,
 }
@@ -27,7 +27,7 @@ impl Watch for History {
         let begun = &mut self.threads[thread as usize].begun;
         match begun.last_mut() {
             Some((_, last, None)) if *last == what => {}
-            // Nothing was done in no time, but who ended a wait matters even then.
+            // An activity without duration is dropped, but the waker of a wait is kept.
             Some(last) if last.0 == at && last.1 != What::Waits => *last = (at, what, None),
             _ => begun.push((at, what, None)),
         }
@@ -51,7 +51,7 @@ impl History {
         }
     }
 
-    /// The path back from the end of one thread; `launch_of` gives each thread's launch.
+    /// Walks the path back from the end of one thread. `launch_of` maps threads to launches.
     pub(super) fn critical_path(
         &self,
         launches: usize,
@@ -98,7 +98,7 @@ fn charge(path: &mut CriticalPath, launch: u32, what: Option<What>, span: Nanos)
     path.external_wait.entry(external_wait).or_default().0 += span.0;
 }
 
-/// Waiting for a CPU is part of the phase that goes on then; in `run` it counts apart.
+/// Waiting for a CPU belongs to the phase in progress. In `run` it counts separately.
 fn charge_queue(path: &mut CriticalPath, launch: u32, activity: Option<Activity>, span: Nanos) {
     let activity = activity.filter(|activity| phase_of(*activity) != Phase::Run);
     match activity {

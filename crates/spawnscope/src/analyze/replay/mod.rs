@@ -1,6 +1,5 @@
-//! The replay: what the recorded threads did, played again on simulated CPUs. Played unchanged it has to give the measured
-//! wall; the difference is the model's error. `write` turns slices into what each thread does, each thing at its `activity` in
-//! the life of a launch; `simulate` plays it.
+//! The replay: simulates the recorded threads on simulated CPUs. Replayed unchanged, it must reproduce the measured wall; the difference is
+//! the replay error. `write` turns slices into programs, whose steps each have an `activity` in the life of a launch; `simulate` runs them.
 
 pub mod activity;
 mod contention;
@@ -23,53 +22,52 @@ use history::History;
 use program::{Programs, Script};
 use simulate::{Machine, play, simulate};
 
-/// A replay that misses more than this share of the wall says nothing about it: what the recording does not hold is larger than
-/// what it holds.
+/// Largest replay error, as a share of the wall. Beyond it, more is missing from the recording than it contains.
 const MOST_ERROR: f64 = 0.5;
 
-/// Whether causes and predictions may rest on a replay that misses the wall by that share of it.
+/// Whether causes and predictions may rely on a replay with this error.
 #[must_use]
 pub fn is_believable(error: f64) -> bool {
     error.abs() < MOST_ERROR
 }
 
-/// Why not, in words without a full stop.
+/// Explains why a replay is not believable, without a full stop.
 #[must_use]
 pub fn unbelievable(error: f64) -> String {
     let percent = 100.0 * error;
-    format!("the replay misses the wall by {percent:+.1} %: the recording holds too little of it")
+    format!("the replay error is {percent:+.1} %: the recording is too incomplete")
 }
 
-/// A recording made ready to be played.
+/// A recording prepared for replay.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// What each thread does.
+    /// The programs of all threads.
     pub programs: Programs,
-    /// CPUs of the recording.
+    /// CPUs of the recorded machine.
     pub cpus: u32,
-    /// The wall as it was measured.
+    /// The measured wall.
     pub measured: Nanos,
-    /// The wall that the unchanged replay gives.
+    /// The wall of the unchanged replay.
     pub unchanged: Nanos,
-    /// The same without what recording took.
+    /// The wall of the unchanged replay without the overhead of recording.
     pub unrecorded: Nanos,
 }
 
-/// What a recording was made on.
+/// The machine and the wall of a recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: u32,
-    /// From the command's beginning to its end.
+    /// From the start of the command to its end.
     pub wall: Nanos,
-    /// Nanoseconds of a parent's page fault after a fork; 0 where that is not known.
+    /// Duration of a parent's page fault after a fork, in nanoseconds. 0 where unknown.
     pub fault: f64,
-    /// Nanoseconds by which recording makes a system call longer; 0 where that is not known.
+    /// Overhead of recording per system call, in nanoseconds. 0 where unknown.
     pub call: f64,
 }
 
 impl Setting {
-    /// Of a recording; `None` for one that has not ended.
+    /// Returns the setting of a recording. `None` for one that has not ended.
     #[must_use]
     pub fn of(recording: &Recording) -> Option<Setting> {
         let known = |what: Constant| recording.calibration.iter().find(|row| row.what == what);
@@ -84,7 +82,7 @@ impl Setting {
 }
 
 impl Replay {
-    /// Prepares a recording and plays it once; `None` without a command, whose end is the wall's.
+    /// Prepares a recording and replays it once. `None` without a command, since the wall ends with it.
     #[must_use]
     pub fn new(forest: &Forest<'_>, timelines: &Timelines, setting: &Setting) -> Option<Replay> {
         let root = root_of(forest)?;
@@ -110,13 +108,13 @@ impl Replay {
         })
     }
 
-    /// The wall with another number of CPUs.
+    /// Returns the wall with another number of CPUs.
     #[must_use]
     pub fn with_cpus(&self, cpus: u32) -> Nanos {
         simulate(&self.programs, &Machine::with_cpus(cpus))
     }
 
-    /// By how much the unchanged replay misses the measured wall, as a share of it: 0.02 is 2 %, too long; negative is too short.
+    /// Returns the replay error as a share of the measured wall: 0.02 is 2 % too long, negative values are too short.
     #[must_use]
     pub fn error(&self) -> f64 {
         let measured = self.measured.0.max(1) as f64;
@@ -124,7 +122,7 @@ impl Replay {
     }
 }
 
-/// Plays programs, and says what their critical path is then.
+/// Replays programs and returns their critical path.
 #[must_use]
 pub fn critical_path_of(script: impl Script, machine: &Machine, launches: usize) -> CriticalPath {
     let (launch_of, last) = (script.launch_of().to_vec(), script.last());

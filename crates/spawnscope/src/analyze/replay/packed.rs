@@ -1,30 +1,31 @@
-//! Steps in a third of the memory: a recording has about twenty for each launch, and they stay as long as changes are tried on it.
+//! Steps in a third of the memory. A recording has about twenty steps per launch, and they stay in memory as long as changes are tried on
+//! it.
 
 use super::activity::{Activity, Stage};
 use super::program::Step;
 use crate::analyze::external_wait::ExternalWait;
 use crate::event::Nanos;
 
-/// Steps, one behind the other. Those that do not fit are kept whole.
+/// A sequence of steps. Those that do not fit the packed form are stored whole.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Steps {
     packed: Vec<Packed>,
     whole: Vec<Step>,
-    /// By token, how long the wait for it took. Each token is waited for once.
+    /// By token: the duration of the wait. Each token is waited for once.
     waits: Vec<u32>,
-    /// What sleeps are for; there are few.
+    /// The distinct external waits, of which there are few.
     external_wait: Vec<ExternalWait>,
 }
 
-/// A step, but for what `Steps` has by its numbers.
+/// A step in packed form. Its numbers refer to `Steps`.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
-    /// A span, a token, a thread, or the place of the whole step.
+    /// A duration, a token, a thread, or the index of the whole step.
     number: u32,
     launch: u32,
     stage: Stage,
     kind: StepKind,
-    /// Of a sleep, what it is for.
+    /// For a sleep: the index of its external wait.
     external_wait: u8,
 }
 
@@ -53,8 +54,8 @@ impl Steps {
         self.packed.push(packed);
     }
 
-    pub(super) fn get(&self, activity: usize) -> Step {
-        let packed = self.packed[activity];
+    pub(super) fn get(&self, index: usize) -> Step {
+        let packed = self.packed[index];
         let (span, activity) = (Nanos(u64::from(packed.number)), packed.activity());
         match packed.kind {
             StepKind::Run => Step::Run(span, activity),
@@ -71,7 +72,7 @@ impl Steps {
         }
     }
 
-    /// `None` when it does not fit.
+    /// Packs a step. `None` when it does not fit.
     fn pack(&mut self, step: Step) -> Option<Packed> {
         match step {
             Step::Run(span, activity) => Packed::span(StepKind::Run, span, activity),
@@ -109,7 +110,7 @@ impl Steps {
 }
 
 impl Packed {
-    /// `None` when it does not fit.
+    /// Packs a step with a duration. `None` when it does not fit.
     fn span(kind: StepKind, span: Nanos, activity: Activity) -> Option<Packed> {
         Some(Packed::at(kind, u32::try_from(span.0).ok()?, activity))
     }
@@ -168,10 +169,7 @@ mod tests {
         ];
         let mut steps = Steps::default();
         all.iter().for_each(|step| steps.push(*step));
-        assert_eq!(
-            (0..steps.len()).map(|activity| steps.get(activity)).collect::<Vec<_>>(),
-            all
-        );
+        assert_eq!((0..steps.len()).map(|index| steps.get(index)).collect::<Vec<_>>(), all);
         assert_eq!(size_of::<Packed>(), 12);
     }
 

@@ -1,5 +1,5 @@
-//! What each recorded thread does, free of when it did it: so much CPU, then wake that one, then wait for this.
-//! Each thing it does stands at its place, the phase of a launch on whose account it is, so that a change can find it.
+//! Programs: the steps of each recorded thread without their times, such as run for a while, wake a thread, wait for another. Each step has
+//! an activity, the launch and phase it belongs to, so that adjustments can find it.
 
 use std::ops::Range;
 
@@ -12,43 +12,43 @@ use crate::event::Nanos;
 /// One recorded wait that another recorded thread ended.
 pub type Token = u32;
 
-/// One thing that a thread does.
+/// A step of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Uses a CPU for so long.
+    /// Uses a CPU for this duration.
     Run(Nanos, Activity),
-    /// Uses a CPU for so long because it is being recorded.
+    /// Uses a CPU for this duration because of the recording.
     Record(Nanos, Activity),
-    /// Could use a CPU, while so much of CPUs that recorded threads left free passes it by.
+    /// Is runnable until this much time has passed on CPUs that recorded threads do not use.
     Lose(Nanos, Activity),
-    /// Waits until somebody has signalled this, which took so long.
+    /// Waits until another thread signals this token. The recorded wait took this long.
     Wait(Token, Activity, Nanos),
-    /// Waits so long for something outside.
+    /// Waits this long for something external.
     Sleep(Nanos, Activity, ExternalWait),
-    /// Lets the thread that waits for this go on.
+    /// Wakes the thread that waits for this token.
     Wake(Token),
-    /// Makes a thread.
+    /// Creates a thread.
     Spawn(ThreadIndex),
 }
 
-/// The programs of all threads, in one piece of memory: there are several steps for each launch.
+/// The programs of all threads, in one allocation: there are several steps per launch.
 #[derive(Clone, Debug)]
 pub struct Programs {
     steps: Steps,
-    /// Where the steps of each thread end; they begin where those of the one before end.
+    /// End of the steps of each thread. They start at the end of the previous thread.
     ends: Vec<u32>,
     /// The launch that each thread belongs to.
     pub launch_of: Vec<u32>,
-    /// By token: whether it is signalled from the beginning.
+    /// By token: whether it is signalled from the start.
     pub given: Vec<bool>,
-    /// The thread that is there at the beginning.
+    /// The thread that exists at the start.
     pub root: ThreadIndex,
     /// The thread whose end is the end of the wall.
     pub last: ThreadIndex,
 }
 
 impl Programs {
-    /// The programs of these threads, whose steps are to come.
+    /// Returns programs without steps for these threads.
     #[must_use]
     pub fn new(launch_of: Vec<u32>, tokens: Token, root: ThreadIndex, last: ThreadIndex) -> Programs {
         Programs {
@@ -61,18 +61,18 @@ impl Programs {
         }
     }
 
-    /// Adds what the next thread does, which `write` puts behind what the others do.
+    /// Adds the steps of the next thread, which `write` appends.
     pub(super) fn add(&mut self, write: impl FnOnce(&mut Steps)) {
         write(&mut self.steps);
         self.ends.push(self.steps.len() as u32);
     }
 
-    /// What a thread does.
+    /// Returns the steps of a thread.
     pub fn of(&self, thread: ThreadIndex) -> impl Iterator<Item = Step> + '_ {
         self.range(thread).map(|index| self.steps.get(index))
     }
 
-    /// What it does at a place.
+    /// Returns the step of a thread at an index.
     pub(in crate::analyze) fn step(&self, thread: ThreadIndex, index: usize) -> Option<Step> {
         self.range(thread).nth(index).map(|index| self.steps.get(index))
     }
@@ -83,22 +83,22 @@ impl Programs {
     }
 }
 
-/// What is played: it may come up with the steps of a thread when that begins, and forget them when it ends.
+/// The input of a simulation. An implementation may create the steps of a thread when that starts, and drop them when it ends.
 pub trait Script {
     /// The launch that each thread belongs to.
     fn launch_of(&self) -> &[u32];
-    /// By token: whether it is signalled from the beginning.
+    /// By token: whether it is signalled from the start.
     fn given(&self) -> &[bool];
-    /// The thread that is there at the beginning.
+    /// The thread that exists at the start.
     fn root(&self) -> ThreadIndex;
     /// The thread whose end is the end of the wall.
     fn last(&self) -> ThreadIndex;
-    /// A thread begins.
+    /// Called when a thread starts.
     fn begin(&mut self, thread: ThreadIndex);
-    /// What a thread that has begun and not ended does, by its place; `None` behind its last step. Places before the one that was asked for
-    /// last but one are not asked for.
+    /// Returns a step of a running thread by its index. `None` after the last step. Indices before the last but one requested index are not
+    /// requested again.
     fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step>;
-    /// A thread has done all that it does.
+    /// Called when a thread has completed its steps.
     fn end(&mut self, thread: ThreadIndex);
 }
 

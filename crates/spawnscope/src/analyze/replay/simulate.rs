@@ -1,5 +1,5 @@
-//! Plays programs on N CPUs: a run queue, where who wakes up comes first and who has had a slice comes last, and a queue of
-//! events by time. What happens when is told to a `Watch`.
+//! Simulates programs on N CPUs with a queue of events by time and a run queue: threads that wake up go to the front, threads at the end of
+//! their time slice go to the back. A `Watch` receives every change.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,22 +11,22 @@ use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 
-/// What the programs are played on.
+/// The simulated machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: u32,
-    /// How long a thread keeps its CPU while others wait.
+    /// How long a thread keeps its CPU while others wait for one.
     pub slice: Nanos,
-    /// Whether recording takes its time.
+    /// Whether the overhead of recording counts.
     pub is_recorded: bool,
 }
 
-/// The kernel's usual slice on few CPUs.
+/// The usual time slice of the kernel with few CPUs.
 const SLICE: Nanos = Nanos(3_000_000);
 
 impl Machine {
-    /// So many CPUs, with the usual slice, while there is a recording.
+    /// Returns a machine with this many CPUs and the usual time slice, under recording.
     #[must_use]
     pub fn with_cpus(cpus: u32) -> Machine {
         Machine {
@@ -36,7 +36,7 @@ impl Machine {
         }
     }
 
-    /// The same without a recording.
+    /// Returns the same machine without recording.
     #[must_use]
     pub fn unrecorded(self) -> Machine {
         Machine {
@@ -45,7 +45,7 @@ impl Machine {
         }
     }
 
-    /// What a step takes of a CPU; `None` for one that is nothing of the kind.
+    /// Returns the CPU time of a step. `None` for a step that uses no CPU.
     fn cpu_time(&self, step: Step) -> Option<(Nanos, Activity)> {
         match step {
             Step::Run(span, activity) => Some((span, activity)),
@@ -55,41 +55,41 @@ impl Machine {
     }
 }
 
-/// Is told what each thread begins to do, in the order of time.
+/// Receives the activities of all threads in order of time.
 pub(super) trait Watch {
-    /// From now on the thread does this.
+    /// The thread starts this activity.
     fn begins(&mut self, thread: ThreadIndex, at: Nanos, what: What);
-    /// The thread's wait is ended by another one.
+    /// Another thread ends the wait of the thread.
     fn woken(&mut self, thread: ThreadIndex, by: ThreadIndex);
-    /// The thread is made by another one.
+    /// Another thread creates the thread.
     fn born(&mut self, thread: ThreadIndex, by: ThreadIndex);
 }
 
-/// What a thread does in a replay.
+/// The state of a thread in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Runs(Activity),
-    /// Waits for a CPU, to do something there.
+    /// Waits for a CPU, for this activity.
     Queues(Option<Activity>),
-    /// Waits until another thread signals.
+    /// Waits for another thread.
     Waits,
     Sleeps(ExternalWait),
 }
 
-/// Nobody watches.
+/// A watcher that ignores everything.
 impl Watch for () {
     fn begins(&mut self, _: ThreadIndex, _: Nanos, _: What) {}
     fn woken(&mut self, _: ThreadIndex, _: ThreadIndex) {}
     fn born(&mut self, _: ThreadIndex, _: ThreadIndex) {}
 }
 
-/// Plays the programs; gives the time at which the last thread of the command ends.
+/// Simulates the programs. Returns the time at which the last thread of the command ends.
 #[must_use]
 pub fn simulate(script: impl Script, machine: &Machine) -> Nanos {
     play(script, machine, &mut ())
 }
 
-/// The same before a watcher.
+/// Simulates the programs and reports every change to a watcher.
 pub(super) fn play(script: impl Script, machine: &Machine, watch: &mut impl Watch) -> Nanos {
     let mut play = Play::new(script, machine, watch);
     let root = play.script.root();
@@ -117,22 +117,22 @@ pub(super) fn play(script: impl Script, machine: &Machine, watch: &mut impl Watc
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A thread can run.
+    /// A thread becomes runnable.
     Ready(ThreadIndex),
-    /// A CPU has done what it was given.
+    /// A CPU has completed its stretch.
     Off(u32),
-    /// The first of those who lose time has lost all of it, if that forecast still holds.
+    /// The first delayed thread has lost all its time, if that forecast is still valid.
     Found(Forecast),
 }
 
-/// The thread that waits for it, or one of two numbers that no thread has. There may be millions.
+/// The state of a token: the waiting thread, or one of two numbers that no thread has. There may be millions of tokens.
 #[derive(Clone, Copy, PartialEq)]
 struct Signal(ThreadIndex);
 
 impl Signal {
-    /// Nobody waits, and it has not come.
+    /// No thread waits, and the signal has not come.
     const NONE: Signal = Signal(ThreadIndex::MAX);
-    /// It came before anybody waited.
+    /// The signal came before the wait.
     const GIVEN: Signal = Signal(ThreadIndex::MAX - 1);
 
     fn sleeper(self) -> Option<ThreadIndex> {
@@ -140,18 +140,18 @@ impl Signal {
     }
 }
 
-/// What a thread does next.
+/// Position of a thread in its program.
 #[derive(Clone, Copy, Default)]
 #[repr(C, packed(4))]
 struct Next {
-    /// Its place in the thread's program.
+    /// Index of the next step.
     position: u32,
-    /// How much of it is done.
+    /// CPU time of that step that is already done.
     done: Nanos,
 }
 
 impl Next {
-    /// Behind a step.
+    /// Returns the position after a step.
     fn behind(position: u32) -> Next {
         Next {
             position: position + 1,
@@ -165,7 +165,7 @@ struct Play<'p, S, W> {
     machine: &'p Machine,
     watch: &'p mut W,
     now: Nanos,
-    /// Ties go in the order in which the events were made.
+    /// Events at the same time are ordered by creation.
     events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
     made: u64,
     next: Vec<Next>,
@@ -204,7 +204,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
         self.schedule(Nanos(self.now.0 + span.0), event);
     }
 
-    /// Gives free CPUs to those who are ready; what is then free passes by those who lose time.
+    /// Assigns free CPUs to ready threads. The remaining CPUs count as unused for delayed threads.
     fn fill_cpus(&mut self) {
         while let Some(cpu) = self.cpus.iter().position(Option::is_none) {
             let Some(thread) = self.ready.pop_front() else { break };
@@ -217,14 +217,14 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
         }
     }
 
-    /// Who has lost all it had to is ready.
+    /// Makes threads ready that have lost all their time.
     fn find(&mut self) {
         while let Some(thread) = self.delayed.pop() {
             self.ready.push_front(thread);
         }
     }
 
-    /// A thread can run, unless time that is to be lost comes first.
+    /// Makes a thread ready, unless it has to lose time first.
     fn become_ready(&mut self, thread: ThreadIndex) {
         self.queue(thread);
         if !self.lose(thread) {
@@ -232,23 +232,23 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
         }
     }
 
-    /// A thread waits for a CPU from now on.
+    /// Reports that a thread waits for a CPU.
     fn queue(&mut self, thread: ThreadIndex) {
         let activity = self.next_place(thread);
         self.watch.begins(thread, self.now, What::Queues(activity));
     }
 
-    /// The place of what the thread does next.
+    /// Returns the index of the next step of a thread.
     fn position(&self, thread: ThreadIndex) -> usize {
         self.next[thread as usize].position as usize
     }
 
-    /// The thread has done that.
+    /// Advances a thread to its next step.
     fn pass(&mut self, thread: ThreadIndex) {
         self.next[thread as usize] = Next::behind(self.next[thread as usize].position);
     }
 
-    /// Where the thread is when it gets a CPU next.
+    /// Returns the activity of a thread when it gets a CPU next.
     fn next_place(&mut self, thread: ThreadIndex) -> Option<Activity> {
         match self.script.step(thread, self.position(thread))? {
             Step::Run(_, activity)
@@ -260,7 +260,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
         }
     }
 
-    /// Whether the thread has time to lose before it gets a CPU.
+    /// Delays the thread if its next step is a loss. Returns whether it is.
     fn lose(&mut self, thread: ThreadIndex) -> bool {
         let Some(Step::Lose(span, _)) = self.script.step(thread, self.position(thread)) else {
             return false;
@@ -270,13 +270,13 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
         true
     }
 
-    /// Who did not sleep loses nothing on waking up.
+    /// Skips the loss after a wait: a thread that did not sleep has no wake-up delay.
     fn skip_loss(&mut self, thread: ThreadIndex) {
         let behind = self.script.step(thread, self.position(thread) + 1);
         self.next[thread as usize].position += u32::from(matches!(behind, Some(Step::Lose(..))));
     }
 
-    /// A thread's slice is over, or its run. Who waits gets the CPU in the former case.
+    /// Handles the end of a time slice or of a stretch of CPU time. At the end of a time slice, a waiting thread gets the CPU.
     fn leave(&mut self, cpu: u32) {
         let Some(thread) = self.cpus[cpu as usize] else { return };
         let Next { position, done } = self.next[thread as usize];
@@ -292,7 +292,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
         }
     }
 
-    /// Does what the thread does next, up to the next time it takes.
+    /// Executes the steps of a thread up to the next one that takes time.
     fn go_on(&mut self, cpu: u32, thread: ThreadIndex) {
         loop {
             let Next { position, done } = self.next[thread as usize];
@@ -313,14 +313,14 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
         }
     }
 
-    /// On the CPU for a while, at most a slice.
+    /// Runs a thread for at most one time slice.
     fn run(&mut self, cpu: u32, thread: ThreadIndex, left: Nanos) {
         let span = left.min(self.machine.slice);
         self.next[thread as usize].done.0 += span.0;
         self.schedule_after(span, Event::Off(cpu));
     }
 
-    /// Whether the thread can go on at once.
+    /// Executes a step without CPU time. Returns whether the thread continues at once.
     fn act(&mut self, cpu: u32, thread: ThreadIndex, step: Step) -> bool {
         match step {
             Step::Wake(token) => {

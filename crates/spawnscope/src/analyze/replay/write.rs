@@ -1,4 +1,4 @@
-//! Writes programs: from slices, which say what each thread did when, to steps, which say only what it did.
+//! Turns slices, which contain the time of every activity, into programs, which contain only the steps.
 
 use std::cmp::Reverse;
 
@@ -16,13 +16,13 @@ use crate::event::{LeftCpu, Nanos};
 use crate::parallel;
 use crate::record::reader::SliceRow;
 
-/// However many system calls, recording does not make up more of a stretch than this.
+/// Upper limit of the overhead of recording, as a share of a stretch on the CPU.
 const MOST_COST: f64 = 0.9;
-/// Actions that are kept room for although they are done: 4 MiB.
+/// Capacity that is kept for completed actions: 4 MiB.
 const MOST_SPARE: usize = 1 << 18;
 
-/// What a thread does to another one, at an instant of the recording: as one number in the order of threads, of time, and of
-/// what is done first at one instant. There are several for each launch, all of which have to be sorted.
+/// An action of a thread on another one at an instant of the recording, packed into one number that sorts by thread, by time, and by order
+/// within one instant. There are several per launch, and all of them must be sorted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Action(u128);
 
@@ -34,9 +34,9 @@ enum Deed {
 
 impl Action {
     const NUMBER_BITS: u32 = 32;
-    /// Behind the number of what is woken or spawned is one bit that says which.
+    /// One bit above the number of the woken or created thread distinguishes the two.
     const AT_BIT: u32 = Action::NUMBER_BITS + 1;
-    /// No instant has more: SQLite's integers have a sign.
+    /// SQLite integers are signed, so no instant needs more.
     const AT_BITS: u32 = 63;
     const THREAD_BIT: u32 = Action::AT_BIT + Action::AT_BITS;
 
@@ -71,7 +71,7 @@ impl Action {
     }
 }
 
-/// Takes the recording apart; what lies before the window or after it is left out.
+/// Turns a recording into programs. Slices outside the window are left out.
 pub(super) fn write(
     forest: &Forest<'_>,
     timelines: &Timelines,
@@ -115,7 +115,7 @@ pub(super) fn write(
     programs
 }
 
-/// Where the slices are that wait for tokens, and what threads do to each other, the last of the last thread first.
+/// Returns the index of the waiting slice of each token, and all actions in descending order.
 fn collect_actions(timelines: &Timelines, window: (Nanos, Nanos)) -> (Vec<u32>, Vec<Action>) {
     let (waits, mut actions) = collect_wakes(timelines, window);
     collect_spawns(timelines, &mut actions);
@@ -123,7 +123,7 @@ fn collect_actions(timelines: &Timelines, window: (Nanos, Nanos)) -> (Vec<u32>, 
     (waits, actions)
 }
 
-/// Takes the actions of a thread, the last of those that are left. While programs grow, the memory of what is taken is given back.
+/// Takes the actions of a thread, which are the last in `actions`. Frees memory while programs grow.
 fn take_own(actions: &mut Vec<Action>, thread: ThreadIndex) -> Vec<Action> {
     let is_own = |action: &&Action| action.thread() == thread;
     let others = actions.len() - actions.iter().rev().take_while(is_own).count();
@@ -134,8 +134,8 @@ fn take_own(actions: &mut Vec<Action>, thread: ThreadIndex) -> Vec<Action> {
     own
 }
 
-/// Gives a token to every wait that a recorded thread ended while it was on a CPU, and to that thread the wake. A wait to the end
-/// is ended there. By token, where the slice is among all; those of one thread come in a row.
+/// Assigns a token to every wait that a recorded thread on a CPU ended, and a wake action to that thread. A wait that lasts until the end
+/// of the recording ends there. Returns the slice index of each token; the slices of one thread are adjacent.
 fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u32>, Vec<Action>) {
     let (mut waits, mut actions) = (Vec::new(), Vec::new());
     for thread in 0..timelines.threads.len() as ThreadIndex {
@@ -154,7 +154,7 @@ fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u3
     (waits, actions)
 }
 
-/// What a parent does for a child is one call that takes long, and a few beside it.
+/// Whether an activity makes many system calls. The work of a parent for a child is one long call and a few others.
 fn makes_many_calls(activity: Activity) -> bool {
     !matches!(activity.stage.doing(), Doing::Phase(Phase::Create) | Doing::Supervise)
 }
@@ -177,21 +177,21 @@ fn collect_spawns(timelines: &Timelines, actions: &mut Vec<Action>) {
     actions.extend((0..).zip(&timelines.threads).filter_map(spawn));
 }
 
-/// Writes one thread's program.
+/// Writes the program of one thread.
 struct Writer<'w> {
-    /// Those that are still to be done, the next one last.
+    /// Remaining actions, the next one last.
     actions: Vec<Action>,
     steps: &'w mut Steps,
-    /// Where the slices are that wait for tokens, and the token of the first.
+    /// Slice indices of the tokens of this thread, and its first token.
     waits: &'w [u32],
     first_token: Token,
     window: (Nanos, Nanos),
     contention: &'w Contention,
-    /// Nanoseconds by which recording makes a system call longer.
+    /// Overhead of recording per system call, in nanoseconds.
     call: f64,
-    /// The share of the present stretch on the CPU that recording made up.
+    /// Overhead of recording as a share of the current stretch on the CPU.
     cost: f64,
-    /// Whether its process was alive when the recording ended.
+    /// Whether the process was alive at the end of the recording.
     outlives: bool,
     activities: Activities,
 }
@@ -213,20 +213,21 @@ impl Writer<'_> {
             back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
         }
         self.cost = 0.0;
-        // A last slice that was lost. Who lives on may have done anything since: then the wall comes out too short.
+        // The last slice was lost. A process that lived on may have done anything since; it adds nothing, and the replayed wall becomes too
+        // short.
         if let Some(on) = back_on.filter(|on| *on < end && !self.outlives) {
             self.run(on.max(start), end);
         }
         self.act_until(Nanos(u64::MAX), None);
     }
 
-    /// Uses the CPU from one instant to another, and does in between what it did there.
+    /// Adds CPU time from one instant to another, with the actions in between.
     fn run(&mut self, on: Nanos, off: Nanos) {
         let at = self.act_until(off, Some(on));
         self.push_run(at, off);
     }
 
-    /// Does what comes before `until`; gives the instant that the CPU time has been told up to.
+    /// Adds the actions before `until`. Returns the instant up to which CPU time has been added.
     fn act_until(&mut self, until: Nanos, on: Option<Nanos>) -> Nanos {
         let mut at = on.unwrap_or(until);
         while let Some(action) = self.actions.pop_if(|action| action.at() <= until) {
@@ -254,7 +255,7 @@ impl Writer<'_> {
         }
     }
 
-    /// System calls are taken to be spread evenly over what of the stretch may hold many of them.
+    /// Assumes that system calls are spread evenly over the activities that make many of them.
     fn cost_of_recording(&self, slice: &SliceRow) -> f64 {
         if slice.calls == 0 || self.call == 0.0 {
             return 0.0;
@@ -277,14 +278,14 @@ impl Writer<'_> {
         }
     }
 
-    /// A sleep stands where it ends: in one that a child's end falls into, it is the reaping that is late.
+    /// Adds a sleep with the activity at its end: a sleep through the end of a child counts as late reaping.
     fn sleep(&mut self, slice: &SliceRow) {
         let span = self.span_of(slice);
         let activity = self.activities.at(Nanos((slice.off.0 + span.0).saturating_sub(1)));
         self.steps.push(Step::Sleep(span, activity, external_wait_of(slice)));
     }
 
-    /// How long a thread was unable to run after a slice.
+    /// Returns how long a thread was not runnable after a slice.
     fn span_of(&self, slice: &SliceRow) -> Nanos {
         let (start, end) = self.window;
         let to_the_end = || end.since(slice.off.max(start));

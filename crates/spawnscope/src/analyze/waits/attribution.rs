@@ -1,6 +1,6 @@
-//! Waits tied to those they were for: a parent's wait in `read` to the child whose descendant wrote, in `wait4` to the
-//! child that ended; a wait for permission to the scanner. Waits of one program in one way are summed up. How a single
-//! wait divides is `split`'s.
+//! Attributes waits to the launch, scanner or process they were for: a wait of a parent in `read` to the child whose descendant wrote, in
+//! `wait4` to the child that ended, and a wait for permission to the scanner. Sums waits by program, system call and kind of object.
+//! `split` divides a single wait.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -15,74 +15,74 @@ use crate::analyze::tree::Forest;
 use crate::event::{LeftCpu, Nanos, ObjectKind};
 use crate::record::reader::{ObjectRef, Recording, SliceRow};
 
-/// Generations between who waits and who woke it, after which the waker is taken for who it was for. Only a chain of
-/// launches that is made to be long has more.
+/// Maximum number of generations between a waiting process and its waker. Beyond it, the wait is attributed to the waker itself. Only
+/// artificial chains of launches are longer.
 const MOST_GENERATIONS: usize = 1000;
 
 /// Waits of one program, in one system call, on one kind of object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributedWaits {
-    /// The program that waited, as people see it.
+    /// Display name of the program that waited.
     pub command: Vec<u8>,
     /// The system call's number.
     pub syscall: Option<u16>,
-    /// What it waited on.
+    /// The object it waited for.
     pub object: Option<AttributedObject>,
-    /// Who it waited for, the most frequent first.
+    /// What it waited for, the most frequent first.
     pub on: Vec<WaitedFor>,
-    /// Waits.
+    /// Number of waits.
     pub count: u64,
-    /// Their sum, divided.
+    /// Sum of the waits, divided into parts.
     pub parts: Parts,
 }
 
-/// What waits were on.
+/// The object that waits were for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributedObject {
     /// Its kind.
     pub kind: ObjectKind,
-    /// Which one, when all waits were on the same.
+    /// The object, when all waits were for the same one.
     pub only: Option<OnlyObject>,
 }
 
 /// A single object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnlyObject {
-    /// The file system it lies on: major << 20 | minor.
+    /// The file system that contains it: major << 20 | minor.
     pub device: u32,
-    /// Its number there.
+    /// Its inode number.
     pub inode: u64,
-    /// Its path, where it has one.
+    /// Its path, if any.
     pub path: Option<Vec<u8>>,
 }
 
-/// Who was waited for.
+/// What waits were for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitedFor {
-    /// What it is to the one that waited.
+    /// The kind of process.
     pub who: Who,
-    /// How many of them.
+    /// Number of launches or processes.
     pub count: u64,
 }
 
-/// What somebody who was waited for is.
+/// The kind of process that a wait was for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {
-    /// Launches: children of the one that waited where it was for a descendant, else others.
+    /// Launches. If the waker descends from the waiting process, its child that the waker is or descends from; otherwise the waker itself.
     Launches {
-        /// Their program, as people see it.
+        /// Display name of their program.
         command: Vec<u8>,
-        /// The program that ended the wait, where that was another: a child's descendant.
+        /// The program that ended the wait, if it was another one: a descendant of the child.
         through: Option<Vec<u8>>,
     },
-    /// A process that is not recorded, by its name.
+    /// An unrecorded process, by its name.
     Process(Option<Vec<u8>>),
     /// A permission scanner, by its name.
     Scanner(Option<Vec<u8>>),
 }
 
-/// Sums up the waits that ended through a launch, a scanner or a process that is not recorded; the longest sum first. Those that
-/// a timer, a disk or the network ended are no one's, and those among the threads of one process are its own affair.
+/// Sums the waits that a launch, a scanner or an unrecorded process ended, the longest sum first. Waits ended by a timer, a disk or the
+/// network are left out, and so are waits between threads of one process.
 #[must_use]
 pub fn attributed_waits(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Vec<AttributedWaits> {
     let mut collection = Collection {
@@ -101,10 +101,10 @@ pub fn attributed_waits(recording: &Recording, forest: &Forest<'_>, timelines: &
     collection.finish()
 }
 
-/// What waits are summed up by.
+/// The key of a sum.
 type Key<'a> = (Command<'a>, Option<u16>, Option<ObjectKind>);
 
-/// Who a wait was for.
+/// What a wait was for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum By<'a> {
     Launch {
@@ -119,9 +119,9 @@ enum By<'a> {
 struct Sums<'a> {
     count: u64,
     parts: Parts,
-    /// The object, as long as it is one.
+    /// The object, as long as all waits are for the same.
     only: Option<ObjectRef>,
-    /// Indices of the launches, none for others.
+    /// Indices of the launches. Empty for other processes.
     on: HashMap<By<'a>, HashSet<u32>>,
 }
 
@@ -130,12 +130,12 @@ struct Collection<'f, 'a> {
     forest: &'f Forest<'a>,
     timelines: &'f Timelines,
     splitter: Splitter<'f, 'a>,
-    /// For launches that sleep: their children's ends.
+    /// For launches that sleep: the ends of their children.
     ends: HashMap<usize, Vec<ChildEnd>>,
     sums: HashMap<Key<'a>, Sums<'a>>,
 }
 
-/// From when to when a child was dead and not reaped.
+/// The interval in which a child was dead and not reaped.
 struct ChildEnd {
     zombie: Nanos,
     reaped: Nanos,
@@ -171,7 +171,7 @@ impl<'f, 'a> Collection<'f, 'a> {
             .extend(target.map(|target| target as u32));
     }
 
-    /// Who a wait was for, and which launch's doing the time is; `None` when it was for nobody.
+    /// Returns what a wait was for, and the launch it is attributed to. `None` when it was for neither a launch nor another process.
     fn ended_by(
         &mut self,
         thread: ThreadIndex,
@@ -183,7 +183,7 @@ impl<'f, 'a> Collection<'f, 'a> {
         let cause = cause.map(|thread| self.timelines.threads[thread as usize].launch as usize);
         let name = |name| self.recording.texts.get(name);
         match (cause, external_wait_of(slice)) {
-            // A recorded scanner's own phases do not say what a permission took.
+            // The phases of a recorded scanner do not show what it spent on a permission.
             (Some(scanner), ExternalWait::Scanner(_)) => {
                 Some((By::Scanner(Some(self.forest.launches[scanner].command.name)), None))
             }
@@ -209,7 +209,7 @@ impl<'f, 'a> Collection<'f, 'a> {
         (by, Some(target))
     }
 
-    /// The waiter's own child that the waker is or descends from.
+    /// Returns the child of the waiter that the waker is or descends from.
     fn child_above(&self, waiter: usize, waker: usize) -> Option<usize> {
         let depth = self.forest.launches[waiter].depth;
         let mut index = waker;
@@ -226,7 +226,7 @@ impl<'f, 'a> Collection<'f, 'a> {
         None
     }
 
-    /// A child that was dead while its parent slept: what a parent that polls waits for.
+    /// Returns a child that was dead while its parent slept, which a polling parent waits for.
     fn unreaped_child(&mut self, waiter: usize, wait: &Interval) -> Option<usize> {
         let forest = self.forest;
         if forest.children(waiter).is_empty() {
@@ -266,7 +266,7 @@ fn order(waits: &AttributedWaits) -> impl Ord + '_ {
     (Reverse(waits.parts.total()), &waits.command, waits.syscall, kind)
 }
 
-/// A permission, and what has neither number nor path, is not one of several.
+/// Returns the object. `None` for a permission, and for an object without inode number and path, which cannot be identified.
 fn only(recording: &Recording, object: ObjectRef) -> Option<OnlyObject> {
     let object = WaitedObject::of(recording, object).filter(|object| object.inode != 0)?;
     Some(OnlyObject {

@@ -1,5 +1,5 @@
-//! Blocked stretches of threads, grouped by launch. Only the grouping: whose doing it was that a wait took so long is
-//! `attribution`'s. There are several for each launch, so they are kept as rows and told as `Wait` one at a time.
+//! Waits of threads, grouped by launch. `attribution` finds the process that each wait was for. There are several waits per launch, so they
+//! are stored as rows and converted to `Wait` one at a time.
 
 pub mod attribution;
 
@@ -12,46 +12,46 @@ use super::tree::Forest;
 use crate::event::{LeftCpu, Nanos, ObjectKind, Pid, TaskId};
 use crate::record::reader::{ObjectRef, ObjectRow, Recording, SliceRow, ThreadRow, WakerRow};
 
-/// An interval in which a thread was off the CPU and could not have gone on.
+/// An interval in which a thread was off the CPU and blocked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait<'a> {
     /// The thread.
     pub task: TaskId,
-    /// It left the CPU.
+    /// When it left the CPU.
     pub start: Nanos,
-    /// It was back on a CPU; `None` when it never was, or that was not seen.
+    /// When it was back on a CPU. `None` when it never was, or when that is unknown.
     pub end: Option<Nanos>,
-    /// It could run again.
+    /// When it became runnable.
     pub woken: Option<Nanos>,
-    /// How it slept.
+    /// Why it left the CPU.
     pub reason: LeftCpu,
-    /// Number of the system call it sat in.
+    /// Number of the system call it was in.
     pub syscall: Option<u16>,
     /// That call's first argument.
     pub argument: Option<u64>,
-    /// What it waited for.
+    /// The object it waited for.
     pub object: Option<WaitedObject<'a>>,
-    /// Who woke it.
+    /// Its waker.
     pub waker: Option<Waker<'a>>,
-    /// Whether it was certainly not an interrupt that hit the waker; also where that was not recorded.
+    /// Whether the waker is certain, and not a thread that an interrupt hit. True where the recording does not contain this.
     pub is_waker_certain: bool,
 }
 
-/// What a thread waited for inside a system call.
+/// The object that a thread waited for inside a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitedObject<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: ObjectKind,
-    /// The file system it lies on: major << 20 | minor.
+    /// The file system that contains it: major << 20 | minor.
     pub device: u32,
-    /// Its number there.
+    /// Its inode number.
     pub inode: u64,
-    /// Its path, where it has one.
+    /// Its path, if any.
     pub path: Option<&'a [u8]>,
 }
 
 impl<'a> WaitedObject<'a> {
-    /// The object of a recording that a slice refers to.
+    /// Returns the object that a slice refers to.
     pub(super) fn of(recording: &'a Recording, object: ObjectRef) -> Option<WaitedObject<'a>> {
         let row: &ObjectRow = recording.objects.get(object.place())?;
         Some(WaitedObject {
@@ -63,7 +63,7 @@ impl<'a> WaitedObject<'a> {
     }
 }
 
-/// Who woke a thread.
+/// The waker of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waker<'a> {
     /// A followed thread.
@@ -84,14 +84,14 @@ pub enum Waker<'a> {
     Interrupt,
 }
 
-/// The waits of every launch of a forest.
+/// The waits of all launches of a forest.
 #[derive(Clone, Debug)]
 pub struct Waits<'a> {
     tasks: Tasks<'a>,
     slices: Grouped<SliceRow>,
 }
 
-/// Takes slices as they are read, and keeps those that are waits.
+/// Collects slices as they are read, and keeps those that are waits.
 #[derive(Clone, Debug)]
 pub struct WaitCollection<'a> {
     tasks: Tasks<'a>,
@@ -100,7 +100,7 @@ pub struct WaitCollection<'a> {
 }
 
 impl<'a> WaitCollection<'a> {
-    /// An empty one, for the launches of `forest`.
+    /// Returns an empty collection for the launches of `forest`.
     #[must_use]
     pub fn new(recording: &'a Recording, forest: &Forest<'_>, threads: &[ThreadRow]) -> WaitCollection<'a> {
         WaitCollection {
@@ -110,14 +110,14 @@ impl<'a> WaitCollection<'a> {
         }
     }
 
-    /// Takes one slice.
+    /// Adds a slice.
     pub fn push(&mut self, slice: SliceRow) {
         if let Some(launch) = self.tasks.launch_of(slice.task).filter(|_| is_blocked(slice.reason)) {
             self.slices.push((launch, slice));
         }
     }
 
-    /// Groups what was taken by launch and by time.
+    /// Groups the waits by launch and time.
     #[must_use]
     pub fn finish(mut self) -> Waits<'a> {
         self.slices
@@ -130,13 +130,13 @@ impl<'a> WaitCollection<'a> {
 }
 
 impl<'a> Waits<'a> {
-    /// The waits of the launch at `index` of the forest, by time.
+    /// Returns the waits of the launch at `index` of the forest, by time.
     pub fn of(&self, index: usize) -> impl ExactSizeIterator<Item = Wait<'a>> + Clone {
         self.slices.of(index).iter().map(|slice| self.tasks.wait(slice))
     }
 }
 
-/// Which launch each thread belongs to.
+/// Maps threads to launches.
 #[derive(Clone, Debug)]
 struct Tasks<'a> {
     recording: &'a Recording,
@@ -145,7 +145,7 @@ struct Tasks<'a> {
 
 impl<'a> Tasks<'a> {
     fn new(recording: &'a Recording, forest: &Forest<'_>, threads: &[ThreadRow]) -> Tasks<'a> {
-        // A process's first thread has the number of its launch.
+        // The first thread of a process has the number of its launch.
         let first_threads = forest.launches.iter().map(|launch| TaskId(launch.id.0));
         let mut launches: HashMap<TaskId, u32> = first_threads.zip(0..).collect();
         for thread in threads {

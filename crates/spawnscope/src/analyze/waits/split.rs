@@ -1,4 +1,4 @@
-//! Divides a wait by what the launch was doing that it was for. The parts sum to the wait exactly.
+//! Divides a wait by the activity of the launch it was for. The parts sum to the wait exactly.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,35 +8,35 @@ use crate::analyze::tree::Forest;
 use crate::event::{LeftCpu, Nanos};
 use crate::record::reader::SliceRow;
 
-/// Above this, the sums over a thread's slices are kept: many may wait for one launch.
+/// Above this number of slices, running sums are cached, since many waits may be for one launch.
 const FEW_SLICES: usize = 64;
 
-/// What a wait consists of.
+/// The parts of a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// The launch's phases but `run` and `reap`: launch tax.
+    /// The launch's phases except `run` and `reap`: launch tax.
     pub tax: Nanos,
-    /// Its `run`, while it had a CPU or waited itself.
+    /// Its `run`, while it was on a CPU or waited.
     pub run: Nanos,
-    /// That part of `run` in which it waited itself: slept, or waited for children, a disk, the network. Of launches with one thread
-    /// only: what waits for the others' work cannot be told.
+    /// The part of `run` in which the launch itself waited: it slept, or waited for children, a disk or the network. Only for launches with
+    /// one thread, since work of other threads is not distinguishable from waiting.
     pub run_waiting: Nanos,
-    /// Its `reap`, launch tax as well: it had ended, and who waited did not look.
+    /// Its `reap`, which is launch tax as well: it had ended, and the waiting process did not reap it.
     pub reap: Nanos,
-    /// In `run`, it could go on but had no CPU; or who waited, after its wake-up.
+    /// Time in `run` in which it was runnable without a CPU, and the time after the wake-up in which the waiting thread had no CPU.
     pub queue: Nanos,
-    /// None of these is known to be.
+    /// Time that cannot be assigned to another part.
     pub other: Nanos,
 }
 
 impl Parts {
-    /// The wait.
+    /// Returns the whole wait.
     #[must_use]
     pub fn total(&self) -> Nanos {
         Nanos(self.tax.0 + self.run.0 + self.reap.0 + self.queue.0 + self.other.0)
     }
 
-    /// Adds those of another wait.
+    /// Adds the parts of another wait.
     pub(super) fn add(&mut self, more: &Parts) {
         self.tax.0 += more.tax.0;
         self.run.0 += more.run.0;
@@ -47,7 +47,7 @@ impl Parts {
     }
 }
 
-/// A wait: the thread left the CPU, could run again, and had one again.
+/// A wait: when the thread left the CPU, became runnable, and was back on a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interval {
     pub(super) start: Nanos,
@@ -56,8 +56,8 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// That of a slice; `None` when its end was not seen. Without a wake-up that was seen, it was blocked to the end. What goes on
-    /// when the recording ends, at `end`, is counted up to there.
+    /// Returns the wait of a slice. `None` when its end is unknown. Without a known wake-up, the thread was blocked until the end. A wait
+    /// that is still open when the recording ends counts up to `end`.
     pub(super) fn of(slice: &SliceRow, end: Nanos) -> Option<Interval> {
         let span = match slice.off_span {
             None if slice.is_open() => end.since(slice.off),
@@ -80,9 +80,9 @@ impl Interval {
 pub(super) struct Splitter<'f, 'a> {
     forest: &'f Forest<'a>,
     timelines: &'f Timelines,
-    /// Of the launch asked for last.
+    /// Pieces of the last split launch.
     pieces: Option<(usize, Vec<Piece>)>,
-    /// For first threads with many slices: the time without a CPU, or waiting, before each slice.
+    /// For first threads with many slices: the time queued, or waiting, before each slice.
     sums: HashMap<(usize, Off), Vec<u64>>,
     /// Launches with more than one thread.
     threaded: HashSet<u32>,
@@ -91,9 +91,9 @@ pub(super) struct Splitter<'f, 'a> {
 /// Why a thread is off the CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Off {
-    /// It could run.
+    /// It was runnable.
     Queued,
-    /// It could not.
+    /// It was blocked.
     Waiting,
 }
 
@@ -109,7 +109,7 @@ impl<'f, 'a> Splitter<'f, 'a> {
         }
     }
 
-    /// A wait for something that is no launch.
+    /// Returns the parts of a wait for something other than a launch.
     pub(super) fn unknown(wait: &Interval) -> Parts {
         let queue = wait.end.since(wait.woken);
         Parts {
@@ -119,7 +119,7 @@ impl<'f, 'a> Splitter<'f, 'a> {
         }
     }
 
-    /// A wait for the launch at `target`.
+    /// Returns the parts of a wait for the launch at `target`.
     pub(super) fn split(&mut self, target: usize, wait: &Interval) -> Parts {
         let (known, pieces) = match self.pieces.take() {
             Some((of, pieces)) if of == target => (of, pieces),
@@ -156,7 +156,7 @@ impl<'f, 'a> Splitter<'f, 'a> {
         pieces(launch.origin, &launch.instants, &launch.execs, unfinished)
     }
 
-    /// Time between two instants in which the launch's first thread was off the CPU, for that reason.
+    /// Returns the time between two instants in which the first thread of the launch was off the CPU for this reason.
     fn off_cpu(&mut self, target: usize, why: Off, start: Nanos, end: Nanos) -> u64 {
         let slices = self.timelines.slices(target as u32);
         let last_instant = self.forest.end;
@@ -192,7 +192,8 @@ fn running_sums(stretches: impl Iterator<Item = (Nanos, Nanos)>) -> Vec<u64> {
     stretches.map(before).collect()
 }
 
-/// The part of a slice in which its thread was off the CPU for that reason; what goes on at the recording's end, up to there.
+/// Returns the part of a slice in which its thread was off the CPU for this reason. A slice that is open at the end of the recording counts
+/// up to there.
 fn stretch(slice: &SliceRow, why: Off, last_instant: Nanos) -> (Nanos, Nanos) {
     let after = |span: Nanos| Nanos(slice.off.0 + span.0);
     let open_end = if slice.is_open() { last_instant } else { slice.off };

@@ -1,5 +1,5 @@
-//! What is to be different in a replay, by launch and phase: which launches are gone, how much of each phase remains, and who
-//! waits for what instead. `apply` rewrites programs by it.
+//! The adjustments of a replay, by launch and phase: which launches are removed, how much of each phase remains, and which waits change.
+//! `apply` rewrites the programs accordingly.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,36 +13,36 @@ use crate::event::Nanos;
 /// Changes to the launches of a recording.
 #[derive(Clone, Debug)]
 pub struct Adjustments {
-    /// By launch: it never happens.
+    /// By launch: whether it is removed.
     removed: Vec<bool>,
-    /// By launch: what remains of each phase, as a factor.
+    /// By launch: the remaining share of each phase.
     factors: Vec<[f32; Phase::ALL.len()]>,
-    /// By launch: what remains of its parent's attending to it.
+    /// By launch: the remaining share of its supervision by the parent.
     attention: Vec<f32>,
-    /// The same for single pieces of launches that exec more than once.
+    /// Remaining share of single phases after one exec, for launches with several execs.
     pieces: HashMap<Activity, f32>,
-    /// By launch: its parent waits until its exec, as after vfork.
+    /// By launch: whether its parent waits until its exec, as after vfork.
     pub(super) waited_for: Vec<bool>,
-    /// By launch: its parent does not sleep through its end.
+    /// By launch: whether its parent reaps it at once, and does not sleep through its end.
     pub(super) reaped_at_once: Vec<bool>,
-    /// No exec or open waits for a permission scanner.
+    /// Whether waits for a permission scanner are removed.
     pub no_scan: bool,
-    /// What work does not have to fetch when the pause before it is left out.
+    /// Cache refill that work saves when the pause before it is removed.
     pub(super) refill: Refill,
-    /// Nanoseconds by which what remains of all launches may be off, since it was not seen but measured apart or assumed.
+    /// Uncertainty of the remaining time of all launches, in nanoseconds: costs that were measured separately or assumed.
     pub(super) uncertain: f64,
-    /// CPUs, when there are to be more or fewer.
+    /// Number of CPUs, if it changes.
     pub cpus: Option<u32>,
-    /// Launches that are different in any way.
+    /// By launch: whether anything changes.
     changed: Vec<bool>,
-    /// What is saved at launches by what no factor of a phase tells.
+    /// Savings that no phase factor expresses, in nanoseconds.
     saved: HashMap<u32, f64>,
-    /// By launch, the one whose saving holds its own as well: what one saves and the other pays is one saving.
+    /// By launch: the launch whose saving includes this one. When merging moves work from one launch to another, the two have one saving.
     counted_with: HashMap<u32, u32>,
 }
 
 impl Adjustments {
-    /// No changes.
+    /// Returns adjustments without any change.
     #[must_use]
     pub fn none(forest: &Forest<'_>) -> Adjustments {
         let count = forest.launches.len();
@@ -63,74 +63,74 @@ impl Adjustments {
         }
     }
 
-    /// A launch never happens, nor does what it launched.
+    /// Removes a launch and its descendants.
     pub(super) fn remove(&mut self, forest: &Forest<'_>, launch: u32) {
         self.changed[launch as usize] = true;
         self.remove_within(forest, &[launch as usize]);
     }
 
-    /// Launches never happen, nor what they launched: as part of a launch that is different anyhow, whose saving holds theirs.
+    /// Removes launches and their descendants as part of a launch that changes anyway. The saving of that launch includes theirs.
     pub(super) fn remove_within(&mut self, forest: &Forest<'_>, launches: &[usize]) {
         for step in forest.walk(launches) {
             self.removed[step.index] = true;
         }
     }
 
-    /// Only so much of a phase remains.
+    /// Scales a phase by `factor`.
     pub(super) fn scale(&mut self, launch: u32, phase: Phase, factor: f64) {
         self.changed[launch as usize] = true;
         self.factors[launch as usize][phase as usize] *= factor as f32;
     }
 
-    /// How much of a phase remains so far.
+    /// Returns the remaining share of a phase so far.
     pub(super) fn remaining(&self, launch: u32, phase: Phase) -> f64 {
         f64::from(self.factors[launch as usize][phase as usize])
     }
 
-    /// Only so much of what a launch does in a phase behind one of its execs remains.
+    /// Scales a phase after one exec of a launch.
     pub(super) fn scale_piece(&mut self, launch: u32, phase: Phase, exec: usize, factor: f64) {
         self.changed[launch as usize] = true;
         let stage = Stage::new(phase, exec);
         *self.pieces.entry(Activity { launch, stage }).or_insert(1.0) *= factor as f32;
     }
 
-    /// Roughly so many nanoseconds are saved at a launch by what is different for all of them alike.
+    /// Notes an approximate saving at a launch that comes from a change to all launches.
     pub(super) fn saves(&mut self, launch: u32, nanos: f64) {
         self.changed[launch as usize] = true;
         *self.saved.entry(launch).or_default() += nanos;
     }
 
-    /// What launches save is one saving: the first of them does the work of all.
+    /// Counts the savings of launches as one, since the first of them does the work of all.
     pub(super) fn count_together(&mut self, launches: &[u32]) {
         if let Some((first, others)) = launches.split_first() {
             self.counted_with.extend(others.iter().map(|other| (*other, *first)));
         }
     }
 
-    /// A parent has nothing to do for a launch.
+    /// Removes the supervision of a launch by its parent.
     pub(super) fn drop_supervision(&mut self, launch: u32) {
         self.attention[launch as usize] = 0.0;
     }
 
-    /// A parent waits for a launch as after vfork.
+    /// Makes the parent wait for the exec of a launch, as after vfork.
     pub(super) fn wait_for(&mut self, launch: u32) {
         self.changed[launch as usize] = true;
         self.waited_for[launch as usize] = true;
     }
 
-    /// A parent does not sleep through a launch's end.
+    /// Makes the parent reap a launch at once.
     pub(super) fn reap_at_once(&mut self, launch: u32) {
         self.changed[launch as usize] = true;
         self.reaped_at_once[launch as usize] = true;
     }
 
-    /// Whether a launch never happens.
+    /// Whether a launch is removed.
     #[must_use]
     pub fn is_removed(&self, launch: u32) -> bool {
         self.removed[launch as usize]
     }
 
-    /// How much of what is done at a place remains.
+    /// Returns the remaining share of an activity.
     #[must_use]
     pub fn factor(&self, activity: Activity) -> f64 {
         if self.removed[activity.launch as usize] {
@@ -141,15 +141,15 @@ impl Adjustments {
         let phase = match activity.stage.doing() {
             Doing::Phase(phase) => self.factors[activity.launch as usize][phase as usize],
             Doing::Supervise => self.attention[activity.launch as usize],
-            // What shares no pages has no faults.
+            // Without shared pages the parent has no page faults.
             Doing::Faults if self.waited_for[activity.launch as usize] => 0.0,
             Doing::Faults => 1.0,
         };
         f64::from(phase * piece)
     }
 
-    /// For each launch that is different in itself (of those that become one, for all together): how much less time it takes, roughly; those of one program together. Only the
-    /// spread of these is used.
+    /// Returns the approximate saving of each changed launch, grouped by program. Merged launches have one saving together. Callers use
+    /// only the spread of these values.
     #[must_use]
     pub fn savings(&self, forest: &Forest<'_>) -> Vec<Vec<f64>> {
         let mut savings: BTreeMap<u32, f64> = BTreeMap::new();

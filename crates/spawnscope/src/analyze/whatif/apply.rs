@@ -1,4 +1,4 @@
-//! Rewrites programs by edits: what is gone is left out, what gets shorter is scaled, and new waits come in.
+//! Rewrites programs by adjustments: removes steps, scales durations, and inserts waits.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -13,21 +13,21 @@ use crate::analyze::replay::program::{Programs, Script, Step, Token};
 use crate::analyze::timeline::ThreadIndex;
 use crate::event::Nanos;
 
-/// The programs as they are with all edits, each rewritten step by step while it is played: all of them at once, for several changes that
-/// are tried at the same time, would take several times the memory of the recording.
+/// The programs with all adjustments. Each is rewritten step by step while it is replayed: rewriting them all in advance, for several
+/// changes in parallel, would take several times the memory of the recording.
 pub(super) struct Edited<'e> {
     rewriter: Rewriter<'e>,
     given: Vec<bool>,
-    /// The nanoseconds by which all that they do may be off together.
+    /// Uncertainty of all programs together, in nanoseconds.
     pub(super) uncertain: f64,
-    /// Threads that have begun and not ended.
+    /// Threads that have started and not ended.
     live: HashMap<ThreadIndex, Rewriting>,
 }
 
 impl<'e> Edited<'e> {
     pub(super) fn new(programs: &'e Programs, adjustments: &'e Adjustments) -> Edited<'e> {
         let mut given = programs.given.clone();
-        give_what_the_removed_signalled(programs, adjustments, &mut given);
+        signal_tokens_of_removed(programs, adjustments, &mut given);
         let mut rewriter = Rewriter {
             programs,
             adjustments,
@@ -35,7 +35,7 @@ impl<'e> Edited<'e> {
             given: given.clone(),
             news: HashMap::new(),
         };
-        // Once through all of them for the tokens that are new, and for what is uncertain.
+        // One pass over all programs collects the new tokens and the uncertainty.
         let mut cold = Cold::new(adjustments.refill);
         for thread in 0..programs.launch_of.len() as ThreadIndex {
             let mut rewriting = rewriter.begin(thread, cold);
@@ -76,17 +76,17 @@ impl Script for Edited<'_> {
         self.live.insert(thread, self.rewriter.begin(thread, cold));
     }
 
-    fn step(&mut self, thread: ThreadIndex, activity: usize) -> Option<Step> {
+    fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step> {
         let rewriting = self.live.get_mut(&thread)?;
-        while rewriting.passed < activity && rewriting.written.pop_front().is_some() {
+        while rewriting.passed < index && rewriting.written.pop_front().is_some() {
             rewriting.passed += 1;
         }
-        while rewriting.passed + rewriting.written.len() <= activity {
+        while rewriting.passed + rewriting.written.len() <= index {
             if !self.rewriter.go_on(rewriting) {
                 return None;
             }
         }
-        rewriting.written.get(activity - rewriting.passed).copied()
+        rewriting.written.get(index - rewriting.passed).copied()
     }
 
     fn end(&mut self, thread: ThreadIndex) {
@@ -94,8 +94,8 @@ impl Script for Edited<'_> {
     }
 }
 
-/// Nobody has to wait for what is gone.
-fn give_what_the_removed_signalled(programs: &Programs, adjustments: &Adjustments, given: &mut [bool]) {
+/// Marks tokens of removed threads as signalled, so that no thread waits for them.
+fn signal_tokens_of_removed(programs: &Programs, adjustments: &Adjustments, given: &mut [bool]) {
     for (thread, launch) in (0..).zip(&programs.launch_of) {
         if !adjustments.is_removed(*launch) {
             continue;
@@ -108,7 +108,7 @@ fn give_what_the_removed_signalled(programs: &Programs, adjustments: &Adjustment
     }
 }
 
-/// What a token that is not in the recording is for.
+/// The purpose of a token that is not in the recording.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum New {
     ExecOf(u32),
@@ -118,7 +118,7 @@ enum New {
 struct Rewriter<'e> {
     programs: &'e Programs,
     adjustments: &'e Adjustments,
-    /// By token: nobody has to wait for it, since what signalled it was there before or is gone.
+    /// By token: whether it is signalled from the start, because its signal came before the window or its thread is removed.
     given: Vec<bool>,
     first_new: Token,
     /// Tokens that are not in the recording.
@@ -133,16 +133,16 @@ struct Rewriting {
     done: usize,
     is_removed: bool,
     supervision: Supervision,
-    /// It has to be signalled still that the thread's launch has left its exec behind.
+    /// Whether the signal that the launch is past its exec is still due.
     awaits_exec: bool,
-    /// The same of its end.
+    /// Whether the signal of its end is still due.
     awaits_end: bool,
-    /// Whose late reaping was met last.
+    /// The launch whose late reaping was rewritten last.
     late: Option<u32>,
     stays_awake: bool,
-    /// The thread's work behind pauses that are left out.
+    /// The thread's work after removed pauses.
     cold: Cold,
-    /// What has been rewritten and is still to be done, and how much was before that.
+    /// Rewritten steps that are not yet replayed, and the number of those before them.
     written: VecDeque<Step>,
     passed: usize,
 }
@@ -169,11 +169,11 @@ impl<'e> Rewriter<'e> {
         }
     }
 
-    /// Rewrites one step, to any number of steps; says whether there was anything to do.
+    /// Rewrites one step into any number of steps. Returns false after the last step.
     fn go_on(&mut self, of: &mut Rewriting) -> bool {
         let step = self.programs.step(of.thread, of.done).filter(|_| !of.is_removed);
         of.done += 1;
-        // Who did not sleep loses nothing on waking up.
+        // A thread that did not sleep has no wake-up delay.
         if mem::take(&mut of.stays_awake) && matches!(step, Some(Step::Lose(..))) {
             return true;
         }
@@ -209,7 +209,7 @@ impl<'e> Rewriter<'e> {
             }
             Step::Lose(span, activity) => written.extend(scaled(span, activity).map(|span| Step::Lose(span, activity))),
             Step::Sleep(_, activity, ExternalWait::Timer) if self.is_late_reaping(activity) => {
-                // The first one ends with the child, the others are not needed.
+                // The first sleep becomes a wait for the end of the child; the others are dropped.
                 if of.late.replace(activity.launch) != Some(activity.launch) {
                     written.push_back(Step::Wait(self.end_token(activity.launch), activity, Nanos(0)));
                 }
@@ -268,7 +268,7 @@ impl<'e> Rewriter<'e> {
     }
 }
 
-/// Whether a launch has left its first exec behind when it does this.
+/// Whether a step shows that the launch is past its first exec.
 fn is_behind_exec(step: &Step, launch: u32) -> bool {
     let activity = match step {
         Step::Run(_, activity)

@@ -1,5 +1,5 @@
-//! What creating a process costs on the recorded machine, apart from the parent's memory: measured when the recording was
-//! made, or else the least that the recording itself holds.
+//! The cost of creating a process on the recorded machine, without the share that depends on the size of the parent. Measured at recording
+//! time, otherwise the smallest values in the recording.
 
 use super::refill::Refill;
 use crate::analyze::Origin;
@@ -13,47 +13,47 @@ use crate::statistics::median;
 /// Costs in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Constants {
-    /// `create` by fork from a small process.
+    /// `create` of a fork by a small process.
     pub fork_create: Option<f64>,
     /// `create` by vfork or `posix_spawn`.
     pub vfork_create: Option<f64>,
-    /// What is paid at exec or exit to give copied page tables back, for each nanosecond that copying them took.
+    /// Cost of freeing copied page tables at exec or exit, per nanosecond of copying them.
     pub free_per_copy: Option<f64>,
-    /// What is paid to give back the tables of a MiB of small pages.
+    /// Cost of freeing the page tables of a MiB of small pages.
     pub page_free: Option<f64>,
-    /// `exec` from a small process.
+    /// `exec` of a small process.
     pub exec: Option<f64>,
-    /// What a program's C library takes at its start to ask the CPU what it is.
+    /// Time that the C library takes at program start to identify the CPU.
     pub identify: Option<f64>,
-    /// What is fetched again after a pause; nothing where that is unknown.
+    /// Cache contents that must be fetched again after a pause. Zero where unknown.
     pub refill: Refill,
-    /// Half the spread of the costs of creation, as a share of them.
+    /// Half the spread of the creation costs, as a share of them.
     pub spread: f64,
-    /// The same of `free_per_copy`.
+    /// Half the spread of `free_per_copy`, as a share of it.
     pub free_spread: f64,
 }
 
-/// CPUID instructions at the start of a program with glibc 2.36, static or not: counted by single steps on an AMD EPYC.
+/// CPUID instructions at the start of a program with glibc 2.36, static or not. Counted by single-stepping on an AMD EPYC.
 const IDENTIFICATIONS: f64 = 43.0;
 
-/// Spread of constants that were not measured on their own.
+/// Spread of constants without a measured spread.
 const UNMEASURED_SPREAD: f64 = 0.2;
-/// No cost is more uncertain than by half of itself, as it is bounded otherwise.
+/// Upper limit of the relative spread. The costs are bounded by other limits.
 const MOST_SPREAD: f64 = 0.5;
-/// Creation from a small process takes no longer anywhere. A recording may hold nothing but forks from large ones, and a busy machine
+/// Upper limit for creation from a small process on any machine. A recording may contain only forks of large processes, and a busy machine
 /// disturbs the measurement.
 const MOST_FORK_CREATE: f64 = 200_000.0;
-/// The same with vfork.
+/// Upper limit for creation with vfork.
 const MOST_VFORK_CREATE: f64 = 100_000.0;
-/// `free_per_copy` where it was not measured: 0.66 to 0.88 on machines where it was.
+/// `free_per_copy` where it was not measured. Measured values lie between 0.66 and 0.88.
 const USUAL_FREE_PER_COPY: f64 = 0.7;
-/// Between these it lies on any machine; a measurement beside them was disturbed.
+/// Plausible range of `free_per_copy`. A measurement outside was disturbed.
 const FREE_PER_COPY: [f64; 2] = [0.3, 1.5];
-/// Its spread is then no larger than this.
+/// Upper limit of `free_spread`.
 const MOST_FREE_SPREAD: f64 = 0.3;
 
 impl Constants {
-    /// What is known of the machine that a recording was made on.
+    /// Returns the constants of the machine that the recording was made on.
     #[must_use]
     pub fn of(recording: &Recording, forest: &Forest<'_>) -> Constants {
         let measured = |what: Constant| recording.calibration.iter().find(|row| row.what == what);
@@ -85,7 +85,7 @@ impl Constants {
         }
     }
 
-    /// The least that the recording holds of each.
+    /// Returns the smallest value of each constant in the recording.
     fn observed(forest: &Forest<'_>) -> Constants {
         let least = |of: &[Mechanism]| {
             let launches = forest.launches.iter();
@@ -108,7 +108,7 @@ impl Constants {
     }
 }
 
-/// The median `exec` of programs that were started from small processes, or that of the command itself.
+/// Returns the median `exec` of programs launched by small processes, otherwise that of the command.
 fn exec_of_small(forest: &Forest<'_>) -> Option<f64> {
     let single = || forest.launches.iter().filter(|launch| launch.execs.len() == 1);
     let exec = |launch: &Launch<'_>| launch.phases.get(Phase::Exec).map(|exec| exec.0 as f64);
@@ -124,7 +124,7 @@ fn at_most(value: Option<f64>, most: f64) -> Option<f64> {
     value.map(|value| value.min(most))
 }
 
-/// Half the distance of the quartiles, as a share of the median.
+/// Returns half the interquartile range as a share of the median.
 fn spread_of(row: &Calibration) -> f64 {
     match (row.low_ns, row.high_ns) {
         (Some(low), Some(high)) if row.ns > 0.0 => ((high - low) / 2.0 / row.ns).min(MOST_SPREAD),

@@ -1,31 +1,30 @@
-//! How far a predicted wall may be off: what the launches' own spread, the machine's constants, the model's and the replay's
-//! error make of it.
+//! The confidence interval of a predicted wall. It combines the spread of the launches, the uncertainty of the machine constants, the model
+//! error and the replay error.
 
-/// Standard deviations of a normal distribution between which 95 % of it lie.
+/// 95 % of a normal distribution lies within this number of standard deviations.
 const DEVIATIONS: f64 = 1.96;
-/// Relative spread of one launch's saving where too few launches tell it.
+/// Relative spread of the saving per launch, where too few launches exist to measure it.
 const SPREAD_OF_FEW: f64 = 0.25;
-/// So many launches tell their spread.
+/// Minimum number of launches to measure a spread.
 const ENOUGH: usize = 3;
 
-/// Savings that were predicted and then really made differed by this share of themselves, twice the typical difference
-/// (docs/guide/predictions.md).
+/// Deviation of measured from predicted savings, as a share: twice the typical deviation (docs/guide/predictions.md).
 const MODEL_ERROR: f64 = 0.05;
 
-/// What of recording's cost is not known, and the drift of a machine from one run to the next, as a share of the predicted wall.
+/// Unknown overhead of recording and drift of the machine between runs, as a share of the predicted wall.
 const DRIFT: f64 = 0.05;
 
-/// How far, to either side, 95 % of what comes true lies from what was predicted, in nanoseconds, as far as the model is right.
+/// 95 % margins of a prediction to either side, in nanoseconds, under the assumption that the model is right.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Margins {
-    /// Of the saving.
+    /// Margin of the saving.
     pub(super) saving: f64,
-    /// Of the wall, which drifts from one run to the next whatever is saved.
+    /// Margin of the wall, which drifts between runs even without changes.
     pub(super) wall: f64,
 }
 
-/// The margins of a prediction. The standard error of the summed savings is what a bootstrap over the changed launches of each program
-/// tends to.
+/// Computes the margins of a prediction. The standard error of the summed savings is the limit of a bootstrap over the changed launches of
+/// each program.
 pub(super) fn margins(predicted: f64, saved: f64, savings: &[Vec<f64>], constants: f64, replay_error: f64) -> Margins {
     let spread = relative_error(savings).hypot(constants);
     let of_saving = (DEVIATIONS * spread).hypot(MODEL_ERROR) * saved.abs();
@@ -36,12 +35,12 @@ pub(super) fn margins(predicted: f64, saved: f64, savings: &[Vec<f64>], constant
     }
 }
 
-/// None where nothing changes, as the measured wall is no prediction.
+/// Returns the drift. Zero when nothing changes, since the measured wall is not a prediction.
 fn drift(saved: f64, predicted: f64) -> f64 {
     if saved.abs() < 1.0 { 0.0 } else { DRIFT * predicted }
 }
 
-/// The standard error of the sum of all strata as a share of it.
+/// Returns the standard error of the sum of all strata, as a share of the sum.
 fn relative_error(strata: &[Vec<f64>]) -> f64 {
     let sum: f64 = strata.iter().flatten().sum();
     if sum <= 0.0 {

@@ -1,5 +1,5 @@
-//! What if: a recording with changes, played again. `changes` turn launches into `adjustments`, `apply` rewrites the programs by
-//! them, and the replay says how long it takes then; `interval` says how far that may be off.
+//! What-if: replays a recording with changes. `changes` turn launches into `adjustments`, `apply` rewrites the programs accordingly, and
+//! the replay predicts the wall. `interval` computes the confidence interval.
 
 pub mod adjustments;
 mod apply;
@@ -23,54 +23,54 @@ use changes::{Change, Context};
 use constants::Constants;
 use simulate::Machine;
 
-/// A change and the launches that it is asked for.
+/// A change and the launches it is requested for.
 #[derive(Clone, Debug)]
 pub struct Fix {
-    /// What is done.
+    /// The change.
     pub change: Change,
-    /// To which launches, by index.
+    /// The launches, by index.
     pub launches: Vec<u32>,
 }
 
-/// A recording that changes can be tried on.
+/// The input of a what-if.
 #[derive(Clone, Copy)]
 pub struct WhatIf<'w, 'a> {
     /// The launches.
     pub forest: &'w Forest<'a>,
     /// Their threads.
     pub timelines: &'w Timelines,
-    /// The recording, ready to be played.
+    /// The replay of the recording.
     pub replay: &'w Replay,
-    /// What creation costs on the machine.
+    /// What creating a process costs on the recorded machine.
     pub constants: &'w Constants,
 }
 
-/// What the replay does not know of other CPUs, caches and clocks among them, as a share of what they save.
+/// Uncertainty of a different number of CPUs, as a share of the saving: the replay does not model caches and clock rates.
 const SPREAD_OF_CPUS: f64 = 0.2;
 
-/// What changes would bring.
+/// The predicted effect of changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// The wall as it was measured.
+    /// The measured wall.
     pub wall: Nanos,
-    /// The same without what recording took, as far as that is known.
+    /// The measured wall without the overhead of recording, as far as that is known.
     pub unrecorded: Nanos,
-    /// The wall with the changes, unrecorded.
+    /// The predicted wall with the changes, without the overhead of recording.
     pub predicted: Nanos,
-    /// It is likely (95 %) to lie between this
+    /// Lower end of the 95 % confidence interval of `predicted`.
     pub low: Nanos,
-    /// and this.
+    /// Upper end of the 95 % confidence interval of `predicted`.
     pub high: Nanos,
-    /// What is saved is likely to differ from what is predicted by no more than this; less than the wall, which drifts besides.
+    /// 95 % margin of the saving. Smaller than that of the wall, which also drifts between runs.
     pub saving_margin: Nanos,
-    /// By how much the unchanged replay missed the measured wall, as a share of it.
+    /// The replay error: the deviation of the unchanged replay from the measured wall, as a share of it.
     pub replay_error: f64,
-    /// For each change the launches that it holds for, by index.
+    /// For each change, the launches it applies to, by index.
     pub changed: Vec<Vec<u32>>,
 }
 
 impl Prediction {
-    /// What is saved: the expected, the least and the most, each zero at least.
+    /// Returns the saving: expected value, lower and upper end. None is below zero.
     #[must_use]
     pub fn saving(&self) -> [Nanos; 3] {
         let expected = self.unrecorded.since(self.predicted);
@@ -79,11 +79,11 @@ impl Prediction {
     }
 }
 
-/// The launches that a change holds for.
+/// The launches that a change applies to.
 struct Held {
-    /// Those that it took away itself.
+    /// Launches that this change removed.
     removed: Vec<u32>,
-    /// Those that another change may yet take away, or has.
+    /// Launches that another change has removed, or may still remove.
     others: Vec<u32>,
 }
 
@@ -97,7 +97,7 @@ impl Held {
         Held { removed, others }
     }
 
-    /// What is taken away by another change is no longer changed by this one.
+    /// Returns the launches without those that another change removed.
     fn in_the_end(mut self, adjustments: &Adjustments) -> Vec<u32> {
         self.others.retain(|launch| !adjustments.is_removed(*launch));
         self.removed.extend(self.others);
@@ -114,7 +114,7 @@ impl WhatIf<'_, '_> {
         let edited = Edited::new(&self.replay.programs, &adjustments);
         let uncertain = edited.uncertain;
         let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
-        // Whoever runs the command with the changes does not record it.
+        // The prediction is for a run without recording.
         let played = simulate::simulate(edited, &Machine::with_cpus(cpus).unrecorded());
         let (predicted, wall) = (self.as_measured(played), self.as_measured(self.replay.unrecorded));
         let error = self.replay.error();
@@ -134,19 +134,19 @@ impl WhatIf<'_, '_> {
         }
     }
 
-    /// The wall without what recording took, as far as that is known.
+    /// Returns the wall without the overhead of recording, as far as that is known.
     #[must_use]
     pub fn unrecorded(&self) -> Nanos {
         Nanos(self.as_measured(self.replay.unrecorded).round() as u64)
     }
 
-    /// The replay's own error is in all walls, so their ratio is free of most of it.
+    /// Scales a replayed wall by measured to unchanged wall. All replayed walls share the replay error, so most of it cancels.
     fn as_measured(&self, played: Nanos) -> f64 {
         let measured = self.replay.measured.0 as f64 / self.replay.unchanged.0.max(1) as f64;
         measured * played.0 as f64
     }
 
-    /// The critical path with all changes together.
+    /// Returns the critical path with all changes together.
     #[must_use]
     pub fn critical_path(&self, fixes: &[Fix]) -> CriticalPath {
         let (adjustments, _) = self.adjustments(fixes);

@@ -1,46 +1,46 @@
-//! Caches that are lost in a pause and filled again in the work behind it. Without the pause that work is shorter: its clock is no
-//! slower, but each thing it touches has to come from memory once.
+//! Models caches that a thread loses during a pause and refills in the work that follows. Without the pause that work is shorter: the clock
+//! rate is the same, but each touched line has to come from memory once.
 
 use crate::event::Nanos;
 
-/// With this much work behind a pause, 1 - 1/e of what has to be fetched again has been fetched. On an AMD EPYC under a
-/// hypervisor, a fork and exit of 0.24 ms took 0.19 ms longer behind a pause of 5 ms, and a vfork, exec and exit of 0.74 ms took
-/// 0.33 ms longer; a loop within registers took no longer at all.
+/// Time constant of refilling, in nanoseconds of work: after this much work, 1 - 1/e of the lost cache contents is fetched again. On an AMD
+/// EPYC under a hypervisor, a fork and exit of 0.24 ms took 0.19 ms longer after a pause of 5 ms, and a vfork, exec and exit of 0.74 ms
+/// took 0.33 ms longer. A loop that used only registers took no longer.
 const FILLED_IN: f64 = 780_000.0;
-/// With a pause of this length, as much of the caches is lost: the first of those took 0.09, 0.15, 0.19 and 0.21 ms longer behind
-/// pauses of 1, 2, 5 and 10 ms.
+/// Time constant of losing caches, in nanoseconds of pause. The fork and exit above took 0.09, 0.15, 0.19 and 0.21 ms longer after pauses
+/// of 1, 2, 5 and 10 ms.
 const LOST_IN: f64 = 1_600_000.0;
-/// Of work, no larger share than this is fetching.
+/// Upper limit of the share of work that is refilling.
 const MOST_OF_WORK: f64 = 0.7;
-/// What is found this way may be off by such a share of itself.
+/// Relative uncertainty of the computed saving.
 const UNCERTAINTY: f64 = 0.25;
 
-/// What is to be fetched again after a pause that is long enough to lose all, in nanoseconds.
+/// Refill time after a pause that is long enough to lose everything, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Refill(f64);
 
 impl Refill {
-    /// From the same work without and with a pause before it.
+    /// Computes the refill from the duration of the same work without and after a pause.
     #[must_use]
     pub fn measured(warm: f64, cold: f64, pause: Nanos) -> Refill {
         let share = part(cold, FILLED_IN) * part(pause.0 as f64, LOST_IN);
         Refill(((cold - warm) / share).clamp(0.0, FILLED_IN * MOST_OF_WORK))
     }
 
-    /// What a pause costs the work behind it, if that is long enough.
+    /// Returns what a pause costs the work after it, if that is long enough.
     fn after(self, pause: Nanos) -> f64 {
         self.0 * part(pause.0 as f64, LOST_IN)
     }
 }
 
-/// The work of a thread since a pause that is left out.
+/// The work of a thread since a pause that is removed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cold {
     refill: Refill,
-    /// What that pause costs, and what of the work behind it is past.
+    /// Cost of that pause, and the work done since.
     lost: f64,
     worked: f64,
-    /// By how much all work has got shorter.
+    /// Total time that all work became shorter.
     saved: f64,
 }
 
@@ -54,19 +54,19 @@ impl Cold {
         }
     }
 
-    /// A pause is left out.
+    /// Notes a removed pause.
     pub(super) fn pause(&mut self, pause: Nanos) {
         let still_lost = self.lost * (1.0 - part(self.worked, FILLED_IN));
         self.lost = self.refill.after(pause).max(still_lost);
         self.worked = 0.0;
     }
 
-    /// There is a pause that stays.
+    /// Notes a pause that stays.
     pub(super) fn end(&mut self) {
         self.lost = 0.0;
     }
 
-    /// What the next stretch of work takes without the pause.
+    /// Returns the duration of the next stretch of work without the pause.
     pub(super) fn warm(&mut self, work: Nanos) -> Nanos {
         if self.lost == 0.0 {
             return work;
@@ -79,13 +79,13 @@ impl Cold {
         Nanos((work.0 as f64 - saved).round() as u64)
     }
 
-    /// Nanoseconds by which all work together may be off.
+    /// Returns the uncertainty of all work, in nanoseconds.
     pub(super) fn uncertain(&self) -> f64 {
         self.saved * UNCERTAINTY
     }
 }
 
-/// How much of something that ends exponentially has happened after this time.
+/// Returns the completed share of an exponential process after this time.
 fn part(time: f64, constant: f64) -> f64 {
     1.0 - (-time / constant).exp()
 }

@@ -1,5 +1,5 @@
-//! What of a thread's time goes with a launch that it waits for: the little that it does for it, and the naps between its looks at
-//! it. A parent may also work, or sleep, on its own while its child runs; that stays when the child goes.
+//! Decides which work and sleep of a parent disappears together with a launch: short work for the launch, and sleeps between polls. A
+//! parent may also do its own work or sleep while its child runs; that stays when the launch is removed.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,13 @@ use crate::analyze::phases::Phase;
 use crate::analyze::replay::activity::{Activity, Doing};
 use crate::analyze::replay::program::Step;
 
-/// Parents use less CPU for a launch, in nanoseconds: a shell 0.1 ms, Python's `subprocess` 1 ms.
+/// Upper limit of the CPU time that a parent uses for a launch, in nanoseconds. A shell uses 0.1 ms, the `subprocess` module of Python 1
+/// ms.
 const MOST_ATTENDING: u64 = 3_000_000;
-/// Whoever sleeps more often than once before a child is reaped polls.
+/// A parent that sleeps this often before it reaps a child is polling.
 const NAPS: u32 = 2;
 
-/// The launches of a thread beside which it does work of its own. They are few, even where the thread attends to a million launches.
+/// The launches during which a thread does work of its own. These are few, even where the thread supervises a million launches.
 #[derive(Debug, Default)]
 pub(super) struct Supervision {
     own: HashMap<u32, Own>,
@@ -25,7 +26,7 @@ struct Own {
     sleep: bool,
 }
 
-/// What a thread does while it attends to a launch.
+/// Work and sleeps of a thread while it supervises a launch.
 #[derive(Default)]
 struct Done {
     worked: u64,
@@ -33,9 +34,9 @@ struct Done {
 }
 
 impl Supervision {
-    /// Of a thread's program; `launch` is its own.
+    /// Analyzes the program of a thread. `launch` is the launch that the thread belongs to.
     pub(super) fn of(steps: impl Iterator<Item = Step>, launch: u32) -> Supervision {
-        // Mostly one after the other: a map of all would take several times the memory.
+        // Steps of one launch are mostly adjacent. A map of all launches would take several times the memory.
         let mut done: Vec<(u32, Done)> = Vec::new();
         for step in steps {
             let (worked, slept, activity) = match step {
@@ -61,7 +62,7 @@ impl Supervision {
         Supervision { own: own.collect() }
     }
 
-    /// Whether a step is the thread's own doing, though it stands where it attends to a launch.
+    /// Whether a step is the thread's own work or sleep, although it happens while the thread supervises a launch.
     pub(super) fn is_own(&self, step: Step) -> bool {
         match step {
             Step::Run(_, activity) | Step::Record(_, activity) => self.is(activity, |own| own.work),
@@ -82,7 +83,7 @@ impl Done {
         self.slept += more.slept;
     }
 
-    /// What of it is the thread's own; `None` when nothing is.
+    /// Returns which part is the thread's own. `None` when no part is.
     fn own(&self) -> Option<Own> {
         let work = self.worked > MOST_ATTENDING;
         let sleep = (1..NAPS).contains(&self.slept);
@@ -126,7 +127,7 @@ mod tests {
         assert!(is_own(&[working(2), working(2)]), "all of it together");
         assert!(
             !Supervision::of([working(100)].into_iter(), CHILD).is_own(working(100)),
-            "at a place of its own"
+            "its own activity"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Everything that `spawnscope whatif` says, as plain data: the predicted wall, what was changed, and what is critical then.
+//! The report of `spawnscope whatif` as plain data: the predicted wall, the changed launches, and the new critical path.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -17,19 +17,19 @@ use crate::event::Nanos;
 use crate::record::reader::Recording;
 use crate::units::counted;
 
-/// A change as it was asked for.
+/// A change as the user requested it.
 #[derive(Clone, Debug)]
 pub struct RequestedChange {
-    /// What is done.
+    /// The change.
     pub change: Change,
-    /// As it was typed.
+    /// The text as typed.
     pub text: String,
-    /// For which launches; all of them without one.
+    /// The launches it applies to; all launches without one.
     pub selector: Option<Selector>,
 }
 
 impl RequestedChange {
-    /// A change that is not of some launches only.
+    /// Returns a change to all launches.
     #[must_use]
     pub fn of_all(text: impl Into<String>, change: Change) -> RequestedChange {
         RequestedChange {
@@ -40,38 +40,38 @@ impl RequestedChange {
     }
 }
 
-/// What changes would bring.
+/// The predicted effect of changes.
 #[derive(Clone, Debug)]
 pub struct WhatIfReport {
-    /// The wall, and the interval it is likely to lie in.
+    /// The predicted wall with its confidence interval.
     pub prediction: Prediction,
-    /// Every change, with the number of launches that it holds for and of those that were selected.
+    /// Every change, with its numbers of changed and of selected launches.
     pub changes: Vec<Changed>,
-    /// What the wall would be spent on.
+    /// How the predicted wall is spent.
     pub where_the_wall_went: Vec<(Spent, Nanos)>,
-    /// Forks that only ran what is removed and stay, by their name, and how many.
+    /// Remaining forks that only ran removed launches: the most frequent name and its count.
     pub forks_left: Option<(Vec<u8>, u64)>,
-    /// The programs on the critical path then, the longest first.
+    /// The programs on the new critical path, the longest first.
     pub critical_after: Vec<Critical>,
 }
 
-/// A change that was tried.
+/// A change and its effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// As it was typed.
+    /// The text as typed.
     pub text: String,
-    /// What it is.
+    /// The change.
     pub change: Change,
-    /// Launches that are different.
+    /// Number of changed launches.
     pub launches: u64,
-    /// Launches that were selected.
+    /// Number of selected launches.
     pub selected: u64,
 }
 
 /// A program on the critical path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Critical {
-    /// Its name as people see it.
+    /// Its display name.
     pub label: Vec<u8>,
     /// Its time on the path.
     pub critical: Nanos,
@@ -82,54 +82,54 @@ pub struct Critical {
 /// Why nothing can be predicted.
 #[derive(Debug, thiserror::Error)]
 pub enum WhatIfError {
-    /// A selection that no launch fits.
+    /// No launch matches the selection.
     #[error(
         "`{0}` selects no launch of this recording; `spawnscope report --by command --top 0` lists the programs, `spawnscope tree` their arguments"
     )]
     NothingSelected(String),
-    /// The same, by the line that asked for a launch.
+    /// No launch matches the selection by line.
     #[error("`{0}` selects no launch of this recording; `spawnscope report --by line --top 0` lists the lines")]
     NoLineSelected(String),
-    /// The line only calls a function that asked for launches.
+    /// The line only calls a function that requests launches.
     #[error(
-        "`{asked}` selects no launch of this recording: that line calls what asked for {launches}, most of them at {call_site}: select them by `line={call_site}`; `spawnscope flame --by caller` shows who calls whom"
+        "`{requested}` selects no launch of this recording: that line calls functions that requested {launches}, most of them at {call_site}: select these with `line={call_site}`; `spawnscope flame --by caller` shows the callers"
     )]
     OnlyCalls {
-        /// As it was typed.
-        asked: String,
-        /// How many, in words.
+        /// The text as typed.
+        requested: String,
+        /// Number of launches, in words.
         launches: String,
-        /// The place that asked for most of them.
+        /// The call site of most of them.
         call_site: String,
     },
-    /// A selection by what the recording does not hold.
+    /// The selection needs data that the recording lacks.
     #[error(transparent)]
     Selection(#[from] SelectError),
-    /// `-p`, `-a`, or a recorder that was cut off.
+    /// The recording was made with `-p` or `-a`, or the recorder was killed.
     #[error(
-        "this recording has no command that began and ended in it, so that there is no wall to predict: record one with `spawnscope record -- CMD`"
+        "this recording contains no complete command, so there is no wall to predict: record one with `spawnscope record -- CMD`"
     )]
     NoWall,
-    /// The replay misses the wall by that share of it.
+    /// The replay error is too large.
     #[error(
-        "no prediction: {}; record the command up to its end, or with fewer losses",
+        "no prediction: {}; record the command to its end, or with fewer lost events",
         unbelievable(*.0)
     )]
     Unbelievable(f64),
-    /// The recorder is still at work.
-    #[error("this recording is still being made: the wall is known when the command has ended")]
+    /// The recording is still in progress.
+    #[error("this recording is still in progress: the wall is known when the command has ended")]
     IsLive,
 }
 
-/// Tries the changes.
+/// Replays the recording with the requested changes.
 ///
 /// # Errors
-/// When a selection selects nothing, or there is no wall to predict.
+/// Fails when a selection matches no launch, or when there is no wall to predict.
 pub fn whatif_report(
     recording: &Recording,
     forest: &Forest<'_>,
     timelines: &Timelines,
-    asked: &[RequestedChange],
+    requested: &[RequestedChange],
 ) -> Result<WhatIfReport, WhatIfError> {
     let no_wall = || {
         if recording.info.is_live && !recording.info.command.is_empty() {
@@ -139,7 +139,7 @@ pub fn whatif_report(
         }
     };
     let setting = Setting::of(recording).ok_or_else(no_wall)?;
-    let fixes: Result<Vec<Fix>, WhatIfError> = asked.iter().map(|asked| resolve(asked, forest)).collect();
+    let fixes: Result<Vec<Fix>, WhatIfError> = requested.iter().map(|requested| resolve(requested, forest)).collect();
     let fixes = fixes?;
     let replay = Replay::new(forest, timelines, &setting).ok_or(WhatIfError::NoWall)?;
     if !is_believable(replay.error()) {
@@ -153,14 +153,14 @@ pub fn whatif_report(
     };
     let prediction = whatif.predict(&fixes);
     let path = whatif.critical_path(&fixes);
-    let removed = asked.iter().zip(&prediction.changed);
-    let removed = removed.filter(|(asked, _)| asked.change == Change::Remove);
+    let removed = requested.iter().zip(&prediction.changed);
+    let removed = removed.filter(|(requested, _)| requested.change == Change::Remove);
     let removed: HashSet<u32> = removed.flat_map(|(_, held)| held).copied().collect();
-    let changed = asked.iter().zip(&fixes).zip(&prediction.changed);
+    let changed = requested.iter().zip(&fixes).zip(&prediction.changed);
     Ok(WhatIfReport {
         forks_left: forks_left(forest, &removed),
         changes: changed
-            .map(|((asked, fix), held)| changed_by(asked, fix, held))
+            .map(|((requested, fix), held)| changed_by(requested, fix, held))
             .collect(),
         prediction,
         where_the_wall_went: where_the_wall_went(&path, recording),
@@ -168,30 +168,30 @@ pub fn whatif_report(
     })
 }
 
-fn resolve(asked: &RequestedChange, forest: &Forest<'_>) -> Result<Fix, WhatIfError> {
-    let launches = match &asked.selector {
+fn resolve(requested: &RequestedChange, forest: &Forest<'_>) -> Result<Fix, WhatIfError> {
+    let launches = match &requested.selector {
         Some(selector) => selector.select(forest)?,
         None => Vec::new(),
     };
-    match &asked.selector {
+    match &requested.selector {
         Some(selector) if launches.is_empty() && selector.is_by_line() => {
-            return Err(no_line(asked, selector, forest));
+            return Err(no_line(requested, selector, forest));
         }
-        Some(_) if launches.is_empty() => return Err(WhatIfError::NothingSelected(asked.text.clone())),
+        Some(_) if launches.is_empty() => return Err(WhatIfError::NothingSelected(requested.text.clone())),
         _ => {}
     }
     Ok(Fix {
-        change: asked.change,
+        change: requested.change,
         launches,
     })
 }
 
-/// Why a line selects nothing.
-fn no_line(asked: &RequestedChange, selector: &Selector, forest: &Forest<'_>) -> WhatIfError {
-    let text = asked.text.clone();
+/// Returns the error for a line that selects nothing.
+fn no_line(requested: &RequestedChange, selector: &Selector, forest: &Forest<'_>) -> WhatIfError {
+    let text = requested.text.clone();
     match selector.called_from(forest) {
         Some((call_site, count)) => WhatIfError::OnlyCalls {
-            asked: text,
+            requested: text,
             launches: counted(count, "launch", "launches"),
             call_site,
         },
@@ -199,8 +199,8 @@ fn no_line(asked: &RequestedChange, selector: &Selector, forest: &Forest<'_>) ->
     }
 }
 
-/// Forks without exec that stay although all that they ran is removed: by their name, those that are most. What was forked to feed
-/// that stays with them.
+/// Returns the most frequent forks without exec that stay although all their launches are removed. A fork that fed such a launch through a
+/// pipe does not count as a launch.
 fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u64)> {
     let is_idle = |index: usize| {
         let is_bare = forest.launches[index].is_fork_without_exec() && forest.children(index).is_empty();
@@ -222,10 +222,10 @@ fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u
         .max_by_key(|(label, count)| (*count, Reverse(label.clone())))
 }
 
-fn changed_by(asked: &RequestedChange, fix: &Fix, held: &[u32]) -> Changed {
+fn changed_by(requested: &RequestedChange, fix: &Fix, held: &[u32]) -> Changed {
     Changed {
-        text: asked.text.clone(),
-        change: asked.change,
+        text: requested.text.clone(),
+        change: requested.change,
         launches: held.len() as u64,
         selected: fix.launches.len() as u64,
     }

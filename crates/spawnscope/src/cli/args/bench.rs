@@ -1,4 +1,4 @@
-//! What can be typed after `bench`.
+//! Arguments of `bench`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use crate::lab::experiments::ALL;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  spawnscope bench --quick                       a rough answer in a minute
-  spawnscope bench mechanisms parent-size        two experiments
+  spawnscope bench --quick                       rough results in a minute
+  spawnscope bench mechanisms parent-size        run two experiments
   spawnscope bench --json >before.json
-  spawnscope bench --compare before.json         what differs beyond noise
-  spawnscope bench --compare a.json --with b.json   of two that are stored
-  spawnscope bench -o lab.html                   tables and plots, one page
+  spawnscope bench --compare before.json         what changed beyond noise
+  spawnscope bench --compare a.json --with b.json   compare stored reports
+  spawnscope bench -o lab.html                   one page, tables and plots
   spawnscope bench --compare a.json --with b.json --json |
     jq -e 'any(.comparison.changes[]; .stands_out and .ratio > 1.2)'
-      whether a case takes a fifth more than before: a condition of yours
+      custom condition: does any case take over 20 % longer than before?
 
-Exit status 1 with --exit-code: a case stands apart from what all others did.
-Needs no privilege; as root, `runtimes` also says where a start's time goes.
-The first Ctrl-C ends with what there is, and exit status 130; so do SIGTERM
-(143) and SIGHUP (129).";
+With --exit-code, the exit status is 1 if a case changed by more than the shift
+common to all cases. No privilege is needed; as root, `runtimes` also shows
+where start-up time goes. The first Ctrl-C ends the measurement and reports the
+results so far, with exit status 130. So do SIGTERM (143) and SIGHUP (129).";
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
@@ -36,16 +36,16 @@ pub struct BenchArguments {
         value_parser = PossibleValuesParser::new(ALL.iter().map(|experiment| experiment.name))
     )]
     pub experiments: Vec<String>,
-    /// List the experiments; with --json as JSON
+    /// List the experiments; with --json, as JSON
     #[arg(long)]
     pub list: bool,
-    /// Small sizes and wide intervals: 1 minute for all instead of 5 to 8
+    /// Use smaller sizes and accept wider intervals: about 1 minute in all instead of 5 to 8
     #[arg(long)]
     pub quick: bool,
-    /// Time for each experiment [default: 15; 1.5 with --quick]
+    /// Seconds per experiment [default: 15; 1.5 with --quick]
     #[arg(long, value_name = "S", value_parser = seconds, allow_negative_numbers = true)]
     pub seconds: Option<Duration>,
-    /// The largest parent, in bytes, or with k, M or G
+    /// Memory of the largest parent, in bytes, or with suffix k, M or G
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size, allow_negative_numbers = true)]
     pub max: u64,
     /// Print JSON (schema_version 1)
@@ -54,16 +54,16 @@ pub struct BenchArguments {
     /// Print Markdown
     #[arg(long, conflicts_with = "csv")]
     pub markdown: bool,
-    /// Print CSV: one line for each measurement
+    /// Print CSV, one line per measurement
     #[arg(long)]
     pub csv: bool,
-    /// Also write a page with tables and plots; - for standard output, instead of tables
+    /// Also write an HTML page with tables and plots; with -, print it instead of the tables
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Compare with an older report, written by --json
+    /// Compare with an older report that --json wrote
     #[arg(long, value_name = "OLD.json", value_hint = ValueHint::FilePath)]
     pub compare: Option<PathBuf>,
-    /// Measure nothing: compare this report, written by --json
+    /// Measure nothing; compare this report, which --json wrote
     #[arg(
         long,
         value_name = "NEW.json",
@@ -72,7 +72,7 @@ pub struct BenchArguments {
         conflicts_with_all = ["experiments", "quick", "seconds"]
     )]
     pub with: Option<PathBuf>,
-    /// Exit with status 1 if a case stands apart from the others in --compare
+    /// Exit with status 1 if a case changed by more than the common shift in --compare
     #[arg(long, requires = "compare")]
     pub exit_code: bool,
 }

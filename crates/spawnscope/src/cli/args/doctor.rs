@@ -1,4 +1,4 @@
-//! What can be typed after `doctor`.
+//! Arguments of `doctor`.
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -8,21 +8,21 @@ use crate::doctor::checks;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   spawnscope doctor
-  spawnscope doctor --all                            notes in full as well
-  spawnscope doctor scanners search-path             only these
-  spawnscope doctor --except shims --except git      all others
+  spawnscope doctor --all                            print notes in full
+  spawnscope doctor scanners search-path             run only these checks
+  spawnscope doctor --except shims --except git      run all other checks
   spawnscope doctor --json | jq '.findings[].title'
 
-Takes some seconds at most. Needs no privilege; root also sees who holds up
-files (fanotify), audit rules that are loaded, and other users' processes.
-It starts shells, Python, git (with its file-system monitor, if that is a
-program) and shims of version managers as you would, so that your start-up
-files are run, some times each, without a terminal. What does not end within
-its share of the time is asked to end, as when a terminal is closed, and then
-killed. Under sudo, all this is done as the user who typed it.
+Takes a few seconds at most. Needs no privilege; root also sees permission
+scanners (fanotify), loaded audit rules, and other users' processes. Doctor
+starts shells, Python, git (with its file-system monitor, if that is a program)
+and the shims of version managers as you would. Your start-up files therefore
+run a few times each, without a terminal. A program that exceeds its share of
+the time gets SIGTERM, then SIGHUP, then SIGKILL. Under sudo, all programs run
+as the user who called sudo.
 
-Exit status: 0 when there is no problem (notes are none), 1 when there is one,
-125 when spawnscope itself fails.";
+Exit status: 0 if there are no problems (notes do not count), 1 if there are,
+125 if spawnscope itself fails.";
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ pub struct DoctorArguments {
         value_parser = PossibleValuesParser::new(checks::ALL.iter().map(|check| check.id))
     )]
     pub checks: Vec<String>,
-    /// Leave this check out; can be given several times
+    /// Skip this check; can be repeated
     #[arg(
         long,
         value_name = "CHECK",
@@ -43,7 +43,7 @@ pub struct DoctorArguments {
         value_parser = PossibleValuesParser::new(checks::ALL.iter().map(|check| check.id))
     )]
     pub except: Vec<String>,
-    /// List the checks and what each looks at
+    /// List the checks and what each examines
     #[arg(long, conflicts_with_all = ["checks", "except", "all"])]
     pub list: bool,
     /// Also print notes in full

@@ -1,4 +1,4 @@
-//! What can be typed after `hold`.
+//! Arguments of `hold`.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -15,35 +15,36 @@ Examples:
   spawnscope hold --run 'perf record -g -p {pid}' -- ./server
   spawnscope hold --run 'strace -f -o log -p {pid}' --match git -- make
 
-The command's standard input is its own: Enter is read from the terminal.
-Without one, continue the process with `kill -CONT PID`. Ctrl-C reaches the
-command and all it launched, as ever; the held process is continued for it.
+The command keeps its standard input; spawnscope reads Enter from the terminal.
+Without a terminal, continue the process with `kill -CONT PID`. Ctrl-C reaches
+the command and everything it launched, as usual; the held process is continued
+so that it receives the signal.
 
-With --run, the process is continued when a tracer has it, or when the command
-has performance events open and sleeps; after 10 s without either, it is
-continued nevertheless.
+With --run, the process is continued once a tracer has attached to it, or once
+the --run command has performance events open and sleeps. If neither happens
+within 10 s, it is continued anyway.
 
-No privilege is needed, but until the process is held, the kernel gives
-set-user-id programs no privilege, unless spawnscope runs as root. A parent that
-looks for stopped children, such as a shell with job control, sees one. Under sudo
-the command, and that of --run, run as the user who typed it; a permission for
-spawnscope in sudoers is one for everything all the same (SECURITY.md).
+No privilege is needed, but until the process is held, set-user-id programs run
+without their privilege, unless spawnscope runs as root. A parent that looks for
+stopped children, such as a shell with job control, sees one. Under sudo, the
+command and the --run command run as the user who called sudo. A sudoers entry
+for spawnscope still permits everything (see SECURITY.md).
 
-Exit status: the command's own, as of record.";
+Exit status: that of the command, as with `record`.";
 
 /// Arguments of `hold`.
 #[derive(Debug, Args)]
 pub struct HoldArguments {
-    /// Hold the launch whose program's base name, or whose arguments joined by blanks, match GLOB
+    /// Hold the launch whose program's base name, or whose arguments joined by spaces, match GLOB
     #[arg(long = "match", value_name = "GLOB")]
     pub pattern: Option<String>,
-    /// The N-th such launch, counted from 1
+    /// Hold the N-th matching launch, counted from 1
     #[arg(long, value_name = "N", default_value_t = 1, requires = "pattern", value_parser = clap::value_parser!(u32).range(1..))]
     pub nth: u32,
-    /// Have a command attach, by a shell, with `{pid}` for the process; nobody is asked then. It runs as the same user as the command
+    /// Run CMD in a shell to attach, with `{pid}` replaced by the pid, instead of waiting for Enter. It runs as the user of the command
     #[arg(long, value_name = "CMD")]
     pub run: Option<OsString>,
-    /// Seconds after the process's end, before that command is sent SIGINT, and again before SIGTERM
+    /// After the process's end, wait S seconds before sending SIGINT to the --run command, and S more for SIGTERM
     #[arg(long, value_name = "S", default_value = "5", requires = "run", value_parser = seconds)]
     pub grace: Duration,
     #[command(flatten)]

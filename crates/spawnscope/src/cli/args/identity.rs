@@ -1,22 +1,22 @@
-//! What can be typed about whom the command runs as: the same for `record` and `hold`.
+//! The options of `record` and `hold` that choose the user of the command.
 
 use clap::{Args, ValueHint};
 
 use crate::cli::identity::Choice;
 
-/// Whom the command runs as.
+/// The user that the command runs as.
 #[derive(Debug, Default, Args)]
 pub struct IdentityArguments {
-    /// Run the command as the user NAME (needs root); by default it runs as whoever called sudo, or as you
+    /// Run the command as the user NAME (needs root) [default: the user who called sudo, or you]
     #[arg(long, value_name = "NAME", conflicts_with = "as_root", value_hint = ValueHint::Username)]
     pub user: Option<String>,
-    /// Run the command as root, though spawnscope was started by sudo
+    /// Run the command as root even if sudo started spawnscope
     #[arg(long)]
     pub as_root: bool,
 }
 
 impl IdentityArguments {
-    /// What was asked for.
+    /// The choice that these options express.
     #[must_use]
     pub fn choice(&self) -> Choice<'_> {
         Choice {

@@ -1,4 +1,4 @@
-//! Signals that end a measurement with what there is, rather than the process with nothing.
+//! Handles signals so that a measurement ends with the results so far.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -6,35 +6,35 @@ use anyhow::{Context, Result};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
 const CAUGHT: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
-/// The one that arrived; 0: none.
+/// The signal that arrived, or 0.
 static ARRIVED: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn arrived(signal: i32) {
-    // The second one ends us at once.
+    // The second signal exits at once.
     if ARRIVED.swap(signal, Ordering::Relaxed) != 0 {
-        // SAFETY: leaves at once; the workers die with us, and the keeper removes the folder.
+        // SAFETY: `_exit` is async-signal-safe. The workers die with this process, and the keeper removes the folder.
         unsafe { libc::_exit(i32::from(status_of(signal))) }
     }
 }
 
-/// From now on signals are noticed; those that were ignored when we were started, as under `nohup`, stay so.
+/// Installs the handlers. Signals that were ignored when we were started, as under `nohup`, stay ignored.
 ///
 /// # Errors
 /// When the kernel refuses.
 pub fn catch() -> Result<()> {
     let handler = SigAction::new(SigHandler::Handler(arrived), SaFlags::SA_RESTART, SigSet::empty());
     for signal in CAUGHT {
-        // SAFETY: the handler sets a number, or leaves.
+        // SAFETY: the handler only stores a number or exits.
         let inherited = unsafe { sigaction(signal, &handler) }.with_context(|| format!("failed to catch {signal}"))?;
         if matches!(inherited.handler(), SigHandler::SigIgn) {
-            // SAFETY: as it was.
+            // SAFETY: restores the inherited disposition.
             unsafe { sigaction(signal, &inherited) }.with_context(|| format!("failed to ignore {signal}"))?;
         }
     }
     Ok(())
 }
 
-/// The exit status that the signal which arrived asks for.
+/// Returns the exit status for the signal that arrived, if any.
 pub fn status() -> Option<u8> {
     match ARRIVED.load(Ordering::Relaxed) {
         0 => None,
@@ -42,7 +42,7 @@ pub fn status() -> Option<u8> {
     }
 }
 
-/// As a shell tells it.
+/// Returns the status that a shell reports for a program killed by `signal`.
 fn status_of(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }

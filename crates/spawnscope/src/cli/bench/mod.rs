@@ -1,4 +1,4 @@
-//! `spawnscope bench`: the lab's experiments, with progress, and their report in the form that was asked for.
+//! `spawnscope bench`: runs the lab's experiments with progress, and prints their report in the requested form.
 
 mod interrupt;
 mod page;
@@ -27,14 +27,14 @@ use crate::lab::run_conditions::RunConditions;
 use crate::lab::worker::serve;
 use crate::present::lab as present;
 
-/// For the rounds of an experiment.
+/// Time for the rounds of one experiment.
 const TIME: Duration = Duration::from_secs(15);
 const QUICK_TIME: Duration = Duration::from_millis(1500);
 
-/// The form of what standard output gets.
+/// The form of standard output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Tables, each as soon as it is known.
+    /// Tables, each printed as soon as it is complete.
     Tables,
     Json,
     Markdown,
@@ -46,7 +46,7 @@ enum Form {
 /// Runs the verb.
 ///
 /// # Errors
-/// When nothing can be executed here, a report cannot be read, or this one not be written.
+/// When nothing can be executed here, a report cannot be read, or the new report cannot be written.
 pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
     let width = output::width(&io::stdout());
     let form = form(arguments)?;
@@ -63,7 +63,7 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
     if let Some(old) = &old {
         has_in_common(old, arguments, stored.as_ref())?;
     }
-    // What cannot be written is known before minutes have been spent on it.
+    // Check that the page can be written before spending minutes on measurements.
     let page = output::file(arguments.output.as_deref());
     let page = page.map(|path| Destination::claim(path, &read(arguments)));
     let page = page.transpose()?;
@@ -73,15 +73,15 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
         None => measure(arguments, (form == Form::Tables).then_some(width))?,
     };
     let comparison = old.map(|old| compare(&old, &report));
-    // The one must not be lost with the other, on a terminal that has gone or a disk that is full.
-    let told = shown.and_then(|()| tell(form, &report, comparison.as_ref(), width));
+    // If standard output fails (a closed terminal, a full disk), the page must still be written.
+    let printed = shown.and_then(|()| print_report(form, &report, comparison.as_ref(), width));
     if let Some(page) = page {
         page.write(&present::html(&report, comparison.as_ref()))?;
     }
-    told?;
+    printed?;
     let status = interrupt::status().filter(|_| !is_stored);
     if status.is_none() && report.experiments.iter().all(|experiment| experiment.rows.is_empty()) {
-        bail!("nothing could be measured: the notes of each experiment say why");
+        bail!("nothing could be measured: see the notes of each experiment");
     }
     match (status, comparison) {
         (Some(status), _) => Ok(ExitCode::from(status)),
@@ -90,7 +90,7 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
     }
 }
 
-/// Refuses to compare reports that have no experiment in common, before minutes have been spent on it.
+/// Rejects reports that have no experiment in common, before minutes are spent on measurements.
 fn has_in_common(old: &Report, arguments: &BenchArguments, stored: Option<&Report>) -> Result<()> {
     let names: Vec<&str> = match stored {
         Some(report) => report.experiments.iter().map(|one| one.name.as_str()).collect(),
@@ -115,16 +115,16 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// The status that a comparison ends with.
+/// Returns the exit status of a comparison.
 fn judge(comparison: &Comparison, arguments: &BenchArguments) -> Result<ExitCode> {
     if comparison.changes.is_empty() {
-        bail!("the reports have no case in common: nothing was compared");
+        bail!("the reports have no case in common: nothing to compare");
     }
     if !arguments.exit_code {
         return Ok(ExitCode::SUCCESS);
     }
     if comparison.common_shifts.is_empty() {
-        bail!("too few cases in common to tell a change from the machine's drift: --exit-code says nothing");
+        bail!("too few common cases to distinguish a change from machine drift: --exit-code cannot decide");
     }
     let differs = comparison.changes.iter().any(|change| change.stands_out);
     Ok(if differs {
@@ -134,16 +134,16 @@ fn judge(comparison: &Comparison, arguments: &BenchArguments) -> Result<ExitCode
     })
 }
 
-/// The files that are read.
+/// Returns the files that are read.
 fn read(arguments: &BenchArguments) -> Vec<&Path> {
     let files = [&arguments.compare, &arguments.with];
     files.into_iter().filter_map(|file| file.as_deref()).collect()
 }
 
-/// Serves as the process that launches, or as the one that removes what a killed bench leaves.
+/// Runs as the worker that launches, or as the keeper that removes what a killed bench leaves behind.
 ///
 /// # Errors
-/// When who asks has gone, or the folder cannot be removed.
+/// When the bench process has exited, or the folder cannot be removed.
 pub fn work(setting: &str) -> Result<()> {
     let done = match setting.strip_prefix(keeper::SETTING) {
         Some(folder) => keeper::keep(Path::new(folder)),
@@ -163,11 +163,11 @@ fn form(arguments: &BenchArguments) -> Result<Form> {
     match (to_stdout, form) {
         (false, form) => Ok(form),
         (true, Form::Tables) => Ok(Form::Page),
-        (true, _) => bail!("standard output can have one form only: name a file with -o"),
+        (true, _) => bail!("standard output can have only one form: name a file with -o"),
     }
 }
 
-/// The experiments, each once, in the order of their first mention.
+/// Returns the chosen experiments, each once, in the order of their first mention.
 fn chosen(names: &[String]) -> Vec<&'static Experiment> {
     let mut chosen: Vec<&Experiment> = Vec::new();
     for name in names {
@@ -177,8 +177,8 @@ fn chosen(names: &[String]) -> Vec<&'static Experiment> {
     if names.is_empty() { ALL.iter().collect() } else { chosen }
 }
 
-/// Runs the experiments. Tables are printed as they come; that they could not be is no reason to lose what was measured, but
-/// one to end.
+/// Runs the experiments. Tables are printed as they are completed. If printing fails, the measurements so far are kept, but no further
+/// experiment runs.
 fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Report, Result<()>)> {
     let chosen = chosen(&arguments.experiments);
     let default = if arguments.quick { QUICK_TIME } else { TIME };
@@ -204,7 +204,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
         progress.begin(experiment.name, number);
         let mut outcome = experiment.run(&context);
         if interrupt::status().is_some() {
-            outcome.note("interrupted before all was measured");
+            outcome.note("interrupted before all cases were measured");
         }
         shown = show(&|width| present::experiment(&outcome, width));
         report.experiments.push(outcome);
@@ -215,7 +215,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
     Ok((report, shown))
 }
 
-fn tell(form: Form, report: &Report, comparison: Option<&Comparison>, width: usize) -> Result<()> {
+fn print_report(form: Form, report: &Report, comparison: Option<&Comparison>, width: usize) -> Result<()> {
     let text = match form {
         Form::Tables => present::end(report, comparison, width).into_bytes(),
         Form::Json => present::json(report, comparison).into_bytes(),
@@ -234,18 +234,18 @@ fn print(text: &[u8]) -> Result<()> {
 
 fn read_report(path: &Path) -> Result<Report> {
     let text = fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
-    let value: serde_json::Value =
-        serde_json::from_slice(&text).with_context(|| format!("{} is no report of `bench --json`", path.display()))?;
+    let value: serde_json::Value = serde_json::from_slice(&text)
+        .with_context(|| format!("{} is not a report of `bench --json`", path.display()))?;
     match value["schema_version"].as_u64() {
         Some(version) if version != u64::from(SCHEMA_VERSION) => {
             bail!(
-                "{} is a report of version {version}, not {SCHEMA_VERSION}",
+                "{} is a report with schema_version {version}, not {SCHEMA_VERSION}",
                 path.display()
             )
         }
         _ => {
             let report: Result<Report, serde_json::Error> = serde_json::from_value(value);
-            let mut report = report.with_context(|| format!("{} is no report of `bench --json`", path.display()))?;
+            let mut report = report.with_context(|| format!("{} is not a report of `bench --json`", path.display()))?;
             report.experiments.iter_mut().for_each(Outcome::judge_lines);
             Ok(report)
         }

@@ -1,4 +1,4 @@
-//! The file of `-o`: known to be writable before minutes are spent, and as it was until there is something to write.
+//! The output file of `-o`. It is checked for writing before minutes are spent, and left unchanged until the page is complete.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Write};
@@ -9,18 +9,18 @@ use anyhow::{Context, Result, bail};
 
 use crate::cli::output_file::{self, OutputFile};
 
-/// A place for a page.
+/// Where to write a page.
 pub struct Destination<'p> {
     path: &'p Path,
-    /// What is no file that could be opened again for the same, such as a pipe.
+    /// A destination that cannot be opened again, such as a pipe, is kept open.
     open: Option<File>,
 }
 
 impl<'p> Destination<'p> {
-    /// Finds out that a page can be written there. Whatever ends us before, nothing empty is left, nor an older page lost.
+    /// Checks that a page can be written to the path. If the process ends before `write`, no empty file is left and no older page is lost.
     ///
     /// # Errors
-    /// When it cannot be written to, is a link, one of the files that are read, a report or a recording, or is called as another form.
+    /// When the path cannot be written to, is a link, a file that is read, a report or a recording, or has the suffix of another form.
     pub fn claim(path: &'p Path, read: &[&Path]) -> Result<Destination<'p>> {
         refuse(path, read)?;
         let open = match OutputFile::open(path)? {
@@ -48,7 +48,7 @@ impl<'p> Destination<'p> {
     }
 }
 
-/// Names of forms that a page is not.
+/// Suffixes of other forms than HTML.
 const OTHER_FORMS: [(&str, &str); 4] = [
     ("json", "--json"),
     ("csv", "--csv"),
@@ -56,17 +56,15 @@ const OTHER_FORMS: [(&str, &str); 4] = [
     ("markdown", "--markdown"),
 ];
 
-/// What a page must not replace: nothing would be left of it.
+/// Refuses a path whose file a page must not replace.
 fn refuse(path: &Path, read: &[&Path]) -> Result<()> {
     let shown = path.display();
     let suffix = path.extension().unwrap_or_default().to_ascii_lowercase();
     if let Some((_, option)) = OTHER_FORMS.iter().find(|(name, _)| suffix == *name) {
-        bail!("-o writes HTML, and not to {shown}: for that form, redirect what {option} prints");
+        bail!("-o writes HTML, not the form that {shown} suggests: for that, redirect the output of {option}");
     }
     if read.iter().any(|other| is_same_file(path, other)) {
-        bail!(
-            "{shown} is one of the reports that are compared, and writing to it would destroy it: name another file with -o"
-        );
+        bail!("{shown} is one of the compared reports, and writing to it would destroy it: name another file with -o");
     }
     if is_report(path) {
         bail!("{shown} is a report, and writing to it would destroy it: name another file with -o");
@@ -79,7 +77,7 @@ fn is_same_file(path: &Path, other: &Path) -> bool {
     identity(path).is_some_and(|one| Some(one) == identity(other))
 }
 
-/// Whether it is JSON that says of which version it is, as all that spawnscope writes does.
+/// Whether the file is JSON with a `schema_version`, as all JSON that spawnscope writes.
 fn is_report(path: &Path) -> bool {
     if !fs::metadata(path).is_ok_and(|found| found.is_file()) {
         return false;

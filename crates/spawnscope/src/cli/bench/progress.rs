@@ -1,4 +1,4 @@
-//! The line that says how far the experiments are, on a terminal; nothing anywhere else.
+//! The progress line on a terminal. Elsewhere, nothing is printed.
 
 use std::cell::{Cell, RefCell};
 use std::env;
@@ -12,32 +12,32 @@ use super::interrupt;
 use crate::cli::output;
 use crate::lab::context::Watch;
 
-/// What is never cut comes first: the message takes what is left of the line.
+/// The parts that are never cut come first; the message takes the rest of the line.
 const TEMPLATE: &str = "{prefix} [{bar:10}] {elapsed} {wide_msg}";
-/// What of it stands beside prefix and message: the bar, blanks, a time of three digits and its unit.
+/// Columns besides prefix and message: the bar, spaces, and a time of three digits with its unit.
 const BESIDE: usize = " [          ] 100s ".len();
-const HOW_TO_END: &str = "Ctrl-C ends with what there is";
-/// Columns of a terminal that does not know them, as a serial line's.
+const HOW_TO_END: &str = "Ctrl-C stops and keeps results";
+/// Columns of a terminal that does not report them, such as a serial line.
 const DEFAULT_WIDTH: usize = 80;
-/// Columns at the end of the line that stay free for what the terminal echoes.
+/// Columns at the end of the line that stay free for characters that the terminal echoes.
 const ECHO: u16 = "^C".len() as u16 + 1;
 
-/// The line.
+/// The progress line.
 pub struct Progress {
     bar: ProgressBar,
     began: Instant,
-    /// What each experiment takes, as it seems before the first.
+    /// The expected time of each experiment, estimated before the first.
     guesses: Vec<Duration>,
-    /// About how long all takes, in words.
+    /// The expected total time, formatted.
     whole: RefCell<String>,
-    /// A terminal that cannot draw over a line has one for each experiment.
+    /// A terminal that cannot redraw a line gets one line per experiment.
     is_plain: bool,
-    /// Columns that are not the message's.
+    /// Columns that the message cannot use.
     taken: Cell<usize>,
 }
 
 impl Progress {
-    /// A line, if standard error is a terminal. `guesses` are of what each experiment takes.
+    /// Creates the line if standard error is a terminal. `guesses` are the expected times of the experiments.
     pub fn new(guesses: Vec<Duration>) -> Progress {
         let is_terminal = io::stderr().is_terminal();
         let is_plain = is_terminal && is_dumb(env::var_os("TERM").as_deref());
@@ -59,14 +59,14 @@ impl Progress {
         }
     }
 
-    /// An experiment begins: the one after `done` others.
+    /// Starts an experiment after `done` others.
     pub fn begin(&self, experiment: &str, done: usize) {
         self.whole
             .replace(about(whole(&self.guesses, self.began.elapsed(), done)));
         let prefix = format!("{}/{} {experiment}", done + 1, self.guesses.len());
         if self.is_plain {
             let whole = self.whole.borrow();
-            output::tell(&format!("{prefix}; in all about {whole}; {HOW_TO_END}"));
+            output::print_message(&format!("{prefix}; about {whole} in all; {HOW_TO_END}"));
         }
         self.taken.set(BESIDE + prefix.chars().count());
         self.bar.set_prefix(prefix);
@@ -75,12 +75,12 @@ impl Progress {
         self.bar.tick();
     }
 
-    /// Does something with the line out of the way.
+    /// Runs `act` while the line is hidden.
     pub fn suspend<T>(&self, act: impl FnOnce() -> T) -> T {
         self.bar.suspend(act)
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
@@ -100,8 +100,8 @@ impl Watch for Progress {
     }
 }
 
-/// Standard error's terminal, with some columns less: the line is filled to its end, so that an echoed `^C` would go on below,
-/// and the line with the bar would stay.
+/// Standard error's terminal with fewer columns. The bar fills its line to the end, so an echoed `^C` would wrap and leave the line with
+/// the bar behind.
 #[derive(Debug)]
 struct Narrower;
 
@@ -153,12 +153,12 @@ impl TermLike for Narrower {
     }
 }
 
-/// Whether a terminal of this kind only prints: of one that does not say what it is nothing else is known.
+/// Whether a terminal of this kind can only print. A terminal without a kind is assumed to be one.
 fn is_dumb(kind: Option<&OsStr>) -> bool {
     kind.is_none_or(|kind| kind.is_empty() || kind == "dumb")
 }
 
-/// As much of the message as there are columns for, without a word cut in two.
+/// Returns the longest form of the message that fits, without cut words.
 fn fitting(whole: &str, doing: &str, columns: usize) -> String {
     let forms = [
         format!("of about {whole}; {doing}"),
@@ -169,8 +169,8 @@ fn fitting(whole: &str, doing: &str, columns: usize) -> String {
     found.unwrap_or_default()
 }
 
-/// What all experiments take, when so many are done: what these took makes the guesses for the others longer or shorter, and
-/// the guesses count like one more that was right.
+/// Estimates the total time when `done` experiments are complete. The ratio of their elapsed time to their guesses scales the remaining
+/// guesses; one more experiment of mean length that took exactly as guessed damps the ratio.
 fn whole(guesses: &[Duration], elapsed: Duration, done: usize) -> Duration {
     let (before, after) = guesses.split_at(done.min(guesses.len()));
     let [before, after] = [before, after].map(|part| part.iter().sum::<Duration>().as_secs_f64());
@@ -183,7 +183,7 @@ fn whole(guesses: &[Duration], elapsed: Duration, done: usize) -> Duration {
     elapsed + Duration::from_secs_f64(after * factor)
 }
 
-/// A time that is not known well: `4s`, `20s`, `5m`.
+/// Formats a rough time: `4s`, `20s`, `5m`.
 fn about(time: Duration) -> String {
     match time.as_secs_f64().ceil() as u64 {
         seconds @ 0..=9 => format!("{seconds}s"),
@@ -204,15 +204,15 @@ mod tests {
         assert_eq!(whole(&alike, seconds(30), 1), seconds(30 + 13 * 24));
         let unlike = [10, 30, 5].map(seconds);
         assert_eq!(whole(&unlike, Duration::ZERO, 0), seconds(45));
-        // Twice as slow as it seemed: the mean guess of 15 s counts as well.
+        // Twice as slow as expected. The mean guess of 15 s counts as well.
         assert_eq!(whole(&unlike, seconds(35), 1), seconds(35 + 2 * 35));
         assert_eq!(whole(&[], seconds(1), 0), seconds(1));
     }
 
     #[test]
     fn a_message_is_left_out_rather_than_cut() {
-        let said = [48, 47, 13, 12, 5, 4].map(|columns| fitting("5m", "Ctrl-C ends with what there is", columns));
-        let whole = "of about 5m; Ctrl-C ends with what there is";
+        let said = [48, 43, 13, 12, 5, 4].map(|columns| fitting("5m", HOW_TO_END, columns));
+        let whole = "of about 5m; Ctrl-C stops and keeps results";
         assert_eq!(whole.len(), 43);
         assert_eq!(said, [whole, whole, "of about 5m", "of about 5m", "of 5m", ""]);
     }

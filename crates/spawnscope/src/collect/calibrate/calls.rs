@@ -1,6 +1,6 @@
-//! What recording itself costs each system call: the recorder times calls of its own before the collector is attached, and
-//! again when it is and follows the recorder too. Between every other two calls, instructions run that fill the nearest cache, as
-//! those of an ordinary program do: one that does nothing but call finds the collector's code there, and pays a third less.
+//! Measures how much recording adds to each system call: the recorder times its own calls before the collector is attached, and
+//! again when the collector is attached and follows the recorder too. After every second call it runs instructions that fill the L1
+//! instruction cache, as an ordinary program would do. Without these, the collector's code stays cached and costs a third less.
 
 use super::constant_of;
 use crate::arch::fill_instruction_cache;
@@ -9,14 +9,14 @@ use crate::event::{Calibration, Constant};
 
 /// Calls that are timed together.
 const CALLS: u32 = 100;
-/// Times that this is done: a millisecond in all.
+/// Number of repetitions: a millisecond in all.
 const ROUNDS: usize = 9;
 
-/// What a system call takes while there is no recording, in nanoseconds.
+/// The duration of a system call without a recording, in nanoseconds.
 pub struct Unrecorded(f64);
 
 impl Unrecorded {
-    /// Times it.
+    /// Measures it.
     #[must_use]
     pub fn measure() -> Unrecorded {
         let mut rounds = nanos_of_a_call();
@@ -24,7 +24,7 @@ impl Unrecorded {
         Unrecorded(rounds[ROUNDS / 2])
     }
 
-    /// By how much longer it takes now; `None` when no difference is to be seen.
+    /// How much longer a call takes now; `None` if there is no measurable difference.
     #[must_use]
     pub fn compare(&self) -> Option<Calibration> {
         constant_of(
@@ -34,7 +34,7 @@ impl Unrecorded {
     }
 }
 
-/// One call, by rounds.
+/// Nanoseconds per call, for each round.
 fn nanos_of_a_call() -> [f64; ROUNDS] {
     [(); ROUNDS].map(|()| {
         let began = now();

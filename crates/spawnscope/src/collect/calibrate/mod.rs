@@ -1,6 +1,6 @@
-//! What creating processes costs on this machine, measured before the command is let go: predictions need it for launches
-//! that the recording does not hold. The measuring is done in a process of its own (`rounds`), since the recorder has memory
-//! and threads, and while the collector is being loaded. It can fail or be too slow; then constants are unknown.
+//! Measures what creating processes costs on this machine, before the command is released: predictions need this for launches that
+//! the recording does not contain. A separate process (`rounds`) measures while the collector is loaded, because the recorder has
+//! memory and threads of its own. Measuring can fail or be too slow; the constants are then unknown.
 
 mod calls;
 mod rounds;
@@ -19,14 +19,14 @@ use super::pidfd;
 use super::shared::Shared;
 use crate::event::{Calibration, Constant, Pid};
 
-/// No round is begun later than this after the first.
+/// No round begins later than this after the first.
 const LAST_ROUND: Duration = Duration::from_millis(100);
-/// How long the measuring process may live after that. Longer than a round, where nothing gets in its way.
-const LAST_MOMENT: Duration = Duration::from_millis(5);
-/// Quartiles of fewer rounds say nothing.
+/// How long the measuring process may live after that: longer than an undisturbed round.
+const GRACE_PERIOD: Duration = Duration::from_millis(5);
+/// Quartiles of fewer rounds are meaningless.
 const FEWEST_ROUNDS: usize = 5;
 
-/// The measuring process, until its result is asked for. Dropped, it is killed and reaped.
+/// The measuring process, until its result is collected. Dropping it kills and reaps the process.
 pub struct Calibrator {
     process: Measuring,
     ended: OwnedFd,
@@ -35,16 +35,15 @@ pub struct Calibrator {
 }
 
 impl Calibrator {
-    /// Starts to measure. Whoever is followed from now on must not be this process: a recording of the whole machine
-    /// begins after `finish`.
+    /// Starts measuring. The caller must not follow this process: a recording of the whole machine begins after `finish`.
     ///
     /// # Errors
-    /// When there is no memory for it, or no process.
+    /// If there is no memory or no process for it.
     pub fn start() -> io::Result<Calibrator> {
         Calibrator::start_for(LAST_ROUND)
     }
 
-    /// The same, where nobody waits for a command: no round is begun later than so long after the first.
+    /// Like `start`, for a caller without a waiting command: no round begins later than `last_round` after the first.
     ///
     /// # Errors
     /// As `start`.
@@ -60,11 +59,11 @@ impl Calibrator {
             ended: pidfd(pid)?,
             process,
             results,
-            until: Instant::now() + last_round + LAST_MOMENT,
+            until: Instant::now() + last_round + GRACE_PERIOD,
         })
     }
 
-    /// Ends the measuring, and says what was found.
+    /// Ends the measuring and returns the constants found.
     #[must_use]
     pub fn finish(self) -> Vec<Calibration> {
         self.await_end();
@@ -88,12 +87,12 @@ impl Calibrator {
     }
 }
 
-/// A child of ours that nobody else reaps.
+/// Our own child; no other code reaps it.
 struct Measuring(Pid);
 
 impl Drop for Measuring {
     fn drop(&mut self) {
-        // SAFETY: plain system calls; the pid is that of a child that was not reaped, so it is nobody else's.
+        // SAFETY: plain system calls; the child has not been reaped, so its pid cannot have been reused.
         unsafe {
             libc::kill(self.0.0, libc::SIGKILL);
             libc::waitpid(self.0.0, std::ptr::null_mut(), 0);
@@ -101,7 +100,7 @@ impl Drop for Measuring {
     }
 }
 
-/// Medians and quartiles, where there are enough rounds and the costs came out as costs.
+/// Medians and quartiles, if there are enough rounds and the median cost is positive.
 fn constants(results: &SharedResults) -> Vec<Calibration> {
     let (small, vfork, large) = (results.small.lives(), results.vfork.lives(), results.large.lives());
     let found = [
@@ -127,7 +126,7 @@ fn of_one_identification(round: &Life) -> f64 {
     round.reaped as f64 / f64::from(rounds::IDENTIFICATIONS)
 }
 
-/// What the large process's children cost beyond the median of the small one's.
+/// The extra cost of the large process's children over the small process's median, per MiB.
 fn per_mebibyte(what: Constant, small: &[Life], large: &[Life], of: impl Fn(&Life) -> f64) -> Option<Calibration> {
     let mebibytes = (rounds::LARGE_BYTES >> 20) as f64;
     let base = constant(what, small, &of)?.ns;
@@ -138,14 +137,14 @@ fn constant(what: Constant, lives: &[Life], of: impl Fn(&Life) -> f64) -> Option
     constant_of(what, lives.iter().map(of).collect())
 }
 
-/// Median and quartiles of enough values.
+/// Median and quartiles; `None` if there are too few values.
 fn constant_of(what: Constant, mut values: Vec<f64>) -> Option<Calibration> {
     if values.len() < FEWEST_ROUNDS {
         return None;
     }
     values.sort_by(f64::total_cmp);
     let quantile = |quarters: usize| values[(values.len() - 1) * quarters / 4];
-    // A cost that is not positive is noise that was larger than the cost.
+    // A cost that is not positive means that the noise exceeded the cost.
     (quantile(2) > 0.0).then(|| Calibration {
         what,
         ns: quantile(2),

@@ -1,6 +1,5 @@
-//! The measuring process: creates children that exit at once, from little memory and from much, and takes the times.
-//! It was forked from the recorder, so it follows the rules of such a process: only system calls and memory mapped
-//! here, nothing that allocates, locks or panics.
+//! The measuring process: creates children that exit at once, from a small and from a large process, and times them. It was forked
+//! from a process with threads, so it only makes system calls and uses memory mapped here. It must not allocate, lock or panic.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -10,31 +9,31 @@ use super::shared_results::{Life, MOST_ROUNDS, SharedResults};
 use crate::collect::now;
 use crate::event::CALIBRATION_PAUSE;
 
-/// Memory of the large process, on top of the small one's. More takes long to fill: 0.25 ms for each MiB, and several times
-/// that on a busy machine.
+/// Memory of the large process, in addition to the small one's. Filling takes 0.25 ms per MiB, and several times that on a busy
+/// machine, so more would take too long.
 pub(super) const LARGE_BYTES: usize = 8 << 20;
-/// Copy-on-write faults in a round, of 1 to 2 us each, and as many after the child's end.
+/// Copy-on-write faults per round, 1 to 2 us each, and as many after the child's end.
 pub(super) const FAULTS: u32 = 100;
 
-/// CPUID instructions in a round: 0.03 us each, or 2 to 40 us under a hypervisor, which has to answer them.
+/// CPUID instructions per round: 0.03 us each, or 2 to 40 us where a hypervisor emulates them.
 pub(super) const IDENTIFICATIONS: u32 = 8;
 
 /// Rounds of the small process before anything else.
 const FIRST_ROUNDS: usize = 6;
 
-/// Rounds of what takes long, or differs little.
+/// Rounds of measurements that take long or vary little.
 const ENOUGH_ROUNDS: usize = 8;
 
-/// Rounds with a pause before each.
+/// Rounds that are each preceded by a pause.
 const PAUSES: usize = 6;
 
 const PAGE: usize = 4096;
 const STACK_BYTES: usize = 64 << 10;
 
-/// Measures until all rounds are done or the time is up; whatever fails ends it early.
+/// Measures until all rounds are done or the time is up. Any failure ends it early.
 pub(super) fn run(results: &SharedResults, last_round: Duration) -> ! {
-    // SAFETY: plain system calls in a process of our own. It keeps no descriptor of the recorder's (the held command
-    // must see the recorder's death), dies with the recorder, and its wait calls see its children.
+    // SAFETY: plain system calls in a process of our own. It closes the recorder's descriptors (the held command must notice the
+    // recorder's death), dies with the recorder, and resets SIGCHLD so that its wait calls see its children.
     unsafe {
         libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0);
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -42,12 +41,12 @@ pub(super) fn run(results: &SharedResults, last_round: Duration) -> ! {
     }
     let until = now().0.saturating_add(last_round.as_nanos() as u64);
     let _ = measure(results, || now().0 < until);
-    // SAFETY: leaves at once; nothing of the recorder's runs here.
+    // SAFETY: exits at once; none of the recorder's code runs here.
     unsafe { libc::_exit(0) }
 }
 
-/// The small process first: where time is short, at least these constants are known. On a busy machine it is: so it has only some of
-/// its rounds then, and the others at the end.
+/// Measures the small process first, so that its constants are known even if time is short, as on a busy machine. It runs only some
+/// of its rounds then, and the others at the end.
 fn measure(results: &SharedResults, is_time_left: impl Fn() -> bool) -> Option<()> {
     let bench = Bench {
         results,
@@ -67,7 +66,7 @@ fn measure(results: &SharedResults, is_time_left: impl Fn() -> bool) -> Option<(
         results.identifications.add(timed(identify));
     }
     let few_pages = Memory::map(2 * FAULTS as usize * PAGE)?;
-    // With huge pages there would be no page tables to copy.
+    // With huge pages, there would be no page tables to copy.
     few_pages.advise(libc::MADV_NOHUGEPAGE)?;
     few_pages.fill();
     for _ in rounds(ENOUGH_ROUNDS) {
@@ -88,20 +87,20 @@ fn measure(results: &SharedResults, is_time_left: impl Fn() -> bool) -> Option<(
     small(MOST_ROUNDS - FIRST_ROUNDS)
 }
 
-/// What the making of a child needs.
+/// Everything needed to create a child.
 struct Bench<'a> {
     results: &'a SharedResults,
     stack: Memory,
 }
 
-/// What a child that stays alive is given: both ends of the pipe that ends it.
+/// The argument of a child that stays alive: both ends of the pipe whose closing ends it.
 struct Pipe {
     read: c_int,
     write: c_int,
 }
 
 impl Bench<'_> {
-    /// A child that only exits.
+    /// Times a child that only exits.
     fn life(&self, flags: c_int) -> Option<Life> {
         let entered = now();
         let child = self.clone(exit_at_once, flags, std::ptr::from_ref(self.results).cast())?;
@@ -114,7 +113,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Writes to pages that a living child shares, and then to as many that it shared.
+    /// Writes to pages that a living child shares, then to as many pages that it shared before it ended.
     fn faults(&self, pages: &Memory) -> Option<()> {
         let half = pages.bytes / 2;
         let mut ends = [0; 2];
@@ -128,13 +127,13 @@ impl Bench<'_> {
         };
         let child = self.clone(exit_at_end_of_file, 0, std::ptr::from_ref(&pipe).cast());
         self.results.faults.add(timed(|| pages.part(half).touch()));
-        // SAFETY: both are ours, and used by nobody here any more. The end of the pipe ends the child.
+        // SAFETY: both are ours and no longer used here. The end of file ends the child.
         unsafe {
             libc::close(pipe.write);
             libc::close(pipe.read);
         }
         reap(child?)?;
-        // The second half is reached through all of it: what was touched before costs next to nothing.
+        // The second half is reached by touching all pages: a page touched before costs almost nothing.
         self.results.reuses.add(timed(|| pages.touch()));
         Some(())
     }
@@ -145,24 +144,24 @@ impl Bench<'_> {
         flags: c_int,
         argument: *const c_void,
     ) -> Option<c_int> {
-        // SAFETY: the child has a stack of its own, also where it shares our memory; `argument` outlives it, since a
-        // child that shares memory is waited for by CLONE_VFORK; it makes system calls only, and ends in `_exit`.
+        // SAFETY: the child has a stack of its own even where it shares our memory. `argument` outlives it, because CLONE_VFORK
+        // makes us wait for a child that shares memory. The child only makes system calls and ends in `_exit`.
         let pid = unsafe { libc::clone(child, self.stack.end(), flags | libc::SIGCHLD, argument.cast_mut()) };
         (pid > 0).then_some(pid)
     }
 }
 
 extern "C" fn exit_at_once(results: *mut c_void) -> c_int {
-    // SAFETY: the board, which is mapped in every child.
+    // SAFETY: the shared results, which are mapped in every child.
     let results = unsafe { &*results.cast_const().cast::<SharedResults>() };
     results.born.store(now().0, Ordering::Relaxed);
-    // SAFETY: leaves at once.
+    // SAFETY: exits at once.
     unsafe { libc::_exit(0) }
 }
 
 extern "C" fn exit_at_end_of_file(pipe: *mut c_void) -> c_int {
-    // SAFETY: the pipe on the parent's stack, of which this process has a copy. It closes its own copy of the writing
-    // end, so that the end of file comes when the parent closes its own, or dies.
+    // SAFETY: the pipe is on the parent's stack, of which this process has a copy. It closes its own copy of the write end, so that
+    // the end of file arrives when the parent closes its copy or dies.
     unsafe {
         let pipe = &*pipe.cast_const().cast::<Pipe>();
         libc::close(pipe.write);
@@ -172,7 +171,7 @@ extern "C" fn exit_at_end_of_file(pipe: *mut c_void) -> c_int {
     }
 }
 
-/// Asks for what the C library of every program asks for at its start: the sizes of the caches.
+/// Queries what the C library of every program queries at startup: the sizes of the caches.
 #[cfg(target_arch = "x86_64")]
 fn identify() {
     const CACHES: u32 = 4;
@@ -181,13 +180,13 @@ fn identify() {
     }
 }
 
-/// Leaves the CPU for as long as it takes to lose its caches.
+/// Leaves the CPU long enough for the caches to go cold.
 fn pause() {
     let time = libc::timespec {
         tv_sec: 0,
         tv_nsec: CALIBRATION_PAUSE.0 as libc::c_long,
     };
-    // SAFETY: reads the time only; no signal is caught here that could end it early.
+    // SAFETY: only reads the time. No caught signal can end the sleep early.
     unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
 }
 
@@ -201,7 +200,7 @@ fn timed(work: impl FnOnce()) -> Life {
 }
 
 fn reap(child: c_int) -> Option<()> {
-    // SAFETY: a plain system call; the status is not wanted.
+    // SAFETY: a plain system call; the status is not needed.
     let reaped = unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
     (reaped == child).then_some(())
 }
@@ -214,7 +213,7 @@ struct Memory {
 
 impl Memory {
     fn map(bytes: usize) -> Option<Memory> {
-        // SAFETY: asks for new memory, which touches nothing that exists.
+        // SAFETY: requests new memory and touches no existing mapping.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -236,12 +235,12 @@ impl Memory {
     }
 
     fn advise(&self, advice: c_int) -> Option<()> {
-        // SAFETY: the range is a mapping of ours, and none of the advice used here takes its content away.
+        // SAFETY: the range is a mapping of ours, and no advice used here discards its content.
         let outcome = unsafe { libc::madvise(self.start.cast(), self.bytes, advice) };
         (outcome == 0).then_some(())
     }
 
-    /// Its beginning.
+    /// The first `bytes` of it.
     fn part(&self, bytes: usize) -> Memory {
         Memory {
             start: self.start,
@@ -249,9 +248,9 @@ impl Memory {
         }
     }
 
-    /// Gives it its pages.
+    /// Populates its pages.
     fn fill(&self) {
-        // At once, which takes half the time; before Linux 5.14 one by one.
+        // A single call takes half the time. Before Linux 5.14, it is not available, and the pages are touched one by one.
         if self.advise(libc::MADV_POPULATE_WRITE).is_none() {
             self.touch();
         }
@@ -260,7 +259,7 @@ impl Memory {
     /// Writes to each page.
     fn touch(&self) {
         for offset in (0..self.bytes).step_by(PAGE) {
-            // SAFETY: within the mapping, which only this process uses; a byte is aligned as an atomic one is.
+            // SAFETY: within the mapping, which only this process uses; `AtomicU8` has the alignment of a byte.
             let byte = unsafe { &*self.start.wrapping_add(offset).cast::<AtomicU8>() };
             byte.store(1, Ordering::Relaxed);
         }

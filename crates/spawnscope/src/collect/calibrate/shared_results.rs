@@ -1,31 +1,31 @@
-//! The memory in which the measuring process and its children leave their times, and where the recorder reads them once
-//! they are gone.
+//! The shared memory in which the measuring process and its children store their times. The recorder reads it after they have
+//! ended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::collect::shared::Shareable;
 
-/// Most rounds that are measured.
+/// The maximum number of rounds.
 pub(super) const MOST_ROUNDS: usize = 16;
 
-/// All zeroes is an empty board.
+/// All zeroes means no results.
 #[repr(C)]
 pub(super) struct SharedResults {
-    /// When the latest child came to its first instruction.
+    /// When the latest child reached its first instruction.
     pub(super) born: AtomicU64,
     /// Forks of the small process.
     pub(super) small: Series,
-    /// The same after pauses.
+    /// The same, after pauses.
     pub(super) cold: Series,
-    /// The same with CLONE_VM and CLONE_VFORK.
+    /// Like `small`, with CLONE_VM and CLONE_VFORK.
     pub(super) vfork: Series,
-    /// Forks of the process with much memory.
+    /// Forks of the large process.
     pub(super) large: Series,
-    /// All the copy-on-write faults of a round, as a life that was created at 0.
+    /// All copy-on-write faults of a round, stored as one life with `created` 0.
     pub(super) faults: Series,
-    /// The same after the child has ended: nothing has to be copied.
+    /// The same after the child has ended: no page is copied.
     pub(super) reuses: Series,
-    /// All the CPUID instructions of a round, likewise.
+    /// All CPUID instructions of a round, stored in the same way.
     pub(super) identifications: Series,
 }
 
@@ -36,12 +36,12 @@ pub(super) struct Series {
     lives: [[AtomicU64; 2]; MOST_ROUNDS],
 }
 
-/// The times of one child, in nanoseconds since the call that made it was entered.
+/// The times of one child, in nanoseconds since its parent entered the call that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Life {
-    /// The child's first instruction.
+    /// When the child reached its first instruction.
     pub(super) created: u64,
-    /// The parent's wait returned; the child did nothing but exit.
+    /// When the parent's wait returned. The child does nothing but exit.
     pub(super) reaped: u64,
 }
 
@@ -51,11 +51,11 @@ impl Life {
     }
 }
 
-// SAFETY: nothing but atomic numbers, which may be zero.
+// SAFETY: all fields are atomic integers, for which zero is valid.
 unsafe impl Shareable for SharedResults {}
 
 impl Series {
-    /// Adds a life; one too many is dropped.
+    /// Adds a life. Drops it if the series is full.
     pub(super) fn add(&self, life: Life) {
         let number = self.complete.load(Ordering::Relaxed);
         if let Some([created, reaped]) = self.lives.get(number as usize) {
@@ -65,7 +65,7 @@ impl Series {
         }
     }
 
-    /// The lives that are complete.
+    /// The complete lives.
     pub(super) fn lives(&self) -> Vec<Life> {
         let complete = self.complete.load(Ordering::Acquire) as usize;
         let life = |[created, reaped]: &[AtomicU64; 2]| Life {

@@ -1,14 +1,14 @@
-//! The constants of this machine, and of rounds made up.
+//! Tests the calibration with this machine's constants and with synthetic rounds.
 
 use super::shared_results::{Life, MOST_ROUNDS};
 use super::*;
 
-/// Rounds of which the fastest takes 1, the slowest `rounds` times its time; the large process's take 100 ns longer for
-/// each MiB to create, and 50 to free.
+/// Rounds in which the fastest life takes 1 unit and the slowest `rounds` units. In the large process, each MiB adds 100 ns to
+/// creation and 50 ns to freeing.
 fn results(rounds: u64) -> Shared<SharedResults> {
     let results = Shared::<SharedResults>::map().unwrap();
     let mebibytes = (rounds::LARGE_BYTES >> 20) as u64;
-    // Not in order.
+    // Not in ascending order.
     for scale in (1..=rounds).map(|number| 1 + number * 2 % rounds) {
         let life = |created, reaped| Life { created, reaped };
         results.small.add(life(100 * scale, 200 * scale));
@@ -64,7 +64,7 @@ fn few_rounds_and_impossible_costs_are_unknown() {
         !names.contains(&"page_copy") && names.contains(&"page_free"),
         "{found:?}"
     );
-    // One more is measured elsewhere: `recorded_call`.
+    // `recorded_call` is measured elsewhere.
     assert_eq!(found.len(), Constant::ALL.len() - 2);
 }
 
@@ -85,7 +85,7 @@ fn a_board_holds_no_more_than_it_has_room_for() {
 #[test]
 fn the_measuring_process_is_gone_afterwards() {
     let is_gone = |pid: Pid| {
-        // SAFETY: asks about a child of ours.
+        // SAFETY: queries a child of ours.
         let waited = unsafe { libc::waitpid(pid.0, std::ptr::null_mut(), libc::WNOHANG) };
         waited == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD)
     };

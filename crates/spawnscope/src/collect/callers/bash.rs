@@ -1,13 +1,13 @@
-//! GNU bash: where it keeps the command that it executes and the chain of its callers. It exports its variables; two that it
-//! keeps to itself are found in the code of functions that it exports. Read by `ebpf/bash.h`, which says what is read.
+//! GNU bash: finds where it stores the command being executed and its call chain. Bash exports most of these variables; two
+//! unexported ones are found in the code of exported functions. The reader is `ebpf/bash.h`, which documents what is read.
 
 use super::elf::{Elf, Symbol};
 use crate::collect::ebpf::wire::WireBash;
 
-/// What every bash says of itself: `@(#)Bash version 5.2.15(1) release GNU`.
+/// The version string in every bash: `@(#)Bash version 5.2.15(1) release GNU`.
 const VERSION: &[u8] = b"@(#)Bash version ";
 
-/// Bash has a fifth of this.
+/// Upper limit for the read-only data of a bash, which has a fifth of it.
 const MOST_CONSTANTS: u64 = 1 << 20;
 
 const FNV_OFFSET: u32 = 2_166_136_261;
@@ -30,20 +30,20 @@ const SYMBOLS: [&str; 12] = [
 /// What differs between versions.
 #[derive(Debug, PartialEq)]
 struct Form {
-    /// Where an array has the count of its elements (in the low half of eight bytes), and its first element.
+    /// The offsets in an array of its element count (in the low half of eight bytes) and of its first element.
     array: [u32; 2],
-    /// What the hash of a name begins with.
+    /// The initial value of the name hash.
     hash_start: u32,
-    /// Whether it counts the lines of what `-c` was given from 0.
+    /// Whether it counts the lines of `-c` from 0.
     counts_from_zero: bool,
 }
 
-/// The layout of bash 4.4 to 5.3; `None`: it is another program or version, or was stripped of what it exports.
+/// The layout of bash 4.4 to 5.3. `None` if it is another program or version, or was stripped of its exports.
 pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
     let symbols = program.exports(&SYMBOLS);
     let symbol = |name: &str| symbols.get(name).copied();
     let address = |name: &str| symbol(name).map(|symbol: Symbol| symbol.address);
-    // Before the file is searched for its version, which few have.
+    // Checked before the version string is searched for: few other programs have this symbol.
     let line_number = address("line_number")?;
     let form = form(version(program.constants(MOST_CONSTANTS)?)?)?;
     let [count_offset, head_offset] = form.array;
@@ -68,13 +68,13 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
     })
 }
 
-/// What bash files a name under (FNV-1, but for where 4.4 starts).
+/// The hash of a name in bash's tables (FNV-1, except for the initial value in 4.4).
 fn hash(start: u32, name: &[u8]) -> u32 {
     let step = |hash: u32, byte: &u8| hash.wrapping_mul(16_777_619) ^ u32::from(*byte);
     name.iter().fold(start, step)
 }
 
-/// Major and minor version.
+/// The major and minor version.
 fn version(constants: &[u8]) -> Option<(u32, u32)> {
     let at = constants.windows(VERSION.len()).position(|window| window == VERSION)?;
     let mut numbers = constants[at + VERSION.len()..].split(|byte| !byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! What an executable's ELF file tells of its own memory: symbols, segments, and what its code refers to.
+//! Reads an executable's ELF file: symbols, segments, and the variables that its code refers to.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use object::{
 
 use super::code;
 
-/// An address as the file numbers them, and the size of what is there.
+/// An address in the file's numbering, with the size of the symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Symbol {
     pub(super) address: u64,
@@ -26,12 +26,12 @@ type DynamicSymbol<'data, 'file> = ElfSymbol<'data, 'file, FileHeader64<Endianne
 pub(super) struct Elf<'data>(ElfFile<'data, FileHeader64<Endianness>, &'data ReadCache<&'data File>>);
 
 impl<'data> Elf<'data> {
-    /// `None`: it is none, or not a sound one.
+    /// `None` if it is not a valid 64-bit ELF file.
     pub(super) fn parse(data: &'data ReadCache<&'data File>) -> Option<Elf<'data>> {
         ElfFile::parse(data).ok().map(Elf)
     }
 
-    /// Those of these symbols that it exports.
+    /// The exported ones among these symbols.
     pub(super) fn exports(&self, wanted: &[&'static str]) -> HashMap<&'static str, Symbol> {
         let names = self.names();
         let exported = self.0.dynamic_symbols().filter(|symbol| symbol.is_definition());
@@ -47,8 +47,7 @@ impl<'data> Elf<'data> {
         found.collect()
     }
 
-    /// The names of all symbols at once: asked for one by one, each would be read from the file on its own, of which bash has
-    /// thousands.
+    /// The names of all symbols, read at once: name by name, each would be a separate read from the file, and bash has thousands.
     fn names(&self) -> &'data [u8] {
         let section = self.0.section_by_name(".dynstr");
         section.and_then(|names| names.data().ok()).unwrap_or_default()
@@ -59,7 +58,7 @@ impl<'data> Elf<'data> {
         from.split(|byte| *byte == 0).next()
     }
 
-    /// Where its first executable segment begins: in a process, the kernel keeps where that is.
+    /// The start of its first executable segment. For a process, the kernel stores this address.
     pub(super) fn code_start(&self) -> Option<u64> {
         let endian = self.0.endian();
         let code = self.0.elf_program_headers().iter();
@@ -68,7 +67,7 @@ impl<'data> Elf<'data> {
             .min()
     }
 
-    /// The slot that its loader fills with the address of a function of a library.
+    /// The slot that its loader fills with the address of a library function.
     pub(super) fn slot_of(&self, function: &str) -> Option<u64> {
         let (symbols, names) = (self.0.dynamic_symbol_table()?, self.names());
         self.0.dynamic_relocations()?.find_map(|(slot, relocation)| {
@@ -85,7 +84,7 @@ impl<'data> Elf<'data> {
         self.dynamic(&[DT_NEEDED])
     }
 
-    /// The directories in which it wants its libraries searched first.
+    /// The directories that it asks the loader to search first.
     pub(super) fn library_directories(&self) -> Vec<&'data [u8]> {
         let paths = self.dynamic(&[DT_RUNPATH, DT_RPATH]);
         paths
@@ -94,7 +93,7 @@ impl<'data> Elf<'data> {
             .collect()
     }
 
-    /// The strings that it gives its loader.
+    /// Strings in its dynamic section.
     fn dynamic(&self, tags: &[DynamicTag]) -> Vec<&'data [u8]> {
         let Ok(table) = self.0.elf_dynamic_table() else {
             return Vec::new();
@@ -103,25 +102,25 @@ impl<'data> Elf<'data> {
         entries.filter_map(|entry| table.string(entry).ok()).collect()
     }
 
-    /// What the file holds for these addresses.
+    /// The file's content at these addresses.
     pub(super) fn bytes(&self, place: Symbol) -> Option<&'data [u8]> {
         let mut segments = self.0.segments();
         let found = segments.find_map(|segment| segment.data_range(place.address, place.bytes).ok()?);
         found.filter(|bytes| bytes.len() as u64 == place.bytes)
     }
 
-    /// What its maker marked it with, different for each build.
+    /// The build id, which is different for each build.
     pub(super) fn build_id(&self) -> Option<&'data [u8]> {
         self.0.build_id().ok()?
     }
 
-    /// Its read-only data, unless that is of more bytes than what is searched for has.
+    /// Its read-only data, unless that is larger than `most_bytes`.
     pub(super) fn constants(&self, most_bytes: u64) -> Option<&'data [u8]> {
         let section = self.0.section_by_name_bytes(b".rodata")?;
         (section.size() <= most_bytes).then(|| section.data().ok())?
     }
 
-    /// The addresses of its variables, those that begin as zero last.
+    /// The addresses of its variables, zero-initialized ones last.
     pub(super) fn variables(&self) -> [Range<u64>; 2] {
         [&b".data"[..], b".bss"].map(|name| {
             let section = self.0.section_by_name_bytes(name);
@@ -129,8 +128,8 @@ impl<'data> Elf<'data> {
         })
     }
 
-    /// The one variable of eight bytes that a short function loads or compares relative to where it stands. `None`: there is
-    /// none, or several.
+    /// The only eight-byte variable that a short function loads or compares relative to its own address. `None` if there are none
+    /// or several.
     pub(super) fn variable_read_by(&self, function: Symbol) -> Option<u64> {
         let machine = self.0.elf_header().e_machine(self.0.endian());
         let variables = self.variables();

@@ -1,6 +1,6 @@
-//! Interpreters whose scripts ask for launches: which executables are one, told by what is in the file and never by its
-//! name, and where one keeps the file, line and function that it executes. `elf` reads executables. Knows no maps: the
-//! collector hands layouts on to those who read the memory.
+//! Interpreters whose scripts request launches: recognizes their executables by the content of the file, never by its name, and
+//! finds where an interpreter stores the file, line and function being executed. `elf` reads executables. This module does not know
+//! BPF maps: the collector passes the layouts on to the programs that read the memory.
 
 mod bash;
 mod code;
@@ -20,7 +20,7 @@ use self::elf::Elf;
 use crate::collect::ebpf::wire::{WireBash, WireDash, WirePython};
 use crate::event::Pid;
 
-/// Where an interpreter keeps what its script executes.
+/// Where an interpreter stores what its script executes.
 pub(super) enum Layout {
     /// GNU bash.
     Bash(WireBash),
@@ -30,8 +30,8 @@ pub(super) enum Layout {
     Python(WirePython),
 }
 
-/// Where the interpreter in `file` keeps what its script executes; `process` is one that runs it, if any does. `None`: it
-/// is no interpreter, or not one that is understood. One that nobody runs yet is trusted to be run for a look at it.
+/// The layout of the interpreter in `file`. `process` is a process that runs it, if there is one. `None` if it is not an
+/// interpreter, or not a supported one. A file that no process runs yet is trusted, so it may be run for calibration.
 pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     let cache = ReadCache::new(file);
     let program = Elf::parse(&cache)?;
@@ -42,11 +42,11 @@ pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
         .or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
 }
 
-/// Directories of the system's interpreters, whatever PATH says.
+/// Directories of the system's interpreters, searched independently of PATH.
 const DIRECTORIES: [&str; 2] = ["/bin", "/usr/bin"];
 const INTERPRETERS: [&str; 6] = ["bash", "sh", "dash", "ash", "python3", "python"];
 
-/// The executables that a command is likely to be run by; they may not exist. `command` is the file of the command.
+/// The executables that are likely to run a command's scripts; they may not exist. `command` is the file of the command.
 pub(super) fn usual(command: Option<&Path>) -> Vec<PathBuf> {
     let search = std::env::var_os("PATH").unwrap_or_default();
     let directories = DIRECTORIES.iter().map(PathBuf::from);
@@ -58,7 +58,7 @@ pub(super) fn usual(command: Option<&Path>) -> Vec<PathBuf> {
     own.flatten().chain(interpreters).collect()
 }
 
-/// What the first line of a script names: `#!/bin/sh -e` is run by /bin/sh.
+/// The interpreter named in a script's first line: `#!/bin/sh -e` is run by /bin/sh.
 fn named_interpreter(script: &Path) -> Option<PathBuf> {
     let mut head = Vec::new();
     File::open(script).ok()?.take(256).read_to_end(&mut head).ok()?;

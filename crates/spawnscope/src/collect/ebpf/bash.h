@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * What a bash executes when it forks. The chain of callers is in the arrays BASH_SOURCE, FUNCNAME and BASH_LINENO, the line in
- * `line_number`, with two exceptions. A compound command that is run in a subshell has not set it yet: the line is that
- * of the compound command, or of the first command in it. And what is not read from a file (eval, trap, $( )) is counted from
- * the line where it was begun, whatever the file has there: see `bash_texts.h`. */
+ * Reads what a bash executes when it forks. The call chain is in the arrays BASH_SOURCE, FUNCNAME and BASH_LINENO, the line in
+ * `line_number`, with two exceptions. A compound command that runs in a subshell has not set the line yet: the line is then that
+ * of the compound command, or of the first command in it. And in text that is not read from a file (eval, trap, $( )), lines are
+ * counted from the line where the text began, regardless of the file's own lines: see `bash_texts.h`. */
 #pragma once
 
 #include "bash_texts.h"
@@ -19,7 +19,7 @@ enum {
 	BASH_FOR, BASH_CASE, BASH_WHILE, BASH_IF, BASH_SIMPLE, BASH_SELECT, BASH_CONNECTION, BASH_FUNCTION, BASH_UNTIL, BASH_GROUP,
 	BASH_ARITHMETIC, BASH_CONDITION, BASH_ARITHMETIC_FOR, BASH_SUBSHELL, BASH_COPROCESS,
 };
-/* command.h: COMMAND; and what the structures that its value points to have in common */
+/* command.h: COMMAND, and the fields shared by the structures that its value points to */
 struct bash_command {
 	__u32 type, flags, line, gap;
 	__u64 redirects, value;
@@ -47,7 +47,7 @@ struct bash_element {
 #define BASH_CONTEXT_TABLE 32
 #define BASH_VARIABLE_VALUE 8
 
-/* The line of a compound command; 0 when it cannot be told. */
+/* The line of a compound command; 0 if it cannot be determined. */
 static __always_inline __u32 bash_compound_line(struct bash_command *command)
 {
 	struct bash_value value;
@@ -71,7 +71,7 @@ static __always_inline __u32 bash_compound_line(struct bash_command *command)
 	return 0;
 }
 
-/* The line that is being executed. */
+/* The line being executed. */
 __noinline int bash_line(void)
 {
 	struct script *script = script_of_this_cpu();
@@ -90,7 +90,7 @@ __noinline int bash_line(void)
 		if (command.type != BASH_SIMPLE) {
 			if (!read_number(script, &expanding, layout->expanding_redirection))
 				return 0;
-			/* `done < <(command)`: bash does not know where that is. */
+			/* `done < <(command)`: bash does not know this line. */
 			if (expanding) {
 				script->doubt = 1;
 				return 0;
@@ -103,7 +103,7 @@ __noinline int bash_line(void)
 	return 0;
 }
 
-/* Finds one of the three arrays: its first element. */
+/* Finds the first element of one of the three arrays. */
 static __always_inline bool bash_find(struct script *script, struct bash_table *table, __u32 which)
 {
 	struct bash_state *bash = &script->bash;
@@ -130,7 +130,7 @@ static __always_inline bool bash_find(struct script *script, struct bash_table *
 	return true;
 }
 
-/* Finds the three arrays; 0 where they are not as they should be. */
+/* Finds the three arrays; 0 if they are inconsistent. */
 __noinline int bash_arrays(void)
 {
 	struct script *script = script_of_this_cpu();
@@ -145,7 +145,7 @@ __noinline int bash_arrays(void)
 	return bash_find(script, &table, 0) && bash_find(script, &table, 1) && bash_find(script, &table, 2);
 }
 
-/* A number in decimal; 0 where it is none. */
+/* Parses a decimal number; 0 if the text is not one. */
 static __always_inline __u32 bash_decimal(__u64 address)
 {
 	char text[12] = {};
@@ -160,7 +160,7 @@ static __always_inline __u32 bash_decimal(__u64 address)
 	return number;
 }
 
-/* Adds a frame; 0 where the arrays are not as they should be. */
+/* Adds a frame; 0 if the arrays are inconsistent. */
 __noinline int bash_frame(void)
 {
 	struct script *script = script_of_this_cpu();
@@ -185,21 +185,21 @@ __noinline int bash_frame(void)
 	return 1;
 }
 
-/* Whether the last frame was called by nobody: a script's own text, or a file that is read at the start. */
+/* Whether the last frame has no caller: it is the script's own text, or a file read at startup. */
 static __always_inline bool bash_is_outermost(struct script *script)
 {
 	struct bash_element line;
 	return script->bash.count && read_user(&line, sizeof(line), script->bash.last) && !bash_decimal(line.value);
 }
 
-/* Since 5.3, functions that came with `-c` or standard input are said to be in a file of this name. */
+/* Since bash 5.3, functions from `-c` or standard input report a file of this name. */
 static __always_inline bool bash_own_name(struct script *script)
 {
 	__u64 name;
 	return read_pointer(script, &name, script->bash.layout.dollar_variables) && add_text(script, name, SCRIPT_FILE_BYTES);
 }
 
-/* Reads the whole chain; 0 where it cannot be read or is not sane. */
+/* Reads the whole chain; 0 if it cannot be read or is inconsistent. */
 __noinline int bash_chain(void)
 {
 	struct script *script = script_of_this_cpu();

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * The lines of what bash executes from no file: the line where such a text was begun stands for all of it. The list of what bash
- * will undo tells of each such beginning within which function it was. */
+ * Lines of text that bash executes from no file. Every line of such a text is reported as the line where the text began. Bash's
+ * unwind-protect list shows in which function each text began. */
 #pragma once
 
-/* unwind_prot.c: UNWIND_ELT, when it holds the value of a variable */
+/* unwind_prot.c: UNWIND_ELT, if it holds the value of a variable */
 struct bash_unwind {
 	__u64 next, cleanup, variable;
 	__u32 size, value;
 };
 
 #define BASH_UNWINDS 512
-/* Signals, and EXIT; from here on these are DEBUG, ERR and RETURN, whose commands keep the line that they are run for. */
+/* Traps below this number are signals and EXIT. From here on they are DEBUG, ERR and RETURN, whose commands keep the line they
+ * run for. */
 #define BASH_FIRST_KEEPING_TRAP 66
 
-/* The text that was being executed began within the present frame, and came from no file. */
+/* The text being executed began within the current frame, and did not come from a file. */
 static __always_inline void bash_settle(struct script *script)
 {
 	struct bash_state *bash = &script->bash;
@@ -21,9 +22,9 @@ static __always_inline void bash_settle(struct script *script)
 	if (!bash->entered)
 		return;
 	bash->entered = false;
-	if (!line) /* the command line's: there is nothing around it */
+	if (!line) /* the command line's own text: nothing surrounds it */
 		return;
-	/* The command of a trap stands elsewhere. */
+	/* The command of a trap was written elsewhere. */
 	if (bash->entered_aside && (script->doubt || (bash->running_trap && bash->running_trap < BASH_FIRST_KEEPING_TRAP)))
 		line = 0;
 	bash->overridden++;
@@ -31,9 +32,9 @@ static __always_inline void bash_settle(struct script *script)
 		script->called.lines[frame] = line;
 }
 
-/* One step outwards in the list of what will be undone; 0 at its end. A text that is executed saves the line it began at, whether
- * bash is interactive (unless it is eval's), and last of these how many texts are being executed; a function saves its
- * depth, the reading of a file its own. */
+/* Takes one step outwards in the unwind-protect list; 0 at its end. Executing a text saves the line it began at, then whether
+ * bash is interactive (except for eval), then the number of texts being executed. A function saves its nesting depth, and the
+ * reading of a file saves the source level. */
 __noinline int bash_unwind(void)
 {
 	struct script *script = script_of_this_cpu();
@@ -60,13 +61,13 @@ __noinline int bash_unwind(void)
 		bash_settle(script);
 		bash->frame++;
 	} else if (variable == bash->layout.source_level) {
-		bash->entered = false; /* that was the file's own text */
+		bash->entered = false; /* the file's own text */
 		bash->frame++;
 	}
 	return 1;
 }
 
-/* Puts the lines right that were counted in texts which came from no file. */
+/* Corrects the lines that were counted within texts that came from no file. */
 __noinline int bash_texts(void)
 {
 	struct script *script = script_of_this_cpu();
@@ -89,7 +90,7 @@ __noinline int bash_texts(void)
 		return 1;
 	}
 	bash_settle(script);
-	/* A function that is run in a subshell saves nothing, so that it is not known to which frames the lines belong. */
+	/* A function that runs in a subshell saves nothing, so it is unknown which frames the lines belong to. */
 	if (bash->overridden && bash->frame != frames)
 		script->called.known_lines = 0;
 	return 1;

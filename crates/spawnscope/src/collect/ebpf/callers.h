@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Who asked for a launch: the parent's interpreter is read at the fork, when nothing of it can change. */
+ * Finds the call site of a launch: reads the parent's interpreter at the fork, while the interpreter cannot change. */
 #pragma once
 
-/* Runs in the parent when it has created the process of `task`. */
+/* Runs in the parent after it has created the process of `task`. */
 static __always_inline void tell_caller(struct task_struct *parent, struct WireTask *creator, struct WireTask *task,
 					__u64 now)
 {

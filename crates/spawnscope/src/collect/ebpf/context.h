@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * In which context a CPU runs: a thread's own, or an interrupt that hit whoever had the CPU. The kernel counts that in its
- * preempt count, which lies somewhere else in almost every version, and which some kernels hide. */
+ * Determines the context a CPU is in: that of a thread, or of an interrupt that hit the running thread. The kernel keeps this in
+ * its preempt count, which is at a different place in almost every version, and which some kernels hide. */
 #pragma once
 
-/* What of x86's structure of Linux 6.2 to 6.14 is looked for by its place. */
+/* The fields of x86's per-CPU structure in Linux 6.2 to 6.14. Their offsets are read from BTF. */
 struct pcpu_hot___counted {
 	struct task_struct *current_task;
 	int preempt_count;
 } CORE;
-/* From the version on that has this function, other bits are used (it counts in the old ones). */
+/* Kernels with this function use different bits (the function itself still counts in the old ones). */
 extern void local_interrupt_disable(void) __ksym __weak;
 
-/* include/linux/preempt.h: NMI and hard interrupt, before and since. The highest bit is of something else. */
+/* include/linux/preempt.h: NMI and hard interrupt bits, in kernels without and with that function. The highest bit has another
+ * meaning. */
 #define INTERRUPT_BITS_BEFORE 0x00ff0000
 #define INTERRUPT_BITS 0x7f000000
-/* Serving (not merely disabling) soft interrupts. */
+/* The CPU is serving soft interrupts. They are not merely disabled. */
 #define SOFT_INTERRUPT_BIT 0x00000100
 
 enum context { CONTEXT_UNKNOWN, CONTEXT_THREAD, CONTEXT_SOFT_INTERRUPT, CONTEXT_INTERRUPT };
@@ -26,8 +27,8 @@ static __always_inline enum context context_of_count(__u32 count)
 	return count & SOFT_INTERRUPT_BIT ? CONTEXT_SOFT_INTERRUPT : CONTEXT_THREAD;
 }
 
-/* Where a CPU's variables lie is known relative to its run queue, and the running thread knows its run queue. The way is
- * right if it leads to the running thread again. */
+/* The places of a CPU's variables are known relative to its run queue, which is reachable from the running thread. The places
+ * are right if `current_task` is the running thread again. */
 static __always_inline enum context context_by_places(void)
 {
 	struct task_struct *p = current_task();
@@ -49,7 +50,7 @@ static __always_inline enum context context_by_places(void)
 	return context_of_count(count);
 }
 
-/* Refused by kernels that have a name for the count and hide it. */
+/* Kernels that have a symbol for the count but hide it refuse this. */
 static __always_inline enum context context_by_name(void)
 {
 	__u32 count;
@@ -70,7 +71,8 @@ static __always_inline bool is_to_this_machine(struct sock *sock)
 	       (to.halves[0] || to.halves[1]) && to.halves[0] == from.halves[0] && to.halves[1] == from.halves[1];
 }
 
-/* What a thread sends to its own machine arrives in a soft interrupt within the call that sends it, which is its own doing. */
+/* Data that a thread sends to its own machine arrives in a soft interrupt within the sending call. A wake-up from there is the
+ * thread's own. */
 static __noinline bool is_within_own_call(struct task_struct *p, struct WireTask *task)
 {
 	switch (task->syscall) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * What a dash executes when it forks. It keeps no chain of callers: there is one frame. It sets its line before each command, but
- * not before it forks for the commands of a pipeline, and to anything before it forks for one in the background; these, once
- * forked, set theirs before they call the kernel for anything but their own set-up. Lines are counted in whatever is read. In a string (eval, a trap, what -c was given) that is
- * not the file. What stands between backquotes was read as a string too, though nothing tells any more: but then a line is
- * less than the one which the subshell was forked for. */
+ * Reads what a dash executes when it forks. Dash keeps no call chain: there is one frame. It sets its line before each command,
+ * but not before it forks for the commands of a pipeline, nor before it forks for a command in the background. These children
+ * set their line before their first system call that is not setup. Lines are counted per input. In a string (eval, a trap, the
+ * argument of -c) the count is not that of the file. The text between backquotes was also read from a string, and no variable
+ * shows that, but its lines are smaller than the line that the subshell was forked for. */
 #pragma once
 
 #include "errands.h"
@@ -21,7 +21,7 @@ struct dash_input {
 	__u32 line;
 	__s32 fd; /* -1: a string */
 };
-/* jobs.h: struct job, whose processes are stored in it when there is only one */
+/* jobs.h: struct job, which holds the process itself if there is only one */
 struct dash_job {
 	__u64 process, command, processes;
 };
@@ -42,7 +42,7 @@ static __always_inline __u64 dash_place(struct script *script, __u64 block, __u6
 	return (variable < DASH_BLOCK_BYTES ? block : script->bias) + variable;
 }
 
-/* Adds the name of the function; it stands in front of its parameters, unless `set` replaced these. */
+/* Adds the name of the function. It precedes the parameters, unless `set` replaced them. */
 static __always_inline bool dash_function(struct script *script)
 {
 	struct dash_parameters parameters;
@@ -54,8 +54,8 @@ static __always_inline bool dash_function(struct script *script)
 	return add_text(script, name, SCRIPT_FUNCTION_BYTES) || add_nothing(script);
 }
 
-/* Dash moves the file that it is about to read out of the way of the script's descriptors; but also the descriptors of a
- * redirection that it will undo. */
+/* Counts files that dash moves away from the script's descriptors before reading them. Dash also does this with the descriptors
+ * of a redirection that it will undo. */
 static __always_inline void dash_moves_file(struct WireTask *task, struct pt_regs *regs)
 {
 	if ((argument(regs, 1) == F_DUPFD || argument(regs, 1) == F_DUPFD_CLOEXEC) && argument(regs, 2) == 10 &&
@@ -63,9 +63,9 @@ static __always_inline void dash_moves_file(struct WireTask *task, struct pt_reg
 		task->script_files++;
 }
 
-/* Adds the name of the file that is being read. A function may have come from any that were, or (in line 1, where scripts name
- * their interpreter) from a string. The name of a file that another reads is hidden by that of the command which evaluates
- * a string. */
+/* Adds the name of the file being read. A function may come from any file read before, or from a string; only a string has
+ * functions in line 1, since scripts name their interpreter there. The name of a sourced file is hidden by the name of a command
+ * that evaluates a string. */
 static __always_inline bool dash_file(struct script *script, struct WireTask *task)
 {
 	struct dash_state *dash = &script->dash;
@@ -78,7 +78,7 @@ static __always_inline bool dash_file(struct script *script, struct WireTask *ta
 	return add_text(script, name, SCRIPT_FILE_BYTES) || add_nothing(script);
 }
 
-/* Finds what is being read, behind strings that are being evaluated. A subshell has forgotten what it was forked within. */
+/* Finds the input being read, below strings that are being evaluated. A subshell has lost the inputs it was forked in. */
 static __always_inline bool dash_reads(struct script *script, struct WireTask *task)
 {
 	struct dash_state *dash = &script->dash;
@@ -93,7 +93,7 @@ static __always_inline bool dash_reads(struct script *script, struct WireTask *t
 		__u32 lines = input.line;
 		if (!read_user(&input, sizeof(input), input.outer))
 			return false;
-		/* The string that -c was given is the script: nothing was read of what is around it. */
+		/* The string given to -c is the script: nothing was read from the input around it. */
 		if (!subshell && !input.outer && !input.fd && input.line <= 1)
 			break;
 		if (lines > dash->counted)
@@ -110,13 +110,13 @@ static __always_inline bool dash_reads(struct script *script, struct WireTask *t
 	return true;
 }
 
-/* The line in the file, 0 when it is not known: as when it is that of a string, or of the file that a function has read, where
- * it may be the function's own as well. */
+/* The line in the file; 0 if unknown. It is unknown if it belongs to a string, or to a file that a function has read, where it
+ * may also be the function's own line. */
 static __always_inline __u32 dash_line(struct script *script, struct WireTask *task)
 {
 	struct dash_state *dash = &script->dash;
 	__u32 line = dash->line, function_line = dash->function_line;
-	/* Busybox counts the lines of what -c was given from 0. */
+	/* Busybox counts the lines of the -c string from 0. */
 	if (dash->layout.own_block && dash->reads == DASH_READS_NOTHING)
 		return 0;
 	if (function_line ? dash->reads == DASH_READS_FILE || line <= dash->counted : dash->counted)
@@ -127,8 +127,8 @@ static __always_inline __u32 dash_line(struct script *script, struct WireTask *t
 	return line < function_line ? 0 : line;
 }
 
-/* Back to where the shell was that forked this one: which may have called a function since, so that it is not known any more
- * where that was called. */
+/* Restores the position of the shell that forked this one. This shell may have called a function since; the call site of that
+ * function is then unknown. */
 static __always_inline bool dash_returns(struct dash_state *dash, struct WireTask *task, __u32 *line)
 {
 	bool own = task->flags & TASK_OWN_LINE;
@@ -142,8 +142,7 @@ static __always_inline bool dash_returns(struct dash_state *dash, struct WireTas
 	return true;
 }
 
-/* Reads the one frame there is of the shell that runs here; 0 where it cannot be read. Not static for the verifier's sake, as
- * `step_up`. */
+/* Reads the only frame of the shell that runs here; 0 if it cannot be read. Not static, for the reason given at `step_up`. */
 __noinline int dash_frame(void)
 {
 	struct script *script = script_of_this_cpu();
@@ -179,7 +178,7 @@ static __always_inline struct script *begin_dash(struct task_struct *p, __u32 nu
 	begin_script(script, INTERPRETER_DASH, layout->code_start, p);
 	script->dash.layout = *layout;
 	script->dash.own = script->dash.words = 0;
-	/* A busybox that runs no shell has no blocks. */
+	/* A busybox that runs another applet has no such blocks. */
 	if (layout->own_block && (!read_pointer(script, &script->dash.own, layout->own_block) || !script->dash.own ||
 				  !read_pointer(script, &script->dash.words, layout->parameters_block)))
 		return NULL;
@@ -194,7 +193,7 @@ static __always_inline void tell_dash(struct task_struct *parent, __u32 number, 
 		return;
 	struct dash_state *dash = &script->dash;
 	__u32 line = script->called.lines[0];
-	if (shares_memory(creator)) { /* for a program */
+	if (shares_memory(creator)) { /* it launches a program */
 		emit_script(script, task, now);
 		return;
 	}
@@ -209,7 +208,7 @@ static __always_inline void tell_dash(struct task_struct *parent, __u32 number, 
 	task->script_files = creator->script_files;
 }
 
-/* Not static, as above. */
+/* Not static, for the reason given at `step_up`. */
 __noinline int tell_dash_itself(void)
 {
 	struct task_struct *p = current_task();
@@ -230,8 +229,8 @@ __noinline int tell_dash_itself(void)
 	return 1;
 }
 
-/* A forked shell that was not told of yet enters a system call: is that still its set-up? In the background, it closes its
- * standard input for another. */
+/* A forked shell whose call has not been emitted enters a system call. Emits the call unless this is still part of the setup. A
+ * shell in the background closes its standard input to replace it. */
 static __always_inline void dash_sets_up(struct WireTask *task, struct pt_regs *regs, long number)
 {
 	switch (number) {

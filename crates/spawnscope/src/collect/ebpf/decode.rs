@@ -1,4 +1,4 @@
-//! From the bytes of the ring buffer to events. Pure: a record in, up to two events out; chains that repeat are shared.
+//! Converts records of the ring buffer to events. Pure: one record in, up to two events out. Repeated chains are shared.
 
 mod python;
 mod script;
@@ -18,17 +18,17 @@ use crate::event::{
 
 const CLONE_VM: u64 = 0x100;
 const CLONE_VFORK: u64 = 0x4000;
-/// What libc's fork passes: the exit signal, and where to store the child's tid.
+/// The flags of libc's fork: the exit signal, and where to store the child's tid.
 const FORK_FLAGS: u64 = 0xff | 0x0100_0000 | 0x0020_0000 | 0x0010_0000;
 
-/// The chains decoded so far, by their bytes: most launches are asked for where others were.
+/// The chains decoded so far, keyed by their bytes. Most launches have the call site of an earlier one.
 #[derive(Debug, Default)]
 pub(super) struct Chains(HashMap<Box<[u8]>, Arc<Chain>>);
 
 impl Chains {
     const MAX_KNOWN: usize = 4096;
 
-    /// The chain in a record, decoded if it is new.
+    /// The chain in a record. Decodes it if it is new.
     fn get(&mut self, record: &[u8], decode: impl FnOnce() -> Option<Chain>) -> Option<Arc<Chain>> {
         let bytes = record.get(size_of::<WireHeader>()..)?;
         if let Some(chain) = self.0.get(bytes) {
@@ -43,7 +43,7 @@ impl Chains {
     }
 }
 
-/// Turns a record into events, in order. `page_bytes` is the machine's page size. `None`: not a record of this format.
+/// Converts a record into events, in order. `page_bytes` is the machine's page size. `None` if it is not a record of this format.
 pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events: &mut Vec<Event>) -> Option<()> {
     let header = read::<WireHeader>(bytes)?.0;
     let kind = match header.kind {
@@ -88,7 +88,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
         }
         KIND_PYTHON_CALLED => {
             let (called, rest) = read(bytes)?;
-            // Not among the known chains: with their tables of lines they would take too much memory.
+            // Not stored in `chains`: Python chains carry line tables and would take too much memory.
             EventKind::Called(Arc::new(python::chain(&called, rest)?))
         }
         _ => return None,
@@ -97,7 +97,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
     Some(())
 }
 
-/// The record of an executable that nobody has looked at, which is no event. `None`: it is another record.
+/// The record of an executable that has not been examined yet, which is not an event. `None` if it is another kind of record.
 pub(super) fn executable_met(bytes: &[u8]) -> Option<WireExecutableMet> {
     let header = read::<WireHeader>(bytes)?.0;
     (header.kind == KIND_EXECUTABLE_MET)
@@ -208,7 +208,7 @@ fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
     })
 }
 
-/// `c\0b\0a\0` is /a/b/c.
+/// Converts `c\0b\0a\0` to /a/b/c.
 fn join_components(innermost_first: &[u8]) -> Vec<u8> {
     let mut path = Vec::with_capacity(innermost_first.len() + 1);
     for component in innermost_first
@@ -272,8 +272,8 @@ fn last_slice(gone: &WireGone) -> EventKind {
     })
 }
 
-/// A path whose root was not reached is that of a file elsewhere: its end is known, which is better than nothing.
-/// Without the root, the path begins with `...`.
+/// Joins the components of a path. If the walk did not reach the root, the path begins with `...`: a partial path is better than
+/// none.
 pub(super) fn path_of_components(innermost_first: &[u8], is_complete: bool) -> Vec<u8> {
     let mut path = join_components(innermost_first);
     if !is_complete {
@@ -291,7 +291,7 @@ fn file_named(named: &WireFileNamed, rest: &[u8]) -> Option<EventKind> {
     })
 }
 
-/// What a thread waited for; `None` where that is not known.
+/// What a thread waited for; `None` if unknown.
 fn object(slice: &WireSlice) -> Option<Object> {
     let (kind, inode) = match slice.object_kind {
         OBJECT_ANONYMOUS => (anonymous(slice.object_inode.to_ne_bytes()), 0),
@@ -304,7 +304,7 @@ fn object(slice: &WireSlice) -> Option<Object> {
     })
 }
 
-/// By the first eight bytes of the name that the kernel gives to an anonymous inode.
+/// The kind of an anonymous inode, by the first eight bytes of the name that the kernel gives it.
 fn anonymous(name: [u8; 8]) -> ObjectKind {
     match &name {
         b"[eventpo" => ObjectKind::Epoll,

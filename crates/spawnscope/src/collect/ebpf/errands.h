@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Errands: the system calls that go with launching, before a fork and after a reaping (shells mask signals, make pipes, close
- * descriptors). They are a launch's cost, though its parent's time. And the closing of descriptors in set-up, which is one. */
+ * Errands: the system calls that surround a launch, before a fork and after a reaping (shells mask signals, make pipes, close
+ * descriptors). They are part of the launch's cost, although they take the parent's time. Also counts the descriptors closed in
+ * setup. */
 #pragma once
 
 static __always_inline bool creates(long number)
@@ -8,13 +9,13 @@ static __always_inline bool creates(long number)
 	return number == NR_clone || number == NR_clone3 || number == NR_fork || number == NR_vfork;
 }
 
-/* Whether the call that the thread creates a process by is vfork, or as libc makes it where there is no vfork. */
+/* Whether the call that creates the process is vfork, or the call that libc makes for vfork on architectures without it. */
 static __always_inline bool shares_memory(struct WireTask *task)
 {
 	return task->syscall == NR_vfork || (task->clone_flags & (CLONE_VM | CLONE_VFORK)) == (CLONE_VM | CLONE_VFORK);
 }
 
-/* A shell may reap its child before it has read all that the child wrote. */
+/* NR_read counts while tidying: a shell may reap its child before it has read all the child's output. */
 static __always_inline bool is_errand(struct WireTask *task, long number)
 {
 	switch (number) {
@@ -33,7 +34,7 @@ static __always_inline bool closes(long number)
 	return number == NR_close || number == NR_close_range;
 }
 
-/* A call of close or close_range is entered or returns during set-up. */
+/* A call of close or close_range is entered, or returns, during setup. */
 static __always_inline void continue_closing(struct WireTask *task, __u64 now)
 {
 	if (task->close_run_since)
@@ -73,7 +74,7 @@ static __always_inline void leave_errand(struct WireTask *task, long number)
 		continue_closing(task, task->errand_last);
 }
 
-/* A wait returned a child. What was done before it belongs to others. */
+/* A wait has returned a child. Errands before it do not belong to that child. */
 static __always_inline void begin_tidying(struct WireTask *task)
 {
 	task->flags |= TASK_TIDYING;

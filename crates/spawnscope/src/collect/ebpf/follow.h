@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Who is followed: those that followed ones create, and, where the settings ask for it, those that existed before. */
+ * Decides which threads are followed: those created by followed threads and, if the settings request it, existing ones. */
 #pragma once
 
 static __always_inline void emit_adopted(struct task_struct *leader, struct WireTask *task, __u64 now)
@@ -22,7 +22,7 @@ static __always_inline void emit_thread(struct task_struct *p, struct WireTask *
 	bpf_ringbuf_submit(thread, wakeup_flag());
 }
 
-/* Begins to follow a thread; `launch` 0 begins a process. */
+/* Begins to follow a thread. With `launch` 0 it is the first thread of a new process. */
 static __always_inline struct WireTask *create_task(struct task_struct *p, __u64 launch)
 {
 	struct WireTask *task = begin_task(p);
@@ -37,8 +37,8 @@ static __always_inline struct WireTask *create_task(struct task_struct *p, __u64
 	return task;
 }
 
-/* Begins to follow a process that existed before, by its first thread. Several of its threads may come here at once:
- * who sets the number does the rest. */
+/* Begins to follow a process that existed before the recording, by its first thread. Several of its threads may get here at
+ * once; the thread that claims the entry fills it in. */
 static __always_inline struct WireTask *adopt_process(struct task_struct *leader, __u64 now)
 {
 	bool first;
@@ -87,7 +87,7 @@ static __noinline struct WireTask *adopt(struct task_struct *p)
 	return task;
 }
 
-/* The state of the running thread if it is followed; it is adopted where the settings ask for it. */
+/* The state of the running thread if it is followed. Adopts the thread if the settings request it. */
 static __always_inline struct WireTask *followed_current(void)
 {
 	if (!recording)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Which interpreter runs a process, by the file that the kernel executes for it, never by a name. */
+ * Identifies the interpreter that runs a process by the file that the kernel executes for it, never by a name. */
 #pragma once
 
-/* What the executables are that were met so far; those that nobody runs any more make room for others. */
+/* The kinds of the executables met so far. The least recently used ones are evicted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, EXECUTABLES);
@@ -10,7 +10,7 @@ struct {
 	__type(value, struct WireInterpreter);
 } executables SEC(".maps");
 
-/* The reader is woken, so that the process's launches are soon understood. */
+/* Wakes the reader at once, so that it soon knows the executable and later launches of the process are understood. */
 static __always_inline void emit_executable(struct WireTask *task, struct WireExecutable *executable, __u32 pid)
 {
 	struct WireExecutableMet *met;
@@ -21,7 +21,8 @@ static __always_inline void emit_executable(struct WireTask *task, struct WireEx
 	bpf_ringbuf_submit(met, BPF_RB_FORCE_WAKEUP);
 }
 
-/* What runs a thread's process; NULL where it is not known yet, which the collector is told once for each executable. */
+/* The interpreter that runs a thread's process. NULL if not known yet; each unknown executable is reported once to the
+ * collector. */
 static __noinline struct WireInterpreter *interpreter_of(struct task_struct *p, struct WireTask *task)
 {
 	struct WireInterpreter pending = {};

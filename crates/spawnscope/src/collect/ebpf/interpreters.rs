@@ -1,5 +1,5 @@
-//! Keeps the map that tells the programs which executables are interpreters, and how each kind keeps what is read of it.
-//! The usual ones are put there before the command is let go, others when they are met.
+//! Maintains the map of executables that are interpreters, and the memory layout of each interpreter. The usual interpreters are
+//! stored before the command is released, others when a process runs them.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ use crate::collect::inode::{self, kernel_device};
 use crate::collect::{CollectError, Settings};
 use crate::event::Pid;
 
-/// The interpreters that are likely to be run, with their layouts: found before there are maps to put them into.
+/// The interpreters that are likely to run, with their layouts. They are found before the maps exist.
 pub(super) fn usual(settings: &Settings) -> Vec<(WireExecutable, Layout)> {
     if !settings.script_lines {
         return Vec::new();
@@ -31,7 +31,7 @@ pub(super) fn usual(settings: &Settings) -> Vec<(WireExecutable, Layout)> {
     found
 }
 
-/// How the kernel names an open file, wherever `stat` says the same.
+/// The kernel's identification of an open file, on file systems where `stat` agrees with it.
 fn executable(file: &File) -> Option<WireExecutable> {
     let found = file.metadata().ok()?;
     found.is_file().then(|| WireExecutable {
@@ -64,12 +64,12 @@ impl Interpreters {
         Ok(interpreters)
     }
 
-    /// Looks at an executable that a process was seen to run.
+    /// Examines an executable that a process was seen to run.
     pub(super) fn meet(&mut self, met: &WireExecutableMet) -> Result<(), CollectError> {
         let pid = i32::try_from(met.pid).ok().filter(|&pid| pid != 0).map(Pid);
         match pid.and_then(|pid| open_executable(pid, &met.executable)) {
             Some(file) => self.put(&met.executable, callers::layout_of(&file, pid).as_ref()),
-            // It is gone, or runs something else by now: whoever runs that executable next is asked again.
+            // The process is gone, or runs another program by now. The next process that runs the executable reports it again.
             None => match self.executables.delete(met.executable.as_bytes()) {
                 Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
                     Err(failed("forget an executable", &error))
@@ -90,11 +90,11 @@ impl Interpreters {
         let interpreter = WireInterpreter { kind, layout };
         self.executables
             .update(executable.as_bytes(), interpreter.as_bytes(), MapFlags::ANY)
-            .map_err(|error| failed("tell of an interpreter", &error))
+            .map_err(|error| failed("store an interpreter", &error))
     }
 }
 
-/// The file that a process executes, if it is still the one that was met.
+/// The file that a process executes, if it is still the executable that was met.
 fn open_executable(pid: Pid, met: &WireExecutable) -> Option<File> {
     let file = File::open(format!("/proc/{}/exe", pid.0)).ok()?;
     inode::is(&file, met.inode, met.device)?.then_some(file)
@@ -118,7 +118,7 @@ impl<T: IntoBytes + Immutable + PartialEq> Layouts<T> {
         })
     }
 
-    /// The number of a layout; `None` when there is no room for another.
+    /// The slot of a layout; `None` if there is no free slot.
     fn slot(&mut self, layout: T) -> Result<Option<u32>, CollectError> {
         let known = self.stored.iter().position(|stored| *stored == layout);
         let slot = known.unwrap_or(self.stored.len()) as u32;
@@ -128,7 +128,7 @@ impl<T: IntoBytes + Immutable + PartialEq> Layouts<T> {
         if known.is_none() {
             self.map
                 .update(&slot.to_ne_bytes(), layout.as_bytes(), MapFlags::ANY)
-                .map_err(|error| failed("tell of an interpreter's layout", &error))?;
+                .map_err(|error| failed("store an interpreter's layout", &error))?;
             self.stored.push(layout);
         }
         Ok(Some(slot))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * The few kernel types and constants that the programs touch. Offsets are relocated at load time from the running
- * kernel's BTF (CO-RE), so a field's place here means nothing, and neither a vmlinux.h nor kernel headers are needed. */
+ * The few kernel types and constants that the programs use. Field offsets are relocated at load time from the running kernel's
+ * BTF (CO-RE), so the position of a field here is irrelevant, and neither vmlinux.h nor kernel headers are needed. */
 #pragma once
 
 typedef unsigned char __u8;
@@ -155,7 +155,7 @@ struct in6_addr {
 struct sock_common {
 	__be32 skc_daddr, skc_rcv_saddr;
 	unsigned short skc_family;
-	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr; /* where there is IPv6 */
+	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr; /* with CONFIG_IPV6 */
 } CORE;
 struct sock {
 	struct sock_common __sk_common;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * What threads are doing when the recording ends. A slice is told when its thread gets a CPU again, which nobody sees any more by
- * then: so an iterator goes over all threads when the other programs are off, and finds each as it was at that moment. */
+ * Reports what threads are doing when the recording ends. A slice is emitted when its thread gets a CPU again, which no program
+ * sees any more by then. So when the other programs are off, an iterator visits all threads and reports the state of each. */
 #pragma once
 
 SEC("iter/task")
@@ -16,12 +16,12 @@ int on_end(struct bpf_iter__task *ctx)
 	if (task->flags & TASK_HOLDS_SLICE)
 		tell_held_slice(task, 0, 0);
 	if (arrival_seen(task)) {
-		/* It has a CPU and could go on: the end takes that from it. */
+		/* It is on a CPU and runnable: report it as preempted at the end. */
 		task->off = now;
 		task->left = LEFT_PREEMPTED;
 		task->object_kind = OBJECT_UNKNOWN;
 	}
-	/* Else it was never seen to move. */
+	/* Otherwise it was never seen to move. */
 	if (task->off)
 		emit_slice(task, KIND_LAST_SEEN, now, task->on, task->calls, &task->waker, 0);
 	return 0;

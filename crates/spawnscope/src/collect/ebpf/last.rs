@@ -1,5 +1,4 @@
-//! The look at all followed threads when the recording ends: what each was doing then, which nothing tells afterwards. The
-//! program that looks is `last.h`.
+//! Reports what every followed thread is doing when the recording ends, since no later event would. The program is in `last.h`.
 
 use std::io::Read;
 
@@ -7,12 +6,12 @@ use libbpf_rs::{Iter, Link, ProgramMut};
 
 use crate::event::Missing;
 
-/// The program, an iterator over all threads.
+/// The program: an iterator over all threads.
 pub(super) const PROGRAM: &str = "on_end";
 /// What is unknown without it.
 pub(super) const WITHOUT: &str = "what threads were doing when the recording ended";
 
-/// Makes the look possible; it is taken when it is asked for.
+/// Attaches the program. It runs at `look`.
 pub(super) fn attach(program: &ProgramMut<'_>) -> Result<Link, Missing> {
     program.attach().map_err(|error| Missing {
         what: format!("an iterator over all threads ({error})"),
@@ -20,10 +19,10 @@ pub(super) fn attach(program: &ProgramMut<'_>) -> Result<Link, Missing> {
     })
 }
 
-/// Has every followed thread told, as one record each in the ring buffer.
+/// Reports every followed thread, as one record each in the ring buffer.
 pub(super) fn look(link: &Link) -> std::io::Result<()> {
     let mut threads = Iter::new(link).map_err(std::io::Error::other)?;
-    // The program writes nothing here: the end comes when it has gone over all of them.
+    // The program writes no data here. End of file means that it has visited all threads.
     let mut nothing = [0; 64];
     while threads.read(&mut nothing)? > 0 {}
     Ok(())

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * The life of a process as the scheduler's tracepoints tell it: fork, exec, exit, and the moment it can be reaped. */
+ * The life of a process as seen by the scheduler's tracepoints: fork, exec, exit, and the moment it becomes reapable. */
 #pragma once
 
 static __always_inline __u64 rss_pages(struct mm_struct *mm)
 {
 	struct mm_struct___before_6_2 *old = (void *)mm;
-	/* The kernel keeps the larger part in one count and small remainders for each CPU, which are left out here. */
+	/* The kernel keeps most of it in one count, and small remainders per CPU, which are ignored here. */
 	if (bpf_core_field_exists(old->rss_stat.count))
 		return BPF_CORE_READ(old, rss_stat.count[MM_FILEPAGES].counter) +
 		       BPF_CORE_READ(old, rss_stat.count[MM_ANONPAGES].counter) +
@@ -68,11 +68,11 @@ static __always_inline void handle_fork(struct task_struct *parent, struct task_
 PROGRAM_AND_SPARE("tp_btf/sched_process_fork", on_fork, handle_fork(parent, child, true), struct task_struct *parent,
 		  struct task_struct *child)
 
-/* For verifiers that refuse the programs which read interpreters. */
+/* For verifiers that refuse the programs that read interpreters. */
 PROGRAM_AND_SPARE("tp_btf/sched_process_fork", on_fork_without_lines, handle_fork(parent, child, false),
 		  struct task_struct *parent, struct task_struct *child)
 
-/* Puts the components of the working directory behind `used` bytes of data. */
+/* Appends the components of the working directory behind `used` bytes of data. */
 static __always_inline void add_cwd(struct scratch *scratch, struct fs_struct *fs, __u32 used)
 {
 	begin_walk(scratch, fs, used);
@@ -82,7 +82,7 @@ static __always_inline void add_cwd(struct scratch *scratch, struct fs_struct *f
 	scratch->executed.cwd_complete = scratch->walk.complete;
 }
 
-/* argv as the kernel has just laid it out on the new stack, each argument ended by NUL. */
+/* Copies argv, which the kernel has just written to the new stack, each argument NUL-terminated. */
 static __always_inline __u32 add_argv(struct scratch *scratch, struct mm_struct *mm, __u32 used)
 {
 	__u64 start = BPF_CORE_READ(mm, arg_start), bytes = BPF_CORE_READ(mm, arg_end) - start;
@@ -112,7 +112,7 @@ static __always_inline __u32 add_names(struct scratch *scratch, struct linux_bin
 	return used + bytes;
 }
 
-/* Of a process that has made 32-bit calls they are not counted. */
+/* The closes of a process that has made 32-bit calls are not counted. */
 static __always_inline void add_closes(struct WireExecuted *executed, struct WireTask *task)
 {
 	bool counted = task->flags & TASK_IN_SETUP && task->exec_entered;
@@ -120,8 +120,8 @@ static __always_inline void add_closes(struct WireExecuted *executed, struct Wir
 	executed->setup_close_span = task->setup_close_span;
 }
 
-/* The new image stands; execve has not returned yet. After an exec by a thread that was not the first, `p` is that
- * thread, now under the process's pid. */
+/* The new image is set up; execve has not returned yet. After an exec by a thread other than the first, `p` is that thread, now
+ * with the process's pid. */
 static __always_inline void handle_exec(struct task_struct *p, struct linux_binprm *bprm)
 {
 	struct WireTask *task = followed(p);
@@ -148,7 +148,7 @@ static __always_inline void handle_exec(struct task_struct *p, struct linux_binp
 	task->flags = (task->flags | TASK_EXECUTED) & ~(TASK_IN_SETUP | TASK_LINE_DOUBT | TASK_SUBSHELL | TASK_ASKS |
 						      TASK_OWN_LINE);
 	task->script_files = 0;
-	/* The kernel counts the thread as a 32-bit one as soon as its new program is. */
+	/* The kernel treats the thread as 32-bit as soon as its new program is. */
 	if (MAKES_32_BIT_CALLS(p))
 		task->interpreter_base = interpreter_base_of_32_bits(scratch, p->mm);
 	else
@@ -173,8 +173,8 @@ static __always_inline void emit_exited(struct task_struct *p, struct WireTask *
 	bpf_ringbuf_submit(exited, wakeup_flag());
 }
 
-/* From about Linux 6.16 on this comes before the address space is torn down, earlier after it; exit_group's entry is
- * the same everywhere, so it wins where it was seen. */
+/* Since about Linux 6.16 this runs before the address space is torn down, in earlier versions after it. The entry of exit_group
+ * is at the same point in all versions, so it takes precedence if it was seen. */
 static __always_inline void handle_exit(struct task_struct *p)
 {
 	struct WireTask *task = followed(p);
@@ -182,7 +182,7 @@ static __always_inline void handle_exit(struct task_struct *p)
 		return;
 	recover_arrival(p, task);
 	__u64 now = bpf_ktime_get_ns();
-	/* do_exit has taken this thread off `live` already. */
+	/* do_exit has already removed this thread from `live`. */
 	if (BPF_CORE_READ(p, signal, live.counter) == 0)
 		task->flags |= TASK_LAST_THREAD;
 	finish_loading_unseen(task);
@@ -191,8 +191,8 @@ static __always_inline void handle_exit(struct task_struct *p)
 
 PROGRAM_AND_SPARE("tp_btf/sched_process_exit", on_exit, handle_exit(p), struct task_struct *p)
 
-/* exit_notify sends the parent its signal at the moment from which on the process can be reaped; exit_state is set
- * just before, so that no earlier signal of a dying thread is taken for it. */
+/* exit_notify sends the parent its signal when the process becomes reapable. exit_state is set just before, so an earlier signal
+ * of a dying thread is not mistaken for it. */
 SEC("tp_btf/signal_generate")
 int BPF_PROG(on_signal, int sig)
 {

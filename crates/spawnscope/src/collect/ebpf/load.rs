@@ -1,5 +1,5 @@
-//! Loads the BPF object. A program that this kernel refuses is replaced by its fallback or left out (`parts`), and what is
-//! therefore unknown is said; only without the essential ones is there no collector.
+//! Loads the BPF object. A program that this kernel refuses is replaced by its fallback or omitted (`parts`), and what is unknown
+//! as a result is reported. The collector fails only if an essential program is refused.
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Func;
@@ -14,24 +14,24 @@ use crate::collect::stacks::WhoTells;
 use crate::collect::{CollectError, Refusal};
 use crate::event::Missing;
 
-/// Aligned as ELF readers want it.
+/// Alignment that ELF parsers require.
 #[repr(align(8))]
 struct Aligned<T: ?Sized>(T);
 /// For Linux 5.13 and later.
 static TASK_STORAGE: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/spawnscope.bpf.o")));
-/// For kernels whose tracing programs have no task storage: `tasks.h` says what else is different.
+/// For kernels without task storage for tracing programs; `tasks.h` explains the other differences.
 static HASH_OF_TASKS: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/spawnscope_hash.bpf.o")));
 
-/// For tests: names of programs, or of the features below, that the collector treats as refused by the kernel, separated by commas.
+/// For tests: comma-separated names of programs, or of the features below, that are treated as refused by the kernel.
 const REFUSE_VARIABLE: &str = "SPAWNSCOPE_EBPF_REFUSE";
 /// Programs can walk a process's mappings.
 const WALK: &str = "bpf_iter_task_vma_new";
-/// Programs have task storage.
+/// Tracing programs can use task storage.
 const STORAGE: &str = "task_storage";
 /// Programs run with preemption off.
 const PREEMPTION_OFF: &str = "preemption_off";
 
-/// What the variable for tests says is refused.
+/// The names that the test variable lists as refused.
 fn pretended() -> Vec<String> {
     let names = std::env::var(REFUSE_VARIABLE).unwrap_or_default();
     names
@@ -46,7 +46,7 @@ pub(super) fn may_walk_mappings() -> bool {
     may_use(WALK)
 }
 
-/// Who finds out what processes have mapped: this kernel has the function, or it has not.
+/// Whether the kernel or the recorder reads the mappings of processes. Depends on whether this kernel has the function.
 pub(super) fn who_tells_mappings() -> WhoTells {
     let has = |types: Btf<'_>| types.type_by_name::<Func<'_>>(WALK).is_some();
     if may_walk_mappings() && Btf::from_vmlinux().is_ok_and(has) {
@@ -56,7 +56,7 @@ pub(super) fn who_tells_mappings() -> WhoTells {
     }
 }
 
-/// What is unknown where the recorder tells.
+/// What is unknown if the recorder reads mappings.
 pub(super) fn no_mappings() -> Missing {
     Missing {
         what: format!("{WALK} (Linux 6.7)"),
@@ -64,33 +64,33 @@ pub(super) fn no_mappings() -> Missing {
     }
 }
 
-/// Whether a thread can lose the CPU within a program. Until Linux 6.19 the kernel called programs on tracepoints with preemption off.
+/// Whether a thread can lose the CPU within a program. Through Linux 6.19, tracepoint programs run with preemption off.
 pub(super) fn can_lose_cpu() -> bool {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let major = release.split('.').next().and_then(|major| major.parse::<u32>().ok());
     !may_use(PREEMPTION_OFF) || major.is_none_or(|major| major >= 7)
 }
 
-/// Whether a feature of the kernel may be used: whether no test refuses it.
+/// Whether a kernel feature may be used, which means that no test refuses it.
 pub(super) fn may_use(name: &str) -> bool {
     !pretended().iter().any(|each| each == name)
 }
 
-/// A loaded object, not yet attached.
+/// A loaded object that is not yet attached.
 pub(super) struct Loaded {
     pub(super) object: Object,
     pub(super) missing: Vec<Missing>,
     pub(super) refusals: Vec<Refusal>,
 }
 
-/// What to load, and how it is to behave.
+/// What to load, with which settings.
 pub(super) struct Request<'settings> {
     pub(super) buffer_bytes: u32,
     pub(super) settings: &'settings WireSettings,
     pub(super) first_free_id: u64,
 }
 
-/// Loads as much as this kernel takes.
+/// Loads all programs that this kernel accepts.
 pub(super) fn load(request: &Request<'_>) -> Result<Loaded, CollectError> {
     refusal::listen();
     if pretended().iter().any(|name| name == STORAGE) {
@@ -98,14 +98,14 @@ pub(super) fn load(request: &Request<'_>) -> Result<Loaded, CollectError> {
     }
     request.load_build(TASK_STORAGE).or_else(|error| match error {
         CollectError::NotPermitted { .. } => Err(error),
-        // The kernel knows task storage: what it said about the better build is what matters.
+        // The kernel supports task storage, so the error of the better build is the relevant one.
         CollectError::Refused(_) => request.load_build(HASH_OF_TASKS).map_err(|_| error),
         _ => request.load_build(HASH_OF_TASKS),
     })
 }
 
 impl Request<'_> {
-    /// Each attempt that the kernel refuses names one program, which the next attempt does without.
+    /// Retries until the kernel accepts the programs: each refusal names one program, which the next attempt omits.
     fn load_build(&self, build: &Aligned<[u8]>) -> Result<Loaded, CollectError> {
         let mut refusals: Vec<Refusal> = pretended().iter().map(|name| Refusal::pretended(name)).collect();
         loop {
@@ -136,8 +136,8 @@ impl Request<'_> {
         }
     }
 
-    /// Whether to load a program: one that was chosen, or the spare or check of such a one. The two are loaded together or not at all:
-    /// a spare alone would miss events that no check counts.
+    /// Whether to load a program: a chosen program, or its spare or check. Spare and check are loaded together or not at all: with
+    /// the spare alone, missed events would not be counted.
     fn is_wanted(&self, program: &str, chosen: &[Option<&str>], refusals: &[Refusal]) -> bool {
         let spared = skipped::spared(program);
         let name = spared.unwrap_or(program);
@@ -193,12 +193,12 @@ fn fill(target: Option<&mut [u8]>, value: &[u8]) -> Result<(), CollectError> {
         .ok_or_else(|| CollectError::Unsupported("the BPF object lacks its settings".to_owned()))
 }
 
-/// Reads what the programs share with us.
+/// Reads the variables that the programs share with the recorder.
 pub(super) fn read_shared(value: &[u8]) -> Option<WireShared> {
     WireShared::read_from_prefix(value).ok().map(|(shared, _)| shared)
 }
 
-/// The verifier says EACCES too; but then it has run, and its log tells why.
+/// The verifier also returns EACCES, but then it has run, and its log has the reason.
 fn is_not_permitted(error: &libbpf_rs::Error, messages: &str) -> bool {
     error.kind() == ErrorKind::PermissionDenied && refusal::verifier_reason(messages).is_none()
 }

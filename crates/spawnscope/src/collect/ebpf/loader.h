@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * When is the dynamic loader done, and what did it look for? No probe tells cheaply, but its system calls do. glibc's maps /etc/ld.so.cache and
- * unmaps it as its last act before the program's initialisers. Where it did not map it, and in musl's, the last acts are to protect relocated
- * data, of glibc's loader its own at last and of musl's the program's: it was the last such call when another comes. */
+ * Detects when the dynamic loader is done, and what it searched for. There is no cheap probe for that, but the loader's system
+ * calls show it. glibc's loader maps /etc/ld.so.cache and unmaps it as its last act before the program's initializers. If it did
+ * not map the cache, and in musl's loader, the last calls protect relocated data: glibc's loader ends with its own data, musl's
+ * with the program's. Such a call was the last one if a different call follows. */
 #pragma once
 
 enum { LOAD_IDLE, LOAD_RUNNING, LOAD_OPENING_CACHE, LOAD_MAPPING_CACHE, LOAD_UNMAPPING_CACHE, LOAD_OPENING_DIRECTORIES, LOAD_PROTECTING };
 
-/* Base address of the image's interpreter, 0 when it has none; from the auxiliary vector that exec made. */
+/* Base address of the image's interpreter, from the auxiliary vector that exec made; 0 if the image has none. */
 static __always_inline __u64 interpreter_base(struct scratch *scratch, struct mm_struct *mm)
 {
 	if (bpf_core_read(scratch->auxv, sizeof(scratch->auxv), &mm->saved_auxv))
@@ -20,7 +21,7 @@ static __always_inline __u64 interpreter_base(struct scratch *scratch, struct mm
 	return 0;
 }
 
-/* The same of a 32-bit program, whose vector has numbers of that size. */
+/* The same for a 32-bit program, whose vector has 32-bit entries. */
 static __always_inline __u64 interpreter_base_of_32_bits(struct scratch *scratch, struct mm_struct *mm)
 {
 	const __u32 *auxv = (const __u32 *)scratch->auxv;
@@ -51,7 +52,7 @@ static __always_inline void emit_loaded(struct WireTask *task, __u32 loader, __u
 	bpf_ringbuf_submit(loaded, wakeup_flag());
 }
 
-/* The process exits or execs while the loader's end is open. */
+/* The process exits or calls exec before the end of loading was seen. */
 static __always_inline void finish_loading_unseen(struct WireTask *task)
 {
 	if (task->load_state == LOAD_IDLE)
@@ -62,7 +63,7 @@ static __always_inline void finish_loading_unseen(struct WireTask *task)
 		emit_loaded(task, LOADER_UNKNOWN, 0, 0, bpf_ktime_get_ns());
 }
 
-/* execve returns to user space with success. */
+/* execve returns to user space successfully. */
 static __noinline void begin_loading(struct WireTask *task)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -92,7 +93,7 @@ static __always_inline bool is_cache_path(const char *user_path)
 	return true;
 }
 
-/* musl's list of the directories in which libraries are: its name ends with the machine's. */
+/* musl's list of library directories. Its file name ends with the architecture. */
 static __always_inline bool is_directories_path(const char *user_path)
 {
 	char path[14] = {}, directories[14] = "/etc/ld-musl-";
@@ -132,7 +133,7 @@ static __noinline void loader_enters(struct WireTask *task, struct pt_regs *regs
 		if (task->cache_fd >= 0 && (int)argument(regs, 4) == task->cache_fd)
 			task->load_state = LOAD_MAPPING_CACHE;
 		break;
-	case NR_close: /* an empty cache is closed unmapped, and its descriptor is the next file's */
+	case NR_close: /* an empty cache is closed without being mapped; the next file reuses its descriptor */
 		if ((int)first == task->cache_fd)
 			task->cache_fd = -1;
 		break;
@@ -146,8 +147,8 @@ static __noinline void loader_enters(struct WireTask *task, struct pt_regs *regs
 	}
 }
 
-/* A system call returns while the loader runs, other than those that `loader_leaves` knows. What it opens are libraries;
- * a search also asks whether a file or a directory is there (glibc: stat, and access for /etc/ld.so.preload). */
+/* A system call returns while the loader runs, and `loader_leaves` does not handle it. Files it opens are libraries. A search
+ * also checks whether files and directories exist (glibc: stat, and access for /etc/ld.so.preload). */
 static __always_inline void loader_looked(struct WireTask *task, long number, long result)
 {
 	switch (number) {
@@ -164,7 +165,7 @@ static __always_inline void loader_looked(struct WireTask *task, long number, lo
 	}
 }
 
-/* One of the system calls that `loader_enters` took note of returns. */
+/* A system call that `loader_enters` noted returns. */
 static __noinline void loader_leaves(struct WireTask *task, long result)
 {
 	__u32 state = task->load_state;

@@ -1,6 +1,6 @@
-//! The eBPF collector: programs on BTF tracepoints (`*.h`, `spawnscope.bpf.c`), their loading (`load`), the format of
-//! their records (`wire`) and what these mean (`decode`, `stacks`), where the kernel's functions are (`symbols`), which executables
-//! are interpreters (`interpreters`), and the clock of samples (`samples`). This file attaches, seeds, and drains.
+//! The eBPF collector: programs on BTF tracepoints (`*.h`, `spawnscope.bpf.c`), their loading (`load`), the format of their records
+//! (`wire`) and its decoding (`decode`, `stacks`), the addresses of kernel functions (`symbols`), the executables that are
+//! interpreters (`interpreters`), and the sampling clock (`samples`). This file attaches, seeds, and drains.
 
 mod decode;
 mod interpreters;
@@ -37,7 +37,7 @@ use super::stacks::{Unwinder, WhoTells};
 use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings, inode};
 use crate::event::{Event, Loss, Missing};
 
-/// Names of the losses, by kind of record.
+/// Names of lost events, by kind of record.
 const LOSSES: [(u32, &str); 21] = [
     (KIND_LAUNCH, "launch"),
     (KIND_THREAD, "thread"),
@@ -53,8 +53,8 @@ const LOSSES: [(u32, &str); 21] = [
     (KIND_UNFOLLOWED, "process not followed"),
     (KIND_FILE_NAMED, "path of a file waited for"),
     (KIND_EXECUTABLE_MET, "executable"),
-    (KIND_SCRIPT_CALLED, "line of a script"),
-    (KIND_PYTHON_CALLED, "lines of a Python program"),
+    (KIND_SCRIPT_CALLED, "script line"),
+    (KIND_PYTHON_CALLED, "Python call chain"),
     (KIND_MAPPING, "mapping of a process"),
     (KIND_STACK, "stack"),
     (KIND_SAMPLE, "sample"),
@@ -62,35 +62,35 @@ const LOSSES: [(u32, &str); 21] = [
     (KIND_SKIPPED, "event whose program the kernel skipped"),
 ];
 
-/// Follows processes through BPF programs.
+/// Follows processes by means of BPF programs.
 pub struct EbpfCollector {
     missing: Vec<Missing>,
     refusals: Vec<Refusal>,
     follow: Follow,
     links: Vec<Link>,
-    /// Tells what threads are doing at the end, where the kernel has such a thing.
+    /// Reports what threads are doing at the end, if the kernel supports it.
     last_look: Option<Link>,
     has_missed_end: bool,
     rings: Rings,
-    /// Makes call chains of stacks, where these are wanted.
+    /// Turns stacks into call chains, if stacks were requested.
     unwinder: Option<Rc<RefCell<Unwinder>>>,
     lost: MapHandle,
     shared: MapHandle,
     recording: MapHandle,
     interpreters: Option<Interpreters>,
-    // Last: the maps and programs that the fields above use.
+    // Declared last, so that it is dropped after the fields that use its maps and programs.
     object: Object,
 }
 
 impl EbpfCollector {
-    /// Loads and attaches the programs; what `follow` names is followed from now on.
+    /// Loads and attaches the programs. From now on, `follow` is followed.
     ///
     /// # Errors
-    /// When the user may not, the kernel cannot, or the process is not there.
+    /// If the user lacks permission, the kernel lacks a feature, or the process does not exist.
     pub fn attach(follow: Follow, settings: &Settings) -> Result<EbpfCollector, CollectError> {
         let buffer_bytes = settings.buffer_bytes.max(4096).next_power_of_two();
         let wire_settings = wire_settings(follow, settings, buffer_bytes)?;
-        // Each takes some ten milliseconds.
+        // Each of these takes some ten milliseconds.
         let (scanner_code, places, usual, loaded) = thread::scope(|scope| {
             let scanner_code = thread::Builder::new().spawn_scoped(scope, symbols::scanner_code);
             let places = thread::Builder::new().spawn_scoped(scope, Places::find);
@@ -189,7 +189,7 @@ impl Collector for EbpfCollector {
         }
         drop(drained);
         if let Some(unwinder) = &self.unwinder {
-            // Nothing comes after what is drained when the programs are detached.
+            // After the programs are detached, the drained records are the last ones.
             if is_empty && self.links.is_empty() {
                 unwinder.borrow_mut().finish();
             }
@@ -221,7 +221,7 @@ impl Collector for EbpfCollector {
             events: self.unwinder.as_ref().map_or(0, |unwinder| unwinder.borrow().lost()),
         });
         losses.push(Loss {
-            kind: "look at the threads at the end".to_owned(),
+            kind: "final state of all threads".to_owned(),
             events: u64::from(self.has_missed_end),
         });
         losses.push(Loss {
@@ -244,10 +244,10 @@ impl Collector for EbpfCollector {
     }
 
     fn detach(&mut self) {
-        // Should it fail, detaching does the same less neatly.
+        // If this fails, detaching still stops the programs, but not all at the same moment.
         let _ = set_recording(&self.recording, false);
         if let Some(link) = self.last_look.take() {
-            // There has to be room for all of them. Should that fail, `drain` says so.
+            // Makes room for all of them. If reading fails here, `drain` reports it.
             while self.rings.consume_some().is_ok_and(|is_empty| !is_empty) {}
             self.has_missed_end = last::look(&link).is_err();
         }
@@ -255,7 +255,7 @@ impl Collector for EbpfCollector {
     }
 }
 
-/// In the order in which they stand in the object: what comes after others relies on it.
+/// Attaches the programs in the order they have in the object, on which some programs rely.
 fn attach_programs(
     object: &Object,
     sample: Option<u32>,
@@ -307,7 +307,7 @@ fn map<'object>(object: &'object Object, name: &str) -> Result<libbpf_rs::Map<'o
         .ok_or_else(|| CollectError::Unsupported(format!("the BPF object has no map {name}")))
 }
 
-/// Writes a variable of the programs.
+/// Sets a variable of the programs.
 fn set(object: &Object, name: &str, value: &[u8]) -> Result<(), CollectError> {
     map(object, name)?
         .update(&0u32.to_ne_bytes(), value, MapFlags::ANY)
@@ -321,7 +321,7 @@ fn no_scanner_code() -> Missing {
     }
 }
 
-/// Switches all programs on or off at one moment.
+/// Switches all programs on or off at the same moment.
 fn set_recording(map: &MapHandle, on: bool) -> Result<(), CollectError> {
     map.update(&0u32.to_ne_bytes(), &u32::from(on).to_ne_bytes(), MapFlags::ANY)
         .map_err(|error| failed("switch the BPF programs", &error))
@@ -353,16 +353,16 @@ fn possible_cpus() -> Result<u32, CollectError> {
     Ok(cpus as u32)
 }
 
-/// The number of one of the recorder's namespaces.
+/// The inode of one of the recorder's namespaces.
 fn namespace(file: &'static str) -> Result<u32, CollectError> {
     let found = std::fs::metadata(file).map_err(|error| CollectError::Failed {
-        action: "look at the recorder's namespaces",
+        action: "identify the recorder's namespaces",
         detail: format!("{file}: {error}"),
     })?;
     Ok(found.ino() as u32)
 }
 
-/// Decodes a record as the ring buffer's reader does, for `fuzz/`.
+/// Decodes a record like the ring buffer's reader, for `fuzz/`.
 #[cfg(fuzzing)]
 pub(super) fn fuzz_decoder(record: &[u8]) {
     let _ = decode::decode(record, 4096, &mut Chains::default(), &mut Vec::new());

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * What a thread waits for that blocks inside a system call: the file behind its descriptor, or a scanner's permission.
- * Looked at when it leaves the CPU, for only then does it cost something that there is time for. */
+ * Determines what a thread that blocks inside a system call waits for: the file behind its descriptor, or a permission scanner.
+ * Done when the thread leaves the CPU, because only then is there time for the cost. */
 #pragma once
 
 static __always_inline struct file *file_of(struct task_struct *p, __u64 fd)
@@ -19,7 +19,7 @@ static __always_inline __u32 kind_of_socket(struct file *file)
 	return BPF_CORE_READ(socket, sk, __sk_common.skc_family) == AF_UNIX ? OBJECT_UNIX_SOCKET : OBJECT_SOCKET;
 }
 
-/* By file system first: what lives on these has no type in its mode, or one that says nothing. */
+/* Checks the file system first: files on these have no type in their mode, or a meaningless one. */
 static __always_inline __u32 kind_of_file(struct file *file, struct inode *inode, unsigned long magic)
 {
 	if (magic == ANON_INODE_FS_MAGIC)
@@ -43,7 +43,7 @@ static __always_inline __u32 kind_of_file(struct file *file, struct inode *inode
 	return OBJECT_UNKNOWN;
 }
 
-/* All anonymous inodes are one; the name, such as [eventfd], tells them apart. */
+/* All anonymous inodes are the same inode; only the name, such as [eventfd], distinguishes them. */
 static __always_inline __u64 anonymous_name(struct file *file)
 {
 	union {
@@ -97,7 +97,7 @@ static __noinline void note_file(struct task_struct *p, struct WireTask *task, _
 		emit_file_named(p, task, file);
 }
 
-/* The first of them that is in use stands for all: who waits for many waits for none in particular. */
+/* The first descriptor in use represents all of them: a thread that waits for many waits for no specific one. */
 static __always_inline long polled_descriptor(struct WireTask *task)
 {
 	struct pollfd polled;
@@ -110,7 +110,7 @@ static __always_inline long polled_descriptor(struct WireTask *task)
 	return -1;
 }
 
-/* Likewise, of the first 64 descriptors. Without a loop, which the verifier would follow round by round. */
+/* The same for select, among the first 64 descriptors. Without a loop, since the verifier would follow each iteration. */
 static __always_inline long selected_descriptor(struct WireTask *task)
 {
 	__u64 readable, lowest;
@@ -123,7 +123,7 @@ static __always_inline long selected_descriptor(struct WireTask *task)
 	return fd < task->argument ? (long)fd : -1;
 }
 
-/* The descriptor that the present system call waits for, or -1. */
+/* The descriptor that the current system call waits for, or -1. */
 static __always_inline long awaited_descriptor(struct WireTask *task)
 {
 	switch (task->syscall) {
@@ -141,8 +141,8 @@ static __always_inline long awaited_descriptor(struct WireTask *task)
 	return -1;
 }
 
-/* A reply wakes everyone who waits for that scanner, and those that it was not meant for sleep again; so it is known
- * by where the thread stands, not by who wakes it. */
+/* A reply wakes all threads that wait for that scanner, and those it was not meant for sleep again. So these waits are
+ * identified by the thread's kernel stack, not by the waker. */
 static __noinline void note_scanner(void *ctx, struct WireTask *task)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
@@ -160,7 +160,8 @@ static __noinline void note_scanner(void *ctx, struct WireTask *task)
 	}
 }
 
-/* The thread blocks now: for what? The verifier goes through `note_file` for each call of it, so there is one. */
+/* Notes what a blocking thread waits for. Calls `note_file` in one place only, because the verifier checks it again for each
+ * call. */
 static __always_inline void note_object(void *ctx, struct task_struct *p, struct WireTask *task)
 {
 	switch (task->syscall) {

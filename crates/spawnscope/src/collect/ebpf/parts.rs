@@ -1,17 +1,17 @@
-//! What the BPF programs are for: which stands in for which, and what is unknown when this kernel takes neither.
+//! The purposes of the BPF programs: which program replaces which, and what is unknown if the kernel refuses both.
 
 use super::wire::WireSettings;
 use super::{last, samples};
 use crate::collect::{CollectError, Refusal};
 use crate::event::Missing;
 
-/// Programs that do the same, the best first, and what is unknown when none of them loads (`None`: nothing works then).
+/// Programs with the same purpose, best first, and what is unknown if none of them loads (`None`: the collector cannot work).
 struct Part {
     choices: &'static [Choice],
     without: Option<&'static str>,
 }
 
-/// A program, and what is unknown when it is used.
+/// A program, and what is unknown if it is used.
 struct Choice {
     program: &'static str,
     lacks: Option<&'static str>,
@@ -39,11 +39,11 @@ const fn optional(choices: &'static [Choice], without: &'static str) -> Part {
     }
 }
 
-/// The program that puts the first threads into the map of tasks, in the build that has a hash for these.
+/// The program that puts the first threads into the map of tasks, in the build where that map is a hash.
 pub(super) const SEEDER: &str = "on_seed";
-/// Loaded only when stacks are wanted.
+/// Loaded only if stacks are requested.
 const STACKS: &str = "on_fork_stack";
-/// Loaded only when samples are wanted.
+/// Loaded only if samples are requested.
 const AROUND_SAMPLES: [&str; 3] = ["on_switch_sample", "on_sys_exit_sample", "on_sys_enter_sample"];
 
 const OBJECTS: &str = "what blocked threads wait for";
@@ -51,7 +51,7 @@ const OBJECTS: &str = "what blocked threads wait for";
 const PARTS: [Part; 16] = [
     optional(
         &[whole("on_waking"), whole("on_waking_anywhere")],
-        "who woke a waiting thread",
+        "what woke a waiting thread",
     ),
     optional(
         &[
@@ -60,40 +60,40 @@ const PARTS: [Part; 16] = [
             lesser("on_switch_without_objects", OBJECTS),
             lesser("on_switch_before_5_18_without_objects", OBJECTS),
         ],
-        "queue, CPU time, slices, and where teardown ends",
+        "queue, CPU time, slices, and the end of teardown",
     ),
     optional(
         &[whole("on_signal")],
-        "the exact end of teardown (the exiting process's last switch stands for it)",
+        "the exact end of teardown (the exiting process's last switch is used instead)",
     ),
     essential(&[whole("on_exec")]),
     essential(&[
         whole("on_fork"),
-        lesser("on_fork_without_lines", "the lines of scripts that ask for launches"),
+        lesser("on_fork_without_lines", "the script lines that request launches"),
     ]),
     essential(&[whole("on_exit")]),
     essential(&[
         whole("on_sys_enter"),
         lesser(
             "on_sys_enter_without_lines",
-            "the lines of dash scripts that ask for launches",
+            "the lines of dash scripts that request launches",
         ),
     ]),
     essential(&[whole("on_sys_exit")]),
     essential(&[whole("on_free")]),
     essential(&[whole(SEEDER)]),
     optional(&[whole(STACKS)], "native call chains"),
-    optional(&[whole(samples::PROGRAM)], "what threads do while they have a CPU"),
+    optional(&[whole(samples::PROGRAM)], "what threads do on-CPU"),
     optional(&[whole(AROUND_SAMPLES[0])], "where threads wait"),
-    optional(&[whole(AROUND_SAMPLES[1])], "where in their own code threads wait"),
+    optional(&[whole(AROUND_SAMPLES[1])], "the user stacks of waiting threads"),
     optional(
         &[whole(AROUND_SAMPLES[2])],
-        "where in their own code threads are that end soon",
+        "the user stacks of threads that end soon after a sample",
     ),
     optional(&[whole(last::PROGRAM)], last::WITHOUT),
 ];
 
-/// Whether the settings ask for what a program does.
+/// Whether the settings request the purpose of a program.
 pub(super) fn is_asked_for(program: &str, settings: &WireSettings) -> bool {
     if program == STACKS {
         settings.stacks != 0
@@ -104,7 +104,7 @@ pub(super) fn is_asked_for(program: &str, settings: &WireSettings) -> bool {
     }
 }
 
-/// The program that stands for each part, `None` where none loads.
+/// The program chosen for each part; `None` if none loads.
 pub(super) fn choose(refusals: &[Refusal]) -> Result<Vec<Option<&'static str>>, CollectError> {
     let refusal_of = |program: &str| refusals.iter().find(|refusal| refusal.program == program);
     let chosen = |part: &Part| {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Paths, from a directory entry up to the root of the process that asks: component by component, innermost first. */
+ * Builds paths from a directory entry up to the root of its process: component by component, innermost first. */
 #pragma once
 
-/* One step up the directory tree, across mount points; 0 at the process's own root, or when something is odd. Not static:
- * the verifier then takes it by itself and once, and not again for each step of each walk, which took 30 ms. */
+/* One step up the directory tree, across mount points; 0 at the process's own root, or if the tree is inconsistent. Not static:
+ * the verifier then checks it once, on its own, and not again for each step of each walk, which took 30 ms. */
 __noinline int step_up(void)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
@@ -19,7 +19,7 @@ __noinline int step_up(void)
 	if (dentry == BPF_CORE_READ(mnt, mnt_root) || dentry == parent) {
 		struct mount *mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 		struct mount *above = BPF_CORE_READ(mount, mnt_parent);
-		if (above == mount) /* the namespace's own root: the process sits outside its chroot */
+		if (above == mount) /* the namespace's own root: the process is outside its chroot */
 			return 0;
 		walk->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
 		walk->mnt = (void *)above + bpf_core_field_offset(struct mount, mnt);
@@ -36,7 +36,7 @@ __noinline int step_up(void)
 	return 1;
 }
 
-/* A walk that will put its components behind `used` bytes of data; where it begins is the caller's to set. */
+/* Prepares a walk that appends its components behind `used` bytes of data. The caller sets where it begins. */
 static __always_inline void begin_walk(struct scratch *scratch, struct fs_struct *fs, __u32 used)
 {
 	struct path_walk *walk = &scratch->walk;

@@ -1,5 +1,5 @@
-//! Where a CPU's preempt count lies, for kernels that do not let programs find it by its name: from the kernel's types, which hold
-//! the layout of its per-CPU variables, or else from /proc/kallsyms.
+//! Finds the place of a CPU's preempt count, for kernels that do not let programs find it by name: from the kernel's BTF types,
+//! which contain the layout of its per-CPU variables, or else from /proc/kallsyms.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -15,10 +15,10 @@ const SECTION: &str = ".data..percpu";
 const RUN_QUEUE: &str = "runqueues";
 const COUNT: &str = "__preempt_count";
 const CURRENT: &str = "current_task";
-/// Holds both from Linux 6.2 to 6.14.
+/// Contains both variables from Linux 6.2 to 6.14.
 const BOTH: &str = "pcpu_hot";
 
-/// What was found.
+/// The result of the search.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     pub(super) places: Option<WirePlaces>,
@@ -27,7 +27,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Looks for them.
+    /// Searches for the places.
     pub(super) fn find() -> Places {
         let Some(types) = Btf::from_vmlinux().ok().filter(|_| may_use(RUN_QUEUE)) else {
             return Places::default();
@@ -44,19 +44,19 @@ impl Places {
         }
     }
 
-    /// What is unknown without them, `by_name`: the kernel took a program that goes by the name. One that keeps the count with its threads needs
-    /// neither.
+    /// What is unknown without the places. `by_name`: the kernel accepted a program that uses the name. An architecture that keeps
+    /// the count in its threads needs neither.
     pub(super) fn missing(&self, by_name: bool) -> Option<Missing> {
         let has_name = self.is_named || cfg!(target_arch = "aarch64");
         let is_known = self.places.is_some() || (by_name && has_name);
         (!is_known).then(|| Missing {
             what: "the kernel's preempt count".to_owned(),
-            effect: "of some waits, whether an interrupt ended them or the thread that it hit".to_owned(),
+            effect: "whether some waits were ended by an interrupt or by the thread that it hit".to_owned(),
         })
     }
 }
 
-/// The distances from the run queue, of the variables that `found` names with their addresses or offsets.
+/// The distances of the variables from the run queue. `found` holds their names with addresses or offsets.
 fn distances(found: &[(&str, i64)]) -> Option<WirePlaces> {
     let of = |name| found.iter().find(|(each, _)| *each == name).map(|(_, place)| *place);
     let run_queue = of(RUN_QUEUE)?;
@@ -70,7 +70,7 @@ fn distances(found: &[(&str, i64)]) -> Option<WirePlaces> {
     })
 }
 
-/// Whether threads know their run queue, from which the places are.
+/// Whether threads point to their run queue, to which the places are relative.
 fn knows_run_queue(types: &Btf<'_>) -> bool {
     let entity = types.type_by_name::<Struct<'_>>("sched_entity");
     entity.is_some_and(|entity| {
@@ -97,7 +97,7 @@ fn of_types(types: &Btf<'_>) -> Vec<(&'static str, i64)> {
     (0..section.len()).filter_map(place_of).collect()
 }
 
-/// Whatever the numbers are, their differences are distances.
+/// The base of the addresses does not matter: only their differences are used.
 fn of_symbols(symbols: impl BufRead) -> Option<WirePlaces> {
     let mut found = Vec::new();
     for line in symbols.lines() {
@@ -107,7 +107,7 @@ fn of_symbols(symbols: impl BufRead) -> Option<WirePlaces> {
         let Some(name) = is_wanted(name) else { continue };
         let address = u64::from_str_radix(address, 16).ok()?;
         found.push((name, address.cast_signed()));
-        // All are near each other, and before what is code.
+        // All of them are close together, and listed before the code.
         if let Some(places) = distances(&found) {
             return Some(places);
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Where in a Python program a launch is asked for: the frames of the thread that forks, read at its fork, while they stand
- * still. What each of them was doing is told with its code's table of lines, which the collector decodes. A process whose
- * memory is not as its interpreter's layout says tells nothing. */
+ * Finds the call site in a Python program: reads the frames of the forking thread at its fork, while they cannot change. Each
+ * frame is reported with its code's line table, which the collector decodes. If the memory of a process does not match its
+ * interpreter's layout, nothing is reported. */
 #pragma once
 
 struct {
@@ -11,23 +11,23 @@ struct {
 	__type(value, struct WirePython);
 } python_layouts SEC(".maps");
 
-/* Bits of PyASCIIObject.state: two for interning, three for the bytes of a character, then these. */
+/* Bits of PyASCIIObject.state: two for interning, three for the character width, then these. */
 #define TEXT_COMPACT 0x20
 #define TEXT_ASCII 0x40
-/* enum _frameowner: from here on it is no frame of a program's, but marks where C code entered the interpreter. */
+/* enum _frameowner: from here on the entry is not a program's frame, but marks where C code entered the interpreter. */
 #define OWNED_BY_INTERPRETER 3
 #define OWNED_BY_C_STACK 4
-/* Lengths, the character's width and the type's address have the same places in all versions with a global lock. */
+/* Lengths, character width and type address have the same offsets in all versions with a global interpreter lock. */
 #define OBJECT_TYPE 8
 #define OBJECT_SIZE 16
 #define BYTES_DATA 32
 
-/* One for each CPU, as `scratches`, but larger than values of maps by CPU may be: the collector sets their number. Behind
- * the bytes of a record there is room for one frame more, with its names and its table. */
+/* One per CPU, like `scratches`, but larger than the values of a per-CPU map may be; the collector sets their number. Beyond the
+ * bytes of a record, there is room for one more frame with its names and its line table. */
 struct python_scratch {
 	struct WirePythonCalled called;
 	char data[PYTHON_DATA_BYTES + PYTHON_FRAME_BYTES];
-	/* Pieces of the process's memory, and room for the last field that could begin in them. */
+	/* Parts of the process's memory, with room for the last field that can begin in them. */
 	char frame[PYTHON_PIECE_BYTES + 8], code[PYTHON_PIECE_BYTES + 8];
 	__u64 thread, tid, next, code_type;
 	__u32 layout, used, told, width;
@@ -45,7 +45,7 @@ static __always_inline struct python_scratch *python_scratch_of_this_cpu(void)
 	return bpf_map_lookup_elem(&python_scratches, &cpu);
 }
 
-/* A field of a piece that was read; offsets are the layout's, which the verifier cannot know. */
+/* A field in a part that was read. The offsets come from the layout, which the verifier cannot know. */
 #define FIELD(type, piece, offset) (*(type *)&(piece)[(offset) & (PYTHON_PIECE_BYTES - 1)])
 
 static __always_inline __u64 user_pointer(__u64 address)
@@ -54,8 +54,8 @@ static __always_inline __u64 user_pointer(__u64 address)
 	return bpf_probe_read_user(&value, sizeof(value), (void *)address) ? 0 : value;
 }
 
-/* Puts the characters of a string behind the data; 0 bytes when it is odd, or too long to be told whole. Not static for the
- * verifier's sake, as `step_up`. */
+/* Appends the characters of a string to the data. 0 bytes if the string is inconsistent or too long to store whole. Not static,
+ * for the reason given at `step_up`. */
 __noinline int add_python_text(__u64 object, __u32 most)
 {
 	struct {
@@ -82,7 +82,7 @@ __noinline int add_python_text(__u64 object, __u32 most)
 	return bytes;
 }
 
-/* The table of lines, or as much as there is room for; false when it cannot be read. */
+/* Appends the line table, truncated to the room there is; false if it cannot be read. */
 static __always_inline bool add_table(struct python_scratch *scratch, struct WirePythonFrame *frame, __u64 object)
 {
 	__u64 bytes;
@@ -99,8 +99,8 @@ static __always_inline bool add_table(struct python_scratch *scratch, struct Wir
 	return true;
 }
 
-/* How far into its code a frame is; NOT_COUNTED when that is not within it. Up to 3.10 the frame has that as a number: of bytes,
- * in 3.10 of instructions. */
+/* The current offset of a frame in its code; NOT_COUNTED if it is outside. Up to 3.10 the frame stores it as a number: in bytes,
+ * in 3.10 in instructions. */
 static __always_inline __u32 code_offset(struct python_scratch *scratch, const struct WirePython *layout, __u64 code)
 {
 	__u64 at, bytes;
@@ -115,7 +115,7 @@ static __always_inline __u32 code_offset(struct python_scratch *scratch, const s
 	return at < bytes ? at : NOT_COUNTED;
 }
 
-/* Tells the frame whose code object this is. */
+/* Adds the frame with this code object. */
 static __always_inline bool add_frame(struct python_scratch *scratch, const struct WirePython *layout, __u64 code)
 {
 	__u32 start = (scratch->used + 7) & ~7;
@@ -139,7 +139,8 @@ static __always_inline bool add_frame(struct python_scratch *scratch, const stru
 	return true;
 }
 
-/* Tells one frame and goes on to its caller; 0 when it could or should not. Not static, as above. */
+/* Adds one frame and moves to its caller; 0 if the frame cannot or should not be added. Not static, for the reason given at
+ * `step_up`. */
 __noinline int add_python_frame(void)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
@@ -155,7 +156,7 @@ __noinline int add_python_frame(void)
 	if (owner > OWNED_BY_C_STACK)
 		return 0;
 	if (owner < OWNED_BY_INTERPRETER) {
-		/* The lowest bits say how the reference is counted (3.14). */
+		/* The lowest bits hold the kind of reference counting (3.14). */
 		__u64 code = FIELD(__u64, scratch->frame, layout->frame_code) & ~7ULL;
 		if (scratch->told == PYTHON_FRAMES || !add_frame(scratch, layout, code))
 			return 0;
@@ -165,8 +166,8 @@ __noinline int add_python_frame(void)
 	return 1;
 }
 
-/* What is to be added to the addresses of the file that holds the interpreter; 0 when it is not known. A program
- * that is linked with a library has an address of it in a slot, from its first call on at the latest. */
+/* The bias to add to addresses in the file that contains the interpreter; false if unknown. A program that is linked with a
+ * library has one of the library's addresses in a slot, at the latest after its first call. */
 static __always_inline bool python_bias(const struct WirePython *layout, __u64 program_bias, __u64 *bias)
 {
 	if (!layout->slot) {
@@ -178,8 +179,8 @@ static __always_inline bool python_bias(const struct WirePython *layout, __u64 p
 	return function && !(*bias & 0xfff);
 }
 
-/* Looks whether this is the thread that is looked for, and goes on in the interpreter's list; 0 at its end or the thread.
- * Not static, as above. */
+/* Checks whether this is the thread searched for, otherwise moves on in the interpreter's list; 0 if found, or at the end of the
+ * list. Not static, for the reason given at `step_up`. */
 __noinline int pass_python_thread(void)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
@@ -198,8 +199,8 @@ __noinline int pass_python_thread(void)
 	return 1;
 }
 
-/* The interpreter's newest thread; 0 when it is not found. In a process with several interpreters a thread may be in the lists
- * of several. */
+/* The interpreter's newest thread; 0 if not found. Gives up if the process has several interpreters, because a thread may then
+ * be in several lists. */
 static __always_inline __u64 newest_python_thread(const struct WirePython *layout, __u64 bias)
 {
 	__u64 interpreter = user_pointer(layout->runtime + bias + layout->runtime_interpreters);
@@ -208,7 +209,7 @@ static __always_inline __u64 newest_python_thread(const struct WirePython *layou
 	return user_pointer(interpreter + layout->interpreter_threads);
 }
 
-/* What this thread is called in the interpreter's list. */
+/* The id of this thread in the interpreter's list. */
 static __always_inline __u64 python_thread_id(struct task_struct *p, const struct WirePython *layout)
 {
 	struct pid *pid = BPF_CORE_READ(p, thread_pid);
@@ -218,7 +219,7 @@ static __always_inline __u64 python_thread_id(struct task_struct *p, const struc
 	return pid_at_level(pid, BPF_CORE_READ(pid, level), &namespace);
 }
 
-/* Begins with the innermost frame of this thread; false when that is not found. */
+/* Starts at the innermost frame of this thread; false if it is not found. */
 static __always_inline bool begin_python(struct python_scratch *scratch, struct task_struct *parent, __u32 number)
 {
 	struct WirePython *layout = bpf_map_lookup_elem(&python_layouts, &number);
@@ -242,13 +243,13 @@ static __always_inline bool begin_python(struct python_scratch *scratch, struct 
 	return scratch->next;
 }
 
-/* Tells where the parent, a process of the interpreter with this layout, asked for a launch. */
+/* Reports the call site in the parent, which runs the interpreter with this layout. */
 static __always_inline void tell_python(struct task_struct *parent, __u32 layout, struct WireTask *child, __u64 now)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
 	if (!scratch || !begin_python(scratch, parent, layout))
 		return;
-	/* There may be a mark of C code between any two. */
+	/* There may be an entry of C code between any two frames. */
 	for (int i = 0; i < 2 * PYTHON_FRAMES && scratch->next; i++)
 		if (!add_python_frame())
 			break;

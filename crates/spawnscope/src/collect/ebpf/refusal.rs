@@ -1,4 +1,4 @@
-//! Why the kernel refused a program: what libbpf and the verifier printed about it.
+//! The reason why the kernel refused a program, from the messages of libbpf and the verifier.
 
 use std::sync::Mutex;
 
@@ -6,25 +6,25 @@ use libbpf_rs::PrintLevel;
 
 use crate::collect::Refusal;
 
-/// Most lines of the verifier's log that are kept.
+/// Lines of the verifier's log to keep.
 const LOG_LINES: usize = 25;
 
-/// What libbpf printed during the last attempt: the only place where it names the program that the kernel refused.
+/// Libbpf's messages during the last attempt. Only here does libbpf name the program that the kernel refused.
 static MESSAGES: Mutex<String> = Mutex::new(String::new());
 
-/// Has libbpf hand its messages to this file.
+/// Makes libbpf pass its messages to this file.
 pub(super) fn listen() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, keep_message)));
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the signature that libbpf-rs wants")]
+#[expect(clippy::needless_pass_by_value, reason = "the signature that libbpf-rs requires")]
 fn keep_message(_: PrintLevel, message: String) {
     if let Ok(mut messages) = MESSAGES.lock() {
         messages.push_str(&message);
     }
 }
 
-/// What was printed since the last call.
+/// The messages since the last call.
 pub(super) fn take_messages() -> String {
     MESSAGES
         .lock()
@@ -33,7 +33,7 @@ pub(super) fn take_messages() -> String {
 }
 
 impl Refusal {
-    /// The refusal that these messages tell of, if they do.
+    /// The refusal that these messages describe, if any.
     pub(super) fn in_messages(messages: &str, error: &libbpf_rs::Error) -> Option<Refusal> {
         Some(Refusal {
             program: refused_program(messages)?,
@@ -44,7 +44,7 @@ impl Refusal {
         })
     }
 
-    /// A refusal that a test asks for.
+    /// A refusal that a test requests.
     pub(super) fn pretended(program: &str) -> Refusal {
         Refusal {
             program: program.to_owned(),
@@ -54,13 +54,13 @@ impl Refusal {
     }
 }
 
-/// The last thing that libbpf says of it.
+/// The last line that libbpf printed.
 pub(super) fn last_message(messages: &str) -> Option<String> {
     let line = messages.lines().rev().find(|line| line.contains("libbpf:"))?;
     Some(line.to_owned())
 }
 
-/// libbpf says: `libbpf: prog 'on_waking': failed to load: -2`.
+/// Libbpf prints: `libbpf: prog 'on_waking': failed to load: -2`.
 fn refused_program(messages: &str) -> Option<String> {
     let line = messages.lines().find(|line| line.contains("failed to load: -"))?;
     Some(line.split('\'').nth(1)?.to_owned())
@@ -76,7 +76,7 @@ fn verifier_log(messages: &str) -> Option<Vec<String>> {
     Some(lines.map(str::to_owned).collect())
 }
 
-/// The verifier's log ends with its reason and a line of statistics.
+/// The verifier's log ends with the reason, followed by a line of statistics.
 pub(super) fn verifier_reason(messages: &str) -> Option<String> {
     let lines = verifier_log(messages)?;
     let reason = lines.iter().rev().find(|line| !line.starts_with("processed "));

@@ -1,5 +1,5 @@
-//! The two ring buffers that the BPF programs write to: events, and copies of stacks. Each is read a batch at a time: where events
-//! come faster than they can be read, a reader that went on until the buffer is empty would never return.
+//! The two ring buffers that the BPF programs write to: events, and copies of stacks. Each is read one batch at a time: if events
+//! arrive faster than they can be read, a reader that continued until the buffer was empty would never return.
 
 use std::cell::{RefCell, RefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,33 +15,33 @@ use crate::collect::CollectError;
 use crate::collect::stacks::Unwinder;
 use crate::event::Event;
 
-/// Records of a batch: some 20 ms of reading.
+/// Records per batch: about 20 ms of reading.
 const BATCH: usize = 16_384;
 
-/// What the ring buffers' callbacks fill.
+/// Filled by the callbacks of the ring buffers.
 #[derive(Default)]
 pub(super) struct Drained {
     pub events: Vec<Event>,
-    /// Executables that nobody has looked at yet.
+    /// Executables that have not been examined yet.
     pub met: Vec<WireExecutableMet>,
     chains: Chains,
-    /// Records that were not understood: a fault of ours, but never a silent one.
+    /// Records that could not be decoded. This is a bug, but it is reported.
     pub malformed: u64,
 }
 
 /// Both ring buffers.
 pub(super) struct Rings {
     rings: Vec<RingBuffer<'static>>,
-    /// Readable when one of them is.
+    /// Readable if one of the ring buffers is.
     readiness: OwnedFd,
     drained: Rc<RefCell<Drained>>,
 }
 
 impl Rings {
-    /// Opens the ring buffer of events and, where an unwinder takes them, that of stacks.
+    /// Opens the ring buffer of events and, if there is an unwinder, that of stacks.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn open(object: &Object, unwinder: Option<&Rc<RefCell<Unwinder>>>) -> Result<Rings, CollectError> {
         let drained = Rc::default();
         let mut rings = vec![ring(object, "events", read_events(&drained))?];
@@ -55,20 +55,20 @@ impl Rings {
         })
     }
 
-    /// Readable when something is to be read.
+    /// Readable if there is something to read.
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.readiness.as_fd()
     }
 
-    /// What was read and not yet taken away.
+    /// What has been read and not yet taken.
     pub fn drained(&self) -> RefMut<'_, Drained> {
         self.drained.borrow_mut()
     }
 
-    /// Reads a batch of each; says whether both are empty now.
+    /// Reads one batch from each. Returns whether both are empty now.
     ///
     /// # Errors
-    /// When a ring buffer cannot be read.
+    /// If a ring buffer cannot be read.
     pub fn consume_some(&self) -> Result<bool, CollectError> {
         let mut is_empty = true;
         for ring in &self.rings {
@@ -126,7 +126,7 @@ fn ring(
     builder.build().map_err(refused)
 }
 
-/// A descriptor that is readable when one of the ring buffers is.
+/// A descriptor that is readable if one of the ring buffers is.
 fn joined(rings: &[RingBuffer<'_>]) -> std::io::Result<OwnedFd> {
     let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     for ring in rings {

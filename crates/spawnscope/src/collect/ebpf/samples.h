@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * What followed threads do, at instants of a clock, and what they wait for, when a wait is over: the kernel's part of their
- * stack as addresses, the user's part as `stacks.h` copies it. Only with `settings.sample_period`. */
+ * Samples what followed threads do at clock ticks, and what they waited for once a wait is over. The kernel part of the stack is
+ * stored as addresses, the user part as copied by `stacks.h`. Only with `settings.sample_period`. */
 #pragma once
 
 struct wait {
-	/* When the thread left the CPU, and the time off it that the sample stands for. */
+	/* When the thread left the CPU, and the off-CPU time that the sample represents. */
 	__u64 off, span;
 	__s32 syscall;
 	__u32 kernel_bytes;
 	__u64 kernel[KERNEL_FRAMES];
 };
 
-/* Of threads that wait: where in the kernel. The oldest give way to new ones. */
+/* Kernel stacks of waiting threads. The oldest entries are evicted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
@@ -36,15 +36,15 @@ struct {
 	__type(value, struct sample_scratch);
 } sample_scratches SEC(".maps");
 
-/* During an exec the registers are those of the old program, or of none, while the memory may be the new one's already. */
+/* During an exec, the registers are those of the old program or unset, while the memory may already be that of the new program. */
 static __always_inline bool is_executing(long syscall)
 {
 	return syscall == NR_execve || syscall == NR_execveat;
 }
 
-/* The number of what is mapped; 0: it will not be told. Mappings can be walked only where interrupts are on: where the thread
- * next enters or leaves the kernel by a system call, before which it cannot change them, and then under this number. Where they
- * cannot be walked at all, user space has to read them at once (`is_urgent`). */
+/* The number of the process's mappings, or 0 if they will not be reported. Mappings can be walked only where interrupts are on:
+ * at the thread's next system call entry or exit, before which it cannot change them. They are then reported under this number.
+ * If the kernel cannot walk them at all, user space must read them at once (`is_urgent`). */
 static __always_inline __u64 image_of(struct task_struct *p, struct WireTask *task, bool *is_urgent)
 {
 	if (is_image_told(p, task))
@@ -59,7 +59,7 @@ static __always_inline __u64 image_of(struct task_struct *p, struct WireTask *ta
 	return task->wanted_image;
 }
 
-/* Copies the user's part of the running thread's stack, which registers are there of. */
+/* Copies the user part of the running thread's stack. The registers are already set. */
 static __always_inline __u64 add_user_part(struct WireTask *task, struct sample_scratch *scratch, bool *is_urgent)
 {
 	struct task_struct *p = current_task();
@@ -69,7 +69,7 @@ static __always_inline __u64 add_user_part(struct WireTask *task, struct sample_
 	return copy_stack(scratch->data, stack->registers.sp, stack_bytes(p, stack->registers.sp));
 }
 
-/* Tells the sample whose `kernel`, `kernel_bytes`, `span` and `is_waiting` are there already. */
+/* Emits a sample whose `kernel`, `kernel_bytes`, `span` and `is_waiting` are already set. */
 static __always_inline void emit_sample(struct WireTask *task, struct sample_scratch *scratch, __u64 at, bool has_user_part)
 {
 	struct task_struct *p = current_task();
@@ -91,7 +91,7 @@ static __always_inline void emit_sample(struct WireTask *task, struct sample_scr
 		count_lost(KIND_SAMPLE);
 }
 
-/* At each tick of a CPU's clock, in its interrupt: what is the thread doing that has the CPU? */
+/* Runs at each tick of a CPU's clock, in its interrupt: samples the thread on the CPU. */
 SEC("perf_event")
 int on_sample(void *ctx)
 {
@@ -109,8 +109,8 @@ int on_sample(void *ctx)
 	return 0;
 }
 
-/* Has the recorder read what the running thread's process has mapped, while it waits: it may end right after that. Not static,
- * as `step_up`. */
+/* Makes the recorder read the mappings of the running thread's process during the wait, because the process may end right after
+ * it. Not static, for the reason given at `step_up`. */
 __noinline int ask_for_image(void)
 {
 	struct task_struct *p = current_task();
@@ -128,7 +128,7 @@ __noinline int ask_for_image(void)
 	return 0;
 }
 
-/* The thread leaves the CPU to wait: where in the kernel? */
+/* The thread leaves the CPU to wait. Stores its kernel stack. */
 static __always_inline void begin_wait(void *ctx, struct WireTask *task, struct sample_scratch *scratch)
 {
 	struct wait *wait = &scratch->wait;
@@ -144,8 +144,8 @@ static __always_inline void begin_wait(void *ctx, struct WireTask *task, struct 
 		task->flags |= TASK_WAITS;
 }
 
-/* The thread has waited, since `off`. As the clock would have, counts the time of its waits and takes the one in which a tick
- * falls: it stands for those before it too. So no wait longer than a period is left out, and many short ones cost little. */
+/* The thread has waited since `off`. Sums up the time of its waits as the clock would, and samples the wait in which a tick
+ * falls, which also represents the waits before it. So no wait longer than a period is missed, and many short ones cost little. */
 static __always_inline void end_wait(struct WireTask *task, __u64 off)
 {
 	__u64 key = task->task;
@@ -173,8 +173,8 @@ static __always_inline struct sample_scratch *sample_scratch_of_tracepoint(void)
 	return bpf_map_lookup_elem(&sample_scratches, &place);
 }
 
-/* Tells the wait of the running thread that is over. Within its system call the user's part of the stack is still what it
- * was. Not static, as `step_up`. */
+/* Emits the finished wait of the running thread. Within the system call, the user part of the stack is still unchanged. Not
+ * static, for the reason given at `step_up`. */
 __noinline int tell_wait(void)
 {
 	struct WireTask *task = followed(current_task());
@@ -197,7 +197,8 @@ __noinline int tell_wait(void)
 	return 0;
 }
 
-/* The thread leaves the CPU and was not seen to get it (see `recover_arrival`): `off` is of this time, the wait has its own. */
+/* The thread leaves the CPU, and its arrival was not seen (see `recover_arrival`). `off` is of this switch; the wait has its
+ * own. */
 static __noinline void end_hidden_wait(struct WireTask *task)
 {
 	__u64 key = task->task;
@@ -205,7 +206,7 @@ static __noinline void end_hidden_wait(struct WireTask *task)
 	end_wait(task, wait ? wait->off : 0);
 }
 
-/* Runs after `on_switch`, which comes first in the object and is attached first: `on`, `off` and `left` are there. */
+/* Runs after `on_switch`, which comes first in the object and is attached first: `on`, `off` and `left` are already set. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
@@ -226,7 +227,7 @@ int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct 
 	return 0;
 }
 
-/* Tells the mappings that samples of the running thread asked for since its last system call. Not static, likewise. */
+/* Reports the mappings that samples of the running thread requested since its last system call. Not static, for the same reason. */
 __noinline int tell_wanted_image(void)
 {
 	struct task_struct *p = current_task();

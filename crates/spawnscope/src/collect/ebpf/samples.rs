@@ -1,5 +1,5 @@
-//! The clock of samples: a perf event on each CPU that calls the program `on_sample`. The CPUs' own clock, since virtual
-//! machines often have no hardware counters.
+//! The sampling clock: a perf event on each CPU that calls the program `on_sample`. It uses the CPU clock, since virtual machines
+//! often have no hardware counters.
 
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
@@ -11,7 +11,7 @@ use crate::event::Missing;
 /// The program that the clock calls.
 pub(super) const PROGRAM: &str = "on_sample";
 
-/// Has the program called `frequency` times a second on each CPU that is online; what is unknown where that cannot be.
+/// Calls the program `frequency` times a second on each online CPU. If that fails, returns what is unknown.
 pub(super) fn attach(program: &ProgramMut<'_>, frequency: u32) -> std::result::Result<Vec<Link>, Missing> {
     let cpus = libbpf_rs::num_possible_cpus().unwrap_or(0);
     let links: Result<Vec<Option<Link>>> = (0..cpus)
@@ -20,19 +20,19 @@ pub(super) fn attach(program: &ProgramMut<'_>, frequency: u32) -> std::result::R
     links
         .map(|links| links.into_iter().flatten().collect())
         .map_err(|error| Missing {
-            what: format!("a clock for {frequency} samples a second ({error})"),
-            effect: "what threads do while they have a CPU".to_owned(),
+            what: format!("a clock for {frequency} samples per second ({error})"),
+            effect: "what threads do on-CPU".to_owned(),
         })
 }
 
-/// `None`: that CPU is not there.
+/// `None` if there is no such CPU.
 fn attach_to(program: &ProgramMut<'_>, frequency: u32, cpu: i32) -> Result<Option<Link>> {
     let clock = match open_clock(frequency, cpu) {
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(None),
         clock => clock?,
     };
     let link = program.attach_perf_event(clock.as_raw_fd()).map_err(Error::other)?;
-    // The link closes it.
+    // The link closes the descriptor.
     let _ = clock.into_raw_fd();
     Ok(Some(link))
 }
@@ -50,7 +50,7 @@ fn open_clock(frequency: u32, cpu: i32) -> Result<OwnedFd> {
     attributes.set_exclude_idle(1);
     let every_process: libc::pid_t = -1;
     let no_group: libc::c_int = -1;
-    // SAFETY: the attributes are a structure of the size that they say, which the kernel only reads.
+    // SAFETY: the attributes are a structure of the size stored in them, which the kernel only reads.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
@@ -62,7 +62,7 @@ fn open_clock(frequency: u32, cpu: i32) -> Result<OwnedFd> {
         )
     };
     match i32::try_from(fd) {
-        // SAFETY: the kernel just gave us this descriptor.
+        // SAFETY: the kernel has just returned this descriptor to us.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(Error::last_os_error()),
     }

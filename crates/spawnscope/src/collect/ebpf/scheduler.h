@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Slices: when a thread was on a CPU, why it left, who woke it. State is kept with the thread and told once, when it
- * gets a CPU again: one record for what would be three. */
+ * Slices: when a thread was on a CPU, why it left, and what woke it. The state is kept with the thread and emitted once, when
+ * the thread gets a CPU again: one record instead of three. */
 #pragma once
 
 static __always_inline __u32 why_left(bool preempted, unsigned int state)
@@ -47,7 +47,7 @@ static __always_inline void emit_slice(struct WireTask *task, __u32 kind, __u64 
 	bpf_ringbuf_submit(slice, wakeup_flag());
 }
 
-/* An interrupt may have ended this wait, and not the thread that had the CPU. What the system call returns may tell. */
+/* An interrupt may have ended this wait, rather than the thread on the CPU. The return value of the system call may resolve it. */
 static __always_inline bool is_in_doubt(struct WireTask *task)
 {
 	return task->waker.woken && task->waker.kind & WAKER_IN_DOUBT && task->left >= LEFT_INTERRUPTIBLE &&
@@ -62,7 +62,7 @@ static __always_inline void hold_slice(struct WireTask *task)
 	task->flags |= TASK_HOLDS_SLICE;
 }
 
-/* Tells it. The thread has not left the CPU since, nor entered another system call. */
+/* Emits the held slice. The thread has neither left the CPU since nor entered another system call. */
 static __noinline void tell_held_slice(struct WireTask *task, __u32 returned, long result)
 {
 	task->flags &= ~TASK_HOLDS_SLICE;
@@ -83,10 +83,10 @@ static __always_inline void get_cpu(struct WireTask *task, __u64 now)
 	task->calls = 0;
 }
 
-/* Some hosts hide the switches away from the threads of their own agents, in tracefs as well: who gets the CPU after
- * them is not seen to arrive. The scheduler keeps the time of the arrival with the thread, but on a clock of its own,
- * which is behind ours by an offset that every arrival seen tells. It is noted a little before the switch is, so the
- * least offset is the best; the slow rise follows a clock that is being adjusted. */
+/* Some hosts hide switches away from their own agents' threads, even in tracefs, so the arrival of the next thread is not seen.
+ * The scheduler stores the time of arrival with the thread, but on its own clock, which lags ours by an offset. Every arrival
+ * that is seen gives a sample of it. The scheduler stores its time slightly before the switch is reported, so the smallest
+ * offset is the best one. The slow rise follows a clock that is being adjusted. */
 static __always_inline void learn_offset(struct task_struct *p, struct WireTask *task)
 {
 	if (!bpf_core_field_exists(p->sched_info.last_arrival))
@@ -95,7 +95,7 @@ static __always_inline void learn_offset(struct task_struct *p, struct WireTask 
 	shared.arrival_offset = !offset || sample < offset ? sample : offset + ((sample - offset) >> 6);
 }
 
-/* Makes up for a switch to the running thread that was not seen. */
+/* Recovers an unseen switch to the running thread. */
 static __noinline void recover_arrival(struct task_struct *p, struct WireTask *task)
 {
 	if (!task->off || arrival_seen(task) || !shared.arrival_offset ||
@@ -105,7 +105,7 @@ static __noinline void recover_arrival(struct task_struct *p, struct WireTask *t
 	get_cpu(task, arrival > task->off ? arrival : task->off + 1);
 }
 
-/* The thread leaves the CPU: when did it get it? */
+/* The thread leaves the CPU. Settles when it got it. */
 static __always_inline void settle_arrival(struct task_struct *p, struct WireTask *task)
 {
 	if (arrival_seen(task)) {
@@ -136,7 +136,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct W
 	task->object_kind = OBJECT_UNKNOWN;
 	if (tells_objects && (task->left == LEFT_INTERRUPTIBLE || task->left == LEFT_UNINTERRUPTIBLE))
 		note_object(ctx, p, task);
-	/* A waker on another CPU may be seen just before this switch is; an older one belongs to an earlier wait. */
+	/* A waker on another CPU may be recorded just before this switch. An older record belongs to an earlier wait. */
 	if (task->waker.woken + 10000 < now)
 		task->waker.woken = 0;
 }
@@ -161,7 +161,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	return switched(ctx, preempted, prev, next, prev_state, true);
 }
 
-/* For verifiers that refuse to look at what a thread waits for. */
+/* For verifiers that refuse the code that determines what a thread waits for. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_without_objects, bool preempted, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -175,7 +175,7 @@ static __always_inline unsigned int state_of(struct task_struct *p)
 	return bpf_core_field_exists(p->__state) ? BPF_CORE_READ(p, __state) : BPF_CORE_READ(old, state);
 }
 
-/* Before Linux 5.18 the tracepoint does not hand the state over. */
+/* Before Linux 5.18, the tracepoint does not pass the state. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_before_5_18, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
@@ -191,7 +191,7 @@ int BPF_PROG(on_switch_before_5_18_without_objects, bool preempted, struct task_
 static __always_inline void note_waker(struct WireTask *task, enum context context)
 {
 	struct task_struct *current = current_task();
-	/* The idle thread wakes nobody of its own accord. */
+	/* The idle thread itself wakes no thread; an interrupt does. */
 	bool interrupt = context == CONTEXT_INTERRUPT || TASK_READ(current, pid) == 0;
 	struct WireTask *by = interrupt ? NULL : followed(current);
 	struct WireWaker *waker = &task->waker;
@@ -209,14 +209,14 @@ static __always_inline void note_waker(struct WireTask *task, enum context conte
 	} else {
 		waker->kind = WAKER_OTHER;
 		waker->pid = visible_tid(current);
-		/* Threads are often named after their part; the process's name is what its owner knows. */
+		/* Threads are often named after their role; users know the name of the process. */
 		bpf_probe_read_kernel(waker->comm, COMM_BYTES, TASK_READ(current, group_leader)->comm);
 	}
 	if (context == CONTEXT_UNKNOWN)
 		waker->kind |= WAKER_IN_DOUBT;
 }
 
-/* Runs in whoever wakes `p`; in an interrupt, `current` is merely who was interrupted. */
+/* Runs in the context of the waker of `p`. In an interrupt, `current` is the interrupted thread. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *p)
 {
@@ -226,7 +226,7 @@ int BPF_PROG(on_waking, struct task_struct *p)
 	return 0;
 }
 
-/* Where the kernel hides the name. */
+/* For kernels that hide the name. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking_anywhere, struct task_struct *p)
 {

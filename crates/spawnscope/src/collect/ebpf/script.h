@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * The call chain of a script, put together from what is read of its interpreter's memory. */
+ * Builds the call chain of a script from its interpreter's memory. */
 #pragma once
 
-/* Tracepoints run with preemption off, so one for each CPU is enough. It lies here and not on the stack also because functions
- * that are verified by themselves can be handed nothing else. */
+/* Tracepoints run with preemption off, so one per CPU is enough. It is not on the stack, also because functions that are
+ * verified separately cannot take such a pointer. */
 struct script {
 	struct WireScriptCalled called;
 	/* The last string read may begin anywhere within the room for data. */
 	char data[SCRIPT_DATA_BYTES + SCRIPT_FILE_BYTES];
-	/* What the addresses in the file lack to those in the process. */
+	/* The difference between addresses in the process and in the file. */
 	__u64 bias;
-	/* The line at which the process was created cannot be known. */
+	/* The line at which the process was created cannot be determined. */
 	__u32 doubt;
 	union {
 		struct bash_state {
 			struct WireBash layout;
 			/* The next element of BASH_SOURCE, FUNCNAME and BASH_LINENO. */
 			__u64 elements[3];
-			/* The last of BASH_LINENO. */
+			/* The last element of BASH_LINENO. */
 			__u64 last;
 			__u32 count;
 			__u32 running_trap;
-			/* The walk of `bash_unwind`. */
+			/* The state of `bash_unwind`. */
 			__u64 unwind;
 			__u32 frame, overridden;
 			__u32 saved_line, saved_interactive;
@@ -30,16 +30,16 @@ struct script {
 		} bash;
 		struct dash_state {
 			struct WireDash layout;
-			/* Where its blocks are. */
+			/* The addresses of its blocks. */
 			__u64 own, words;
 			__u32 line, function_line;
-			/* What is being read, and how many lines of strings at most that are being evaluated; 0: none is. */
+			/* The input being read, and the largest line count of the strings being evaluated; 0 if there are none. */
 			__u32 reads, counted;
-			/* Lines read of what is being read. */
+			/* Lines read from the input. */
 			__u32 read_lines;
-			/* It reads what the shell did that forked it. */
+			/* It reads the input of the shell that forked it. */
 			bool inherits;
-			/* A pipeline is being forked. */
+			/* The shell is forking for a pipeline. */
 			bool pipeline;
 		} dash;
 	};
@@ -62,7 +62,7 @@ static __always_inline bool read_user(void *to, __u32 bytes, __u64 address)
 	return !bpf_probe_read_user(to, bytes, (void *)address);
 }
 
-/* A variable of the interpreter's; its address is that in the file. */
+/* Reads a variable of the interpreter. The address is that in the file. */
 static __always_inline bool read_number(struct script *script, __u32 *number, __u64 variable)
 {
 	return read_user(number, sizeof(*number), script->bias + variable);
@@ -73,7 +73,7 @@ static __always_inline bool read_pointer(struct script *script, __u64 *pointer, 
 	return read_user(pointer, sizeof(*pointer), script->bias + variable);
 }
 
-/* Puts a string behind the data; one that fills its room may have been cut, so it counts as not known. */
+/* Appends a string to the data. A string that fills its room may be truncated, so it is stored as unknown. */
 static __always_inline bool add_text(struct script *script, __u64 address, __u32 room)
 {
 	__u32 used = script->called.data_bytes;
@@ -90,7 +90,7 @@ static __always_inline bool add_text(struct script *script, __u64 address, __u32
 	return true;
 }
 
-/* An empty string: what belongs here is not known. */
+/* Appends an empty string, which means unknown. */
 static __always_inline bool add_nothing(struct script *script)
 {
 	__u32 used = script->called.data_bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * The first threads that are followed, where `tasks` is a hash: only the kernel knows its keys, so an iterator over all threads
- * puts them there. Where `tasks` is task storage, user space does it by pidfd. */
+ * The first followed threads, in the build where `tasks` is a hash. Only the kernel knows its keys, so an iterator over all
+ * threads inserts them. Where `tasks` is task storage, user space inserts them by pidfd. */
 #pragma once
 
 #ifdef HASH_OF_TASKS

@@ -1,6 +1,6 @@
-//! The first threads that the programs follow: put into the map of tasks from outside, by pidfd, so that no pid can be mistaken; or,
-//! where that map is a hash, by an iterator of the kernel's over all threads (`seeds.h`).
-//! The recorder's own entry stands there too: ignored, or followed for a moment, to measure what that costs.
+//! The first threads that the programs follow. They are put into the map of tasks from user space by pidfd, so that a reused pid
+//! cannot be mistaken for them; or, where that map is a hash, by a kernel iterator over all threads (`seeds.h`). The recorder's own
+//! entry is also here: ignored, or followed for a moment to measure the overhead.
 
 use std::os::fd::AsRawFd;
 
@@ -12,12 +12,12 @@ use super::{failed, last, map, parts, set};
 use crate::collect::{CollectError, Follow, ROOT, now, pidfd};
 use crate::event::{Event, EventKind, Pid, TaskId};
 
-/// The number of the recorder's own launch and thread, which nothing else has.
+/// The launch and thread id of the recorder itself, which no other process has.
 const RECORDER: u64 = 0;
-/// What the program reads that puts threads into a hash.
+/// The variable read by the program that puts threads into a hash.
 const VARIABLE: &str = ".data.seed";
 
-/// Begins to follow; gives what there is to be told of those that existed before.
+/// Begins to follow. Returns the event of the existing process, if one is followed.
 pub(super) fn plant(object: &Object, follow: Follow) -> Result<Option<Event>, CollectError> {
     let insert = |pid, flags, id| insert(object, pid, flags, id);
     if is_in_sight(follow) {
@@ -43,7 +43,7 @@ pub(super) fn plant(object: &Object, follow: Follow) -> Result<Option<Event>, Co
     }
 }
 
-/// Runs `act` with the recorder's first thread followed as those of the command are.
+/// Runs `act` while the recorder's main thread is followed like those of the command.
 pub(super) fn as_followed(object: &Object, follow: Follow, act: &mut dyn FnMut()) -> Result<(), CollectError> {
     insert(object, own_pid(), 0, RECORDER)?;
     act();
@@ -57,15 +57,15 @@ pub(super) fn as_followed(object: &Object, follow: Follow, act: &mut dyn FnMut()
     let own = pidfd(own_pid()).map_err(|error| no_process(own_pid(), &error))?;
     tasks
         .delete(&own.as_raw_fd().to_ne_bytes())
-        .map_err(|error| failed("leave the recorder alone", &error))
+        .map_err(|error| failed("stop following the recorder", &error))
 }
 
-/// Whether a record tells of the recorder.
+/// Whether a record is about the recorder.
 pub(super) fn is_of_recorder(record: &[u8]) -> bool {
     WireHeader::read_from_prefix(record).is_ok_and(|(header, _)| header.launch == RECORDER)
 }
 
-/// Whether the recorder is left out only when it is told to be.
+/// Whether the recorder is followed unless it is explicitly ignored.
 fn is_in_sight(follow: Follow) -> bool {
     matches!(follow, Follow::System(_))
 }
@@ -78,7 +78,7 @@ fn is_hash(tasks: &Map<'_>) -> bool {
     tasks.map_type() == MapType::Hash
 }
 
-/// Has the kernel put `task` into the hash for the thread `pid`, or with `None` remove what is there.
+/// Makes the kernel put `task` into the hash for the thread `pid`; with `None`, remove its entry.
 fn iterate(object: &Object, pid: Pid, task: Option<WireTask>) -> Result<(), CollectError> {
     let unable = |detail: String| CollectError::Failed {
         action: "follow the first process",

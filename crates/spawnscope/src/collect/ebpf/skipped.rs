@@ -1,21 +1,22 @@
-//! Calls of programs that the kernel skipped, since the program had not ended on that CPU: an interrupt's wake-up within a wake-up,
-//! or another thread's event where threads can lose the CPU within programs. There a spare takes the event (`spare.h`).
+//! Counts program calls that the kernel skipped because the program was still running on that CPU: a wake-up in an interrupt within
+//! a wake-up, or another thread's event, where threads can lose the CPU within programs. In the latter case, a spare handles the
+//! event (`spare.h`).
 
 use std::os::fd::{AsFd, AsRawFd};
 
 use libbpf_rs::Object;
 
-/// What the names of a program's spare and of its check end with.
+/// Name suffixes of a program's spare and check.
 const ENDINGS: [&str; 2] = ["_spare", "_check"];
 
-/// The program that this one is a spare or a check of.
+/// The program of which this one is the spare or check.
 pub(super) fn spared(program: &str) -> Option<&str> {
     ENDINGS.iter().find_map(|ending| program.strip_suffix(ending))
 }
 
-/// Calls of programs without a spare. Where a program has one, its check counts the events that both missed. It can be skipped as well, at the
-/// very event that both missed or at the one before: each of the three is skipped about once in a thousand events of an
-/// emulated, overloaded machine, so all three together are not counted.
+/// Skipped calls of programs without a spare. For a program with a spare, its check counts the events that both missed. The check
+/// can be skipped too, at the event that both missed or at the one before: on an emulated, overloaded machine each of the three is
+/// skipped about once in a thousand events. The case that all three are skipped together is not counted.
 pub(super) fn events(object: &Object) -> u64 {
     let programs = object.progs();
     let calls = programs.filter_map(|program| {
@@ -33,14 +34,14 @@ fn without_spare(skipped: &[(String, u64)]) -> u64 {
     alone.map(|(_, calls)| calls).sum()
 }
 
-/// Of a loaded program. Unknown before Linux 5.12.
+/// Skipped calls of a loaded program. Unknown before Linux 5.12.
 fn recursion_misses(program: &libbpf_rs::Program<'_>) -> Option<u64> {
     if !program.autoload() {
         return None;
     }
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut bytes = u32::try_from(size_of_val(&info)).ok()?;
-    // SAFETY: the descriptor is an open program's, and `info` has `bytes` bytes to be filled.
+    // SAFETY: the descriptor belongs to an open program, and `info` has room for `bytes` bytes.
     let outcome =
         unsafe { libbpf_sys::bpf_prog_get_info_by_fd(program.as_fd().as_raw_fd(), &raw mut info, &raw mut bytes) };
     (outcome == 0).then_some(info.recursion_misses)

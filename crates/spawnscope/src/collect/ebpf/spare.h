@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Programs that another thread can interrupt. Since Linux 7.0 a thread can lose the CPU in the middle of a tracepoint's program
- * (`settings.preemptible`), and the kernel skips a program on a CPU where it has not ended yet. Two measures make up for it:
- * the body of a program runs with preemption off, since buffers of a CPU and a thread's state are used as if it was alone; and each
- * program has a spare, which is attached behind it and handles the event where the kernel skipped the first. Preemption off
- * alone is not enough: the thread may lose the CPU just when the body ends, and the program has not ended then. If both are skipped,
- * a third program counts the event as lost. */
+ * Programs during which the CPU can switch threads. Since Linux 7.0 a thread can lose the CPU in the middle of a tracepoint's
+ * program (`settings.preemptible`), and the kernel skips a program on a CPU where it is still running. Two measures compensate
+ * for that. The body of a program runs with preemption off, since it uses per-CPU buffers and a thread's state without locks.
+ * And each program has a spare, which is attached after it and handles the event if the kernel skipped the first. Preemption off
+ * alone is not enough: the thread may lose the CPU just after the body, while the program has not ended yet. If both are
+ * skipped, a third program counts the event as lost. */
 #pragma once
 
 /* Linux 6.10 */
@@ -23,7 +23,7 @@ static __always_inline void enable_preemption(void)
 		bpf_preempt_enable();
 }
 
-/* Of an event of the running thread: a program has handled it. */
+/* Records that a program has handled the current event of the running thread. */
 static __always_inline void mark_handled(void)
 {
 	struct WireTask *task = settings.preemptible ? find_task(current_task()) : NULL;
@@ -47,7 +47,7 @@ static __always_inline void check_handled(void)
 	task->flags &= ~TASK_HANDLED;
 }
 
-/* A program, its spare, and the check that one of them was called. */
+/* A program, its spare, and the check that one of them ran. */
 #define PROGRAM_AND_SPARE(event, name, body, parameters...)    \
 	SEC(event)                                             \
 	int BPF_PROG(name, ##parameters)                       \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * The eBPF side of the collector: what happens to followed processes, as records of `wire.rs` in one ring buffer.
- * Only BTF tracepoints are used: kprobes and fentry are refused on some kernels. Filter first, work later. */
+ * The eBPF side of the collector: emits what happens to followed processes as the records of `wire.rs`, in one ring buffer. Only
+ * BTF tracepoints are used, because some kernels refuse kprobes and fentry. Filter first, work later. */
 #include "kernel.h"
 #include "wire.h" /* generated from wire.rs */
 #include "state.h"
@@ -8,7 +8,7 @@
 #include "path.h"
 #include "object.h"
 #include "context.h"
-#include "scheduler.h" /* first: of its programs one often does not load, which is then known soon */
+#include "scheduler.h" /* first: one of its programs is often refused, which is then known early */
 #include "follow.h"
 #include "loader.h"
 #include "interpreters.h"

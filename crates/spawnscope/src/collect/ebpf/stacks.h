@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Where in its code a process asks for another one: its registers, a copy of its stack, and which files its code is
- * mapped from. What that means is found out in user space. Only with `settings.stacks`, or for `samples.h`; a buffer of its own, so that many
- * stacks cost no other record. */
+ * Captures the call site of a launch in machine code: the parent's registers, a copy of its stack, and the files its code is
+ * mapped from. User space interprets them. Only with `settings.stacks`, or for `samples.h`. Stacks have a ring buffer of their
+ * own, so that many stacks do not displace other records. */
 #pragma once
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096); /* set to what is needed before loading */
+	__uint(max_entries, 4096); /* set to the required size before loading */
 } stacks SEC(".maps");
 
-/* The extra page lets the verifier see that a piece which begins anywhere within the copy ends within the buffer. */
+/* The extra page shows the verifier that a piece that begins anywhere within the copy ends within the buffer. */
 struct stack_scratch {
 	struct WireStack stack;
 	char data[STACK_BYTES + STACK_PIECE_BYTES];
@@ -24,7 +24,7 @@ struct {
 struct bpf_iter_task_vma {
 	__u64 opaque[1];
 } __attribute__((aligned(8)));
-/* Linux 6.7. Without them, user space reads /proc/PID/maps when it first meets the number of an image. */
+/* Since Linux 6.7. Without them, user space reads /proc/PID/maps when it first sees the number of an image. */
 extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task, __u64 address) __ksym __weak;
 extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
 extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
@@ -34,7 +34,7 @@ static __always_inline bool sees_other_files(struct task_struct *p)
 	return BPF_CORE_READ(p, nsproxy, mnt_ns, ns.inum) != settings.mount_namespace;
 }
 
-/* The process maps code, or makes memory executable: what was told of it is out of date. */
+/* The process maps code or makes memory executable: the mappings reported before are out of date. */
 static __always_inline void note_code_change(struct task_struct *p)
 {
 	struct WireTask *leader = find_task(TASK_READ(p, group_leader));
@@ -53,8 +53,8 @@ static __always_inline __u64 modified(struct inode *inode)
 	return BPF_CORE_READ(old, i_mtime.tv_sec) * 1000000000ull + BPF_CORE_READ(old, i_mtime.tv_nsec);
 }
 
-/* Sends the mapping that the scratch describes, with the path that its walk begins at; 0: it did not fit. Not static, as
- * `step_up`. */
+/* Emits the mapping that the scratch describes, with the path where its walk begins; 0 if it did not fit. Not static, for the
+ * reason given at `step_up`. */
 __noinline int tell_mapping(void)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
@@ -75,7 +75,7 @@ __noinline int tell_mapping(void)
 	return 0;
 }
 
-/* A mapping without a file has the inode 0: code that the process made itself. */
+/* A mapping without a file has inode 0: code that the process generated itself. */
 static __always_inline void describe(struct scratch *scratch, struct vm_area_struct *vma)
 {
 	struct WireMapping *mapping = &scratch->mapping;
@@ -91,15 +91,15 @@ static __always_inline void describe(struct scratch *scratch, struct vm_area_str
 	scratch->walk.dentry = BPF_CORE_READ(file, f_path.dentry);
 }
 
-/* Tells all executable mappings of the running process; false: not all of them could be told. */
+/* Emits all executable mappings of the running process; false if some could not be emitted. */
 static __always_inline bool walk_mappings(struct scratch *scratch)
 {
 	struct bpf_iter_task_vma it;
 	struct vm_area_struct *vma;
 	struct task_struct *p = current_task();
-	/* Nobody launches from the kernel's own page. */
+	/* No launch comes from the vDSO. */
 	unsigned long vdso = (unsigned long)BPF_CORE_READ(p, mm, context.vdso);
-	/* Counted in memory: the verifier would go through the loop again for each value of a register. */
+	/* Counted in memory: with a register, the verifier would check the loop again for each of its values. */
 	scratch->mappings_told = scratch->mappings_lost = 0;
 	/* Fails while another thread changes the mappings. */
 	if (bpf_iter_task_vma_new(&it, p, 0))
@@ -123,7 +123,7 @@ static __always_inline __u32 code_changes(struct task_struct *p)
 	return leader ? leader->code_changes : 0;
 }
 
-/* Whether what was told of the thread's mappings is still so; else `told_image` is 0. */
+/* Whether the reported mappings of the thread are still valid; if not, sets `told_image` to 0. */
 static __always_inline bool is_image_told(struct task_struct *p, struct WireTask *task)
 {
 	if (task->told_image && task->told_pages == BPF_CORE_READ(p, mm, exec_vm) && task->told_changes == code_changes(p))
@@ -137,7 +137,7 @@ static __always_inline bool can_walk_mappings(void)
 	return settings.tell_mappings && bpf_ksym_exists(bpf_iter_task_vma_new);
 }
 
-/* Gives what is mapped now a number, which `is_image_told` finds until something else is mapped. */
+/* Gives the current mappings a number, which `is_image_told` accepts until the mappings change. */
 static __always_inline void number_image(struct WireTask *task, __u64 image, __u64 pages, __u32 changes)
 {
 	task->told_image = image;
@@ -145,7 +145,7 @@ static __always_inline void number_image(struct WireTask *task, __u64 image, __u
 	task->told_changes = changes;
 }
 
-/* Tells the mappings of the running process under a number; false: not all of them could be told. */
+/* Emits the mappings of the running process under a number; false if some could not be emitted. */
 static __always_inline bool tell_mappings(struct task_struct *p, struct WireTask *task, __u64 image)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
@@ -164,20 +164,20 @@ static __always_inline bool tell_mappings(struct task_struct *p, struct WireTask
 	return true;
 }
 
-/* Gives what is mapped a number, and tells it unless that was done. True: user space has to look at once, since it could not be told, or
- * since those files can be seen through this process only. */
+/* Gives the mappings a number, and emits them unless that was done before. True if user space must read them at once, because
+ * they could not be emitted or because their files are visible only through this process. */
 static __always_inline bool tell_image(struct task_struct *p, struct WireTask *creator)
 {
 	if (is_image_told(p, creator))
 		return false;
 	if (can_walk_mappings() && tell_mappings(p, creator, next_id()))
 		return sees_other_files(p);
-	/* Not the number that some mappings may have been told with. */
+	/* A new number: some mappings may have been emitted under the other one. */
 	number_image(creator, next_id(), BPF_CORE_READ(p, mm, exec_vm), code_changes(p));
 	return true;
 }
 
-/* Where frames end for sure: the first thread's begin where exec put its stack, and libc keeps a thread's own data at the
+/* The end of the frames: those of the first thread begin where exec put its stack, and libc keeps a thread's own data at the
  * upper end of its stack. */
 static __always_inline __u64 stack_bytes(struct task_struct *p, __u64 sp)
 {
@@ -190,7 +190,7 @@ static __always_inline __u64 stack_bytes(struct task_struct *p, __u64 sp)
 	return bytes;
 }
 
-/* Copies as much as is there, and says how much that is. */
+/* Copies as much as can be read, and returns how much that is. */
 static __always_inline __u64 copy_stack(char *data, __u64 sp, __u64 bytes)
 {
 	__u64 done = 0;
@@ -215,7 +215,7 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 	if (!scratch)
 		return;
 	struct WireStack *stack = &scratch->stack;
-	/* As the kernel's entry code lays them out. */
+	/* In the layout of the kernel's entry code. */
 	if (bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), user_registers(p)) ||
 	    !ARE_USERS(&stack->registers))
 		return;
@@ -240,7 +240,7 @@ static __always_inline void handle_fork_stack(struct task_struct *parent, struct
 		return;
 	bool is_urgent = tell_image(current_task(), creator);
 	emit_stack(current_task(), creator, task, is_urgent);
-	/* Copied or shared, its mappings are the parent's. */
+	/* The child's mappings are the parent's, copied or shared. */
 	task->told_image = creator->told_image;
 	task->told_pages = creator->told_pages;
 	task->told_changes = 0;

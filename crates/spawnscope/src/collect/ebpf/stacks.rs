@@ -1,4 +1,4 @@
-//! From the bytes of the buffer for stacks to what `collect::stacks` makes call chains of. Pure.
+//! Decodes the records of the ring buffer of stacks for `collect::stacks`, which turns them into call chains. Pure.
 
 use zerocopy::FromBytes;
 
@@ -10,7 +10,7 @@ use super::wire::{
 use crate::collect::stacks::{CopiedStack, FileId, ImageId, MappedFile, Mapping, Registers, Sample, Told};
 use crate::event::{LaunchId, Nanos, TaskId};
 
-/// Turns a record into what it tells. `None`: not a record of this format.
+/// Decodes a record. `None` if it is not a record of this format.
 pub(super) fn decode(bytes: &[u8]) -> Option<Told> {
     match WireHeader::read_from_prefix(bytes).ok()?.0.kind {
         KIND_MAPPING => {
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// A wait of thread 3 in two functions of the kernel, with four bytes of stack.
+    /// A wait of thread 3 in two kernel functions, with four bytes of stack.
     fn wait() -> WireSample {
         let mut sample = WireSample::new_zeroed();
         sample.stack.header.kind = KIND_SAMPLE;
@@ -137,6 +137,6 @@ mod tests {
         assert!(full.is_kernel_cut);
         sample.kernel_bytes += 8;
         assert!(decoded(&sample, b"user").is_none());
-        assert!(decoded(&wait(), b"us").is_none(), "less than it says");
+        assert!(decoded(&wait(), b"us").is_none(), "shorter than its length field");
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * What all programs share: the maps, the state of a followed thread, numbering, and the way into the ring buffer. */
+ * Shared by all programs: the maps, the state of a followed thread, numbering, and access to the ring buffer. */
 #pragma once
 
 /* One buffer for all CPUs, so that events arrive in the order in which they were reserved. */
@@ -8,7 +8,7 @@ struct {
 	__uint(max_entries, 16 * 1024 * 1024);
 } events SEC(".maps");
 
-/* Records dropped, by kind. */
+/* Lost records, by kind. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, KIND_END);
@@ -16,12 +16,12 @@ struct {
 	__type(value, __u64);
 } lost SEC(".maps");
 
-/* Calls between the switch of a thread that waits for a permission scanner and the function that waits: 7 in Linux 6.18. */
+/* Number of calls, with some to spare, between the switch of a thread that waits for a permission scanner and the waiting
+ * function: 7 in Linux 6.18. */
 #define SCANNER_DEPTH 16
 
-/* Where records of variable length are put together: programs run with preemption off (`spare.h`), so one for each CPU
- * is enough. The extra PATH_BYTES let the verifier see that a string which begins anywhere within the data ends within
- * the buffer. */
+/* Buffers in which records of variable length are built. Programs run with preemption off (`spare.h`), so one per CPU is enough.
+ * The extra PATH_BYTES show the verifier that a string that begins anywhere within the data ends within the buffer. */
 struct scratch {
 	union {
 		struct WireExecuted executed;
@@ -32,7 +32,7 @@ struct scratch {
 		};
 		struct {
 			char before_mapping[sizeof(struct WireExecuted) - sizeof(struct WireMapping)];
-			struct WireMapping mapping; /* likewise */
+			struct WireMapping mapping; /* ends where the data begins */
 		};
 	};
 	char data[EXECUTED_DATA_BYTES + PATH_BYTES];
@@ -54,20 +54,20 @@ struct {
 
 const volatile struct WireSettings settings SEC(".rodata.settings") = {};
 struct WireShared shared SEC(".data.shared") = {};
-/* Set when all is loaded: reading it from the kernel's symbols takes about as long as loading does. */
+/* Set after loading: reading it from the kernel's symbols takes about as long as loading does. */
 volatile struct WireScannerCode scanner_code SEC(".data.scanner") = {};
 
-/* Likewise. */
+/* Set after loading, too. */
 volatile struct WirePlaces places SEC(".data.places") = {};
 
-/* 1 while all programs are attached: attaching and detaching take them one by one, and a process seen by some of them
- * only would be recorded with holes. */
+/* 1 while all programs are attached. Attaching and detaching handle one program at a time, and a process seen by only some of
+ * them would be recorded with gaps. */
 volatile __u32 recording SEC(".data.recording") = 0;
 
 #include "tasks.h"
 
-/* A number that is at most `most`, in a form that every verifier follows: they know what a register holds from a comparison
- * with that very register, and older ones forget it when the compiler keeps the number on the stack meanwhile. */
+/* Limits a number to `most`, in a form that every verifier follows. Verifiers learn the range of a register only from a
+ * comparison with that same register, and older ones lose it if the compiler keeps the number on the stack in between. */
 static __always_inline __u64 at_most(__u64 number, const __u32 most)
 {
 	asm volatile("if %0 <= %1 goto +1\n\t%0 = %1" : "+r"(number) : "i"(most));
@@ -87,8 +87,8 @@ static __always_inline void count_lost(__u32 kind)
 		(*count)++;
 }
 
-/* The reader looks every few milliseconds; it is woken only when the buffer fills faster than that, since a wake-up
- * for each record would cost more than the record. */
+/* The reader polls every few milliseconds. It is woken only if the buffer fills faster than that, since a wake-up per record
+ * would cost more than the record. */
 static __always_inline __u64 wakeup_flag_of(void *ring)
 {
 	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > settings.wakeup_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
@@ -108,7 +108,7 @@ static __always_inline void fill_header(struct WireHeader *header, __u32 kind, _
 	header->reserved = 0;
 }
 
-/* Room for a record of fixed size in the buffer, or NULL, which is counted. */
+/* Reserves a record of fixed size in the buffer. On failure, counts a lost record and returns. */
 #define RESERVE(record, KIND, when, whose)                                \
 	record = bpf_ringbuf_reserve(&events, sizeof(*record), 0);        \
 	if (!record) {                                                    \
@@ -117,7 +117,7 @@ static __always_inline void fill_header(struct WireHeader *header, __u32 kind, _
 	}                                                                 \
 	fill_header(&record->header, KIND, when, whose);
 
-/* The pid at a level of the hierarchy of pid namespaces, NULL's and a level that it does not have: 0. */
+/* The pid at a level of the pid namespace hierarchy; 0 if `pid` is NULL or does not have this level. */
 static __always_inline int pid_at_level(struct pid *pid, __u32 level, __u32 *namespace)
 {
 	struct upid upid;
@@ -128,8 +128,8 @@ static __always_inline int pid_at_level(struct pid *pid, __u32 level, __u32 *nam
 	return upid.nr;
 }
 
-/* The thread's id as the recorder's pid namespace names it; 0 when that namespace cannot see it. The namespace's level
- * is remembered once it was found. */
+/* The thread's id in the recorder's pid namespace; 0 if it is not visible there. The namespace's level is stored once it has
+ * been found. */
 static __noinline int visible_tid(struct task_struct *p)
 {
 	struct pid *pid = BPF_CORE_READ(p, thread_pid);
@@ -148,7 +148,7 @@ static __noinline int visible_tid(struct task_struct *p)
 	return 0;
 }
 
-/* The state of a thread that is followed, else NULL. */
+/* The state of a thread if it is followed, otherwise NULL. */
 static __always_inline struct WireTask *followed(struct task_struct *p)
 {
 	if (!recording)
@@ -157,13 +157,13 @@ static __always_inline struct WireTask *followed(struct task_struct *p)
 	return task && !(task->flags & TASK_IGNORED) ? task : NULL;
 }
 
-/* Whether the thread was seen to get the CPU that it now has. */
+/* Whether the thread was seen to get the CPU that it is on. */
 static __always_inline bool arrival_seen(struct WireTask *task)
 {
 	return task->on > task->off;
 }
 
-/* CPU time of a running thread up to now. */
+/* CPU time of a running thread so far. */
 static __always_inline __u64 cpu_time(struct WireTask *task, __u64 now)
 {
 	return arrival_seen(task) && now > task->on ? task->cpu + (now - task->on) : task->cpu;

@@ -8,8 +8,8 @@ use super::wire::WireScannerCode;
 /// The function in which a thread waits for a scanner's answer (fs/notify/fanotify/fanotify.c).
 const WAITS_FOR_SCANNER: &str = "fanotify_handle_event";
 
-/// Where a thread stands that waits for a permission scanner; `None` where the kernel does not tell, which is so without
-/// CAP_SYSLOG or with kernel.kptr_restrict=2, or has no such function.
+/// The code in which a thread waits for a permission scanner. `None` if the kernel does not report it (without CAP_SYSLOG, or with
+/// kernel.kptr_restrict=2) or has no such function.
 pub(super) fn scanner_code() -> Option<WireScannerCode> {
     find(
         BufReader::with_capacity(1 << 16, File::open("/proc/kallsyms").ok()?),
@@ -19,7 +19,7 @@ pub(super) fn scanner_code() -> Option<WireScannerCode> {
     .flatten()
 }
 
-/// A function's address, and its size: up to the next symbol, since the kernel lists its own by address.
+/// A function's address and size. It extends to the next symbol, since the kernel lists its own symbols by address.
 fn find(mut symbols: impl BufRead, name: &str) -> io::Result<Option<WireScannerCode>> {
     let mut line = String::new();
     let mut start = None;
@@ -33,7 +33,7 @@ fn find(mut symbols: impl BufRead, name: &str) -> io::Result<Option<WireScannerC
                 let bytes = address - start;
                 return Ok(Some(WireScannerCode { start, bytes }));
             }
-            // A kernel that hides its addresses says 0.
+            // A kernel that hides its addresses prints 0.
             (None, Some(address)) if address > 0 && is_named(&line, name) => start = Some(address),
             _ => {}
         }
@@ -42,7 +42,7 @@ fn find(mut symbols: impl BufRead, name: &str) -> io::Result<Option<WireScannerC
     Ok(None)
 }
 
-/// Compilers add `.isra.0` and the like to the name of a function that they changed, `.cold` to a part of it.
+/// Compilers add suffixes like `.isra.0` to the name of a function that they changed, and `.cold` to a part of it.
 fn is_named(line: &str, name: &str) -> bool {
     let symbol = line.split_ascii_whitespace().nth(2).unwrap_or_default();
     let suffix = symbol.strip_prefix(name);
@@ -75,6 +75,6 @@ mod tests {
     fn hidden_addresses_and_absent_functions_are_unknown() {
         assert_eq!(found("0000000000000000 t wanted\n0000000000000000 t next\n"), None);
         assert_eq!(found("ffff30 t unwanted\nnonsense\n"), None);
-        assert_eq!(found("ffff30 t wanted\n"), None, "its size is not known");
+        assert_eq!(found("ffff30 t wanted\n"), None, "its size is unknown");
     }
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * System calls of followed threads: those that create, exec, exit and reap, those of the loader, and which one a
- * thread sits in when it leaves the CPU. */
+ * System calls of followed threads: those that create, exec, exit and reap, those of the loader, and the one a thread is in when
+ * it leaves the CPU. */
 #pragma once
 
 #include "errands.h"
 
-/* Of a call of either kind. */
+/* The argument of a 64-bit or 32-bit call. */
 static __always_inline __u64 argument_of_call(struct pt_regs *regs, const int place)
 {
 	return MAKES_32_BIT_CALLS(current_task()) ? argument_of_32_bit_call(regs, place) : argument(regs, place);
 }
 
-/* glibc's vfork gives its own stack pointer where there is no call of that name. */
+/* Where there is no vfork call, glibc's vfork passes its own stack pointer. */
 static __always_inline void enter_clone(struct WireTask *task, long number, __u64 first, __u64 stack, __u64 own_stack)
 {
 	task->entered = bpf_ktime_get_ns();
@@ -51,14 +51,14 @@ static __always_inline void enter_launch(struct WireTask *task, long number, __u
 	}
 }
 
-/* Of the calls of 32-bit programs, which have other numbers, those that a launch consists of are understood. What their loader
- * does, and what else goes with a launch, is not: it is unknown. */
+/* Of 32-bit programs' calls, which have other numbers, only those that a launch consists of are handled. What their loader does,
+ * and the errands of a launch, are unknown. */
 static __noinline void enter_32_bit_call(struct WireTask *task, struct pt_regs *regs, long number)
 {
 	number = number_of_32_bit_call(number);
 	task->syscall = number;
 	task->argument = argument_of_32_bit_call(regs, 0);
-	if (number == NR_wait4) /* of any child: -1 */
+	if (number == NR_wait4) /* -1: any child */
 		task->argument = (__s32)task->argument;
 	task->flags &= ~(TASK_IN_SETUP | TASK_ASKS);
 	end_errands(task);
@@ -113,7 +113,7 @@ static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, 
 
 PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter, handle_sys_enter(regs, number, true), struct pt_regs *regs, long number)
 
-/* For verifiers that refuse the programs which read dash. */
+/* For verifiers that refuse the programs that read dash. */
 PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter_without_lines, handle_sys_enter(regs, number, false), struct pt_regs *regs,
 		  long number)
 
@@ -123,7 +123,7 @@ static __noinline void exec_failed(struct WireTask *task, struct pt_regs *regs, 
 	if (!scratch)
 		return;
 	struct WireExecFailed *failed = &scratch->failed;
-	/* The string is still there: the caller's memory was not replaced. */
+	/* The string still exists: the caller's memory was not replaced. */
 	const char *path = (const char *)(number == NR_execve ? argument_of_call(regs, 0) : argument_of_call(regs, 1));
 	char *data = (char *)(failed + 1);
 	fill_header(&failed->header, KIND_EXEC_FAILED, bpf_ktime_get_ns(), task);
@@ -146,7 +146,7 @@ static __always_inline void emit_reaped(struct WireTask *task, __u32 pid)
 	bpf_ringbuf_submit(reaped, wakeup_flag());
 }
 
-/* For P_PID the pid is the argument; else waitid tells it only in its siginfo, if the caller wants one. */
+/* For P_PID, the pid is an argument. Otherwise waitid returns it only in siginfo, if the caller passes one. */
 static __always_inline void waitid_returned(struct WireTask *task, struct pt_regs *regs)
 {
 	__u64 info = argument_of_call(regs, 2);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Which threads are followed. A thread is followed if and only if it has a value in `tasks`. Programs find it with `find_task` and
- * begin it with `begin_task`. There are two builds: task storage, which the kernel frees with the thread and which tracing programs
- * may use since Linux 5.13; and, with HASH_OF_TASKS, a hash by the address of the thread's `task_struct` for older kernels. */
+ * The map of followed threads. A thread is followed if and only if it has a value in `tasks`. Programs look it up with
+ * `find_task` and create it with `begin_task`. There are two builds. One uses task storage, which the kernel frees with the
+ * thread and which tracing programs may use since Linux 5.13. The other, with HASH_OF_TASKS, uses a hash keyed by the address of
+ * the thread's `task_struct`, for older kernels. */
 #pragma once
 
 #ifndef HASH_OF_TASKS
@@ -21,13 +22,14 @@ static __always_inline struct WireTask *find_task(struct task_struct *p)
 	return bpf_task_storage_get(&tasks, p, 0, 0);
 }
 
-/* Gives the thread's value, made anew if there is none; NULL when the kernel has no memory for it. */
+/* Returns the thread's value, creating it if there is none; NULL if the kernel has no memory for it. */
 static __always_inline struct WireTask *begin_task(struct task_struct *p)
 {
 	return bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* As `begin_task`, for a process that several CPUs may meet at once: `*first` for one of them only, which gives it its number. */
+/* Like `begin_task`, for a process that several CPUs may meet at once. `*first` is true for only one of them, which sets the
+ * number. */
 static __always_inline struct WireTask *claim_task(struct task_struct *p, bool *first)
 {
 	struct WireTask *task = begin_task(p);
@@ -54,7 +56,7 @@ struct {
 	__type(value, struct WireTask);
 } tasks SEC(".maps");
 
-/* How many numbers this CPU has given: Linux before 5.12 has no atomic addition that tells its result. */
+/* How many numbers this CPU has assigned. Before Linux 5.12, there is no atomic addition that returns its result. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -62,7 +64,7 @@ struct {
 	__type(value, __u64);
 } given_ids SEC(".maps");
 
-/* bpf_get_current_task_btf came with Linux 5.11; what this gives instead can be read by a helper only. */
+/* bpf_get_current_task_btf came with Linux 5.11. The pointer used instead can be read only through a helper. */
 #define current_task() ((struct task_struct *)bpf_get_current_task())
 #define TASK_READ(p, field) BPF_CORE_READ(p, field)
 
@@ -88,8 +90,8 @@ static __always_inline struct WireTask *claim_task(struct task_struct *p, bool *
 	return bpf_map_lookup_elem(&tasks, &key);
 }
 
-/* Numbers of a CPU are all those that leave the same remainder: nobody else gives them, and nothing that interrupts this asks
- * for one. */
+/* A CPU assigns only numbers with its own remainder modulo the number of CPUs. No other CPU assigns these, and no interrupt of
+ * this code requests a number. */
 static __always_inline __u64 next_id(void)
 {
 	__u32 first = 0;
@@ -100,13 +102,13 @@ static __always_inline __u64 next_id(void)
 	return shared.last_id + 1 + turn * settings.cpus + bpf_get_smp_processor_id();
 }
 
-/* bpf_task_pt_regs (Linux 5.15) does this. */
+/* Does what bpf_task_pt_regs does since Linux 5.15. */
 static __always_inline struct pt_regs *user_registers(struct task_struct *p)
 {
 	return BPF_CORE_READ(p, stack) + THREAD_SIZE - bpf_core_type_size(struct pt_regs);
 }
 
-/* After its last switch and its reaping, when nobody knows the thread any more and its memory will be another's. */
+/* Runs after the thread's last switch and its reaping, when its memory is about to be reused. */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *p)
 {

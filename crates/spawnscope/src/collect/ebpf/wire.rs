@@ -1,8 +1,8 @@
-//! The wire format between the BPF programs and the collector: the bytes of the ring buffer. Written once, here;
-//! `build.rs` generates the C header `wire.h` from this file. Instants are CLOCK_MONOTONIC nanoseconds; 0 is "not
-//! seen". Every record begins with `WireHeader`, whose `kind` says which of the structs below it is.
+//! The wire format between the BPF programs and the collector: the bytes of the ring buffer. It is defined only here; `build.rs`
+//! generates the C header `wire.h` from this file. Instants are CLOCK_MONOTONIC nanoseconds; 0 means not seen. Every record begins
+//! with `WireHeader`, whose `kind` identifies the struct.
 
-#![expect(dead_code, reason = "some constants and fields are for the C side only")]
+#![expect(dead_code, reason = "some constants and fields are used only by the C side")]
 
 mod python;
 #[cfg_attr(target_arch = "x86_64", path = "wire/registers/x86_64.rs")]
@@ -41,11 +41,11 @@ pub const KIND_GONE: u32 = 8;
 pub const KIND_REAPED: u32 = 9;
 /// `kind` of `WireSlice`.
 pub const KIND_SLICE: u32 = 10;
-/// Not a record: processes and threads for which the kernel had no memory to follow them.
+/// Not a record: processes and threads that are not followed because the kernel had no memory for them.
 pub const KIND_UNFOLLOWED: u32 = 11;
 /// `kind` of `WireFileNamed`.
 pub const KIND_FILE_NAMED: u32 = 12;
-/// `kind` of `WireSlice`: the thread has not got a CPU again, or still has the one it got, since the recording ends at `header.at`.
+/// `kind` of `WireSlice`: when the recording ends at `header.at`, the thread is still off-CPU, or still on the CPU it got last.
 pub const KIND_LAST_SEEN: u32 = 13;
 /// `kind` of `WireExecutableMet`.
 pub const KIND_EXECUTABLE_MET: u32 = 20;
@@ -61,33 +61,33 @@ pub const KIND_STACK: u32 = 31;
 pub const KIND_SAMPLE: u32 = 32;
 /// `kind` of `WireImage`.
 pub const KIND_IMAGE: u32 = 33;
-/// `kind` of lost events of followed threads: the kernel skipped the programs.
+/// Not a record: events of followed threads whose programs the kernel skipped.
 pub const KIND_SKIPPED: u32 = 34;
-/// More than the last kind: the size of the table of losses.
+/// One more than the last kind: the size of the table of losses.
 pub const KIND_END: u32 = 35;
 
-/// More than this between two errands of a thread is work of its own.
+/// A longer gap between two errands of a thread is work of the thread's own.
 pub const ERRAND_GAP_NS: u64 = 30_000;
 
-/// Longest path kept, with its NUL (the kernel's PATH_MAX).
+/// Maximum path length stored, including its NUL (the kernel's PATH_MAX).
 pub const PATH_BYTES: u32 = 4096;
-/// Longest interpreter name kept, with its NUL (the kernel's limit for a `#!` line).
+/// Maximum interpreter name length stored, including its NUL (the kernel's limit for a `#!` line).
 pub const INTERPRETER_BYTES: u32 = 256;
-/// Most bytes of an argv kept.
+/// Maximum number of argv bytes stored.
 pub const ARGV_BYTES: u32 = 4096;
-/// Longest file name within a directory, with its NUL.
+/// Maximum length of a file name within a directory, including its NUL.
 pub const NAME_BYTES: u32 = 256;
-/// Most directories of a working directory kept.
+/// Maximum depth of a working directory.
 pub const CWD_DEPTH: u32 = 40;
-/// Room for all of these behind a `WireExecuted`, and one more file name for the verifier.
+/// Room for all of these behind a `WireExecuted`, plus one more file name for the verifier.
 pub const EXECUTED_DATA_BYTES: u32 = 12800;
-/// Most bytes of a stack copied.
+/// Maximum number of stack bytes copied.
 pub const STACK_BYTES: u32 = 16384;
-/// Where a stack cannot be copied as a whole, it is in such pieces: the page size.
+/// A stack that cannot be copied as a whole is copied in pieces of this size: the page size.
 pub const STACK_PIECE_BYTES: u32 = 4096;
-/// Most executable mappings of a process told.
+/// Maximum number of executable mappings reported per process.
 pub const MOST_MAPPINGS: u32 = 2048;
-/// Most threads followed at a time where the kernel has no storage for tasks.
+/// Maximum number of threads followed at a time on kernels without task storage.
 pub const MOST_HASHED_TASKS: u32 = 32768;
 /// Length of a thread's name (TASK_COMM_LEN).
 pub const COMM_BYTES: usize = 16;
@@ -95,26 +95,26 @@ pub const COMM_BYTES: usize = 16;
 /// `setup_closes`: this was not the process's first exec, or some of its system calls were not seen.
 pub const NOT_COUNTED: u32 = 0xffff_ffff;
 
-/// In `flags`, as no call of the kernel has it: clone was given no stack, so that the child is on the caller's, or a copy of it.
+/// In `flags`, a bit that no kernel flag uses: clone was passed no stack, so the child runs on the caller's stack or a copy of it.
 pub const CLONE_ON_OWN_STACK: u64 = 0x4000_0000_0000_0000;
 
-/// `cache`: the loader did not ask for /etc/ld.so.cache.
+/// `cache`: the loader did not try to open /etc/ld.so.cache.
 pub const CACHE_NOT_ASKED_FOR: u32 = 0;
-/// `cache`: it opened it.
+/// `cache`: the loader opened it.
 pub const CACHE_OPENED: u32 = 1;
-/// `cache`: it could not open it.
+/// `cache`: the loader failed to open it.
 pub const CACHE_FAILED: u32 = 2;
 
 /// `loader`: the image has no interpreter.
 pub const LOADER_NONE: u32 = 0;
 /// `loader`: `load_end` is known.
 pub const LOADER_DONE: u32 = 1;
-/// `loader`: there is one, but its end was not seen.
+/// `loader`: the image has an interpreter, but its end was not seen.
 pub const LOADER_UNKNOWN: u32 = 2;
 
 /// `left`: just created, never ran.
 pub const LEFT_CREATED: u32 = 0;
-/// `left`: could have gone on.
+/// `left`: preempted while runnable.
 pub const LEFT_PREEMPTED: u32 = 1;
 /// `left`: interruptible sleep.
 pub const LEFT_INTERRUPTIBLE: u32 = 2;
@@ -123,7 +123,8 @@ pub const LEFT_UNINTERRUPTIBLE: u32 = 3;
 /// `left`: stopped.
 pub const LEFT_STOPPED: u32 = 4;
 
-/// `object_kind`: not a wait for one, or not known which. The others are numbered as `event::ObjectKind::ALL` lists them, from 1.
+/// `object_kind`: not waiting for an object, or the object is unknown. Other kinds are numbered like `event::ObjectKind::ALL`, from
+/// 1.
 pub const OBJECT_UNKNOWN: u32 = 0;
 pub const OBJECT_PIPE: u32 = 1;
 pub const OBJECT_FIFO: u32 = 2;
@@ -133,12 +134,12 @@ pub const OBJECT_CHARACTER_DEVICE: u32 = 5;
 pub const OBJECT_BLOCK_DEVICE: u32 = 6;
 pub const OBJECT_FILE: u32 = 7;
 pub const OBJECT_DIRECTORY: u32 = 8;
-/// Several kinds, told apart by the first eight bytes of their name, which stand for the inode.
+/// Several kinds, distinguished by the first eight bytes of their name, which are stored as the inode.
 pub const OBJECT_ANONYMOUS: u32 = 9;
 pub const OBJECT_PIDFD: u32 = 13;
 pub const OBJECT_PERMISSION: u32 = 15;
 
-/// What every record begins with.
+/// The head of every record.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireHeader {
@@ -149,7 +150,7 @@ pub struct WireHeader {
     pub reserved: u32,
 }
 
-/// A process came into being.
+/// A process was created.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireLaunch {
@@ -157,16 +158,16 @@ pub struct WireLaunch {
     pub entered: u64,
     pub parent: u64,
     pub parent_task: u64,
-    /// The process whose child it is: not the creator with CLONE_PARENT; 0 when that one is not followed.
+    /// The process whose child it is, which with CLONE_PARENT is not the creator; 0 if that process is not followed.
     pub reaper: u64,
-    /// CLONE_* flags, as given, and CLONE_ON_OWN_STACK.
+    /// CLONE_* flags as passed, and CLONE_ON_OWN_STACK.
     pub flags: u64,
     pub parent_rss_pages: u64,
     pub parent_table_bytes: u64,
-    /// The creator's errands before this launch, and after its last reaping, see `errand_since` and `tidied`; 0: none.
+    /// The creator's errands before this launch, and after its last reaping, see `errand_since` and `tidied`; 0 if there were none.
     pub prepared: u64,
     pub tidied: u64,
-    /// Number of the system call; negative when its entry was not seen.
+    /// Number of the system call; negative if its entry was not seen.
     pub syscall: i32,
     pub pid: u32,
     pub pid_for_reaper: u32,
@@ -174,7 +175,7 @@ pub struct WireLaunch {
     pub faults: u32,
 }
 
-/// A thread came into being.
+/// A thread was created.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireThread {
@@ -194,7 +195,7 @@ pub struct WireAdopted {
     pub comm: [u8; COMM_BYTES],
 }
 
-/// An `execve` failed. `path_bytes` bytes of its path follow, with the NUL.
+/// An `execve` failed. `path_bytes` bytes of its path follow, including the NUL.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireExecFailed {
@@ -205,7 +206,7 @@ pub struct WireExecFailed {
 }
 
 /// An `execve` succeeded. Path, interpreter, argv and the components of the working directory (innermost first, each
-/// ended by NUL) follow, with the lengths given here.
+/// NUL-terminated) follow, with the lengths given here.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireExecuted {
@@ -213,13 +214,13 @@ pub struct WireExecuted {
     pub first_run: u64,
     pub entered: u64,
     pub cpu_at_entry: u64,
-    /// Bytes the whole argv takes.
+    /// Size of the whole argv in bytes.
     pub argv_total: u64,
     pub path_bytes: u32,
     pub interpreter_bytes: u32,
     pub argv_bytes: u32,
     pub cwd_bytes: u32,
-    /// Whether the working directory's root was reached.
+    /// Whether the walk of the working directory reached the root.
     pub cwd_complete: u32,
     /// Calls of close and close_range since the process was created, or NOT_COUNTED.
     pub setup_closes: u32,
@@ -227,7 +228,7 @@ pub struct WireExecuted {
     pub setup_close_span: u64,
 }
 
-/// The image is ready.
+/// The image is ready to run.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireLoaded {
@@ -237,7 +238,7 @@ pub struct WireLoaded {
     pub load_end: u64,
     pub cpu_at_load_end: u64,
     pub loader: u32,
-    /// What the loader did up to `load_end`: files opened, looks for files that failed, what became of the cache.
+    /// Up to `load_end`: files that the loader opened, failed lookups, and the outcome for the cache.
     pub opens: u32,
     pub failed_opens: u32,
     pub cache: u32,
@@ -250,13 +251,13 @@ pub struct WireExited {
     pub header: WireHeader,
     pub first_run: u64,
     pub exit_group_entered: u64,
-    /// CPU time when it called exit_group, or now.
+    /// CPU time at its exit_group call, or now.
     pub cpu: u64,
     pub wait_status: i32,
     pub last_thread: u32,
 }
 
-/// A thread left the CPU for good; it had got it at `on`. `cpu` counts to `zombie`, where that is known.
+/// A thread left the CPU for the last time; it had got it at `on`. `cpu` ends at `zombie`, if that is known.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireGone {
@@ -264,13 +265,13 @@ pub struct WireGone {
     pub on: u64,
     pub cpu: u64,
     pub zombie: u64,
-    /// 1: nobody has to reap its process (any more).
+    /// 1: its process does not have to be reaped (any more).
     pub released: u32,
     /// System calls that it entered since `on`.
     pub calls: u32,
 }
 
-/// The process (`header.launch`) waited for a child and got it.
+/// The process (`header.launch`) waited for a child and reaped it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireReaped {
@@ -279,7 +280,7 @@ pub struct WireReaped {
     pub reserved: u32,
 }
 
-/// A thread got a CPU at `header.at`: what it did before that.
+/// A thread got a CPU at `header.at`. The record describes what came before.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireSlice {
@@ -299,8 +300,8 @@ pub struct WireSlice {
     pub result: i32,
 }
 
-/// The path of a file that a thread waits for; the slice that tells of the wait comes later. The path's components
-/// (innermost first, each ended by NUL) follow.
+/// The path of a file that a thread waits for; the slice with the wait comes later. The path's components (innermost first, each
+/// NUL-terminated) follow.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireFileNamed {
@@ -308,60 +309,60 @@ pub struct WireFileNamed {
     pub inode: u64,
     pub device: u32,
     pub path_bytes: u32,
-    /// Whether the path's root was reached.
+    /// Whether the walk reached the root.
     pub complete: u32,
     pub reserved: u32,
 }
 
-/// How the programs behave: constants of the loaded object.
+/// The settings of the programs: constants of the loaded object.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireSettings {
-    /// Inode of the recorder's pid namespace: pids are given as it names them.
+    /// Inode of the recorder's pid namespace, in which pids are reported.
     pub pid_namespace: u32,
     /// 1: follow every process of the machine.
     pub follow_all: u32,
-    /// 1: follow threads that a seeded process had before.
+    /// 1: follow threads that a seeded process had before the recording.
     pub follow_old_threads: u32,
-    /// Device of the terminal whose use is to be noticed, as the kernel encodes it; 0: none.
+    /// Device of the terminal whose use is reported, in the kernel's encoding; 0: none.
     pub terminal: u32,
-    /// 1: tell the stacks of those that launch.
+    /// 1: report the stacks of launching threads.
     pub stacks: u32,
-    /// 1: and their mappings, where the kernel lets programs walk them.
+    /// 1: report their mappings too, if the kernel lets programs walk them.
     pub tell_mappings: u32,
-    /// Inode of the recorder's mount namespace: what is in another one can be seen only as long as its processes live.
+    /// Inode of the recorder's mount namespace. Files of another one are visible only while its processes are alive.
     pub mount_namespace: u32,
-    /// 1: tell where in a script a launch was asked for.
+    /// 1: report the script line of each launch.
     pub script_lines: u32,
-    /// How many CPUs there can be.
+    /// Number of possible CPUs.
     pub cpus: u32,
-    /// Of a page.
+    /// Page size.
     pub page_bytes: u32,
     /// 1: a thread can lose the CPU within a program.
     pub preemptible: u32,
     pub reserved: u32,
-    /// Bytes in the ring buffer from which on the reader is woken.
+    /// The reader is woken if the ring buffer holds more bytes than this.
     pub wakeup_bytes: u64,
     /// Nanoseconds between two samples; 0: no samples.
     pub sample_period: u64,
 }
 
-/// Where the kernel's code lies that waits for the answer of a permission scanner.
+/// The kernel code that waits for the answer of a permission scanner.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireScannerCode {
-    /// Its address; 0: not known.
+    /// Its address; 0: unknown.
     pub start: u64,
     pub bytes: u64,
 }
 
-/// What programs and collector share while recording.
+/// Variables that the programs and the collector share while recording.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireShared {
-    /// The last number given to a launch or thread.
+    /// The last number assigned to a launch or thread.
     pub last_id: u64,
-    /// CLOCK_MONOTONIC less the scheduler's clock; 0: not known yet.
+    /// CLOCK_MONOTONIC minus the scheduler's clock; 0: not known yet.
     pub arrival_offset: i64,
     /// 1: a followed process has read from or written to the terminal.
     pub terminal_used: u32,
@@ -369,15 +370,15 @@ pub struct WireShared {
     pub pid_level_plus_one: u32,
 }
 
-/// A thread that the program `on_seed` is to follow, or to follow no more.
+/// A thread that the program `on_seed` will start or stop following.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireSeed {
-    /// As the recorder's pid namespace names it.
+    /// Its id in the recorder's pid namespace.
     pub pid: u32,
-    /// 1: no more.
+    /// 1: stop following it.
     pub remove: u32,
-    /// What came of it: 1 when there is such a thread, and the error of putting it into the map.
+    /// The result: `found` is 1 if the thread exists, `failed` is the error of updating the map.
     pub found: u32,
     pub failed: i32,
     pub task: WireTask,

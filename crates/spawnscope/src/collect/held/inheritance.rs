@@ -1,6 +1,6 @@
-//! What the command inherits as if it had been started without us: Rust's runtime ignores SIGPIPE and opens closed
-//! standard streams before `main`, and the recorder blocks signals. What there was before can only be seen by an
-//! initialiser.
+//! Gives the command the signal and descriptor state it would have without spawnscope: Rust's runtime ignores SIGPIPE and opens
+//! closed standard streams before `main`, and the recorder blocks signals. Only an initializer that runs before `main` can see the
+//! original state.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -13,16 +13,16 @@ const SIGPIPE_IGNORED: u8 = 1;
 const STDIN_CLOSED: u8 = 2;
 static FOUND_AT_START: AtomicU8 = AtomicU8::new(0);
 
-/// In the child: undoes all that. Makes only system calls.
+/// Runs in the child: restores the original state. Makes only system calls.
 pub(super) fn restore(mask: &SigSet) {
     let found = FOUND_AT_START.load(Ordering::Relaxed);
     if found & SIGPIPE_IGNORED == 0 {
         let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-        // SAFETY: sets a default disposition, no handler.
+        // SAFETY: sets the default disposition, not a handler.
         let _ = unsafe { sigaction(Signal::SIGPIPE, &default) };
     }
     for fd in (0..3).filter(|fd| found & (STDIN_CLOSED << fd) != 0) {
-        // SAFETY: the runtime opened /dev/null there; nothing of the child's uses it.
+        // SAFETY: the runtime opened /dev/null there; the child does not use it.
         unsafe { libc::close(fd) };
     }
     let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(mask), None);
@@ -31,7 +31,7 @@ pub(super) fn restore(mask: &SigSet) {
 extern "C" fn note() {
     let mut found = 0;
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: asks for the disposition and changes nothing; all zeroes is a valid sigaction.
+    // SAFETY: reads the disposition and changes nothing; all zeroes is a valid sigaction.
     let ignored = unsafe {
         libc::sigaction(libc::SIGPIPE, std::ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN
@@ -40,7 +40,7 @@ extern "C" fn note() {
         found |= SIGPIPE_IGNORED;
     }
     for fd in 0..3 {
-        // SAFETY: asks for a flag of a descriptor, open or not.
+        // SAFETY: reads the flags of a descriptor, which may be closed.
         if unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1 {
             found |= STDIN_CLOSED << fd;
         }

@@ -1,6 +1,6 @@
-//! Starts the command and holds it before its exec until a collector is attached. It runs with the terminal, files,
-//! signals and user that it would have had without us; if the recorder dies first, it never runs. `program` finds its
-//! file, `prepared` is what its process needs, `inheritance` what it must not notice of us.
+//! Starts the command and holds it before its exec until a collector is attached. The command gets the terminal, files, signals and
+//! user that it would have without spawnscope. If the recorder dies first, the command never runs. `program` finds its file,
+//! `prepared` holds what its process needs, `inheritance` restores the state that spawnscope has changed.
 
 mod inheritance;
 mod prepared;
@@ -18,19 +18,19 @@ pub use self::prepared::Identity;
 use self::prepared::Prepared;
 use crate::event::Pid;
 
-/// Why the command cannot be started.
+/// Why the command could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is no such file, or none in PATH.
+    /// The file does not exist, or PATH has no such command.
     #[error("failed to run '{0}': command not found")]
     NotFound(String),
-    /// The file is there but cannot be executed.
+    /// The file exists but cannot be executed.
     #[error("failed to run '{0}': {1}")]
     NotExecutable(String, io::Error),
-    /// The file is there, but not the program that is to read it.
-    #[error("failed to run '{0}': the interpreter that it names (its `#!` line, or its dynamic loader) is missing")]
+    /// The file exists, but its interpreter or dynamic loader does not.
+    #[error("failed to run '{0}': the interpreter named in its `#!` line, or its dynamic loader, is missing")]
     NoInterpreter(String),
-    /// An argument or environment string has a NUL, which no program can receive.
+    /// An argument or environment string contains a NUL, which exec cannot pass.
     #[error("failed to run '{0}': an argument contains a NUL character")]
     Nul(String),
     /// The process could not be created.
@@ -38,7 +38,7 @@ pub enum StartError {
     Failed(String, io::Error),
 }
 
-/// A command that exists as a process but has not begun.
+/// A command that exists as a process but has not been executed yet.
 #[derive(Debug)]
 pub struct HeldCommand {
     name: String,
@@ -50,10 +50,10 @@ pub struct HeldCommand {
 }
 
 impl HeldCommand {
-    /// Creates the process. `mask` is the signal mask that the command is to have.
+    /// Creates the process. `mask` is the signal mask that the command gets.
     ///
     /// # Errors
-    /// When the command does not exist, cannot be executed, or no process can be created.
+    /// If the command does not exist, cannot be executed, or no process can be created.
     pub fn start(command: &[OsString], identity: Option<Identity>, mask: &SigSet) -> Result<HeldCommand, StartError> {
         let given = command.first().map_or(OsStr::new(""), OsString::as_os_str);
         let name = given.to_string_lossy().into_owned();
@@ -62,7 +62,7 @@ impl HeldCommand {
         let failed = |error: nix::Error| StartError::Failed(name.clone(), error.into());
         let (wait, go) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(failed)?;
         let (failure, tell) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(failed)?;
-        // SAFETY: the child makes only system calls, on memory that was prepared before.
+        // SAFETY: the child only makes system calls, on memory prepared before the fork.
         let child = match unsafe { fork() }.map_err(failed)? {
             ForkResult::Child => run_child(&prepared, wait.as_fd(), go, tell.as_fd()),
             ForkResult::Parent { child } => child,
@@ -91,18 +91,18 @@ impl HeldCommand {
         &self.path
     }
 
-    /// Lets it run. Returns when it has executed the program, or could not.
+    /// Releases it. Returns when it has executed the program or failed to.
     ///
     /// # Errors
-    /// When the program could not be executed; the process is gone then.
+    /// If the program could not be executed. The process is then gone.
     pub fn release(self) -> Result<OwnedFd, StartError> {
         self.let_go()?.outcome()
     }
 
-    /// Lets it run, and does not wait for its exec.
+    /// Releases it without waiting for its exec.
     ///
     /// # Errors
-    /// When the process cannot be told; it never runs then.
+    /// If the process cannot be released. It then never runs.
     pub fn let_go(self) -> Result<ReleasedCommand, StartError> {
         nix::unistd::write(&self.go, b"g").map_err(|error| StartError::Failed(self.name.clone(), error.into()))?;
         Ok(ReleasedCommand {
@@ -113,7 +113,7 @@ impl HeldCommand {
     }
 }
 
-/// A command that was let go.
+/// A released command.
 #[derive(Debug)]
 pub struct ReleasedCommand {
     name: String,
@@ -122,13 +122,13 @@ pub struct ReleasedCommand {
 }
 
 impl ReleasedCommand {
-    /// Waits until it has executed the program, or could not. A command that a signal ended before has a handle too.
+    /// Waits until it has executed the program or failed to. If a signal killed it before the exec, this still returns its pidfd.
     ///
     /// # Errors
-    /// When the program could not be executed; the process is gone then.
+    /// If the program could not be executed. The process is then gone.
     pub fn outcome(self) -> Result<OwnedFd, StartError> {
         let mut errno = [0u8; 4];
-        // Closed by the exec: end of file is success.
+        // The exec closes the pipe: end of file means success.
         match nix::unistd::read(&self.failure, &mut errno) {
             Ok(4) => Err(execution_failed(
                 self.name,
@@ -139,7 +139,7 @@ impl ReleasedCommand {
     }
 }
 
-/// The file was there a moment ago: if something is not found, it is what the file needs.
+/// The file existed a moment ago, so ENOENT refers to its interpreter or loader.
 fn execution_failed(name: String, error: io::Error) -> StartError {
     match error.raw_os_error() {
         Some(libc::ENOENT) => StartError::NoInterpreter(name),
@@ -147,9 +147,9 @@ fn execution_failed(name: String, error: io::Error) -> StartError {
     }
 }
 
-/// The child: waits for the word to go, then becomes the command.
+/// Runs in the child: waits to be released, then becomes the command.
 fn run_child(prepared: &Prepared, wait: BorrowedFd<'_>, go: OwnedFd, tell: BorrowedFd<'_>) -> ! {
-    // Its own copy of the writing end must go, or the recorder's death would not be seen.
+    // Closes the child's copy of the write end; otherwise the child would not see the recorder's death.
     drop(go);
     let mut word = [0u8; 1];
     if nix::unistd::read(wait, &mut word) == Ok(1) {
@@ -157,7 +157,7 @@ fn run_child(prepared: &Prepared, wait: BorrowedFd<'_>, go: OwnedFd, tell: Borro
         // SAFETY: a plain system call on a buffer of this frame.
         unsafe { libc::write(tell.as_raw_fd(), errno.to_ne_bytes().as_ptr().cast(), 4) };
     }
-    // SAFETY: leaves at once; nothing of the parent's runs here.
+    // SAFETY: exits at once; none of the parent's code runs here.
     unsafe { libc::_exit(127) }
 }
 

@@ -1,5 +1,5 @@
-//! Everything the command's process needs, allocated before the fork: between fork and exec only system calls happen,
-//! since another thread could have held the allocator's lock.
+//! Everything the command's process needs, allocated before the fork. Between fork and exec only system calls are allowed, since
+//! another thread may have held the allocator's lock.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -10,24 +10,24 @@ use nix::unistd::{Gid, Uid};
 
 use super::inheritance;
 
-/// Whom the command runs as, when that is not the recorder's own user.
+/// The user that the command runs as, if it is not the recorder's own.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// User id.
+    /// The user id.
     pub uid: Uid,
-    /// Group id.
+    /// The group id.
     pub gid: Gid,
-    /// Supplementary groups.
+    /// The supplementary groups.
     pub groups: Vec<Gid>,
-    /// HOME, USER and LOGNAME.
+    /// HOME, USER and LOGNAME of the user.
     pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Identity {
-    /// Makes this process that user's, for good; makes only system calls.
+    /// Switches this process to that user permanently. Makes only system calls.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn assume(&self) -> nix::Result<()> {
         nix::unistd::setgroups(&self.groups)?;
         nix::unistd::setresgid(self.gid, self.gid, self.gid)?;
@@ -35,7 +35,7 @@ impl Identity {
     }
 }
 
-/// What is executed, as what user.
+/// What to execute, and as which user.
 pub(super) struct Prepared {
     path: CString,
     argv: Strings,
@@ -46,7 +46,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// `None` when a string has a NUL.
+    /// `None` if a string contains a NUL.
     pub(super) fn new(path: &Path, command: &[OsString], identity: Option<Identity>, mask: SigSet) -> Option<Prepared> {
         let text = |text: &OsStr| CString::new(text.as_bytes()).ok();
         let path = text(path.as_os_str())?;
@@ -68,14 +68,14 @@ impl Prepared {
         })
     }
 
-    /// Becomes the command; returns why not.
+    /// Becomes the command. Returns only on failure.
     pub(super) fn execute(&self) -> nix::Error {
         inheritance::restore(&self.mask);
         if let Err(error) = self.become_user() {
             return error;
         }
         match self.argv.execute(&self.path, &self.environment) {
-            // A script without `#!`: what execvp and every shell do.
+            // A script without `#!`: run it with the shell, as execvp and every shell do.
             nix::Error::ENOEXEC => self.shell_argv.execute(c"/bin/sh", &self.environment),
             error => error,
         }
@@ -86,7 +86,7 @@ impl Prepared {
     }
 }
 
-/// Our environment, with what belongs to another user replaced.
+/// Our environment, with the variables of `identity` replaced.
 fn environment(identity: Option<&Identity>) -> Option<Vec<CString>> {
     let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     for (name, value) in identity.iter().flat_map(|identity| &identity.environment) {
@@ -101,10 +101,10 @@ fn environment(identity: Option<&Identity>) -> Option<Vec<CString>> {
     entries.collect()
 }
 
-/// Strings as `execve` wants them: an array of pointers that ends with NULL.
+/// A string array as `execve` expects it: pointers, terminated by NULL.
 struct Strings {
     pointers: Vec<*const libc::c_char>,
-    /// What the pointers point into.
+    /// The strings that the pointers refer to.
     _strings: Vec<CString>,
 }
 
@@ -121,7 +121,7 @@ impl Strings {
         }
     }
 
-    /// Executes the program with these arguments; returns why it could not.
+    /// Executes the program with these arguments. Returns only on failure.
     fn execute(&self, path: &CStr, environment: &Strings) -> nix::Error {
         // SAFETY: both arrays end with NULL, and their strings live as long as `self` and `environment`.
         unsafe { libc::execve(path.as_ptr(), self.pointers.as_ptr(), environment.pointers.as_ptr()) };

@@ -1,5 +1,5 @@
-//! Finds the command's file as a shell does, so that "not found" is told from "cannot be executed" before anything is
-//! set up.
+//! Finds the command's file as a shell does, so that "not found" and "cannot be executed" are distinguished before anything is set
+//! up.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -10,10 +10,10 @@ use nix::unistd::{AccessFlags, access};
 
 use super::StartError;
 
-/// Where the C library looks when there is no PATH, and the usual place for one's own programs.
+/// The C library's search path if PATH is unset, preceded by the usual folder for local programs.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The file that `command` stands for. Of several reasons why there is none, the most telling one is given.
+/// The file that `command` refers to. If there is none, the error is the most specific one found in PATH.
 pub(super) fn find(command: &OsStr) -> Result<PathBuf, StartError> {
     if command.as_bytes().contains(&b'/') {
         return check(Path::new(command), command).map(|()| PathBuf::from(command));

@@ -1,4 +1,5 @@
-//! How much is read of one file: whoever is recorded may have made it, and a sparse or compressed one claims any size.
+//! Limits how much of a file is read: the recorded program may have made the file, and a sparse or compressed file can claim any
+//! size.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -6,10 +7,10 @@ use std::ops::Range;
 
 use object::{ReadCache, ReadRef};
 
-/// More than this is not read of a file, nor unpacked of a part of it: several times the unwind tables of a browser.
+/// The limit for reading one file, and for unpacking one of its sections: several times the unwind tables of a browser.
 pub(super) const MOST_BYTES: u64 = 256 << 20;
 
-/// A file of which only so much is read.
+/// A file of which only a limited number of bytes is read.
 #[derive(Clone, Copy)]
 pub(super) struct Bounded<'c> {
     cache: &'c ReadCache<File>,
@@ -17,7 +18,7 @@ pub(super) struct Bounded<'c> {
 }
 
 impl<'c> Bounded<'c> {
-    /// Reads `left` bytes at most, and takes what it has read from it.
+    /// Reads at most `left` bytes, and subtracts what it has read.
     pub(super) fn new(cache: &'c ReadCache<File>, left: &'c Cell<u64>) -> Bounded<'c> {
         Bounded { cache, left }
     }
@@ -35,7 +36,7 @@ impl<'c> ReadRef<'c> for Bounded<'c> {
         Ok(bytes)
     }
 
-    /// The cache itself stops after a few thousand.
+    /// Not limited here: the cache itself stops after a few thousand bytes.
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'c [u8], ()> {
         self.cache.read_bytes_at_until(range, delimiter)
     }

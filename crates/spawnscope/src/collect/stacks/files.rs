@@ -1,5 +1,5 @@
-//! Opens the files whose code processes run, as those saw them, and makes sure that a file is the one that was mapped: a
-//! file that was replaced gives no names rather than wrong ones.
+//! Opens the files whose code processes run, as the processes see them, and checks that a file is the one that was mapped: for a
+//! replaced file there are no names rather than wrong ones.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -12,13 +12,13 @@ use super::mappings::{FileId, Mapping};
 use crate::collect::inode;
 use crate::event::Pid;
 
-/// The file of a mapping, for reading: while the process lives, as the process sees it.
+/// Opens the file of a mapping for reading, as the process sees it while it is alive.
 pub(super) fn open(pid: Pid, mapping: &Mapping) -> Option<File> {
     let handle = find(pid, mapping)?;
     File::open(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()
 }
 
-/// Tells a mapping's file from those that had its number before: /proc does not say when it was written to.
+/// Distinguishes a mapping's file from earlier files with the same inode: /proc does not report the modification time.
 pub(super) fn identify(pid: Pid, mapping: &mut Mapping) {
     let modified = find(pid, mapping).and_then(|handle| modified(&handle));
     if let Some(file) = &mut mapping.file {
@@ -26,7 +26,7 @@ pub(super) fn identify(pid: Pid, mapping: &mut Mapping) {
     }
 }
 
-/// The file of a mapping, not opened yet: to open a device or a pipe may do something.
+/// Finds the file of a mapping without opening it for reading: opening a device or a pipe may have side effects.
 fn find(pid: Pid, mapping: &Mapping) -> Option<File> {
     let mapped = mapping.file.as_ref()?;
     let path = Path::new(OsStr::from_bytes(&mapped.path));
@@ -39,7 +39,7 @@ fn find(pid: Pid, mapping: &Mapping) -> Option<File> {
     places.iter().find_map(|place| find_at(place, &mapped.id))
 }
 
-/// What is at `place`, if it is the file that is meant.
+/// The file at `place`, if it is the expected one.
 fn find_at(place: &Path, id: &FileId) -> Option<File> {
     let handle = OpenOptions::new()
         .read(true)
@@ -60,7 +60,7 @@ fn modified(handle: &File) -> Option<u64> {
     Some(found.mtime() as u64 * 1_000_000_000 + found.mtime_nsec() as u64)
 }
 
-/// How a process's pid namespace names the process.
+/// The process's pid in its own pid namespace.
 pub(super) fn pid_in_its_namespace(pid: Pid) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).ok()?;
     let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;

@@ -8,22 +8,21 @@ use blazesym::symbolize::{Input, Symbolizer};
 
 use crate::event::{Frame, Language};
 
-/// What waits go through last: from here inwards are the switch to another thread, and the programs that told of it.
+/// The last function that all waits have in common. Inwards of it are the thread switch, and the programs that reported it.
 const SWITCH: &[u8] = b"__schedule";
 
-/// Whoever names the kernel's functions.
+/// Finds the names of kernel functions.
 #[derive(Default)]
 pub(super) struct KernelNames {
-    /// Made when the first name is wanted: the list is long.
+    /// Created for the first name, because the list is long.
     symbolizer: OnceCell<Symbolizer>,
 }
 
 impl KernelNames {
-    /// The frame at an address of the kernel, where a call returns to if `is_return`. Without a name where the kernel hides its
-    /// addresses.
+    /// The frame at a kernel address, which is a return address if `is_return`. Without a name if the kernel hides its addresses.
     pub(super) fn frame(&self, address: u64, is_return: bool) -> Frame {
         let symbolizer = self.symbolizer.get_or_init(Symbolizer::new);
-        // An image of the kernel on disk would have to be proved the one that runs.
+        // A kernel image on disk would have to be verified as the running one.
         let source = Source::Kernel(Kernel {
             vmlinux: MaybeDefault::None,
             debug_syms: false,
@@ -40,8 +39,8 @@ impl KernelNames {
     }
 }
 
-/// Leaves out of the stack of a waiting thread how it left its CPU.
-pub(super) fn leave_out_switch(frames: &mut Vec<Frame>) {
+/// Removes the frames of the thread switch from the stack of a waiting thread.
+pub(super) fn remove_switch(frames: &mut Vec<Frame>) {
     let is_switch = |frame: &Frame| frame.language == Language::Kernel && frame.function.as_deref() == Some(SWITCH);
     if let Some(switch) = frames.iter().position(is_switch) {
         frames.drain(..=switch);
@@ -63,9 +62,9 @@ mod tests {
     #[test]
     fn a_wait_begins_where_the_thread_asked_to_wait() {
         let mut told = frames(&["bpf_trace_run4", "__schedule", "schedule", "do_wait"]);
-        leave_out_switch(&mut told);
+        remove_switch(&mut told);
         assert_eq!(told, frames(&["schedule", "do_wait"]));
-        leave_out_switch(&mut told);
-        assert_eq!(told, frames(&["schedule", "do_wait"]), "without a switch all stays");
+        remove_switch(&mut told);
+        assert_eq!(told, frames(&["schedule", "do_wait"]), "no switch to remove");
     }
 }

@@ -1,4 +1,4 @@
-//! Which file's code lies where in a process. Told by the kernel's side, or else read from /proc.
+//! Which file's code is mapped where in a process. Reported by BPF programs, or otherwise read from /proc.
 
 use std::fs;
 use std::rc::Rc;
@@ -7,71 +7,71 @@ use std::sync::Arc;
 use super::files;
 use crate::event::Pid;
 
-/// The mappings of a process between two changes of them, by the collector's number.
+/// The mappings of a process between two changes of them, numbered by the collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::collect) struct ImageId(pub(in crate::collect) u64);
 
-/// A file with its contents: an inode's number is used again soon.
+/// A file with its content: an inode may soon be reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::collect) struct FileId {
-    /// The file system, as the kernel encodes a device: major << 20 | minor.
+    /// The device of its file system, encoded as in the kernel: major << 20 | minor.
     pub(in crate::collect) device: u32,
-    /// Its number there.
+    /// Its inode there.
     pub(in crate::collect) inode: u64,
-    /// When it was written to, in nanoseconds since 1970; `None`: unknown, so that it may be any file with this number.
+    /// Its modification time in nanoseconds since 1970. `None` if unknown; it may then be any file with this inode.
     pub(in crate::collect) modified: Option<u64>,
 }
 
-/// A file that is mapped.
+/// A mapped file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::collect) struct MappedFile {
-    /// Which.
+    /// The file's identity.
     pub(in crate::collect) id: FileId,
-    /// From the root of the process.
+    /// Its path from the root of the process.
     pub(in crate::collect) path: Arc<[u8]>,
 }
 
-/// A stretch of executable memory.
+/// A range of executable memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::collect) struct Mapping {
     /// First address.
     pub(in crate::collect) start: u64,
-    /// Behind the last one.
+    /// The address after the last one.
     pub(in crate::collect) end: u64,
-    /// Where in the file it begins, in bytes.
+    /// The file offset of `start`, in bytes.
     pub(in crate::collect) offset: u64,
-    /// `None`: code that the process, or the kernel, made.
+    /// `None` for code that the process or the kernel generated.
     pub(in crate::collect) file: Option<MappedFile>,
 }
 
-/// All executable mappings of a process at one time.
+/// All executable mappings of a process at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Image {
-    /// Ascending.
+    /// In ascending order.
     pub(super) mappings: Vec<Rc<Mapping>>,
 }
 
 impl Image {
-    /// An image of which one mapping is known.
+    /// An image with one known mapping.
     pub(super) fn of(first: Mapping) -> Image {
         Image {
             mappings: vec![Rc::new(first)],
         }
     }
 
-    /// Adds a mapping; the kernel tells them in ascending order.
+    /// Adds a mapping. BPF programs report them in ascending order.
     pub(super) fn add(&mut self, mapping: Mapping) {
         self.mappings.push(Rc::new(mapping));
     }
 
-    /// The mapping that an address lies in.
+    /// The mapping that contains an address.
     pub(super) fn find(&self, address: u64) -> Option<&Rc<Mapping>> {
         let behind = self.mappings.partition_point(|mapping| mapping.start <= address);
         let mapping = self.mappings.get(behind.checked_sub(1)?)?;
         (address < mapping.end).then_some(mapping)
     }
 
-    /// Of what `read` found.
+    /// An image of the mappings that `read` found.
     pub(super) fn of_all(mappings: Vec<Mapping>) -> Image {
         Image {
             mappings: mappings.into_iter().map(Rc::new).collect(),
@@ -89,7 +89,7 @@ pub(super) fn read(pid: Pid, start_stack: u64) -> Option<Vec<Mapping>> {
     (is_same_program && !mappings.is_empty()).then_some(mappings)
 }
 
-/// `startstack` of /proc/PID/stat: field 28, counted from 1; the name before may contain anything.
+/// `startstack` of /proc/PID/stat: field 28, counted from 1. The name before it may contain any character.
 pub(super) fn stack_of_program(pid: Pid) -> Option<u64> {
     let stat = fs::read(format!("/proc/{}/stat", pid.0)).ok()?;
     let behind_name = stat.iter().rposition(|&byte| byte == b')')?;
@@ -97,7 +97,7 @@ pub(super) fn stack_of_program(pid: Pid) -> Option<u64> {
     fields.split_ascii_whitespace().nth(25)?.parse().ok()
 }
 
-/// `5583a000-5583b000 r-xp 00001000 fe:01 1234    /usr/bin/x (deleted)`; `None` for what is not executable.
+/// `5583a000-5583b000 r-xp 00001000 fe:01 1234    /usr/bin/x (deleted)`; `None` if it is not executable.
 fn mapping(line: &[u8]) -> Option<Mapping> {
     let mut fields = line.splitn(6, |&byte| byte == b' ');
     let mut field = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
@@ -172,7 +172,7 @@ mod tests {
         let file = image.find(here).unwrap().file.as_ref().unwrap();
         let found = fs::metadata("/proc/self/exe").unwrap();
         let modified = found.mtime() as u64 * 1_000_000_000 + found.mtime_nsec() as u64;
-        assert_eq!(file.id.modified, Some(modified), "another file may get its number");
+        assert_eq!(file.id.modified, Some(modified), "another file may reuse its inode");
         assert_eq!(read(own, start + 16), None);
     }
 }

@@ -1,7 +1,8 @@
-//! Makes native call chains of the stacks that a collector copies: `mappings` says which file's code lies where, `files`
-//! opens those files as the process saw them, `opener` does so at once, `bounded` reads no more of them than is sound, `modules` keeps them, `tables` has their unwind tables, `unwind` walks a stack
-//! with these, and `symbols` (for code without a file, `perf_map`, for the kernel's, `kernel`) names what was found. This file owns the threads that do
-//! it, off the way of the kernel's events.
+//! Turns the stacks that a collector copies into native call chains. `mappings` knows which file's code is where. `files` opens
+//! those files as the process sees them, and `opener` does so without delay. `bounded` limits how much of them is read, and
+//! `modules` keeps them. `tables` holds their unwind tables, with which `unwind` walks a stack. `symbols` finds the names of the
+//! frames, `perf_map` those of code without a file, and `kernel` those of kernel code. This file owns the threads for all that, so
+//! that the reading of events is not delayed.
 
 mod bounded;
 mod files;
@@ -35,56 +36,56 @@ pub(super) use self::unwind::Registers;
 use self::worker::Worker;
 use crate::event::{Event, LaunchId, Nanos, Pid, TaskId};
 
-/// What a collector tells.
+/// The input of these threads.
 #[derive(Debug)]
 pub(super) enum Told {
-    /// One of an image's executable mappings; all come before the stacks that need them, or before `Image`.
+    /// One executable mapping of an image. All of them come before the launch stacks that need them, or before `Image`.
     Mapping { image: ImageId, pid: Pid, mapping: Mapping },
-    /// A stack. A sample's may come before its image.
+    /// A stack. That of a sample may come before its image.
     Stack(Box<CopiedStack>),
-    /// Of an image that samples named before, all mappings were told, or could not be.
+    /// All mappings of an image that earlier samples named have been reported, or some could not be.
     Image { image: ImageId, is_whole: bool },
-    /// The mappings of an image are to be read now: the process is about to wait, and may end after that.
+    /// The mappings of an image must be read now: the process is about to wait, and may end after that.
     Unread { image: ImageId, pid: Pid, start_stack: u64 },
-    /// Not by the collector: the file of a mapping that comes next.
+    /// Not from the collector: the file of a mapping that follows.
     File { id: FileId, file: File },
-    /// Likewise: the names of the code that a process made.
+    /// Not from the collector: the names of the code that a process generated.
     PerfMap { image: ImageId, file: File },
 }
 
-/// The stack of a thread that asked for a launch, or was looked at.
+/// The stack of a thread that requested a launch or was sampled.
 #[derive(Clone, Debug)]
 pub(super) struct CopiedStack {
-    /// When.
+    /// When it was copied.
     pub(super) at: Nanos,
-    /// What it asked for; of a sample, its own process.
+    /// The requested launch; for a sample, the thread's own process.
     pub(super) launch: LaunchId,
-    /// The new process's first thread; of a sample, the thread itself.
+    /// The new process's first thread; for a sample, the thread itself.
     pub(super) task: TaskId,
-    /// What was mapped, if that was told.
+    /// The mappings at that time, if they were reported.
     pub(super) image: Option<ImageId>,
-    /// Where exec put the process's first stack.
+    /// Where exec put the stack of the process's first thread.
     pub(super) start_stack: u64,
-    /// The process that asked.
+    /// The process that requested the launch, or was sampled.
     pub(super) pid: Pid,
     /// The thread's registers in user space.
     pub(super) registers: Registers,
     /// The stack from the stack pointer upwards.
     pub(super) bytes: Vec<u8>,
-    /// What else a sample tells; `None` of a launch.
+    /// The other data of a sample; `None` for a launch.
     pub(super) sample: Option<Sample>,
 }
 
-/// What a sample tells besides the user's part of the stack.
+/// The data of a sample besides the user part of the stack.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
-    /// The time that it stands for.
+    /// The time that the sample represents.
     pub(super) span: Nanos,
-    /// Whether the thread waited, or had a CPU.
+    /// Whether the thread was waiting rather than on a CPU.
     pub(super) is_waiting: bool,
-    /// The kernel's part of the stack: addresses, the innermost first.
+    /// The kernel part of the stack: addresses, innermost first.
     pub(super) kernel: Vec<u64>,
-    /// Whether more of them follow.
+    /// Whether further kernel frames follow.
     pub(super) is_kernel_cut: bool,
     /// Whether the registers are known.
     pub(super) has_user_part: bool,
@@ -93,29 +94,29 @@ pub(super) struct Sample {
 /// Copied bytes that may wait to be unwound: some seconds of the worst storm, while large debug information is read.
 const MOST_WAITING_BYTES: usize = 256 << 20;
 
-/// Files that may be open before the worker knows them.
+/// Files that may be open before the worker has taken them.
 const MOST_WAITING_FILES: usize = 200;
 
-/// Who finds out what processes have mapped.
+/// Who reads the mappings of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WhoTells {
-    /// The collector's programs in the kernel, when a stack is copied.
+    /// The BPF programs, when a stack is copied.
     Kernel,
     /// The recorder, from /proc, soon afterwards. The process may have ended by then.
     Recorder,
 }
 
-/// What waits to be worked on.
+/// Work that has not been done yet.
 #[derive(Default)]
 struct Waiting {
     bytes: AtomicUsize,
     files: AtomicUsize,
-    /// Not waiting any more: stacks of launches whose process had ended before its mappings were read.
+    /// No longer waiting: stacks of launches whose process had ended before its mappings were read.
     unreadable: AtomicU64,
 }
 
-/// Threads that turn stacks into `Called` and `Sampled` events: one opens files at once, since processes end soon; the other one takes its
-/// time to unwind and name.
+/// Threads that turn stacks into `Called` and `Sampled` events. One opens files at once, because processes may end soon; the other
+/// unwinds and finds names without time pressure.
 pub(super) struct Unwinder {
     sender: Option<Sender<Told>>,
     events: Receiver<Event>,
@@ -129,7 +130,7 @@ impl Unwinder {
     /// Starts the threads.
     ///
     /// # Errors
-    /// When there can be no more threads.
+    /// If a thread cannot be created.
     pub(super) fn start(who_tells: WhoTells) -> std::io::Result<Unwinder> {
         let (sender, told) = mpsc::channel();
         let (opened_sender, opened) = mpsc::channel();
@@ -149,7 +150,7 @@ impl Unwinder {
         })
     }
 
-    /// Hands over what was told; never waits. Where too much waits already, the stack is lost.
+    /// Passes input to the threads; never waits. If too much is waiting already, the stack is lost.
     pub(super) fn take(&mut self, told: Told) {
         let bytes = told.bytes();
         self.stacks += u64::from(matches!(told, Told::Stack(_)));
@@ -158,36 +159,36 @@ impl Unwinder {
         }
         self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(sender) = &self.sender {
-            // A thread that is gone tells no chain, which counts as lost.
+            // If the thread has ended, there is no chain, which counts as lost.
             let _ = sender.send(told);
         }
     }
 
-    /// Moves the chains that are ready into `events`.
+    /// Moves the finished chains into `events`.
     pub(super) fn drain(&mut self, events: &mut Vec<Event>) {
         let before = events.len();
         events.extend(self.events.try_iter());
         self.chains += (events.len() - before) as u64;
     }
 
-    /// Waits until all that was told is unwound.
+    /// Waits until all input is unwound.
     pub(super) fn finish(&mut self) {
         self.sender = None;
         for thread in self.threads.drain(..) {
-            // It can only fail by a panic, and then its chains are missing, which counts as lost.
+            // A thread can only fail by a panic. Its chains are then missing, which counts as lost.
             let _ = thread.join();
         }
     }
 
-    /// Stacks of which no chain came, not even a truncated one, though their mappings were known. Right only after `finish`
-    /// and `drain`.
+    /// Stacks without a chain, not even a truncated one, although their mappings were known. Correct only after `finish` and
+    /// `drain`.
     pub(super) fn lost(&self) -> u64 {
         self.stacks - self.chains - self.waiting.unreadable.load(Ordering::Relaxed)
     }
 }
 
 fn open(told: Receiver<Told>, opened: &Sender<Told>, mut opener: Opener, waiting: &Waiting) {
-    // Nobody listens any more when the recording is given up.
+    // The receiver is gone if the recording was abandoned.
     let hand_on = |told| drop(opened.send(told));
     for told in told {
         opener.take(told, waiting, &hand_on);
@@ -198,7 +199,7 @@ fn unwind(told: Receiver<Told>, events: &Sender<Event>, waiting: &Waiting) {
     let mut worker = Worker::default();
     for told in told {
         let (bytes, files) = (told.bytes(), told.files());
-        // As above.
+        // The receiver may be gone, as above.
         worker.take(told).into_iter().for_each(|event| drop(events.send(event)));
         waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
         waiting.files.fetch_sub(files, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The ELF files that are in use, and what of them a walk needs.
+//! The ELF files in use, with the parts of them that a stack walk needs.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -23,23 +23,23 @@ use crate::event::Pid;
 /// Files kept open: well below the usual limit of 1024 descriptors.
 const MOST_OPEN: usize = 200;
 
-/// A number for each file that was opened.
+/// The number of an opened file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ModuleId(u32);
 
 /// An open ELF file.
 pub(super) struct Module {
     pub(super) id: ModuleId,
-    /// As the process saw it that used it first.
+    /// The path as seen by the process that used it first.
     pub(super) path: Arc<[u8]>,
     pub(super) tables: Tables,
     pub(super) names: Names,
     segments: Vec<Segment>,
-    /// `names` opens it too, through /proc/self/fd.
+    /// `names` opens it, too, through /proc/self/fd.
     file: File,
 }
 
-/// A part of the file that is loaded.
+/// A loaded part of the file.
 struct Segment {
     offset: u64,
     bytes: u64,
@@ -47,7 +47,7 @@ struct Segment {
 }
 
 impl Module {
-    /// Where in the file's own numbering of addresses an offset in it lies.
+    /// The virtual address of a file offset.
     pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
         let within = |segment: &Segment| {
             offset
@@ -61,7 +61,7 @@ impl Module {
         segment.address.checked_add(place)
     }
 
-    /// Whether a call ends at this offset in the file.
+    /// Whether a call instruction ends at this file offset.
     pub(super) fn is_behind_call(&self, offset: u64) -> bool {
         let mut before = [0; CALL_BYTES];
         let read = offset
@@ -82,7 +82,7 @@ impl Module {
         let page = rustix::param::page_size() as u64;
         let segments = loaded.map(|header| Segment {
             offset: header.p_offset(endian),
-            // Up to the end of its last page, which is mapped with it.
+            // Up to the end of its last page, which is mapped too.
             bytes: header.p_filesz(endian).checked_next_multiple_of(page).unwrap_or(0),
             address: header.p_vaddr(endian),
         });
@@ -100,12 +100,12 @@ impl Module {
     }
 }
 
-/// What is known of a file.
+/// The state of a file.
 enum Known {
-    /// It is open, and nobody has looked into it.
+    /// It is open, but has not been examined.
     Opened(File),
     Used(Rc<Module>),
-    /// It could not be opened when it was last tried, or is not ELF.
+    /// It could not be opened at the last attempt, or is not an ELF file.
     Unusable,
 }
 
@@ -127,16 +127,16 @@ impl Default for Modules {
 }
 
 impl Modules {
-    /// Keeps a file that was opened for one that is mapped.
+    /// Stores a file that was opened for a mapping.
     pub(super) fn add(&mut self, id: FileId, file: File) {
         if !matches!(self.known.get(&id), Some(Known::Used(_))) {
             self.known.insert(id, Known::Opened(file));
         }
     }
 
-    /// The file of a mapping, opened now if need be.
+    /// The file of a mapping. Opens it if necessary.
     pub(super) fn of(&mut self, pid: Pid, mapping: &Mapping) -> Option<Rc<Module>> {
-        // By its number alone, what is known may be of a file that had the number before.
+        // With the inode alone, the known file may be an earlier one with the same inode.
         let mapped = mapping.file.as_ref().filter(|file| file.id.modified.is_some())?;
         let file = match self.known.get(&mapped.id) {
             Some(Known::Used(module)) => return Some(Rc::clone(module)),
@@ -157,7 +157,7 @@ impl Modules {
         Some(module)
     }
 
-    /// A file that `of` gave a moment ago.
+    /// A module that `of` returned recently.
     pub(super) fn numbered(&self, id: ModuleId) -> Option<Rc<Module>> {
         self.numbered.get(&id)?.upgrade()
     }
@@ -168,7 +168,7 @@ mod tests {
     use super::super::mappings::{self, Image, stack_of_program};
     use super::*;
 
-    /// An ELF file with one section of so many bytes, in which there is `data`, and behind that nothing.
+    /// An ELF file with one section of `bytes` bytes that begins with `data`, followed by a hole.
     fn elf_file(name: &str, flags: u64, bytes: u64, data: &[u8]) -> File {
         const HEADER: u64 = 64;
         let names = [b"\0", name.as_bytes(), b"\0.shstrtab\0"].concat();
@@ -217,7 +217,7 @@ mod tests {
         assert!(!of_bytes(MOST_BYTES + 1));
     }
 
-    /// zstd (RFC 8878): a frame with a window of 128 KiB, whose blocks are one byte each to be repeated.
+    /// A zstd frame (RFC 8878) with a window of 128 KiB, whose blocks repeat a single byte.
     fn unpacks_to(blocks: u32) -> Vec<u8> {
         const BLOCK: u32 = 128 << 10;
         let block = |number: u32| {

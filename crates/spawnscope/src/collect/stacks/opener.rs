@@ -1,5 +1,5 @@
-//! Reads what is gone when the process ends: its mappings, where the programs in the kernel cannot tell them, and their
-//! files. It does nothing else, so it is late by one process at most.
+//! Reads what is lost when the process ends: its mappings, if the BPF programs cannot report them, and their files. It does nothing
+//! else, so it lags by one process at most.
 
 use std::sync::atomic::Ordering;
 
@@ -8,10 +8,10 @@ use super::recent::Recent;
 use super::{CopiedStack, MOST_WAITING_FILES, Told, Waiting, WhoTells, files, perf_map};
 use crate::event::Pid;
 
-/// How many images are remembered. A process has a new one each time that it maps code.
+/// The number of images remembered. A process has a new one each time it maps code.
 const IMAGES: usize = 4096;
 
-/// Remembers what it has opened and read.
+/// Keeps track of what it has opened and read.
 pub(super) struct Opener {
     who_tells: WhoTells,
     files: Recent<FileId, ()>,
@@ -29,7 +29,7 @@ impl Opener {
         }
     }
 
-    /// Hands on what was told, after what it needs.
+    /// Passes on the input, preceded by what it needs.
     pub(super) fn take(&mut self, told: Told, waiting: &Waiting, hand_on: &impl Fn(Told)) {
         match told {
             Told::Unread {
@@ -50,18 +50,19 @@ impl Opener {
         }
     }
 
-    /// Whether the mappings were told before the stack, or have to be read now. Those of a sample may be told after it.
+    /// Whether the mappings must be available before the stack: they were reported, or must be read now. Those of a sample may
+    /// follow it.
     fn needs_image_now(&self, stack: &CopiedStack) -> bool {
         stack.sample.is_none() || self.who_tells == WhoTells::Recorder
     }
 
-    /// A launch's stack is of no use without mappings; a sample still has its kernel part.
+    /// A launch's stack is useless without mappings; a sample still has its kernel part.
     fn take_stack(&mut self, mut stack: Box<CopiedStack>, waiting: &Waiting, hand_on: &impl Fn(Told)) {
         if let Some(image) = stack.image
             && !self.ensure_image(image, stack.pid, stack.start_stack, waiting, hand_on)
         {
             if stack.sample.is_none() {
-                // Where the kernel can tell mappings and did not, the stack counts as lost.
+                // If the kernel can report mappings and did not, the stack counts as lost.
                 let is_expected = self.who_tells == WhoTells::Recorder;
                 waiting.unreadable.fetch_add(u64::from(is_expected), Ordering::Relaxed);
                 waiting.bytes.fetch_sub(stack.bytes.len(), Ordering::Relaxed);
@@ -72,7 +73,7 @@ impl Opener {
         hand_on(Told::Stack(stack));
     }
 
-    /// Reads the mappings of an image unless they are known. False: the process has ended, or runs another program.
+    /// Reads the mappings of an image unless they are known. False if the process has ended, or runs another program.
     fn ensure_image(
         &mut self,
         image: ImageId,
@@ -105,7 +106,7 @@ impl Opener {
         }
     }
 
-    /// The file of a mapping, or, where code has none, the file with the names of such code. `None`: opened before.
+    /// The file of a mapping or, for code without a file, the file with the names of such code. `None` if it was opened before.
     fn file_of(&mut self, told: &Told) -> Option<Told> {
         let Told::Mapping { image, pid, mapping } = told else {
             return None;

@@ -1,4 +1,4 @@
-//! Names of code that a process makes at run time, from the file that it keeps for profilers: /tmp/perf-PID.map.
+//! Names of code that a process generates at run time, from the file it writes for profilers: /tmp/perf-PID.map.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -13,39 +13,39 @@ use super::recent::Recent;
 use crate::event::Pid;
 
 const PROCESSES: usize = 16;
-/// What is longer is no line.
+/// A longer text is not a line.
 const MOST_OF_LINE: usize = 64 << 10;
 
-/// A piece of code with a name.
+/// A named piece of code.
 struct Symbol {
     bytes: u64,
     name: Vec<u8>,
 }
 
-/// Pieces of code by their first address.
+/// Pieces of code by start address.
 type Symbols = BTreeMap<u64, Symbol>;
 
-/// One process's file, and what was in it when it was read last.
+/// The file of one process, with its content when it was last read.
 struct PerfMap {
     file: File,
-    /// How long it was then; a longer one than `MOST_BYTES` is left alone.
+    /// Its size at that time. A file larger than `MOST_BYTES` is not read.
     bytes: u64,
-    /// Up to where its lines are known.
+    /// The end of the lines that have been read.
     known: u64,
     symbols: Symbols,
 }
 
-/// What is known of a process's file.
+/// The state of a process's file.
 enum Known {
     Found(PerfMap),
-    /// It could not be opened, and how often somebody asked since.
+    /// It could not be opened; the number of lookups so far.
     Missing(u64),
 }
 
-/// Whose: an image's, as it was told, or else a process's.
+/// The owner: a reported image, or otherwise a process.
 type Owner = Result<ImageId, (Pid, u64)>;
 
-/// The files of the processes that were asked about lately.
+/// The files of the processes that were looked up recently.
 pub(super) struct PerfMaps {
     known: Recent<Owner, Known>,
 }
@@ -58,11 +58,11 @@ impl Default for PerfMaps {
     }
 }
 
-/// The file of a process that is still there, through its own view of /tmp.
+/// Opens the file of a process that still exists, through its own view of /tmp.
 pub(super) fn open(pid: Pid) -> Option<File> {
     let root = PathBuf::from(format!("/proc/{}/root", pid.0));
     let path = root.join(format!("tmp/perf-{}.map", pid_in_its_namespace(pid)?));
-    // Its name is known to everybody: a pipe must not hold us up, nor a link lead elsewhere.
+    // Any user can predict its name: a pipe must not block the recorder, and a link must not lead elsewhere.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
@@ -72,18 +72,18 @@ pub(super) fn open(pid: Pid) -> Option<File> {
 }
 
 impl PerfMaps {
-    /// Keeps the file of a process whose mappings are told as `image`.
+    /// Stores the file of a process whose mappings are reported as `image`.
     pub(super) fn add(&mut self, image: ImageId, file: File) {
         self.known.insert(Ok(image), Known::Found(PerfMap::new(file)));
     }
 
-    /// The name of the code at an address of the process that a stack is of.
+    /// The name of the code at an address in the process of a stack.
     pub(super) fn name(&mut self, stack: &CopiedStack, address: u64) -> Option<Vec<u8>> {
         let owner = stack.image.ok_or((stack.pid, stack.start_stack));
         self.name_of(owner, address, || open(stack.pid))
     }
 
-    /// A file that is missing is looked for ever more seldom: a process may make it late, and most never do.
+    /// A missing file is looked up with decreasing frequency: a process may create it late, and most never do.
     fn name_of(&mut self, owner: Owner, address: u64, open: impl FnOnce() -> Option<File>) -> Option<Vec<u8>> {
         let asked = match self.known.get(&owner) {
             Some(Known::Found(map)) => return map.name(address),
@@ -116,7 +116,7 @@ impl PerfMap {
         }
     }
 
-    /// Reads on when the file has grown and the name is not known yet.
+    /// Reads further if the file has grown and the name is not known yet.
     fn name(&mut self, address: u64) -> Option<Vec<u8>> {
         if let Some(name) = find(&self.symbols, address) {
             return Some(name);
@@ -126,7 +126,7 @@ impl PerfMap {
             return None;
         }
         if bytes < self.bytes {
-            // It was begun anew.
+            // The file was started anew.
             (self.known, self.symbols) = (0, Symbols::new());
         }
         self.bytes = bytes;
@@ -139,7 +139,7 @@ impl PerfMap {
     }
 }
 
-/// The text without the line at its end that is still being written.
+/// The text without its last line if that is still being written.
 fn whole_lines(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
     if text.len() - end > MOST_OF_LINE {
@@ -148,7 +148,7 @@ fn whole_lines(text: &[u8]) -> &[u8] {
     &text[..end]
 }
 
-/// Of two at one address the later one is valid.
+/// If two pieces have the same address, the later one is valid.
 fn add(symbols: &mut Symbols, text: &[u8]) {
     symbols.extend(text.split(|&byte| byte == b'\n').filter_map(symbol));
 }
@@ -178,9 +178,9 @@ mod tests {
 
     const IMAGE: ImageId = ImageId(1);
 
-    /// Asks for names in a file that was opened.
+    /// Looks up a name in a file that is already open.
     fn name(maps: &mut PerfMaps, address: u64) -> Option<String> {
-        let name = maps.name_of(Ok(IMAGE), address, || panic!("it is open"));
+        let name = maps.name_of(Ok(IMAGE), address, || panic!("it is already open"));
         name.map(|name| String::from_utf8(name).unwrap())
     }
 
@@ -211,11 +211,11 @@ mod tests {
         let mut maps = maps_of(&file);
         file.write_all(b"1000 20 first\n2000 20 sec").unwrap();
         assert_eq!(name(&mut maps, 0x1000).as_deref(), Some("first"));
-        assert_eq!(name(&mut maps, 0x2000), None, "its line is not whole yet");
+        assert_eq!(name(&mut maps, 0x2000), None, "its line is incomplete");
         file.write_all_at(b"4000", 0).unwrap();
         file.write_all(b"ond\n").unwrap();
         assert_eq!(name(&mut maps, 0x2000).as_deref(), Some("second"));
-        assert_eq!(name(&mut maps, 0x4000), None, "what was read is not read again");
+        assert_eq!(name(&mut maps, 0x4000), None, "text is read only once");
         assert_eq!(name(&mut maps, 0x1000).as_deref(), Some("first"));
     }
 

@@ -1,14 +1,14 @@
-//! A map of bounded size that forgets what was not asked for lately.
+//! A map of bounded size that forgets entries that were not used recently.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Keeps at least the `capacity` entries that were used last, and at most twice as many.
+/// Keeps at least the `capacity` most recently used entries, and at most twice as many.
 #[derive(Debug)]
 pub(super) struct Recent<K, V> {
     capacity: usize,
     used: HashMap<K, V>,
-    /// Those that were not used since there were `capacity` of the others.
+    /// Entries not used since `used` last began to fill.
     older: HashMap<K, V>,
 }
 

@@ -1,5 +1,5 @@
-//! Names of places in files: function, source file and line, and the functions that were inlined there. From the file
-//! itself, or from separate debug information with the same build id.
+//! Names of places in files: function, source file and line, and the functions inlined there. They come from the file itself, or
+//! from separate debug information with the same build id.
 
 use std::cell::OnceCell;
 use std::os::unix::ffi::OsStrExt;
@@ -12,16 +12,16 @@ use blazesym::symbolize::{CodeInfo, Input, Symbolizer};
 
 use crate::event::{Frame, Language};
 
-/// Whoever names the places of one file.
+/// Finds the names in one file.
 pub(super) struct Names {
-    /// The file with debug information only, if there is one, and the file itself.
+    /// The separate debug file, if there is one, and the file itself.
     paths: Vec<PathBuf>,
-    /// Made when the first name is wanted: few of the files that are mapped launch anything.
+    /// Created for the first name: few of the mapped files launch anything.
     symbolizer: OnceCell<Symbolizer>,
 }
 
 impl Names {
-    /// Of the file at `path`, which stays there.
+    /// The names in the file at `path`, which must remain there.
     pub(super) fn of(path: PathBuf, build_id: Option<&[u8]>) -> Names {
         Names {
             paths: build_id.and_then(debug_file).into_iter().chain([path]).collect(),
@@ -29,8 +29,8 @@ impl Names {
         }
     }
 
-    /// The frames at a place, from the innermost outwards: inlined functions first. `address` is where a call returns to
-    /// if `is_return`, in the numbering of the file, which the process knows as `module`.
+    /// The frames at a place, from the innermost outwards: inlined functions first. `address` is in the file's numbering; it is a
+    /// return address if `is_return`. `module` is the process's path of the file.
     pub(super) fn frames(&self, module: &Arc<[u8]>, address: u64, is_return: bool) -> Vec<Frame> {
         let plain = Frame {
             module: Some(module.to_vec()),
@@ -46,7 +46,7 @@ impl Names {
             let address = Input::VirtOffset(address - u64::from(is_return));
             symbolizer.symbolize_single(&source, address).ok()?.into_sym()
         };
-        // Debug information that cannot be understood does not take the file's own symbols away.
+        // If the debug information cannot be understood, the file's own symbols are used.
         let mut sources = self.paths.iter().flat_map(|path| [(path, true), (path, false)]);
         let Some(symbol) = sources.find_map(|(path, debug_syms)| look_up(path, debug_syms)) else {
             return vec![plain];
@@ -67,7 +67,7 @@ impl Names {
     }
 }
 
-/// Where distributions put what they took out of a file, found without the file saying so.
+/// Where distributions install separate debug files, by build id, without a reference in the file itself.
 fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
     let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let (first, rest) = build_id.split_at_checked(1)?;

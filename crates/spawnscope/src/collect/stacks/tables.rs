@@ -14,16 +14,16 @@ use super::processor::{RETURN_ADDRESS, VENDOR};
 
 pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
 
-/// How to find the caller of one place.
+/// How to find the caller at one place.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     /// Where the frame begins: the stack pointer before the call.
     pub(super) frame: CfaRule<usize>,
-    /// Where the caller's registers are; those that are not named have not changed.
+    /// Where the caller's registers are. Registers without a rule are unchanged.
     pub(super) registers: Vec<(Register, RegisterRule<usize>)>,
     /// How expressions in the rules are encoded.
     pub(super) encoding: Encoding,
-    /// Whether the kernel called it: its caller was interrupted, not calling.
+    /// Whether this is a signal frame, built by the kernel: the caller was interrupted, and did not call.
     pub(super) is_signal: bool,
     in_debug_frame: bool,
 }
@@ -40,7 +40,7 @@ pub(super) struct Tables {
     eh_frame: Option<Data>,
     eh_frame_header: Option<Data>,
     debug_frame: Option<Data>,
-    /// Offsets of the entries, by the first address they are for; made when there is no header.
+    /// Offsets of the entries by start address. Built if there is no header.
     eh_frame_index: OnceCell<Vec<(u64, usize)>>,
     debug_frame_index: OnceCell<Vec<(u64, usize)>>,
 }
@@ -72,19 +72,19 @@ impl Tables {
         }
     }
 
-    /// Whether there is one that could be read.
+    /// Whether the file has a .debug_frame that could be read.
     #[cfg(test)]
     pub(super) fn has_debug_frame(&self) -> bool {
         self.debug_frame.is_some()
     }
 
-    /// The rule for an address; `None` where the tables say nothing, or nothing that can be understood.
+    /// The rule for an address. `None` if the tables have none, or none that can be understood.
     pub(super) fn rule(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
         self.rule_of_eh_frame(address, context)
             .or_else(|| self.rule_of_debug_frame(address, context))
     }
 
-    /// The section in which the expressions of a rule are.
+    /// Calls `look` with the section that contains the expressions of a rule.
     pub(super) fn with_expressions_of<T>(&self, rule: &Rule, look: impl FnOnce(Slice<'_>) -> T) -> Option<T> {
         let data = if rule.in_debug_frame {
             &self.debug_frame
@@ -117,8 +117,8 @@ impl Tables {
         })
     }
 
-    /// By the table that the linker sorted: behind a head, pairs of 32-bit addresses relative to the table's own, of code
-    /// and of its entry. No linker encodes it in another way, and gimli's look-up trusts the number of pairs.
+    /// The offset of an entry, from the table sorted by the linker: behind a head, pairs of 32-bit addresses of code and of its
+    /// entry, relative to the table's own address. No linker uses another encoding, and gimli's lookup trusts the number of pairs.
     fn offset_by_header(&self, address: u64) -> Option<usize> {
         const HEAD: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
         let header = self.eh_frame_header.as_ref()?;
@@ -144,7 +144,7 @@ fn last_up_to(index: &[(u64, usize)], address: u64) -> Option<usize> {
     index.get(behind.checked_sub(1)?).map(|&(_, offset)| offset)
 }
 
-/// All entries up to the first that cannot be understood.
+/// All entries up to the first one that cannot be understood.
 fn index<'data, S: UnwindSection<Slice<'data>>>(section: &S, bases: &BaseAddresses) -> Vec<(u64, usize)> {
     let mut found = Vec::new();
     let mut entries = section.entries(bases);
@@ -194,7 +194,7 @@ mod tests {
         Tables::read(&ElfFile64::parse(&cache).unwrap())
     }
 
-    /// Where one of its functions begins.
+    /// The start of one of its functions.
     fn some_address(tables: &Tables) -> u64 {
         let index = index(&eh_frame(tables.eh_frame.as_ref().unwrap()), &tables.bases);
         index[index.len() / 2].0
@@ -208,7 +208,7 @@ mod tests {
         tables.eh_frame_header = None;
         let again = tables.rule(address, &mut context).unwrap();
         assert_eq!((rule.frame, rule.registers), (again.frame, again.registers));
-        // Not 0: a linker leaves entries there of functions that it threw away.
+        // Not 0: a linker leaves entries there for functions that it has discarded.
         assert!(tables.rule(u64::MAX / 2, &mut context).is_none());
     }
 
@@ -239,7 +239,7 @@ mod tests {
             };
             data.as_mut().unwrap().bytes[place] = before;
         }
-        assert!(unlike > 1000, "{unlike} changes mattered");
+        assert!(unlike > 1000, "only {unlike} changes had an effect");
         assert_eq!(rule(&tables, &mut context), right);
     }
 }

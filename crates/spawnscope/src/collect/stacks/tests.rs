@@ -1,4 +1,4 @@
-//! The stack of the test itself, copied as a collector would, is walked to the start of its thread.
+//! Copies the test's own stack as a collector would, and walks it to the start of its thread.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,7 +11,7 @@ use super::worker::Worker;
 use super::{CopiedStack, ImageId, Sample, Told};
 use crate::event::{Chain, Event, EventKind, Frame, Language, LaunchId, Nanos, Pid, TaskId};
 
-/// What a frame needs: the registers that calls preserve, where the stack is, and where this is.
+/// The stack and registers of the calling thread: preserved registers, stack pointer, and current address.
 #[inline(never)]
 fn stack_of_this_thread() -> CopiedStack {
     let registers = registers_here();
@@ -92,7 +92,7 @@ fn image() -> ImageId {
     ImageId(7)
 }
 
-/// A sample that was told before its image, in a function of the kernel that nobody knows.
+/// A sample that arrives before its image, in an unknown kernel function.
 fn early_sample(stack: CopiedStack) -> Told {
     let sample = Sample {
         span: Nanos(5),
@@ -128,12 +128,12 @@ fn a_sample_waits_for_its_image() {
         assert_eq!(worker.take(Told::Mapping { image, pid, mapping }), []);
     }
     let told = |image| Told::Image { image, is_whole: true };
-    assert_eq!(worker.take(told(ImageId(8))), [], "another one's");
+    assert_eq!(worker.take(told(ImageId(8))), [], "another image");
     let events = worker.take(told(image()));
     let (languages, is_truncated) = languages(&events[0]);
     assert_eq!(languages[..2], [Language::Kernel, Language::Native]);
     assert!(languages.len() > 5 && !is_truncated, "{events:#?}");
-    assert_eq!(worker.finish(), [], "none is told twice");
+    assert_eq!(worker.finish(), [], "no sample is emitted twice");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_process_that_makes_no_system_call_is_not_waited_for_for_ever() {
     let told = |worker: &mut Worker| worker.take(early_sample(stack.clone()));
     let events: Vec<Event> = (0..1100).flat_map(|_| told(&mut worker)).collect();
     assert!(!events.is_empty());
-    assert!(!languages(&events[0]).1, "its mappings are read: {:#?}", events[0]);
+    assert!(!languages(&events[0]).1, "mappings were not read: {:#?}", events[0]);
     assert_eq!(events.len() + worker.finish().len(), 1100);
 }
 
@@ -191,7 +191,7 @@ fn time_of_unwinding() {
     const STACKS: u32 = 100_000;
     let stack = stack_of_this_thread();
     let mut worker = Worker::default();
-    // As the kernel's side tells them: reading /proc for each stack is not what is measured.
+    // Mappings arrive as from the BPF programs: reading /proc for each stack is not to be measured.
     for mapping in mappings::read(stack.pid, stack.start_stack).unwrap() {
         worker.take(Told::Mapping {
             image: super::ImageId(1),

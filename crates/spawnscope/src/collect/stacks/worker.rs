@@ -1,4 +1,4 @@
-//! What the unwinding thread knows: the images of processes, their files, and the chains it made before.
+//! The state of the unwinding thread: the images of processes, their files, and the chains made so far.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -13,23 +13,23 @@ use super::unwind::{Code, CodeAddress, Memory, Walked, Walker};
 use super::{CopiedStack, Told};
 use crate::event::{Chain, Event, EventKind, Frame, Language, Sampled};
 
-/// How much is remembered: processes, chains, and names of places.
+/// Capacities: images, chains, and named places.
 const IMAGES: usize = 4096;
 const CHAINS: usize = 16_384;
 const PLACES: usize = 16_384;
-/// Samples that wait for their images: some 16 MiB at most.
+/// Samples that wait for their images: about 16 MiB at most.
 const MOST_EARLY: usize = 1024;
 
-/// Makes chains of stacks.
+/// Turns stacks into chains.
 pub(super) struct Worker {
     images: Recent<ImageId, Rc<Image>>,
     modules: Modules,
     walker: Walker,
     perf_maps: PerfMaps,
-    /// By what was found, and whether the thread waited.
+    /// By the walked places, and whether the thread was waiting.
     chains: Recent<(Walked, bool), Arc<Chain>>,
     kernel: KernelNames,
-    /// Samples whose images are not told yet, the oldest first.
+    /// Samples whose images have not been reported yet, oldest first.
     early: VecDeque<(ImageId, Box<CopiedStack>)>,
     named: Recent<CodeAddress, Rc<[Frame]>>,
 }
@@ -50,7 +50,7 @@ impl Default for Worker {
 }
 
 impl Worker {
-    /// Takes in what was told; the chains of the stacks that can be walked now, as far as anything of them is known.
+    /// Processes input. Returns the events of the stacks that can be walked now, with as much of their chains as is known.
     pub(super) fn take(&mut self, told: Told) -> Vec<Event> {
         match told {
             Told::File { id, file } => self.modules.add(id, file),
@@ -73,7 +73,7 @@ impl Worker {
         Vec::new()
     }
 
-    /// The chains of samples whose images were never told.
+    /// The events of samples whose images were never reported.
     pub(super) fn finish(&mut self) -> Vec<Event> {
         let early = std::mem::take(&mut self.early);
         self.walk_early(early)
@@ -83,7 +83,7 @@ impl Worker {
         early.into_iter().filter_map(|(_, stack)| self.event(&stack)).collect()
     }
 
-    /// A sample whose image is not told yet waits for it; but not for ever, since what makes no system call goes on.
+    /// A sample whose image has not been reported waits for it, but not forever: a thread may run on without any system call.
     fn take_stack(&mut self, stack: Box<CopiedStack>) -> Option<Event> {
         let is_early = |image: &ImageId| stack.sample.is_some() && self.images.get(image).is_none();
         let Some(image) = stack.image.filter(is_early) else {
@@ -132,13 +132,13 @@ impl Worker {
             self.add_frames(place, stack, &mut frames);
         }
         if is_waiting {
-            kernel::leave_out_switch(&mut frames);
+            kernel::remove_switch(&mut frames);
         }
         let chain = Arc::new(Chain {
             frames,
             is_truncated: walked.is_truncated,
         });
-        // What a process makes at run time may be something else the next time.
+        // Code generated at run time may be different the next time.
         if walked.places.iter().all(|place| place.code != Code::Memory) {
             self.chains.insert(known, Arc::clone(&chain));
         }
@@ -156,7 +156,7 @@ impl Worker {
         };
         if sample.has_user_part && !sample.is_kernel_cut {
             walked = self.walk_user_part(stack);
-            // Of the kernel's own page, say, which is no file's.
+            // For example in the vDSO, which has no file.
             if let (true, Some(address)) = (walked.places.is_empty(), stack.registers.next_instruction()) {
                 walked.places.push(CodeAddress {
                     code: Code::Memory,
@@ -191,7 +191,7 @@ impl Worker {
         self.walker.walk(stack.registers.clone(), &memory, &mut self.modules)
     }
 
-    /// What was mapped when the stack was copied.
+    /// The mappings at the time the stack was copied.
     fn image(&mut self, stack: &CopiedStack) -> Option<Rc<Image>> {
         let told = stack.image.and_then(|image| self.images.get(&image).cloned());
         told.or_else(|| mappings::read(stack.pid, stack.start_stack).map(|read| Rc::new(Image::of_all(read))))

@@ -1,4 +1,4 @@
-//! Audit rules that every launch pays for: on execve, and on all system calls.
+//! Audit rules that slow down every launch: rules on execve, and rules on all system calls.
 
 use super::{Check, Run};
 use crate::doctor::audit::{self, Rule};
@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     run: Run::Looking(run),
 };
 
-/// Where rules are kept, besides the files of rules.d.
+/// The compiled rules. Their sources are the files in rules.d.
 const RULES: &str = "/etc/audit/audit.rules";
 const FRAGMENTS: &str = "/etc/audit/rules.d";
 
@@ -20,12 +20,12 @@ const FRAGMENTS: &str = "/etc/audit/rules.d";
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Kernel,
-    /// They may never have been loaded.
+    /// The rules may never have been loaded.
     Files,
 }
 
 impl Source {
-    /// What the title of a finding ends with.
+    /// The end of a finding's title.
     fn once(self) -> &'static str {
         match self {
             Source::Kernel => "",
@@ -37,7 +37,7 @@ impl Source {
         match self {
             Source::Kernel => format!("loaded now: {}", rule.text),
             Source::Files => format!(
-                "in /etc/audit: {}; only root outside of containers can see whether it is loaded: `auditctl -l`",
+                "in /etc/audit: {}; only root, outside of containers, can see whether it is loaded: `auditctl -l`",
                 rule.text
             ),
         }
@@ -50,60 +50,60 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let (source, rules) = match loaded {
         Some(rules) => (Source::Kernel, rules),
         None => {
-            findings.unseen("audit rules in force: only root sees them, outside of containers");
+            findings.unseen("loaded audit rules: only root can read them, outside of containers");
             (Source::Files, audit::kept(&kept(machine)))
         }
     };
     let call = examination.measured.system_call.filter(|_| source == Source::Kernel);
-    for finding in told(source, &rules, call) {
+    for finding in findings_of(source, &rules, call) {
         findings.add(finding);
     }
 }
 
-/// With what a system call takes while these rules are in force.
-fn told(source: Source, rules: &[Rule], call: Option<Nanos>) -> Vec<Finding> {
-    let mut told = Vec::new();
+/// The findings; `call` is how long a system call takes while these rules are loaded.
+fn findings_of(source: Source, rules: &[Rule], call: Option<Nanos>) -> Vec<Finding> {
+    let mut found = Vec::new();
     let of = |is_meant: fn(&Rule) -> bool| rules.iter().filter(|rule| is_meant(rule)).collect::<Vec<_>>();
     let every = of(|rule| rule.is_on_every_call);
     let execs = of(|rule| rule.is_on_execs);
     if let Some(first) = every.first() {
-        told.push(of_every_call(source, every.len() as u64, call, first));
+        found.push(of_every_call(source, every.len() as u64, call, first));
     } else if let (Some(first), true) = (rules.first(), execs.is_empty()) {
-        told.push(of_some_calls(source, rules.len() as u64, call, first));
+        found.push(of_some_calls(source, rules.len() as u64, call, first));
     }
     if let Some(first) = execs.first() {
-        told.push(of_execs(source, execs.len() as u64, first));
+        found.push(of_execs(source, execs.len() as u64, first));
     }
-    told
+    found
 }
 
-/// No system call is exempt from such rules, so that there is nothing to compare with, and no effect to tell.
+/// No system call is exempt from such rules. There is no baseline to compare with, and the effect is unknown.
 fn of_every_call(source: Source, rules: u64, call: Option<Nanos>, first: &Rule) -> Finding {
-    let count = units::counted(rules, "audit rule is", "audit rules are");
-    let title = format!("{count} about every system call{}", source.once());
+    let count = units::counted(rules, "audit rule applies", "audit rules apply");
+    let title = format!("{count} to every system call{}", source.once());
     Finding::problem_if(source == Source::Kernel, title)
         .evidence(source.says(first))
         .evidence_if(call.map(call_takes))
-        .fix("let rules name the system calls they are about (`-S openat,execve`), the arch, and the users (`-F auid>=1000`)")
-        .fix("what has to be recorded is for the owner of this machine's security to decide: show them these figures")
-        .fix_cost("what no rule names any more is not recorded")
+        .fix("restrict each rule to the system calls it needs (`-S openat,execve`), the arch, and the users (`-F auid>=1000`)")
+        .fix("those responsible for this machine's security decide what must be recorded: show them these figures")
+        .fix_cost("system calls that no rule names are no longer recorded")
 }
 
 fn of_some_calls(source: Source, rules: u64, call: Option<Nanos>, first: &Rule) -> Finding {
-    let count = units::counted(rules, "audit rule is", "audit rules are");
+    let count = units::counted(rules, "audit rule applies", "audit rules apply");
     Finding::note(format!(
-        "{count} about system calls: each call of each program is compared with them{}",
+        "{count} to system calls: the kernel matches every call against the list{}",
         source.once()
     ))
     .evidence(source.says(first))
     .evidence_if(call.map(call_takes))
-    .fix("one rule that names several system calls costs less than several rules")
+    .fix("combine rules: one rule for several system calls costs less than several rules")
     .fix_cost("an edit of the rules")
 }
 
 fn call_takes(call: Nanos) -> String {
     format!(
-        "a system call that does nothing takes {} here; the share of the rules is unknown, since each call is compared with them",
+        "a system call that does nothing takes {} here; the rules' share of it is unknown, since no call is exempt",
         units::time(call)
     )
 }
@@ -112,9 +112,9 @@ fn of_execs(source: Source, rules: u64, first: &Rule) -> Finding {
     let count = units::counted(rules, "audit rule records", "audit rules record");
     Finding::note(format!("{count} each exec{}", source.once()))
         .evidence(source.says(first))
-        .evidence("each exec then makes several records, which the daemon writes")
-        .fix("watch whether records are lost or programs wait for them: `auditctl -s` (lost, backlog_wait_time_actual)")
-        .fix_cost("nothing to look")
+        .evidence("each exec produces several records, which the audit daemon writes")
+        .fix("check whether records are lost or programs wait for the daemon: `auditctl -s` (lost, backlog_wait_time_actual)")
+        .fix_cost("nothing: the command only reads")
 }
 
 fn kept(machine: &Machine) -> String {
@@ -133,11 +133,11 @@ mod tests {
     use super::*;
     use crate::doctor::Severity;
 
-    /// What the kernel has loaded cannot be made up in files.
+    /// Loaded rules cannot be faked in files.
     #[test]
     fn only_rules_in_force_are_a_problem_and_none_has_an_effect_without_a_baseline() {
         let every = audit::kept("-a always,exit -F arch=b64 -S all\n");
-        let all = |source| told(source, &every, Some(Nanos(100)));
+        let all = |source| findings_of(source, &every, Some(Nanos(100)));
         let (loaded, kept) = (all(Source::Kernel), all(Source::Files));
         assert_eq!(loaded[0].severity, Severity::Problem);
         assert_eq!(kept[0].severity, Severity::Note);

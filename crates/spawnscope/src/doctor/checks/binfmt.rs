@@ -1,4 +1,4 @@
-//! Interpreters that the kernel starts for files of certain kinds (binfmt_misc): emulators, run times.
+//! Interpreters that the kernel starts for certain kinds of files (binfmt_misc): emulators and run times.
 
 use super::{Check, Run};
 use crate::arch::ELF_MACHINE;
@@ -7,21 +7,21 @@ use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "binfmt",
-    looks_at: "binfmt_misc: interpreters that the kernel starts for kinds of files",
+    looks_at: "binfmt_misc: interpreters that the kernel starts for file types",
     run: Run::Looking(run),
 };
 
 const FOLDER: &str = "/proc/sys/fs/binfmt_misc";
-/// Where Debian's `update-binfmts` keeps what it registers, a file each.
+/// Where Debian's `update-binfmts` stores its registrations, one file each.
 const DEBIANS: &str = "/var/lib/binfmts";
-/// Where systemd reads from what it registers: files in the first cover those of the same name in others.
+/// Where systemd reads its registrations. A file hides files of the same name in later directories.
 const CONFIGURED: [&str; 4] = [
     "/etc/binfmt.d",
     "/run/binfmt.d",
     "/usr/local/lib/binfmt.d",
     "/usr/lib/binfmt.d",
 ];
-/// Bytes 18 and 19 of ELF files of this machine.
+/// Bytes 18 and 19 of this machine's ELF files.
 const OWN_MACHINE: [u8; 2] = ELF_MACHINE.to_le_bytes();
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -45,10 +45,10 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if !emulators.is_empty() {
         let processors = units::counted(emulators.len() as u64, "other processor", "other processors");
         findings.add(
-            Finding::note(format!("programs of {processors} are emulated"))
+            Finding::note(format!("programs for {processors} are emulated"))
                 .evidence(format!("registered: {}", emulators.join(", ")))
-                .evidence("each launch of such a program starts an emulator first, and all its work is emulated")
-                .fix("in containers, take images of this machine's own processor; `uname -m` in the container shows which it is")
+                .evidence("each launch of such a program starts an emulator first, which then emulates the whole program")
+                .fix("in containers, use images for this machine's own processor; `uname -m` in the container shows the image's processor")
                 .fix_cost("nothing"),
         );
     }
@@ -64,7 +64,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// One that is enabled.
+    /// An enabled entry.
     fn read(machine: &Machine, name: String) -> Option<Entry> {
         let text = machine.text(format!("{FOLDER}/{name}"))?;
         let mut lines = text.lines();
@@ -88,7 +88,7 @@ impl Entry {
         })
     }
 
-    /// With the flag F, the kernel keeps the interpreter open.
+    /// With the flag F, the kernel keeps the interpreter open, so its file need not exist.
     fn can_start(&self, machine: &Machine) -> bool {
         self.flags.contains('F') || machine.exists(&self.interpreter)
     }
@@ -96,40 +96,41 @@ impl Entry {
     fn look(&self, examination: &Examination<'_>, findings: &mut Findings) {
         let with_removal = |finding: Finding| self.removal(examination).into_iter().fold(finding, Finding::fix);
         if !self.can_start(examination.machine) {
-            let finding = Finding::problem(format!("the interpreter of {} is not there", self.name))
+            let finding = Finding::problem(format!("the interpreter of {} does not exist", self.name))
                 .evidence(format!("{FOLDER}/{} names {}", self.name, self.interpreter))
-                .evidence(
-                    "files of that kind fail to execute: \"No such file or directory\", although the file is there",
-                )
-                .fix("install the interpreter, or remove what names it:");
-            findings.add(with_removal(finding).fix_cost("an edit, and files of that kind do not execute"));
+                .evidence("such files fail to execute with \"No such file or directory\", although they exist")
+                .fix("install the interpreter, or remove the registration:");
+            findings.add(with_removal(finding).fix_cost("an edit; such files still do not execute"));
         }
         if self.takes_own_programs() {
-            let finding = Finding::problem(format!("{} takes over this machine's own programs", self.name))
+            let finding = Finding::problem(format!("{} takes over native programs", self.name))
                 .evidence(format!(
-                    "{FOLDER}/{}: files of this processor's kind are given to {}",
+                    "{FOLDER}/{}: native programs are passed to {}",
                     self.name, self.interpreter
                 ))
-                .fix("unless it is there on purpose, remove it:");
+                .fix("unless it was registered on purpose, remove it:");
             findings.add(with_removal(finding).fix_cost("an edit"));
         }
     }
 
-    /// How it goes until the next start of the machine, and how it stays away, as far as it can be seen what registers it.
+    /// How to remove the entry until the next boot, and, if its source is known, permanently.
     fn removal(&self, examination: &Examination<'_>) -> Vec<String> {
         let machine = examination.machine;
         let quoted = |text: &str| shlex::try_quote(text).map_or_else(|_| text.to_owned(), Into::into);
         let mut lines = vec![
-            format!("now, {}:", examination.environment.where_settings_are_made()),
+            format!(
+                "until the next boot, {}:",
+                examination.environment.where_settings_are_made()
+            ),
             format!("  echo -1 >{}", quoted(&format!("{FOLDER}/{}", self.name))),
         ];
         if machine.exists(format!("{DEBIANS}/{}", self.name)) {
-            lines.push("for good, in Debian's list:".to_owned());
+            lines.push("permanently, in Debian's registry:".to_owned());
             lines.push(format!("  update-binfmts --disable {}", quoted(&self.name)));
         }
         let registers = |file: &String| {
             let text = machine.text(file).unwrap_or_default();
-            // The first character of a line separates its parts.
+            // The first character of a line is its separator.
             let mut names = text.lines().filter_map(|line| line.split(line.chars().next()?).nth(1));
             names.any(|name| name == self.name)
         };
@@ -140,9 +141,9 @@ impl Entry {
         for file in files.filter(registers) {
             let name = file.rsplit('/').next().unwrap_or_default();
             lines.push(match file.starts_with(CONFIGURED[0]) {
-                true => format!("for good, take it out of {file}"),
+                true => format!("permanently, remove it from {file}"),
                 false => format!(
-                    "for good, cover {file} with a file of that name without it: {}/{name}",
+                    "permanently, override {file} with a file that lacks it: {}/{name}",
                     CONFIGURED[0]
                 ),
             });
@@ -150,7 +151,7 @@ impl Entry {
         lines
     }
 
-    /// Whether its magic fits an ELF file of this machine as far as it goes.
+    /// Whether the magic matches a native ELF file. Only the known part of the header is compared.
     fn takes_own_programs(&self) -> bool {
         let mut header = [0_u8; 20];
         header[..7].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1]);

@@ -1,4 +1,4 @@
-//! The C library's generation: how its posix_spawn, system and popen make processes.
+//! The C library's version: how its posix_spawn, system and popen create processes.
 
 use super::{Check, Run};
 use crate::doctor::{Effect, Examination, Finding, Findings, Machine};
@@ -20,13 +20,13 @@ const FILES: [&str; 8] = [
     "/usr/lib/libc.so.6",
     "/lib/libc.so.6",
 ];
-/// Before `GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.`
+/// The text before the version in `GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.`
 const BANNER: &[u8] = b"release version 2.";
-/// From this minor version on, posix_spawn is made with CLONE_VM and CLONE_VFORK on Linux.
+/// The minor version since which posix_spawn uses CLONE_VM and CLONE_VFORK on Linux.
 const SPAWN_BY_CLONE: u32 = 24;
-/// And from this one on, system and popen with posix_spawn (glibc's commits 5fb7fc9635 and 14d0e87d9b).
+/// The minor version since which system and popen use posix_spawn (glibc commits 5fb7fc9635 and 14d0e87d9b).
 const SYSTEM_BY_SPAWN: u32 = 29;
-/// Signals that posix_spawn asks about and resets one by one, with two calls each.
+/// The signals that posix_spawn queries and resets one by one, with two system calls each.
 const SIGNALS: u64 = 61;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -40,44 +40,44 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if (SPAWN_BY_CLONE..38).contains(&minor) {
         let call = examination.measured.system_call;
         findings.add(
-            Finding::note("posix_spawn of this C library resets signals one by one")
-                .evidence(format!("{evidence}; from 2.38 on, one flag of clone3 does it"))
+            Finding::note("this C library's posix_spawn resets signals one by one")
+                .evidence(format!("{evidence}; since 2.38, one flag of clone3 resets them all"))
                 .effect(call.map(|call| Effect::modelled(Nanos(call.0 * 2 * SIGNALS), "each posix_spawn")))
-                .fix("a newer C library; programs that launch thousands can use a library that makes the call itself, such as vspawn")
-                .fix_cost("a newer system, or a change of those programs"),
+                .fix("use a newer C library; programs that launch thousands can use a library that calls clone3 itself, such as vspawn")
+                .fix_cost("a newer system, or a change to those programs"),
         );
     }
     if (36..42).contains(&minor) {
         findings.add(
-            Finding::note("popen in one thread and fork in another can block each other for ever")
-                .evidence(format!("{evidence}; seen with 2.36, mended in 2.42"))
-                .fix("in programs with threads, call one of them under a lock of your own, or launch by posix_spawn")
-                .fix_cost("a change of programs that do both; others need none"),
+            Finding::note("popen in one thread and fork in another can deadlock")
+                .evidence(format!("{evidence}; seen with 2.36, fixed in 2.42"))
+                .fix("in multi-threaded programs, guard both calls with one lock, or launch by posix_spawn")
+                .fix_cost("a change to programs that use both; others are not affected"),
         );
     }
 }
 
 fn forking(minor: u32, evidence: &str) -> Finding {
     let (who, since) = if minor < SPAWN_BY_CLONE {
-        ("posix_spawn, system and popen", "from 2.24 on posix_spawn shares")
+        ("posix_spawn, system and popen", "since 2.24, posix_spawn shares")
     } else {
-        ("system and popen", "from 2.29 on both share")
+        ("system and popen", "since 2.29, both share")
     };
     Finding::problem(format!("{who} of this C library fork"))
         .evidence(evidence)
         .evidence(format!(
-            "each then copies the page tables of the parent; {since} its memory until the exec"
+            "each launch copies the parent's page tables; {since} its memory until the exec"
         ))
-        .fix("a newer C library, or vfork and exec")
+        .fix("use a newer C library, or vfork and exec")
         .fix_cost("a newer system")
 }
 
-/// Where it is.
+/// The C library's file.
 pub(in crate::doctor) fn file(machine: &Machine) -> Option<&'static str> {
     FILES.into_iter().find(|file| machine.exists(file))
 }
 
-/// The minor version, and the file that says so.
+/// The C library's file and minor version.
 pub(in crate::doctor) fn version(machine: &Machine) -> Option<(&'static str, u32)> {
     let file = file(machine)?;
     let bytes = machine.bytes(file).ok()?;

@@ -1,4 +1,4 @@
-//! A hypervisor that answers the CPUID instruction slowly: the C library asks dozens of them at each program's start.
+//! Hypervisors that emulate the CPUID instruction slowly: the C library executes dozens of them at each program's start.
 
 use super::{Check, Run};
 use crate::doctor::{Effect, Examination, Finding, Findings};
@@ -7,15 +7,15 @@ use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "cpuid",
-    looks_at: "CPUID instructions, timed: programs ask dozens at their start",
+    looks_at: "CPUID instructions, timed: programs execute dozens at start",
     run: Run::Looking(run),
 };
 
-/// What glibc 2.36 asks at a program's start, counted by stepping through it.
+/// How many CPUID instructions glibc 2.36 executes at a program's start, counted by single-stepping.
 const ASKED: f64 = 43.0;
-/// Below, there is no hypervisor, or a quick one.
-const TOLD_FROM: Nanos = Nanos(50_000);
-/// From here on it is more than a launch itself costs.
+/// Below this time for all of them, there is no hypervisor, or a fast one.
+const REPORTED_FROM: Nanos = Nanos(50_000);
+/// From here on, they cost more than a launch itself.
 const LARGE: Nanos = Nanos(2_000_000);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -26,7 +26,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         return;
     };
     let all = Nanos((one * ASKED) as u64);
-    if all < TOLD_FROM {
+    if all < REPORTED_FROM {
         return;
     }
     let finding = Finding::problem_if(all >= LARGE, "the hypervisor answers CPUID instructions slowly")
@@ -35,12 +35,12 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             units::time(Nanos(one as u64))
         ))
         .evidence(format!(
-            "glibc asks for the sizes of caches at the start of each program: {ASKED} times in 2.36, where it was counted"
+            "glibc queries the cache sizes at the start of each program: {ASKED} CPUID instructions, counted with 2.36"
         ))
         .evidence_if(examination.nesting().map(|(_, sentence)| sentence))
         .effect(Effect::modelled(all, "each start of a program that uses glibc"))
-        .fix("from inside nothing can be done but to launch less; programs that use musl, or Go's own run time, ask less")
-        .fix("whoever runs the hypervisor can see whether it runs inside another one, which makes each exit slower")
+        .fix("from inside, the only fix is to launch less; programs that use musl, or Go's run time, execute fewer CPUID instructions")
+        .fix("the operator of the hypervisor can check whether it runs inside another one, which makes each exit slower")
         .fix_cost("another machine");
     findings.add(finding);
 }

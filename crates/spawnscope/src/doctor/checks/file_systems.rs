@@ -1,4 +1,4 @@
-//! The file systems that one stands on and makes temporary files on, as places to execute programs from.
+//! The file systems of the working, temporary and home directories, as places to execute programs from.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "file-systems",
-    looks_at: "file systems of the working directory and of TMPDIR, whether they answer, and have room",
+    looks_at: "file systems of the working directory and of TMPDIR: kind, response, free space",
     run: Run::Looking(run),
 };
 
-/// Less than that is no delay.
+/// A shorter delay is not reported.
 const LEAST: Nanos = Nanos(50_000);
-/// Layers of an overlay that are searched one after the other.
+/// A name is looked up in these overlay layers one after the other.
 const MANY_LAYERS: usize = 40;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let mounts = mounts::all(machine);
     if mounts.is_empty() {
-        findings.unseen("the table of mounts");
+        findings.unseen("the mount table");
         return;
     }
     let home = machine.variable("HOME").map(PathBuf::from);
@@ -40,7 +40,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         };
         let mount = |place: &Path| mounts::of(&mounts, place);
         if examination.measured.untried.contains(&place) {
-            findings.unseen(format!("{what}, {}: it could not be asked in time", place.display()));
+            findings.unseen(format!("{what}, {}: not tried, for lack of time", place.display()));
             continue;
         }
         if machine.is_left_out(&place) {
@@ -48,7 +48,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             continue;
         }
         let real = machine.canonical(&place).unwrap_or_else(|| place.clone());
-        // Others may take long to say how much room they have.
+        // A remote file system may take long to report its free space.
         let is_local = mount(&real).is_none_or(|mount| mount.remote().is_none());
         if let Some(error) = machine.make_in(&place).err().filter(|_| what == TEMPORARY && is_local) {
             findings.add(useless(&place, machine.variable("TMPDIR").is_some(), &error));
@@ -67,45 +67,45 @@ const HOME: &str = "the home directory";
 
 fn silent(what: &str, place: &Path, mount: Option<&Mount>) -> Finding {
     let on = mount.map_or(String::new(), |mount| {
-        format!(", which seems to be on {} ({})", mount.point.display(), mount.kind)
+        format!(", apparently on {} ({})", mount.point.display(), mount.kind)
     });
     let waited = units::time(Nanos(PATIENCE.as_nanos() as u64));
     Finding::problem(format!("{what} does not answer"))
         .evidence(format!("{}{on}: no answer within {waited}", place.display()))
-        .evidence("whoever looks for a file there waits too, and some cannot even be killed; the doctor has left it out of all checks")
-        .fix("see whether the machine or the process that keeps that file system is alive; `umount -l` lets go of one that is not")
+        .evidence("other programs that look for a file there hang too, some even unkillably; the doctor left it out of all checks")
+        .fix("check whether the machine or the process that serves that file system is alive; if not, `umount -l` detaches it")
         .fix("launch from another directory until then")
-        .fix_cost("whoever still waits in a file system that is let go of waits on")
+        .fix_cost("programs that already hang in a detached file system keep hanging")
 }
 
 fn useless(place: &Path, is_named: bool, error: &io::Error) -> Finding {
     let named = if is_named { "TMPDIR=" } else { "" };
-    let finding = Finding::problem("no temporary file can be made")
-        .evidence(format!("{named}{}: {}", place.display(), told(error)))
-        .evidence("here-documents, compilers, sort, mktemp and installers fail, or go elsewhere");
+    let finding = Finding::problem("temporary files cannot be created")
+        .evidence(format!("{named}{}: {}", place.display(), reason(error)))
+        .evidence("here-documents, compilers, sort, mktemp and installers fail, or use another directory");
     let finding = match error.kind() {
-        io::ErrorKind::StorageFull => finding.fix("make room there: `df` and `df -i` show what is full"),
+        io::ErrorKind::StorageFull => finding.fix("free some space: `df` and `df -i` show what is full"),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if is_named => {
-            finding.fix("unset TMPDIR, or make the directory that it names")
+            finding.fix("unset TMPDIR, or create the directory that it names")
         }
-        _ => finding.fix("let TMPDIR name a directory of your own in which files can be made"),
+        _ => finding.fix("set TMPDIR to a directory of your own in which files can be created"),
     };
     finding.fix_cost("none")
 }
 
-/// The reason without the number that the system gives it.
-fn told(error: &io::Error) -> String {
+/// The reason, without the errno that the system appends.
+fn reason(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::StorageFull => "no space is left".to_owned(),
-        io::ErrorKind::NotFound => "there is no such directory".to_owned(),
-        io::ErrorKind::NotADirectory => "that is no directory".to_owned(),
+        io::ErrorKind::StorageFull => "no space left".to_owned(),
+        io::ErrorKind::NotFound => "no such directory".to_owned(),
+        io::ErrorKind::NotADirectory => "not a directory".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "its file system is read-only".to_owned(),
-        io::ErrorKind::PermissionDenied => "permission is denied".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         _ => error.to_string(),
     }
 }
 
-/// What launches take longer there, and how that is known.
+/// How much longer launches take there, and the evidence.
 fn slower(scan: &Scan) -> (Option<Effect>, String) {
     let each = scan.later_delay(LEAST);
     let effect = each.map(|span| Effect::measured(span, "each launch of a program there"));
@@ -116,10 +116,10 @@ fn slower(scan: &Scan) -> (Option<Effect>, String) {
     let evidence = match scan.stuck {
         Some(Stuck::Creation(time)) => format!("a file could not be created within {}", units::time(time)),
         Some(Stuck::Launch(time)) => format!(
-            "the first launch of a tiny program there did not end within {}",
+            "the first launch of a tiny program there did not finish within {}",
             units::time(time)
         ),
-        None => format!("a tiny program there: first launch {first}, second one {later}, from memory {memory}"),
+        None => format!("a tiny program there: first launch {first}, second launch {later}, from memory {memory}"),
     };
     (effect, evidence)
 }
@@ -131,20 +131,20 @@ fn look(what: &str, place: &str, mount: &Mount, remote_scan: Option<&Scan>, find
         findings.add(
             Finding::problem(format!("{what} is on {remote}"))
                 .evidence(&where_it_is)
-                .evidence("execs, opens and look-ups there may each ask another machine or process")
+                .evidence("each exec, open and look-up there may have to wait for another machine or process")
                 .evidence_if(timed)
                 .effect(effect.flatten())
-                .fix("build and run on a local disk, and copy what is to be kept")
-                .fix_cost("copies, and room for them"),
+                .fix("build and run on a local disk, and copy the results")
+                .fix_cost("the copies, and space for them"),
         );
     }
     if mount.has_option("noexec") && what.contains("temporary") {
         findings.add(
             Finding::note(format!("{what} refuses to execute programs"))
                 .evidence(format!("{where_it_is} with the option noexec"))
-                .evidence("installers and build tools that try programs there fail, or fall back to something slower")
-                .fix("let TMPDIR name a directory of your own for such a tool, rather than change the mount")
-                .fix_cost("none; whoever mounted it so had a reason"),
+                .evidence("installers and build tools that run programs there fail, or fall back to a slower method")
+                .fix("for such a tool, set TMPDIR to a directory of your own rather than change the mount")
+                .fix_cost("none; the mount option was set for a reason"),
         );
     }
     let layers = layers(mount);
@@ -152,7 +152,7 @@ fn look(what: &str, place: &str, mount: &Mount, remote_scan: Option<&Scan>, find
         findings.add(
             Finding::note(format!("{what} is on an overlay of {layers} layers"))
                 .evidence(format!(
-                    "{where_it_is}; a name that is in none is looked up in all of them, until the kernel remembers"
+                    "{where_it_is}; a missing name is looked up in all of them until the kernel caches the result"
                 ))
                 .fix("build the image in fewer layers, or work in a volume")
                 .fix_cost("layers are no longer shared between images"),
@@ -160,7 +160,7 @@ fn look(what: &str, place: &str, mount: &Mount, remote_scan: Option<&Scan>, find
     }
 }
 
-/// `lowerdir=/b:/a` in one option, or `lowerdir+=/b,lowerdir+=/a` by newer kernels where they were given one by one.
+/// Newer kernels print `lowerdir+=/b,lowerdir+=/a` if the layers were given one by one; others print `lowerdir=/b:/a`.
 fn layers(mount: &Mount) -> usize {
     let options = mount.options.split(',');
     let lists = options.filter_map(|option| {

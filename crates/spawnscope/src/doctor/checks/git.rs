@@ -1,5 +1,5 @@
-//! What git launches for itself in the repository that one stands in: hooks, a file-system monitor that is a program, filters that
-//! are started once a file.
+//! What git launches in the repository of the working directory: hooks, a program as file-system monitor, and filters that are started once
+//! per file.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     run: Run::Starting(run),
 };
 
-/// Hooks that run where nobody expects a program: at each change of the index, or of a reference.
+/// Hooks that run at each change of the index or of a reference, where few users expect a program.
 const FREQUENT: [&str; 2] = ["post-index-change", "reference-transaction"];
 /// The others that git runs in a working tree (githooks(5)).
 const OTHERS: [&str; 16] = [
@@ -53,21 +53,21 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
         Ok(Some(hooks)) => examination.machine.directory().join(hooks),
         Ok(None) => return,
         Err(Refusal::Said(why)) => return findings.unseen(format!("git refuses this directory: {why}")),
-        Err(Refusal::Unknown(why)) => return unending::tell(findings, "git", "git rev-parse", why),
+        Err(Refusal::Unknown(why)) => return unending::report(findings, "git", "git rev-parse", why),
     };
     let launch = examination.measured.launch.exec_dynamic;
     repository.hooks(&hooks, launch, findings);
-    // A status may take long.
+    // After the settings, since timing `git status` may take long.
     for look in [Repository::filters, Repository::monitor] {
         if let Err(why) = look(&repository, findings) {
-            return unending::tell(findings, "git", "git config", why);
+            return unending::report(findings, "git", "git config", why);
         }
     }
 }
 
-/// Why git does not say where its hooks are.
+/// Why git does not report its hooks directory.
 enum Refusal {
-    /// In its own words.
+    /// Git's own words.
     Said(String),
     Unknown(Unknown),
 }
@@ -87,19 +87,19 @@ struct Repository<'a> {
 impl Repository<'_> {
     fn run(&self, arguments: &[&str], reads: Reads) -> Result<Ran, Unknown> {
         let mut git = self.machine.command(&self.git);
-        // What it says of a failure is compared.
+        // Its error message is compared below.
         git.env("LC_ALL", "C").args(arguments);
         self.programs.run(git, reads)
     }
 
-    /// What git answers; `None` where it has nothing to say.
+    /// Git's answer; `None` if it failed or printed nothing.
     fn ask(&self, arguments: &[&str]) -> Result<Option<String>, Unknown> {
         let ran = self.run(arguments, Reads::Output)?;
         let answer = ran.output.trim();
         Ok((ran.succeeded && !answer.is_empty()).then(|| answer.to_owned()))
     }
 
-    /// `None` outside of repositories.
+    /// `None` outside of a repository.
     fn hooks_folder(&self) -> Result<Option<String>, Refusal> {
         const WHERE: [&str; 3] = ["rev-parse", "--git-path", "hooks"];
         if let Some(folder) = self.ask(&WHERE)? {
@@ -128,15 +128,15 @@ impl Repository<'_> {
         let title = if frequent.is_empty() {
             format!("git runs hooks here: {}", active.join(", "))
         } else {
-            format!("git runs a hook at nearly every command: {}", frequent.join(", "))
+            format!("git runs a hook in nearly every command: {}", frequent.join(", "))
         };
         findings.add(
             Finding::problem_if(!frequent.is_empty(), title)
                 .evidence(format!("executable files in {}: {}", folder.display(), active.join(", ")))
                 .effect(launch.map(|launch| Effect::modelled(launch, "each run of a hook, at least")))
-                .fix("see what they launch: `spawnscope record -- git status`, `git commit`; hooks that need nothing should leave at once")
-                .fix("a tool that only reads can leave them out: `git -c core.hooksPath=/dev/null ...`")
-                .fix_cost("what the hook checks is not checked then"),
+                .fix("see what they launch: `spawnscope record -- git status`, `git commit`; hooks with nothing to do should exit at once")
+                .fix("a tool that only reads can disable them: `git -c core.hooksPath=/dev/null ...`")
+                .fix_cost("the hook's checks are skipped"),
         );
     }
 
@@ -145,7 +145,7 @@ impl Repository<'_> {
         let Some(setting) = Setting::of("core.fsmonitor", |arguments| self.ask(arguments))? else {
             return Ok(());
         };
-        // What is true or false is git's own monitor, or none.
+        // A boolean selects git's own monitor, or none.
         if self.ask(&[&["config"][..], &ASKED].concat())?.is_some() {
             return Ok(());
         }
@@ -164,9 +164,9 @@ impl Repository<'_> {
         let with = without.and_then(|without| Ok((self.programs.shortest(RUNS, || status(&[]))?, without)));
         findings.add(monitor(&setting, has_own, with.ok()));
         match (without, with) {
-            (Err(why), _) => unending::tell(
+            (Err(why), _) => unending::report(
                 findings,
-                "git status, without its monitor,",
+                "git status without its monitor",
                 "git -c core.fsmonitor=false status",
                 why,
             ),
@@ -201,20 +201,20 @@ impl Repository<'_> {
                 "git launches a program for each file of the filter {}",
                 single.join(", ")
             ))
-            .evidence("it has `clean` or `smudge`, and no `process`, which one program serves all files by")
-            .fix("give the filter a `process` command (`git lfs install` does); `git help attributes` has the protocol")
-            .fix_cost("the program must speak git's protocol"),
+            .evidence("it has `clean` or `smudge`, but no `process`, with which one program serves all files")
+            .fix("give the filter a `process` command (`git lfs install` does); `git help attributes` describes the protocol")
+            .fix_cost("the program must implement git's protocol"),
         );
         Ok(())
     }
 }
 
-/// What is told of a monitor that is a program, by the times of a status with it and without, where they are known.
+/// The finding for a monitor that is a program, with the times of `git status` with it and without, if known.
 fn monitor(setting: &Setting, has_own: bool, times: Option<(Took, Nanos)>) -> Finding {
     let more = times.and_then(|(with, without)| with.beyond_noise(without));
     Finding::problem_if(
         more.is_some_and(|more| more.time >= SLOW),
-        "git launches a file-system monitor at each status",
+        "git launches a file-system monitor for each status",
     )
     .evidence(format!("core.fsmonitor={}", values::program(&setting.value)))
     .evidence_if(
@@ -223,9 +223,9 @@ fn monitor(setting: &Setting, has_own: bool, times: Option<(Took, Nanos)>) -> Fi
     .effect(more.map(|more| more.effect("each git status, diff, add, commit")))
     .fix(match (has_own, setting.removal()) {
         (true, removal) => {
-            format!("git's own monitor launches nothing: `git config core.fsmonitor true`; small repositories need none: {removal}")
+            format!("git's own monitor launches nothing: `git config core.fsmonitor true`; small repositories do not need one: {removal}")
         }
-        (false, removal) => format!("small repositories need none: {removal}; this git has no monitor of its own"),
+        (false, removal) => format!("small repositories do not need one: {removal}; this git has no built-in monitor"),
     })
-    .fix_cost("in large repositories, a status without any monitor looks at each file")
+    .fix_cost("in large repositories, a status without a monitor examines each file")
 }

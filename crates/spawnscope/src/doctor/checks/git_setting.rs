@@ -1,19 +1,18 @@
-//! A setting of git's with the file that it comes from, since only in there can it be removed.
+//! A git setting and the file it comes from, because it can only be removed from that file.
 
 use std::path::Path;
 
-/// A setting.
 pub(super) struct Setting {
     key: &'static str,
     pub(super) value: String,
-    /// Which of git's files, such as `local`; unknown before git 2.26.
+    /// The level of configuration, such as `local`; unknown before git 2.26.
     scope: Option<String>,
-    /// `file:PATH`, or what else it comes from.
+    /// `file:PATH`, or another kind of source.
     origin: Option<String>,
 }
 
 impl Setting {
-    /// The one that counts, asked of git by `ask`; `None` where there is none.
+    /// The effective setting, queried from git by `ask`; `None` if it is not set.
     pub(super) fn of<E>(
         key: &'static str,
         ask: impl Fn(&[&str]) -> Result<Option<String>, E>,
@@ -33,7 +32,7 @@ impl Setting {
         Ok(Some(plain))
     }
 
-    /// Scope, origin and value, each ended by a NUL; the last ones where git knows fewer options.
+    /// Parses scope, origin and value, each ended by a NUL. Older versions of git omit the first ones.
     fn parse(key: &'static str, answer: &str) -> Option<Setting> {
         let mut parts = answer.trim_end_matches('\0').rsplit('\0');
         let value = parts.next().filter(|value| !value.is_empty())?.to_owned();
@@ -47,7 +46,7 @@ impl Setting {
         })
     }
 
-    /// What removes it.
+    /// The command or edit that removes it.
     pub(super) fn removal(&self) -> String {
         let key = self.key;
         let unset = |of: &str| format!("`git config {of}--unset-all {key}`");
@@ -57,7 +56,7 @@ impl Setting {
                 .file_name()
                 .map(|name| name.to_string_lossy().into_owned())
         };
-        // Files that others include have names of their own.
+        // Included files have other names, and need `--file`.
         match (self.scope.as_deref(), file) {
             (Some("local") | None, None | Some(Some(".git/config"))) => unset(""),
             (Some("worktree"), Some(Some(file))) if name(file).as_deref() == Some("config.worktree") => {
@@ -66,12 +65,12 @@ impl Setting {
             (Some("global"), Some(Some(file))) if name(file).as_deref() == Some(".gitconfig") => unset("--global "),
             (Some("system"), Some(Some(file))) if name(file).as_deref() == Some("gitconfig") => unset("--system "),
             (_, Some(Some(file))) => unset(&format!("--file {} ", quoted(file))),
-            _ => format!("{key} comes from GIT_CONFIG_ variables; remove it there"),
+            _ => format!("{key} is set by GIT_CONFIG_ variables; remove it there"),
         }
     }
 }
 
-/// For a shell.
+/// Quotes for a shell.
 fn quoted(file: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte);
     if file.bytes().all(is_plain) {

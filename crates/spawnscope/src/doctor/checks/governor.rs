@@ -1,11 +1,11 @@
-//! The governor of the processor's frequency: short processes end before it has noticed them.
+//! The CPU frequency governor: short processes end before it reacts.
 
 use super::{Check, Run};
 use crate::doctor::{Examination, Finding, Findings};
 
 pub(super) const CHECK: Check = Check {
     id: "governor",
-    looks_at: "the governor of the processor's frequency",
+    looks_at: "the CPU frequency governor",
     run: Run::Looking(run),
 };
 
@@ -13,7 +13,7 @@ const FOLDER: &str = "/sys/devices/system/cpu";
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
-    // A guest's governor, where it has one, governs nothing.
+    // A governor inside a guest has no effect.
     if examination.environment.hypervisor.is_some() {
         return;
     }
@@ -21,7 +21,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let (Some(governor), driver) = (file("scaling_governor"), file("scaling_driver").unwrap_or_default()) else {
         return;
     };
-    // With these drivers, `powersave` is a governor that raises the frequency when there is work.
+    // With these drivers, `powersave` raises the frequency under load.
     let is_automatic =
         driver.starts_with("intel_pstate") || driver.starts_with("amd-pstate-epp") || driver == "amd_pstate_epp";
     let is_slowest = governor == "powersave" && !is_automatic;
@@ -37,12 +37,12 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     findings.add(
         Finding::problem_if(is_slowest, title)
             .evidence(format!("cpu0: governor {governor}, driver {driver}"))
-            .evidence("a launch is over in a millisecond, before a governor that samples has seen that there is work")
+            .evidence("a launch ends within a millisecond, before a sampling governor notices the load")
             .fix(format!(
-                "while it matters, `schedutil` or `performance`, {}:",
+                "while it matters, use `schedutil` or `performance`, {}:",
                 examination.environment.where_settings_are_made()
             ))
             .fix("  cpupower frequency-set -g schedutil")
-            .fix_cost("energy, heat and noise; on battery, time"),
+            .fix_cost("energy, heat and noise; on battery, run time"),
     );
 }

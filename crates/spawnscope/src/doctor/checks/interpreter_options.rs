@@ -1,4 +1,4 @@
-//! Options in the environment that have each start of an interpreter do more: Node, Ruby, Perl and Java, timed with and without.
+//! Environment variables with options that make each start of an interpreter do more: Node, Ruby, Perl and Java, timed with and without.
 
 use std::path::Path;
 
@@ -9,22 +9,21 @@ use crate::event::Nanos;
 use crate::units;
 
 const RUNS: usize = 2;
-/// As of Python.
+/// The same limit as for Python.
 const SLOW: Nanos = Nanos(20_000_000);
 
-/// A variable.
 struct Options {
     name: &'static str,
     interpreter: &'static str,
-    /// A program that does nothing.
+    /// Arguments that make the interpreter do nothing.
     nothing: &'static [&'static str],
-    /// The options in it that load code.
+    /// The options that load code.
     loading: &'static [&'static str],
 }
 
 const NODE: &[&str] = &["--require", "-r", "--import", "--loader", "--experimental-loader"];
 const AGENTS: &[&str] = &["-javaagent", "-agentlib", "-agentpath"];
-/// PERL5DB is none of them: it is read by a debugger only, which PERL5OPT has to ask for.
+/// PERL5DB is not listed: only a debugger reads it, which PERL5OPT must request.
 const VARIABLES: [Options; 5] = [
     Options::new("NODE_OPTIONS", "node", &["-e", "0"], NODE),
     Options::new("RUBYOPT", "ruby", &["-e", "0"], &["-r"]),
@@ -33,8 +32,8 @@ const VARIABLES: [Options; 5] = [
     Options::new("_JAVA_OPTIONS", "java", &["-version"], AGENTS),
 ];
 
-/// Looks at those that are set, of interpreters that are there.
-pub(super) fn tell(machine: &Machine, programs: &Programs, findings: &mut Findings) {
+/// Checks the variables that are set and for which the interpreter is installed.
+pub(super) fn report(machine: &Machine, programs: &Programs, findings: &mut Findings) {
     for options in &VARIABLES {
         let set = machine.variable_text(options.name);
         if let Some((value, program)) = set.zip(machine.program(options.interpreter)) {
@@ -43,11 +42,11 @@ pub(super) fn tell(machine: &Machine, programs: &Programs, findings: &mut Findin
     }
 }
 
-/// What they cost.
+/// The cost of the options.
 enum Cost {
-    /// With them, and without.
+    /// The time with them, and without.
     Times(Took, Nanos),
-    /// It does not even start with them.
+    /// The interpreter does not start with them.
     Refused,
     Unknown,
 }
@@ -105,8 +104,8 @@ impl Options {
             Cost::Refused | Cost::Unknown => None,
         };
         let title = match (cost, more) {
-            (Cost::Refused, _) => format!("{interpreter} fails with what {name} asks for"),
-            (_, Some(more)) => format!("{name} has each start of {interpreter} take {more} longer"),
+            (Cost::Refused, _) => format!("{interpreter} fails with {name}"),
+            (_, Some(more)) => format!("{name} makes each start of {interpreter} {more} slower"),
             (_, None) => format!("{name} changes each start of {interpreter}"),
         };
         let times = match cost {
@@ -120,22 +119,22 @@ impl Options {
             .evidence_if(times)
             .effect(more.map(|more| more.effect("each start of the interpreter")))
             .fix(format!(
-                "set it for the one program that wants it: `{name}=... program`"
+                "set it only for the program that needs it: `{name}=... program`"
             ))
-            .fix_cost("what it loads, such as a debugger or an agent, is missing elsewhere")
+            .fix_cost("the code it loads, such as a debugger or an agent, is missing elsewhere")
     }
 
-    /// Its value, which may hold secrets, as far as it loads code.
+    /// The parts of its value that load code. Other parts may contain secrets and are only counted.
     fn shown(&self, value: &str) -> String {
         let (loading, others) = values::loading(value, self.loading);
         let others = (others > 0).then(|| units::counted(others as u64, "other word", "other words"));
         if loading.is_empty() {
             let words = units::counted(value.split_whitespace().count() as u64, "word", "words");
-            return format!("{} has {words}, none of which is known to load code", self.name);
+            return format!("{} has {words}, none of them known to load code", self.name);
         }
         let words: Vec<String> = loading.into_iter().chain(others).collect();
         format!(
-            "{} loads code into each process, also into small helpers: {}",
+            "{} loads code into each process, even into small helpers: {}",
             self.name,
             words.join(", ")
         )

@@ -1,5 +1,5 @@
-//! What interpreters do before the first line of a program: Python's site-packages and variables. Options of others in the environment
-//! are `interpreter_options`.
+//! What Python does before the first line of a program: site-packages and its environment variables. For other interpreters see
+//! `interpreter_options`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "interpreters",
-    looks_at: "Python's start with and without site-packages, options of others",
+    looks_at: "Python's start with and without site-packages; options of others",
     run: Run::Starting(run),
 };
 
@@ -20,22 +20,22 @@ const RUNS: usize = 3;
 /// The standard library's own part of `site` takes 3 to 8 ms.
 const SLOW: Nanos = Nanos(20_000_000);
 const MOST_NAMED: usize = 3;
-/// Variables that have Python do more, or look in more places, at each start.
+/// Variables that make Python do more, or search more directories, at each start.
 const OF_PYTHON: [&str; 4] = [
     "PYTHONPATH",
     "PYTHONDEVMODE",
     "PYTHONVERBOSE",
     "PYTHONPROFILEIMPORTTIME",
 ];
-/// It matters only where a cache is missing.
+/// It only matters if caches are missing.
 const WITHOUT_CACHES: &str = "PYTHONDONTWRITEBYTECODE";
-/// How many modules that Python loads at its start have no cache.
+/// Python code that lists the caches of the modules loaded at start.
 const COUNT_UNCACHED: &str = "\
 import os, sys
 specs = (getattr(module, '__spec__', None) for module in list(sys.modules.values()))
 caches = [cached for cached in (getattr(spec, 'cached', None) for spec in specs) if cached]
 ";
-/// Before what Python answers: what it loads at its start may write, too.
+/// Precedes Python's answer, because modules loaded at start may print, too.
 const MARK: &str = "spawnscope asked: ";
 
 fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
@@ -43,15 +43,15 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     if let Some(program) = machine.program("python3") {
         python(machine, programs, &program, findings);
     }
-    interpreter_options::tell(machine, programs, findings);
+    interpreter_options::report(machine, programs, findings);
 }
 
 fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut Findings) {
     let line = format!("{} -I -S -c pass", program.display());
     let python = match executable(machine, programs, program) {
         Ok(python) => python,
-        Err(why @ Unknown::DidNotEnd(_)) => return unending::tell(findings, "python3", &line, why),
-        // Where it cannot tell, it is timed by the name in PATH.
+        Err(why @ Unknown::DidNotEnd(_)) => return unending::report(findings, "python3", &line, why),
+        // Otherwise the program is timed by its name in PATH.
         Err(_) => program.to_owned(),
     };
     let with = |options: &[&str]| {
@@ -61,7 +61,7 @@ fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut
     };
     let bare = match programs.shortest(RUNS, || with(&["-I", "-S"])).and_then(Took::whole) {
         Ok(bare) => bare,
-        Err(why) => return unending::tell(findings, "python3", &line, why),
+        Err(why) => return unending::report(findings, "python3", &line, why),
     };
     let full = match programs.shortest(RUNS, || with(&[])) {
         Ok(full) => full,
@@ -84,13 +84,13 @@ fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut
     }
 }
 
-/// Those that are set.
+/// The variables that are set, with their values.
 fn variables(machine: &Machine) -> Vec<String> {
     let told = |name: &&str| Some(format!("{name}={}", values::places(&machine.variable_text(name)?)));
     OF_PYTHON.iter().filter_map(told).collect()
 }
 
-/// What it costs that Python may keep no caches.
+/// The cost of Python not writing caches.
 fn uncached(machine: &Machine, programs: &Programs, python: &Path) -> Option<String> {
     machine.variable(WITHOUT_CACHES)?;
     let mut command = machine.command(python);
@@ -100,7 +100,7 @@ fn uncached(machine: &Machine, programs: &Programs, python: &Path) -> Option<Str
         .parse()
         .ok()?;
     let modules = units::counted(count, "module", "modules");
-    (count > 0).then(|| format!("{WITHOUT_CACHES} is set, and {modules} without a cache: compiled at each start"))
+    (count > 0).then(|| format!("{WITHOUT_CACHES} is set; {modules} without a cache, compiled at each start"))
 }
 
 fn slow_python(more: Took, variables: &[String]) -> Finding {
@@ -109,19 +109,19 @@ fn slow_python(more: Took, variables: &[String]) -> Finding {
     } else {
         "site-packages and its variables"
     };
-    Finding::problem(format!("Python's start takes {more} for {what}"))
+    Finding::problem(format!("Python spends {more} at each start on {what}"))
         .evidence_if((!variables.is_empty()).then(|| variables.join(", ")))
         .effect(more.effect("each start of Python"))
-        .fix("see `python3 -X importtime -c pass`; .pth files with `import` in site-packages, sitecustomize and usercustomize run each time")
-        .fix("scripts that need no packages can begin with `python3 -I -S`, or -E -s")
+        .fix("see `python3 -X importtime -c pass`; .pth files with `import`, sitecustomize and usercustomize run at each start")
+        .fix("run scripts that need no packages with `python3 -I -S`, or -E -s")
         .fix_cost("with -S, packages outside the standard library are not found")
 }
 
-/// What a program in PATH comes to: it may be a shim, whose time is not Python's.
+/// The interpreter behind a program in PATH. That program may be a shim, whose time is not Python's.
 fn executable(machine: &Machine, programs: &Programs, program: &Path) -> Result<PathBuf, Unknown> {
     let mut command = machine.command(program);
     let script = format!("import sys; print('\\n{MARK}' + sys.executable)");
-    // Nothing of the user's is loaded for that.
+    // These options keep user code from being loaded.
     command.args(["-I", "-S", "-c", &script]);
     let ran = programs.run(command, Reads::Output)?;
     let told = answer(&ran.output).filter(|_| ran.succeeded);
@@ -132,7 +132,7 @@ fn answer(output: &str) -> Option<&str> {
     output.lines().find_map(|line| line.strip_prefix(MARK))
 }
 
-/// The modules that took longest by themselves: `import time:  self | cumulative | name`, in microseconds.
+/// The slowest modules by their own time, from lines `import time:  self | cumulative | name`, in microseconds.
 fn dearest(table: &str) -> Option<String> {
     let mut modules: Vec<(u64, &str)> = table
         .lines()

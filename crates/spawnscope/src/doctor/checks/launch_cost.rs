@@ -1,4 +1,4 @@
-//! Whether a launch takes more than it may on any machine, and which part of it does.
+//! Whether a launch takes longer than it should on any machine, and which part of it is slow.
 
 use super::{Check, Run};
 use crate::doctor::measure::LaunchCost;
@@ -12,10 +12,10 @@ pub(super) const CHECK: Check = Check {
     run: Run::Looking(run),
 };
 
-/// A machine on which a launch takes longer has something wrong with it.
-const DEAR: Nanos = Nanos(50_000_000);
+/// If a launch takes longer, something is wrong with the machine.
+const SLOW: Nanos = Nanos(50_000_000);
 
-/// A part of a launch, what makes it dear, and what to look at.
+/// A part of a launch, what to look for if it is slow, and its time.
 type Part = (&'static str, &'static str, Option<Nanos>);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -26,26 +26,26 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         ("a launch of a dynamic program", cost.exec_dynamic),
     ] {
         if time.is_none() {
-            findings.unseen(format!("{what} could not be timed, or took too long"));
+            findings.unseen(format!("{what}: it could not be timed, or took too long"));
         }
     }
-    let Some(most) = dearest(cost).filter(|most| *most > DEAR) else {
+    let Some(most) = longest(cost).filter(|most| *most > SLOW) else {
         return;
     };
-    // A launch that can be quick is not dear.
-    if dearest(examination.measured.quickest).is_some_and(|quickest| quickest <= DEAR) {
-        findings.unseen("whether launches are slow: the machine is too busy to measure");
-    } else if let Some(finding) = dear(cost, most) {
+    // If launches can be fast, the machine is only busy.
+    if longest(examination.measured.quickest).is_some_and(|quickest| quickest <= SLOW) {
+        findings.unseen("whether launches are slow: the machine is too busy to measure it");
+    } else if let Some(finding) = slow_launch(cost, most) {
         findings.add(finding);
     }
 }
 
-fn dearest(cost: LaunchCost) -> Option<Nanos> {
+fn longest(cost: LaunchCost) -> Option<Nanos> {
     let times = [cost.fork, cost.exec_static, cost.exec_dynamic];
     times.into_iter().flatten().max()
 }
 
-fn dear(cost: LaunchCost, most: Nanos) -> Option<Finding> {
+fn slow_launch(cost: LaunchCost, most: Nanos) -> Option<Finding> {
     let parts = parts(cost);
     let (name, cause, _) = parts
         .iter()
@@ -55,36 +55,36 @@ fn dear(cost: LaunchCost, most: Nanos) -> Option<Finding> {
         Finding::problem(format!("one launch takes {}, most of it in {name}", units::time(most)))
             .evidence(sentence(&parts))
             .evidence(format!(
-                "more than {} means that something is wrong with a machine",
-                units::time(DEAR)
+                "if a launch takes more than {}, something is wrong with the machine",
+                units::time(SLOW)
             ))
             .effect(Effect::measured(most, "each launch"))
             .fix(*cause)
             .fix("`spawnscope record -- CMD` shows the phases of each launch of a command")
-            .fix_cost("nothing to look; what then is to be changed depends on the cause"),
+            .fix_cost("nothing for the recording; the fix depends on the cause"),
     )
 }
 
 fn parts(cost: LaunchCost) -> [Part; 3] {
     let beyond = |whole: Option<Nanos>, part: Option<Nanos>| {
         let (whole, part) = (whole?, part?);
-        // A part that is longer than the whole is chance, or another file's.
+        // If a part is longer than the whole, the difference is noise, or the files behave differently.
         (whole >= part).then(|| whole.since(part))
     };
     [
         (
             "the fork",
-            "the kernel's part: look for a starved or emulated processor, memory pressure, hooks of security products on new processes",
+            "in the kernel, look for a starved or emulated processor, memory pressure, hooks of security products on new processes",
             cost.fork,
         ),
         (
             "the exec",
-            "the exec itself: look for on-access scanners (`spawnscope doctor scanners`), security modules, slow disks",
+            "in the exec, look for on-access scanners (`spawnscope doctor scanners`), security modules, slow disks",
             beyond(cost.exec_static, cost.fork),
         ),
         (
             "the dynamic loader",
-            "the dynamic loader: look for a missing ld.so.cache and for LD_ variables (`spawnscope doctor loader-cache loader-environment`), and for \
+            "in the dynamic loader, look for a broken cache, LD_ variables (`spawnscope doctor loader-cache loader-environment`), and \
              libraries on slow file systems",
             beyond(cost.exec_dynamic, cost.exec_static),
         ),

@@ -1,5 +1,5 @@
-//! The dynamic loader's cache of where libraries are: missing, unreadable, damaged, or older than libraries. What it knows is in
-//! `entries`, and what `ldconfig` would enter of a file in `library`.
+//! The dynamic loader's library cache: missing, unreadable, corrupt, or older than libraries. `entries` reads its names; `library` computes
+//! the name that `ldconfig` would enter for a file.
 
 mod entries;
 mod library;
@@ -18,23 +18,23 @@ use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "loader-cache",
-    looks_at: "/etc/ld.so.cache: there, readable, and newer than libraries",
+    looks_at: "/etc/ld.so.cache: present, readable, newer than libraries",
     run: Run::Looking(run),
 };
 
 const CACHE: &str = "/etc/ld.so.cache";
 const CONFIGURATION: &str = "/etc/ld.so.conf";
-/// Dynamic loaders of glibc: without one, nobody wants the cache.
+/// Dynamic loaders of glibc: without one, no program uses the cache.
 const LOADERS: [&str; 4] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
     "/lib/ld-linux-armhf.so.3",
     "/lib64/ld64.so.2",
 ];
-/// Directories that the loader knows without a configuration.
+/// Directories that the loader searches by default.
 const STANDARD: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
 const MOST_NAMED: usize = 3;
-/// How long libraries are looked at: where all are newer than the cache, as in unpacked images, there can be thousands.
+/// How long libraries are examined: if all are newer than the cache, as in unpacked images, there can be thousands.
 const PATIENCE: Duration = Duration::from_millis(150);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -54,18 +54,18 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         let at_least = if unknown.is_complete { "" } else { "at least " };
         let named: Vec<String> = unknown.libraries.into_values().take(MOST_NAMED).collect();
         findings.add(
-            Finding::note(format!("{CACHE} does not know {at_least}{count}"))
-                .evidence(format!("newer than the cache, and not in it: {}", named.join(", ")))
-                .evidence("programs that want them search directories, or do not find them")
+            Finding::note(format!("{CACHE} lacks {at_least}{count}"))
+                .evidence(format!("newer than the cache and not in it: {}", named.join(", ")))
+                .evidence("programs that need them search directories, or fail to find them")
                 .fix("  ldconfig    # as root")
                 .fix_cost("a second"),
         );
     }
 }
 
-/// Why the cache is of no use; `None` where it is, and where nobody wants it.
+/// Why the cache is unusable; `None` if it is usable, or if no program needs it.
 pub(in crate::doctor) fn what_is_wrong(machine: &Machine) -> Option<&'static str> {
-    // There, each program names the places of its libraries itself.
+    // On NixOS, each program contains the paths of its libraries.
     if machine.exists("/etc/NIXOS") || !LOADERS.iter().any(|loader| machine.exists(loader)) {
         return None;
     }
@@ -73,7 +73,7 @@ pub(in crate::doctor) fn what_is_wrong(machine: &Machine) -> Option<&'static str
         return Some("is missing");
     };
     if metadata.permissions().mode() & 0o004 == 0 {
-        return Some("cannot be read by everyone");
+        return Some("cannot be read by all users");
     }
     match machine.bytes(CACHE) {
         Err(_) => Some("cannot be read"),
@@ -82,29 +82,29 @@ pub(in crate::doctor) fn what_is_wrong(machine: &Machine) -> Option<&'static str
     }
 }
 
-/// With what a launch takes now and without the search, where that could be measured.
+/// `times`: what a launch takes now, and without the library search, if that could be measured.
 fn broken(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
     let told = times.map(|(with, without)| {
         let (with, without) = (units::time(with), units::time(without));
-        format!("`true` takes {with}, and {without} when its one library is named by its path")
+        format!("`true` takes {with}, or {without} if its only library is given by path")
     });
-    // A search of few directories can be less than the noise.
+    // The search of a few directories can be within the noise.
     let longer = times.filter(|(with, without)| with > without);
     let search = longer.map(|(with, without)| Effect::measured(with.since(without), "each library of each launch"));
     Finding::problem(format!(
-        "{CACHE} {how}: each start of a program searches directories for its libraries"
+        "{CACHE} {how}: each program start searches directories for libraries"
     ))
-    .evidence("the loader then tries each directory it knows, and the subdirectories for kinds of processors")
+    .evidence("the loader tries each default directory and its subdirectories for processor types")
     .evidence_if(told)
     .effect(search)
-    .fix("as root, and in a container when its image is made:")
+    .fix("as root; for a container, when its image is built:")
     .fix("  ldconfig && chmod 644 /etc/ld.so.cache")
-    .fix_cost("a second; in an image of a container a layer of some 10 to 100 kB")
+    .fix_cost("a second; in a container image, a layer of about 10 to 100 kB")
 }
 
-/// Libraries in directories of the cache that came after it, and that it does not name.
+/// Libraries in the cache's directories that are newer than the cache and not in it.
 struct Unknown {
-    /// The path of each, by the name that `ldconfig` would enter: several files can be one library.
+    /// The path of each library, by the name that `ldconfig` would enter: several files can be one library.
     libraries: BTreeMap<Vec<u8>, String>,
     is_complete: bool,
     unseen: Vec<String>,
@@ -121,7 +121,7 @@ impl Unknown {
             return unknown;
         };
         let Some(known) = entries::names(&cache) else {
-            unknown.unseen.push(format!("the names in {CACHE}: it is cut off"));
+            unknown.unseen.push(format!("the names in {CACHE}: it is truncated"));
             return unknown;
         };
         let made = (metadata.mtime(), metadata.mtime_nsec());
@@ -143,7 +143,7 @@ impl Unknown {
             if is_link || !is_new && !is_newer(&directory) {
                 continue;
             }
-            // Of a directory that the configuration did not have, all are unknown.
+            // If the configuration of this directory is newer than the cache, the cache has none of its libraries.
             let is_newer = |path: &str| is_new || is_newer(path);
             if !unknown.are_added_in_time(machine, &directory, &known, is_newer, until) {
                 unknown.is_complete = false;
@@ -155,7 +155,7 @@ impl Unknown {
         unknown
     }
 
-    /// Adds those of a directory.
+    /// Adds the new libraries of a directory; `false` if the time is up.
     fn are_added_in_time(
         &mut self,
         machine: &Machine,
@@ -182,19 +182,19 @@ impl Unknown {
     }
 }
 
-/// The directories that the loader's configuration names: they may be on file systems that do not answer.
+/// The directories in the loader's configuration: they may be on file systems that do not answer.
 pub(in crate::doctor) fn directories(machine: &Machine) -> impl Iterator<Item = PathBuf> {
     let configured = configured(machine, CONFIGURATION, 0).into_iter();
     configured.map(|configured| PathBuf::from(configured.directory))
 }
 
-/// A directory, and the file that names it.
+/// A directory, and the configuration file that names it.
 struct Configured {
     directory: String,
     file: String,
 }
 
-/// The directories that a configuration names, with those of the files it includes.
+/// The directories that a configuration file names, including those of the files it includes.
 fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
     let text = machine.text(file).unwrap_or_default();
     let mut directories = Vec::new();
@@ -204,7 +204,7 @@ fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
                 let Some((folder, suffix)) = pattern.trim().rsplit_once("/*") else {
                     continue;
                 };
-                // A relative one is meant from where the file lies.
+                // A relative pattern starts at the directory of the file.
                 let folder = format!("{}", Path::new(file).with_file_name(folder).display());
                 let names = machine.names(&folder).into_iter().filter(|name| name.ends_with(suffix));
                 let files = names.map(|name| format!("{folder}/{name}"));
@@ -220,8 +220,8 @@ fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
     directories
 }
 
-/// Whether the cache has the file's name or a shorter one, `libx.so.1` for `libx.so.1.2.3`, which is most likely the library's own: no
-/// file is opened for it.
+/// Whether the cache has the file's name or a prefix of it, such as `libx.so.1` for `libx.so.1.2.3`, which is most likely the library's own
+/// name. This avoids opening the file.
 fn is_known(known: &HashSet<&[u8]>, name: &str) -> bool {
     let mut name = name;
     loop {

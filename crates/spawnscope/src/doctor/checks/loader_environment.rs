@@ -1,4 +1,4 @@
-//! What the dynamic loader is asked for besides its own work: by variables of the environment, and for the whole machine.
+//! Extra work of the dynamic loader: requested by environment variables, or for the whole machine.
 
 use std::path::{Path, PathBuf};
 
@@ -15,21 +15,18 @@ pub(super) const CHECK: Check = Check {
 };
 
 const EVERYWHERE: &str = "/etc/ld.so.preload";
-/// Variables that make starts of programs longer, and what they ask for.
+/// Variables that slow down program starts, and how.
 const VARIABLES: [(&str, &str); 6] = [
-    ("LD_PRELOAD", "it asks for more libraries in each program"),
-    (
-        "LD_AUDIT",
-        "its library is to be asked about each object and each symbol",
-    ),
-    ("LD_LIBRARY_PATH", "its directories are searched for each library first"),
-    ("LD_BIND_NOW", "all functions are looked up at the start"),
-    ("LD_DEBUG", "the loader writes down what it does"),
-    ("LD_PROFILE", "calls of a library are counted"),
+    ("LD_PRELOAD", "loads more libraries into each program"),
+    ("LD_AUDIT", "calls its library for each object and each symbol"),
+    ("LD_LIBRARY_PATH", "its directories are searched first for each library"),
+    ("LD_BIND_NOW", "all functions are resolved at start"),
+    ("LD_DEBUG", "the loader logs its work"),
+    ("LD_PROFILE", "calls into a library are counted"),
 ];
-/// Those that name libraries.
+/// Variables that name libraries.
 const LIBRARIES: [&str; 2] = ["LD_PRELOAD", "LD_AUDIT"];
-/// From here on it is a good part of a launch.
+/// From here on, it is a considerable part of a launch.
 const MATTERS: Nanos = Nanos(50_000);
 
 /// Whether a variable is one of these.
@@ -37,7 +34,7 @@ pub(in crate::doctor) fn is_loaders(name: &str) -> bool {
     VARIABLES.iter().any(|(variable, _)| *variable == name)
 }
 
-/// Those that are set.
+/// The variables that are set.
 pub(in crate::doctor) fn variables(machine: &Machine) -> impl Iterator<Item = (&'static str, String)> {
     VARIABLES
         .iter()
@@ -59,7 +56,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
         .flat_map(|(name, value)| missing(machine, name, value))
         .collect();
     let faults = [
-        (!missing.is_empty()).then(|| format!("not there: {}", missing.join(", "))),
+        (!missing.is_empty()).then(|| format!("missing: {}", missing.join(", "))),
         refused(machine, programs, &missing),
         by_directory(&set),
     ];
@@ -80,18 +77,19 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     }
     if let (Some(with), Some(without)) = (with, without) {
         let without = units::time(without);
-        finding = finding.evidence(format!("`true` takes {with} with, {without} without"));
+        finding = finding.evidence(format!("`true` takes {with} with them, {without} without"));
     }
     findings.add(
         finding
-            .fix("find out who sets them: a start-up file, a module system, a wrapper script")
-            .fix("set them for the one program that wants them (`LD_PRELOAD=... program`), not for all that it is launched beside")
-            .fix("in place of LD_LIBRARY_PATH: a line in /etc/ld.so.conf.d and ldconfig, or an rpath in the program")
-            .fix_cost("programs that need what the variables bring lose it, and have to be given it one by one"),
+            .fix("find out what sets them: a start-up file, a module system, a wrapper script")
+            .fix("set them only for the program that needs them (`LD_PRELOAD=... program`), not for the whole environment")
+            .fix("instead of LD_LIBRARY_PATH, use a line in /etc/ld.so.conf.d and ldconfig, or an rpath in the program")
+            .fix_cost("each program that needs the variables must then be given them separately"),
     );
 }
 
-/// What the loader says that it cannot load, as `true` is started, but for what is not there at all. Other loaders say other things.
+/// The libraries that glibc's loader reports as not loadable when `true` is started, except for missing ones. Other loaders use other
+/// messages.
 fn refused(machine: &Machine, programs: &Programs, missing: &[String]) -> Option<String> {
     LIBRARIES.iter().find_map(|name| machine.variable(name))?;
     let ran = programs
@@ -113,30 +111,29 @@ fn refused(machine: &Machine, programs: &Programs, missing: &[String]) -> Option
     refused.dedup();
     (!refused.is_empty()).then(|| {
         format!(
-            "cannot be loaded, which each program says at its start: {}",
+            "cannot be loaded, as each program reports at its start: {}",
             refused.join(", ")
         )
     })
 }
 
-/// An empty place in a list of directories is the working directory.
+/// An empty entry in a list of directories means the working directory.
 fn by_directory(set: &[(&str, String)]) -> Option<String> {
     let (_, value) = set.iter().find(|(name, _)| *name == "LD_LIBRARY_PATH")?;
     let is_relative = |place: &str| !Path::new(place).is_absolute() && !place.starts_with('$');
     value.split([':', ';']).any(is_relative).then(|| {
-        "LD_LIBRARY_PATH has an empty or relative place, which is the working directory: libraries that lie there are loaded"
-            .to_owned()
+        "LD_LIBRARY_PATH has an empty or relative entry: libraries in the working directory are loaded".to_owned()
     })
 }
 
-/// How long a dynamic program takes as the environment has it.
+/// How long a dynamic program takes in the user's environment.
 fn with(measured: &Measured) -> Option<Took> {
     let whole = measured.launch.exec_dynamic.map(|time| Took { time, is_cut: false });
     let cut = measured.exec_dynamic_given_up.map(|time| Took { time, is_cut: true });
     whole.or(cut)
 }
 
-/// The file of libraries for all programs; the rest of a line behind `#` is a comment.
+/// Checks the file that lists libraries for all programs; `#` starts a comment.
 fn everywhere(machine: &Machine, findings: &mut Findings) {
     let text = machine.text(EVERYWHERE).unwrap_or_default();
     let lines = text.lines().filter_map(|line| line.split('#').next());
@@ -153,20 +150,20 @@ fn everywhere(machine: &Machine, findings: &mut Findings) {
         .evidence(format!("it names {}", named.join(", ")))
         .evidence_if(
             (!missing.is_empty())
-                .then(|| format!("not there: {}; each start looks for it in vain", missing.join(", "))),
+                .then(|| format!("missing: {}; each start searches for it and fails", missing.join(", "))),
         )
-        .fix("ask whose it is before it is changed: monitoring and security products are installed so, and rootkits")
-        .fix_cost("without the library, what it does is gone");
+        .fix("find out who installed it before changing it: monitoring and security products use this file, and rootkits")
+        .fix_cost("the library's function is lost");
     findings.add(finding);
 }
 
-/// Files and directories that a variable names and that are not there. One that does not answer may be there.
+/// Files and directories that a variable names and that do not exist. One that does not answer may exist.
 fn missing(machine: &Machine, name: &str, value: &str) -> Vec<String> {
     let is_missing = |path: &&str| !machine.exists(path) && !machine.is_left_out(path);
     paths(name, value).filter(is_missing).map(str::to_owned).collect()
 }
 
-/// All that the variables name.
+/// All paths that the variables name.
 pub(in crate::doctor) fn named(machine: &Machine) -> Vec<PathBuf> {
     let named = |(name, value): (&str, String)| paths(name, &value).map(PathBuf::from).collect::<Vec<_>>();
     variables(machine).flat_map(named).collect()
@@ -179,7 +176,7 @@ fn paths<'v>(name: &str, value: &'v str) -> impl Iterator<Item = &'v str> {
         "LD_LIBRARY_PATH" => &[':', ';'],
         _ => &[],
     };
-    // The loader puts its own words for `$LIB` and `$ORIGIN`.
+    // The loader itself expands `$LIB` and `$ORIGIN`.
     value
         .split(separators)
         .filter(move |path| !separators.is_empty() && Path::new(path).is_absolute() && !path.contains('$'))

@@ -1,4 +1,4 @@
-//! The checks, one a file: each says what it looked at, what it found, what shows it, what it costs here, and what can be done.
+//! The checks, one per file. Each states what it examined, what it found, the evidence, what it costs here, and what can be done.
 
 mod audit;
 mod binfmt;
@@ -34,16 +34,16 @@ use super::{Examination, Findings, Measured};
 use crate::event::{Constant, Nanos};
 use crate::units;
 
-/// What a fork costs for each MiB of its parent's memory in small pages, in nanoseconds: the page tables are copied, and freed again.
-/// The low end: a busy machine only adds to it.
+/// What a fork costs for each MiB of the parent's memory in 4 KiB pages, in nanoseconds: the page tables are copied, and freed again. Uses
+/// the lowest measured values, because a busy machine only adds time.
 fn fork_of_mebibyte(measured: &Measured) -> Option<f64> {
     Some(measured.least(Constant::PageCopy)? + measured.least(Constant::PageFree)?)
 }
 
-/// That figure in words.
+/// That cost as a sentence.
 fn takes_for_each_mebibyte(ns: f64) -> String {
     format!(
-        "a fork takes {} for each MiB in pages of 4 KiB, whose tables are copied and freed again",
+        "a fork takes {} for each MiB in 4 KiB pages: it copies their page tables, which are freed again later",
         units::time(Nanos(ns as u64))
     )
 }
@@ -51,23 +51,23 @@ fn takes_for_each_mebibyte(ns: f64) -> String {
 /// A check.
 #[derive(Debug)]
 pub struct Check {
-    /// The name by which it is asked for.
+    /// The name that selects it on the command line.
     pub id: &'static str,
-    /// What it looks at, in a few words.
+    /// What it examines, in a few words.
     pub looks_at: &'static str,
     pub(super) run: Run,
 }
 
-/// Looks, and says what it found.
+/// The function of a check.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Run {
-    /// At files and figures.
+    /// Reads files and measurements.
     Looking(fn(&Examination<'_>, &mut Findings)),
-    /// At programs, which it starts.
+    /// Starts programs of the user.
     Starting(fn(&Examination<'_>, &Programs, &mut Findings)),
 }
 
-/// All of them, in the order in which they are run.
+/// All checks, in the order in which they run.
 pub const ALL: [&Check; 23] = [
     &launch_cost::CHECK,
     &scanners::CHECK,
@@ -91,11 +91,11 @@ pub const ALL: [&Check; 23] = [
     &git::CHECK,
     &interpreters::CHECK,
     &shims::CHECK,
-    // Start-up files may take longest: what time the others left is theirs.
+    // Last, because start-up files may take longest: this check may use all the time that the others left.
     &shell_start::CHECK,
 ];
 
-/// The check of that name.
+/// The check with that name.
 #[must_use]
 pub fn named(id: &str) -> Option<&'static Check> {
     ALL.into_iter().find(|check| check.id == id)

@@ -1,4 +1,4 @@
-//! A huge limit of open files: programs that close "all" descriptors before an exec close that many.
+//! A huge limit on open files: programs that close "all" descriptors before an exec close that many.
 
 use super::{Check, Run};
 use crate::doctor::{Effect, Examination, Finding, Findings};
@@ -7,13 +7,13 @@ use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "open-files",
-    looks_at: "RLIMIT_NOFILE, against programs that close all descriptors",
+    looks_at: "RLIMIT_NOFILE, for programs that close all descriptors",
     run: Run::Looking(run),
 };
 
 /// Usual limits are 1,024 to 65,536.
 const HUGE: u64 = 100_000;
-/// What a loop to it takes, that is a problem.
+/// If a loop up to the limit takes longer, it is a problem.
 const LONG: Nanos = Nanos(10_000_000);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -37,14 +37,14 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     findings.add(
         Finding::problem_if(
             all.is_none_or(|all| all >= LONG),
-            format!("the limit of open files is {}", units::count(limit)),
+            format!("the limit on open files is {}", units::count(limit)),
         )
-        .evidence("some programs close every possible descriptor before an exec: older Python, Ruby, daemons, `popen` of some libraries")
-        .evidence_if(close.map(|close| format!("one call that does nothing takes {} here", units::time(close))))
+        .evidence("some programs close every possible descriptor before an exec: older Python, Ruby, daemons, some libraries' `popen`")
+        .evidence_if(close.map(|close| format!("one system call that does nothing takes {} here", units::time(close))))
         .effect(all.map(|all| Effect::modelled(all, "each launch by a program that closes all descriptors in a loop")))
-        .fix("lower the soft limit where such programs are started, and leave the hard one:")
+        .fix("lower the soft limit where such programs are started, and keep the hard one:")
         .fix("  ulimit -S -n 1024")
-        .fix("containers: `--ulimit nofile=1024:524288`; services: LimitNOFILE=1024:524288; or programs that use close_range")
+        .fix("containers: `--ulimit nofile=1024:524288`; services: LimitNOFILE=1024:524288; or use programs that call close_range")
         .fix_cost("programs that need more than the soft limit must raise it themselves, as most servers do"),
     );
 }

@@ -1,4 +1,4 @@
-//! Whether the kernel would refuse a fork of a large process for want of memory that it would never use.
+//! Whether the kernel would refuse to fork a large process because it would have to reserve memory that the child never uses.
 
 use std::time::Instant;
 
@@ -9,13 +9,13 @@ use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "overcommit",
-    looks_at: "vm.overcommit_memory, against a fork of the largest process",
+    looks_at: "vm.overcommit_memory, for a fork of the largest process",
     run: Run::Looking(run),
 };
 
-/// The mode in which a fork is refused only for a single mapping that the whole machine could not hold.
+/// The heuristic mode: a fork fails only if a single mapping is larger than all memory of the machine.
 const ASKED_BY_MAPPING: u64 = 0;
-/// Below, no process is worth a word.
+/// Smaller processes are not checked.
 const LARGE: u64 = 256 << 20;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -45,14 +45,14 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         examination,
         process,
         format!(
-            "vm.overcommit_memory is {mode}; a copy needs {}, and {} may be promised",
+            "vm.overcommit_memory is {mode}; a copy needs {}, but only {} can be committed",
             units::bytes(needs),
             units::bytes(limit)
         ),
     ));
 }
 
-/// The process of which a copy would need the most, more than may be promised; and how much.
+/// The process whose copy would need the most memory beyond `limit`, and how much it needs.
 fn most_wanting<'p>(
     examination: &'p Examination<'_>,
     mode: u64,
@@ -80,7 +80,7 @@ fn most_wanting<'p>(
     }
     if unseen > 0 {
         findings.unseen(format!(
-            "whether a fork of {} that promised more memory than there is would be refused: their mappings cannot be looked at, or not without holding them up",
+            "whether a fork of {} larger than the limit would be refused: reading their mappings is not permitted, or would block them",
             units::counted(unseen, "process", "processes")
         ));
     }
@@ -91,21 +91,21 @@ fn most_wanting<'p>(
 
 fn refused(examination: &Examination<'_>, process: &Process, why: String) -> Finding {
     Finding::problem(format!(
-        "a fork of {} (process {}) fails: not enough memory may be promised",
+        "a fork of {} (process {}) fails: it needs to commit too much memory",
         process.name, process.pid
     ))
     .evidence(why)
-    .evidence("fork then fails with ENOMEM, although the child would execute another program at once")
-    .fix("launch by posix_spawn or vfork, which promise nothing")
+    .evidence("fork then fails with ENOMEM, even if the child would exec another program at once")
+    .fix("launch by posix_spawn or vfork, which commit no memory")
     .fix(format!(
-        "or more swap, or another mode of vm.overcommit_memory, {}",
+        "or add swap, or change the mode of vm.overcommit_memory, {}",
         examination.environment.where_settings_are_made()
     ))
-    .fix_cost("with a looser mode, memory that is really used up ends in the out-of-memory killer")
+    .fix_cost("in a looser mode, the out-of-memory killer acts when memory really runs out")
 }
 
-/// The largest private writable mapping that the kernel keeps account of: memory that was mapped without reserve is none. `None` where
-/// the table of mappings is not understood.
+/// The largest private writable mapping that the kernel accounts for (flag `ac`); mappings made with MAP_NORESERVE are not. `None` if the
+/// mapping table cannot be parsed.
 fn largest_mapping(text: &str) -> Option<u64> {
     let mut largest = 0;
     let mut size = 0;
@@ -120,14 +120,14 @@ fn largest_mapping(text: &str) -> Option<u64> {
     Some(largest)
 }
 
-/// How much memory may still be promised.
+/// How much memory can still be committed.
 enum Limit {
     None,
     Unknown,
     Bytes(u64),
 }
 
-/// Mode 0 refuses only a mapping that the whole machine could not hold; mode 2 keeps to what is promised.
+/// Mode 0 refuses only a mapping that the whole machine could not hold; mode 2 enforces the commit limit.
 fn limit(mode: u64, memory: &str) -> Limit {
     let bytes = |name: &str| {
         let value = field(memory, name)?.trim_end_matches(" kB");

@@ -1,4 +1,4 @@
-//! Limits of processes that are nearly reached: forks fail with EAGAIN beyond them.
+//! Limits on processes that are nearly reached: beyond them, forks fail with EAGAIN.
 
 use super::{Check, Run};
 use crate::doctor::environment::{Environment, is_in_first_pid_namespace};
@@ -8,28 +8,28 @@ use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "process-limits",
-    looks_at: "limits of processes: pids.max, RLIMIT_NPROC, pid_max, threads-max",
+    looks_at: "limits on processes: pids.max, RLIMIT_NPROC, pid_max, threads-max",
     run: Run::Looking(run),
 };
 
-/// From this share on, a limit is near.
+/// A limit is near from this share on.
 const NEAR: f64 = 0.8;
 
-/// A limit, and how many there are.
+/// A limit, and how much of it is used.
 struct Limit {
     source: LimitSource,
     used: u64,
     limit: u64,
 }
 
-/// Who set it, which decides how it is raised.
+/// What sets the limit, which determines how to raise it.
 enum LimitSource {
-    /// `pids.max` of the group, in the hierarchy that is mounted there.
+    /// `pids.max` of a group, in the hierarchy mounted at `root`.
     Group {
         root: &'static str,
         group: String,
     },
-    /// The user's, with what it may be raised to, if that is not anything.
+    /// RLIMIT_NPROC of the user, and its hard limit, unless unlimited.
     User {
         user: u64,
         most: Option<u64>,
@@ -38,7 +38,7 @@ enum LimitSource {
     ThreadsMax,
 }
 
-/// More numbers the kernel has not, in 64 bits (`PID_MAX_LIMIT`).
+/// The kernel's maximum on 64-bit machines (`PID_MAX_LIMIT`).
 const MOST_PIDS: u64 = 4 << 20;
 
 impl Limit {
@@ -55,7 +55,7 @@ impl Limit {
         self.limit > 0 && self.used as f64 >= NEAR * self.limit as f64
     }
 
-    /// Who raises it, and what they type, with twice as much.
+    /// How to double the limit: who does it, and the commands.
     fn raise(&self, environment: &Environment) -> Vec<String> {
         let twice = self.limit.saturating_mul(2);
         let setting = |name: &str, value: u64| {
@@ -64,7 +64,7 @@ impl Limit {
         };
         match &self.source {
             LimitSource::PidMax if self.limit >= MOST_PIDS => {
-                vec!["it cannot be raised: the kernel has no more numbers".to_owned()]
+                vec!["it cannot be raised: it is the kernel's maximum".to_owned()]
             }
             LimitSource::PidMax => setting("kernel.pid_max", twice.min(MOST_PIDS)),
             LimitSource::ThreadsMax => setting("kernel.threads-max", twice),
@@ -84,7 +84,8 @@ fn of_user_raised(limit: u64, twice: u64, most: Option<u64>) -> Vec<String> {
         most => {
             let value = most.map_or(twice, |most| twice.min(most));
             let up_to = most.map_or("any value".to_owned(), units::count);
-            let whom = format!("raise it in the shell that starts what launches (the hard limit allows {up_to}):");
+            let whom =
+                format!("raise it in the shell that starts the launching program (the hard limit allows {up_to}):");
             Some([whom, format!("  ulimit -S -u {value}")])
         }
     };
@@ -92,7 +93,7 @@ fn of_user_raised(limit: u64, twice: u64, most: Option<u64>) -> Vec<String> {
     shell.into_iter().flatten().chain([root.to_owned()]).collect()
 }
 
-/// systemd writes its own value again: it has to be told.
+/// For a systemd unit, the value must be set through systemd, which would overwrite a direct change.
 fn of_group_raised(root: &str, group: &str, twice: u64) -> Vec<String> {
     let is_unit = |name: &&str| {
         [".service", ".scope", ".slice"]
@@ -103,7 +104,7 @@ fn of_group_raised(root: &str, group: &str, twice: u64) -> Vec<String> {
     let Some(unit) = group.rsplit('/').next().filter(is_unit) else {
         return raise(format!("  echo {twice} >'{root}/{group}/pids.max'"));
     };
-    // Below a user's own manager, units are that one's.
+    // Units below a user's manager belong to that manager.
     let of = if group.contains(".service/") && group.contains("user@") {
         " --user"
     } else {
@@ -116,7 +117,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let mut limits = of_groups(machine);
     if let Some(used) = tasks(machine) {
-        // Since Linux 6.14, each pid namespace has a limit of its own.
+        // Since Linux 6.14, each pid namespace has its own limit.
         let numbered = if is_in_first_pid_namespace(machine) {
             used
         } else {
@@ -146,22 +147,22 @@ fn near(limit: &Limit, environment: &Environment) -> Finding {
         units::count(limit.limit)
     );
     let finding = Finding::problem(title)
-        .evidence("processes and threads count; beyond the limit, forks fail: \"Resource temporarily unavailable\"")
-        .fix("list who has most of them: `ps -eLf | awk '{print $1, $10}' | sort | uniq -c | sort -n | tail`")
-        .fix("children that ended and were never waited for (state Z) count as well: mend their parent");
+        .evidence("processes and threads count; beyond the limit, forks fail with \"Resource temporarily unavailable\"")
+        .fix("list the programs with the most threads: `ps -eLf | awk '{print $1, $10}' | sort | uniq -c | sort -n | tail`")
+        .fix("children that ended and were never reaped (state Z) count too: fix their parent");
     let raise = limit.raise(environment).into_iter();
     raise
         .fold(finding, Finding::fix)
-        .fix_cost("a higher limit takes some kilobytes of kernel memory for each task")
+        .fix_cost("each additional task takes a few kilobytes of kernel memory")
 }
 
-/// Tasks of the whole machine, also where only a container's are seen: `0.1 0.2 0.3 2/345 6789`.
+/// The tasks of the whole machine, even inside a container: `0.1 0.2 0.3 2/345 6789`.
 fn tasks(machine: &Machine) -> Option<u64> {
     let load = machine.text("/proc/loadavg")?;
     load.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// The control groups that this process is in, and those above them.
+/// The limits of this process's control groups and their ancestors.
 fn of_groups(machine: &Machine) -> Vec<Limit> {
     let groups = machine.text("/proc/self/cgroup").unwrap_or_default();
     let mut limits = Vec::new();
@@ -191,7 +192,7 @@ fn of_groups(machine: &Machine) -> Vec<Limit> {
     limits
 }
 
-/// The user's own limit, which does not hold for root.
+/// The user's own limit, which does not apply to root.
 fn of_user(machine: &Machine) -> Option<Limit> {
     let status = machine.text("/proc/self/status")?;
     let user = owner(&status)?;
@@ -210,7 +211,7 @@ fn of_user(machine: &Machine) -> Option<Limit> {
     })
 }
 
-/// Tasks of the processes that can be seen and that `is_counted` by their status.
+/// The number of tasks in visible processes whose status passes `is_counted`.
 fn seen_tasks(machine: &Machine, is_counted: impl Fn(&str) -> bool) -> u64 {
     let pids = machine
         .names("/proc")

@@ -1,5 +1,5 @@
-//! On-access scanners: programs that hold up an open or an exec until they have looked at the file. By what the kernel shows of
-//! them (fanotify permission marks), by name, and by their effect: the first launch of a fresh file against the second.
+//! On-access scanners: programs that delay an open or exec until they have scanned the file. Detected by what the kernel shows (fanotify
+//! permission marks), by process name, and by effect: the first launch of a fresh file against the second.
 
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ pub(super) const CHECK: Check = Check {
     run: Run::Looking(run),
 };
 
-/// Names of processes (their first 15 bytes), and the products that they are of.
+/// Process names (their first 15 bytes), and their products.
 const KNOWN: [(&str, &str); 19] = [
     ("fapolicyd", "fapolicyd"),
     ("clamonacc", "ClamAV on-access"),
@@ -44,19 +44,20 @@ const KNOWN: [(&str, &str); 19] = [
 ];
 /// FAN_OPEN_PERM, FAN_ACCESS_PERM, FAN_OPEN_EXEC_PERM, FAN_PRE_ACCESS.
 const PERMISSION_EVENTS: u64 = 0x17_0000;
-/// How long descriptors are looked through: a machine may have hundreds of thousands.
+/// How long descriptors are examined: a machine may have hundreds of thousands.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// What a launch must take longer to be called scanned by somebody unseen: more than a fresh file takes to be read.
+/// If no scanner is visible, a launch is called scanned from this delay on: more than reading a fresh file takes.
 const LEAST_OF_UNKNOWN: Nanos = Nanos(400_000);
-/// The same on a busy machine, whose caches are filled by others between the launches.
+/// The same on a busy machine, where other programs affect the caches between launches.
 const LEAST_OF_UNKNOWN_WHEN_BUSY: Nanos = Nanos(2_000_000);
-/// The same where somebody holds marks.
+/// The same if a process holds marks.
 const LEAST_OF_KNOWN: Nanos = Nanos(50_000);
-/// What one must take longer to tell a queue from the launches themselves, which share the processors.
+/// Minimum delay of one launch for which a queue can be distinguished from launches that share the CPUs.
 const LEAST_OF_QUEUE: Nanos = Nanos(1_000_000);
-/// The same where others share them too.
+/// The same if other programs share the CPUs.
 const LEAST_OF_QUEUE_WHEN_BUSY: Nanos = Nanos(10_000_000);
-/// Delays, as a share of the files launched at once, from which on they have waited one behind the other, and up to which they have not.
+/// With n files launched at once, the last one is late by this share of n delays or more if they queued, and by `NO_QUEUE` or less if they
+/// did not.
 const QUEUE: f64 = 0.5;
 const NO_QUEUE: f64 = 0.3;
 
@@ -71,20 +72,20 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     };
     let delay = scan.and_then(|scan| Delay::of(scan, least));
     let stuck = scan.and_then(|scan| scan.stuck);
-    if let Some(scan) = scan.filter(|scan| delay.is_none() && stuck.is_none() && !scan.is_telling()) {
+    if let Some(scan) = scan.filter(|scan| delay.is_none() && stuck.is_none() && !scan.is_conclusive()) {
         findings.unseen(match scan.is_disturbed {
-            true => "what first launches of fresh files take longer: the machine is too busy to tell",
+            true => "whether first launches of fresh files are slower: the machine is too busy",
             false if scan.unscanned.is_empty() => {
-                "whether something looks at each launch: the kernel executes nothing from memory, which could be compared"
+                "whether each launch is scanned: the kernel cannot execute files from memory for comparison"
             }
-            false => "what first launches of fresh files take longer: too few could be timed",
+            false => "whether first launches of fresh files are slower: too few could be timed",
         });
     }
     let who = who(examination, &marks);
     if who.is_empty() && delay.is_none() && stuck.is_none() {
         return;
     }
-    // A daemon that holds nothing up is no scanner of what is launched here: its marks may be on other file systems.
+    // A daemon that causes no delay does not scan the launches here: its marks may be on other file systems.
     let matters = delay.is_some() || stuck.is_some();
     let mut finding = Finding::problem_if(matters, title(&marks.names(), delay.as_ref(), stuck)).effect(
         delay
@@ -102,7 +103,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     findings.add(with_fix(finding));
 }
 
-/// Those who hold marks; or else who is known by name.
+/// The processes that hold marks; if there are none, those known by name.
 fn who(examination: &Examination<'_>, marks: &Marks<'_>) -> Vec<String> {
     if !marks.holders.is_empty() {
         return marks.holders.iter().map(|process| holds(process)).collect();
@@ -119,17 +120,17 @@ fn unseen(examination: &Examination<'_>, marks: &Marks<'_>, findings: &mut Findi
         findings.unseen(why.as_str());
     }
     if hides_processes(examination.machine) {
-        findings.unseen("processes of other users: /proc is mounted so that it does not show them");
+        findings.unseen("processes of other users: /proc is mounted with hidepid");
     }
     if examination.environment.container.is_some() {
-        findings.unseen("scanners of the host, but for what first launches take: this is a container");
+        findings.unseen("scanners on the host, except for their delays: this is a container");
     }
     if examination.measured.scan.is_none() {
         findings.unseen(match examination.measured.remote_scan {
             Some(_) => {
-                "first launches of fresh files could only be timed where another machine or process keeps the files"
+                "first launches of fresh files: only timed on a file system that another machine or process serves"
             }
-            None => "first launches of fresh files could not be timed",
+            None => "first launches of fresh files: they could not be timed",
         });
     }
 }
@@ -138,16 +139,16 @@ fn holds(process: &Process) -> String {
     let Process { name, pid, .. } = process;
     let of = product(name).filter(|product| product != name);
     let of = of.map_or(String::new(), |product| format!(", {product}"));
-    format!("{name} (process {pid}{of}) holds fanotify marks by which opens or execs wait for its answer")
+    format!("{name} (process {pid}{of}) holds fanotify permission marks: opens or execs wait for its answer")
 }
 
 fn runs(process: &Process) -> String {
     let Process { name, pid, .. } = process;
     let product = product(name).unwrap_or_default();
-    format!("{name} (process {pid}) runs here, which is of {product}")
+    format!("{name} (process {pid}) is running; it belongs to {product}")
 }
 
-/// How long launches are held up, and which.
+/// How long launches are delayed, and which launches.
 #[derive(Clone, Copy)]
 struct Delay {
     span: Nanos,
@@ -160,7 +161,7 @@ impl Delay {
             span,
             of: "the first launch of each file",
         });
-        // A scanner that remembers no verdict is asked each time.
+        // A scanner without a cache examines each launch.
         first.or_else(|| {
             scan.later_delay(least).map(|span| Delay {
                 span,
@@ -170,7 +171,7 @@ impl Delay {
     }
 }
 
-/// What did not come to its end takes longer than it was waited for.
+/// The effect of an operation that did not finish: at least the time it was waited for.
 fn waited(stuck: Stuck) -> Effect {
     let (span, of) = match stuck {
         Stuck::Creation(span) => (span, "each new file"),
@@ -182,22 +183,28 @@ fn waited(stuck: Stuck) -> Effect {
     }
 }
 
-/// Only who is seen to hold marks is blamed.
+/// Only a process that holds marks is named as the cause.
 fn title(holders: &str, delay: Option<&Delay>, stuck: Option<Stuck>) -> String {
     match delay {
         Some(Delay { span, of }) if holders.is_empty() => {
-            format!("{of} takes {} longer: something scans it", units::time(*span))
+            format!("{of} takes {} longer: an unknown program scans it", units::time(*span))
         }
-        Some(Delay { span, of }) => format!("{holders} holds up {of} for {}", units::time(*span)),
+        Some(Delay { span, of }) => format!("{holders} delays {of} by {}", units::time(*span)),
         None if stuck.is_some() => {
-            let who = if holders.is_empty() { "something" } else { holders };
+            let who = if holders.is_empty() {
+                "an unknown program"
+            } else {
+                holders
+            };
             match stuck {
-                Some(Stuck::Creation(_)) => format!("new files cannot be written: {who} holds them up"),
-                _ => format!("the first launch of a file does not come to its end: {who} holds it up"),
+                Some(Stuck::Creation(_)) => format!("new files cannot be written: {who} blocks them"),
+                _ => format!("the first launch of a file does not finish: {who} blocks it"),
             }
         }
-        None if !holders.is_empty() => format!("{holders} scans files when they are opened or executed"),
-        None => "a product runs here that can hold up launches; it was not seen to".to_owned(),
+        None if !holders.is_empty() => {
+            format!("{holders} scans files when they are opened or executed, with no delay seen here")
+        }
+        None => "a product that can delay launches is running, but no delay was seen".to_owned(),
     }
 }
 
@@ -210,18 +217,16 @@ fn times(scan: &Scan) -> Option<String> {
         Some(Stuck::Launch(patience)) => {
             let patience = units::time(patience);
             let created = scan.created.first().copied();
-            let created = created.map_or(String::new(), |time| {
-                format!("; to write it took {}", units::time(time))
-            });
+            let created = created.map_or(String::new(), |time| format!("; writing it took {}", units::time(time)));
             return Some(format!(
-                "the first launch of a fresh copy of a tiny program did not end within {patience}{created}"
+                "the first launch of a fresh copy of a tiny program did not finish within {patience}{created}"
             ));
         }
         None => {}
     }
     let kinds = [
         ("first launches", &scan.first),
-        ("second ones", &scan.later),
+        ("second launches", &scan.later),
         ("from memory", &scan.unscanned),
     ];
     let ranges: Vec<String> = kinds
@@ -232,7 +237,7 @@ fn times(scan: &Scan) -> Option<String> {
         })
         .collect();
     let without = if scan.is_disturbed {
-        ", without long waits for a processor"
+        ", not counting long waits for a CPU"
     } else {
         ""
     };
@@ -251,10 +256,8 @@ fn queue(scan: &Scan, delay: Nanos) -> Option<String> {
         return None;
     }
     let verdict = match scan.queue(delay)? / files as f64 {
-        share if share >= QUEUE => {
-            "they queue, as behind a scanner with one thread: launches that are parallel are not"
-        }
-        share if share <= NO_QUEUE => "they do not queue behind each other",
+        share if share >= QUEUE => "they queue, as behind a single-threaded scanner: parallel launches are serialized",
+        share if share <= NO_QUEUE => "they do not queue",
         _ => return None,
     };
     Some(format!("{files} at once took {}: {verdict}", units::time(*last)))
@@ -262,10 +265,10 @@ fn queue(scan: &Scan, delay: Nanos) -> Option<String> {
 
 fn with_fix(finding: Finding) -> Finding {
     finding
-        .fix("leave protection on; launch less, above all fewer fresh files (build outputs, generated scripts, test programs)")
-        .fix("whether anything is excluded is for the owner of this machine's security to decide: show them these figures")
-        .fix("products document narrow exclusions, such as one build tree for the user who builds; /usr, /tmp and homes are not narrow")
-        .fix_cost("what is excluded is not looked at when it is executed; it can be scanned at another time")
+        .fix("leave protection on; launch less, especially fewer fresh files (build outputs, generated scripts, test programs)")
+        .fix("those responsible for this machine's security decide about exclusions: show them these figures")
+        .fix("products document narrow exclusions, such as one build tree for one user; /usr, /tmp and home directories are not narrow")
+        .fix_cost("excluded files are not scanned when they are executed; they can be scanned at another time")
 }
 
 fn hides_processes(machine: &Machine) -> bool {
@@ -285,7 +288,7 @@ fn product(name: &str) -> Option<&'static str> {
     known.map(|(_, product)| *product)
 }
 
-/// Who holds permission marks.
+/// The processes that hold permission marks.
 struct Marks<'p> {
     holders: Vec<&'p Process>,
     incomplete: Option<String>,
@@ -313,13 +316,13 @@ impl Marks<'_> {
         } else if hidden > 0 {
             let count = units::counted(hidden, "other process", "other processes");
             marks.incomplete = Some(format!(
-                "who holds fanotify marks among {count}: only root sees their descriptors"
+                "fanotify marks of {count}: only root can read their descriptors"
             ));
         }
         marks
     }
 
-    /// Of who holds some.
+    /// The names of the holders.
     fn names(&self) -> String {
         let mut names: Vec<&str> = self.holders.iter().map(|process| process.name.as_str()).collect();
         names.sort_unstable();
@@ -328,7 +331,7 @@ impl Marks<'_> {
     }
 }
 
-/// Whether its descriptors may not be seen. Those of one that has ended are not there.
+/// Whether its descriptors may not be read. A process that has ended has none.
 fn is_hidden(machine: &Machine, process: &Process) -> bool {
     let descriptors = fs::read_dir(machine.path(process.file("fd")));
     descriptors.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)

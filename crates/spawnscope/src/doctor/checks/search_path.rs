@@ -1,4 +1,4 @@
-//! PATH: directories that are not there, that are named twice, that answer slowly, or that depend on where one stands.
+//! PATH: directories that are missing, repeated, slow, or relative to the working directory.
 
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
@@ -18,24 +18,24 @@ pub(super) const CHECK: Check = Check {
     run: Run::Looking(run),
 };
 
-/// A look-up is slow that takes as long as so many system calls that do nothing,
+/// A look-up is slow if it takes as long as this many system calls that do nothing,
 const CALLS_OF_A_SLOW_LOOKUP: u64 = 20;
-/// and so long. In a local directory it takes 1 us.
+/// and this long. In a local directory, it takes 1 us.
 const SLOW: Nanos = Nanos(50_000);
-/// Directories that every search passes in vain, that are worth a problem.
+/// This many useless directories are a problem.
 const MANY: usize = 8;
-/// Directories of one kind that are named; the others are counted.
+/// How many directories of one kind are named; the others are counted.
 const MOST_NAMED: usize = 3;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let path = machine.search_path();
     if path.is_empty() {
-        findings.unseen("PATH is not set: shells, git and other programs that are looked for in it were not found");
+        findings.unseen("PATH is not set: shells, git and other programs were not found");
         return;
     }
     if !path.iter().any(|directory| directory.is_absolute()) {
-        findings.unseen("PATH names no directory from the root: programs that are looked for in it were not found");
+        findings.unseen("PATH has no absolute directory: shells, git and other programs were not found");
     }
     slow(examination, findings);
     unasked(examination, &path, findings);
@@ -44,15 +44,15 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if !relative.is_empty() {
         findings.add(
             Finding::problem("PATH depends on the working directory")
-                .evidence(format!("of its directories, relative or empty: {}", names(&relative)))
-                .evidence("whatever lies there is executed, and it is searched on whichever file system one stands")
-                .fix("name directories from the root")
-                .fix_cost("programs of the working directory need a `./`"),
+                .evidence(format!("relative or empty directories: {}", names(&relative)))
+                .evidence("programs in the working directory are executed, and its file system is searched, even if it is slow")
+                .fix("use absolute directories")
+                .fix_cost("programs in the working directory then need `./`"),
         );
     }
 }
 
-/// A few by their names, many by their number.
+/// Reports directories that were not tried: a few by name, many by number.
 fn unasked(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findings) {
     let untried: HashSet<&PathBuf> = examination.measured.untried.iter().collect();
     let unasked: Vec<&PathBuf> = path.iter().filter(|directory| untried.contains(directory)).collect();
@@ -62,7 +62,7 @@ fn unasked(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findi
         many => format!("{many} directories of PATH, the first of them {}", unasked[0].display()),
     };
     findings.unseen(format!(
-        "{directories}: could not be asked in time, or by no process, and left out of all checks"
+        "{directories}: not tried, for lack of time or of processes; left out of all checks"
     ));
 }
 
@@ -86,29 +86,29 @@ fn useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findi
         Finding::problem_if(
             count >= MANY,
             format!(
-                "PATH has {directories} of {} in which nothing is found",
+                "PATH has {directories} of {} without a purpose",
                 units::count(path.len() as u64)
             ),
         )
-        .evidence_if(listed("not there", &useless.absent))
-        .evidence_if(listed("no directory", &useless.files))
-        .evidence_if(listed("a link in a circle", &useless.circles))
+        .evidence_if(listed("missing", &useless.absent))
+        .evidence_if(listed("not a directory", &useless.files))
+        .evidence_if(listed("a symlink loop", &useless.circles))
         .evidence_if(listed("cannot be entered by this user", &useless.closed))
-        .evidence_if(listed("named before", &useless.repeated))
-        .evidence_if(listed("by a link the same as one before", &useless.linked))
+        .evidence_if(listed("repeated", &useless.repeated))
+        .evidence_if(listed("a symlink to an earlier one", &useless.linked))
         .evidence(format!(
-            "each is tried by an exec of its own, for programs that stand behind it{each}"
+            "a search for a program in a later directory tries an exec in each of them{each}"
         ))
         .evidence_if(lost.map(|_| {
-            format!("{before} of them are in front of the last one of use: the effect is as many look-ups, without what an exec adds to each")
+            format!("{before} of them precede the last useful directory: the effect is {before} look-ups, without the cost of the execs")
         }))
-        .effect(lost.map(|lost| Effect::modelled(lost, "each search for a program that stands behind all of them")))
+        .effect(lost.map(|lost| Effect::modelled(lost, "each search for a program in the last useful directory")))
         .fix("remove them where PATH is set: shell start-up files, /etc/environment, /etc/profile.d")
-        .fix_cost("an edit; where several files add to PATH, let each first look whether it is there"),
+        .fix_cost("an edit; if several files extend PATH, make each check first whether the directory is already in it"),
     );
 }
 
-/// Directories that are of no use, by why. Each is named once; one can be of no use for two reasons.
+/// Useless directories by reason. Each is listed once; a directory can be useless for two reasons.
 #[derive(Default)]
 struct Useless<'p> {
     absent: Vec<&'p PathBuf>,
@@ -117,7 +117,7 @@ struct Useless<'p> {
     closed: Vec<&'p PathBuf>,
     repeated: Vec<&'p PathBuf>,
     linked: Vec<&'p PathBuf>,
-    /// Of each entry of PATH, whether a search passes it in vain.
+    /// For each entry of PATH, whether a search there always fails.
     passed: Vec<bool>,
 }
 
@@ -125,7 +125,7 @@ impl<'p> Useless<'p> {
     fn of(examination: &Examination<'_>, path: &'p [PathBuf]) -> Useless<'p> {
         let mut useless = Useless::default();
         let untried: HashSet<&PathBuf> = examination.measured.untried.iter().collect();
-        // How often each was named, and which directories they are.
+        // How often each directory was named, and its canonical path.
         let mut named: HashMap<&PathBuf, usize> = HashMap::new();
         let mut places = HashSet::new();
         for directory in path {
@@ -133,7 +133,7 @@ impl<'p> Useless<'p> {
             *times += 1;
             let is_known = directory.is_absolute() && !untried.contains(directory);
             let is_passed = match *times {
-                1 => is_known && useless.is_vain(examination, directory, &mut places),
+                1 => is_known && useless.is_useless(examination, directory, &mut places),
                 times => {
                     useless.repeated.extend((times == 2).then_some(directory));
                     true
@@ -144,8 +144,8 @@ impl<'p> Useless<'p> {
         useless
     }
 
-    /// Whether a directory that is named for the first time is dead, or one that was named otherwise.
-    fn is_vain(
+    /// Whether a directory that is named for the first time is unusable, or the same as one named by another path.
+    fn is_useless(
         &mut self,
         examination: &Examination<'_>,
         directory: &'p PathBuf,
@@ -171,20 +171,20 @@ impl<'p> Useless<'p> {
         true
     }
 
-    /// How many a search passes that finds its program in the last directory that is of use.
+    /// How many useless entries a search passes that finds its program in the last useful directory.
     fn before_the_last_of_use(&self) -> u64 {
         let last = self.passed.iter().rposition(|is_passed| !is_passed).unwrap_or_default();
         self.passed[..last].iter().filter(|is_passed| **is_passed).count() as u64
     }
 }
 
-/// Where each system call is dear, a look-up is that in any directory.
+/// On a machine with slow system calls, look-ups are slow in any directory.
 fn slow_from(examination: &Examination<'_>) -> Nanos {
     let call = examination.measured.system_call.unwrap_or_default();
     SLOW.max(Nanos(call.0 * CALLS_OF_A_SLOW_LOOKUP))
 }
 
-/// In the quickest directory that is not slow: a search ends no later where the directory itself is not there.
+/// The time of a look-up in the fastest directory that is not slow. A missing directory takes as long.
 fn usual_lookup(examination: &Examination<'_>) -> Option<Nanos> {
     let lookups = &examination.measured.lookups;
     let times = lookups.iter().filter_map(|(_, time)| *time);
@@ -204,22 +204,22 @@ fn slow(examination: &Examination<'_>, findings: &mut Findings) {
     for line in passed.evidence.into_iter().take(MOST_NAMED) {
         finding = finding.evidence(line);
     }
-    finding = finding.evidence_if((more > 0).then(|| format!("{more} more are like these")));
+    finding = finding.evidence_if((more > 0).then(|| format!("{more} more like these")));
     findings.add(
         finding
-            .fix("put them at the end of PATH, behind what is launched often, or launch by absolute path")
+            .fix("put them at the end of PATH, after the directories of programs that are launched often, or launch by absolute path")
             .fix(match examination.environment.wsl {
-                Some(_) => "in WSL, Windows's directories are left out by `appendWindowsPath=false` in /etc/wsl.conf ([interop])",
-                None => "programs that are launched often can be copied, or installed, on a local disk",
+                Some(_) => "in WSL, `appendWindowsPath=false` removes the Windows directories; in /etc/wsl.conf ([interop])",
+                None => "copy or install programs that are launched often on a local disk",
             })
-            .fix_cost("programs found in two directories may come from another one then"),
+            .fix_cost("a program that is in two directories may then be found in the other one"),
     );
 }
 
-/// Directories that are slow, or that another machine or process keeps.
+/// Directories that are slow, or on a file system that another machine or process serves.
 struct Passed {
     evidence: Vec<String>,
-    /// What a search loses in all of them.
+    /// The time that a search spends in all of them.
     lost: Took,
     are_slow: bool,
 }
@@ -249,16 +249,15 @@ impl Passed {
             };
             let time = time.map_or_else(|| format!("no answer within {}", units::time(waited)), units::time);
             let remote = remote.map_or(String::new(), |remote| format!(", {remote}"));
-            passed.evidence.push(format!(
-                "{}: {time} for a name that is not there{remote}",
-                directory.display()
-            ));
+            passed
+                .evidence
+                .push(format!("{}: {time} for a missing name{remote}", directory.display()));
         }
         passed
     }
 }
 
-/// A few by their names, the others by their number.
+/// Lists a few directories by name, the others by number.
 fn names(directories: &[&PathBuf]) -> String {
     let name = |directory: &&PathBuf| match directory.as_path() {
         empty if empty == Path::new("") => "''".to_owned(),

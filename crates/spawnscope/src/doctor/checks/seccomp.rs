@@ -1,4 +1,4 @@
-//! Seccomp filters: programs that judge each system call of each process here.
+//! Seccomp filters: programs that the kernel runs for each system call of each process here.
 
 use super::{Check, Run};
 use crate::doctor::processes::field;
@@ -12,8 +12,8 @@ pub(super) const CHECK: Check = Check {
     run: Run::Looking(run),
 };
 
-/// From here on, system calls are dear: 0.05 to 0.3 us is usual.
-const DEAR_CALL: Nanos = Nanos(1_000);
+/// System calls are slow from here on: 0.05 to 0.3 us is normal.
+const SLOW_CALL: Nanos = Nanos(1_000);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(status) = examination.machine.text("/proc/self/status") else {
@@ -28,23 +28,23 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         units::counted(count, "seccomp filter", "seccomp filters")
     });
     let call = examination.measured.system_call;
-    // In gVisor it is a program that answers, and slow by itself.
-    let is_dear = call.is_some_and(|call| call >= DEAR_CALL) && !examination.environment.is_gvisor;
+    // In gVisor a user-space program handles system calls, which is slow by itself.
+    let is_slow = call.is_some_and(|call| call >= SLOW_CALL) && !examination.environment.is_gvisor;
     let takes = call.map(|call| {
         format!(
-            "a system call that does nothing takes {}; the share of filters is unknown, since no call is exempt from them",
+            "a system call that does nothing takes {}; the filters' share of it is unknown, since no call is exempt",
             units::time(call)
         )
     });
     let owner = match examination.environment.container {
-        Some(_) => "whoever runs this container decides",
-        None => "whoever starts this with them, such as a sandbox or a service manager, decides",
+        Some(_) => "the operator of this container decides",
+        None => "the program that installed them, such as a sandbox or a service manager, decides",
     };
-    let finding = Finding::problem_if(is_dear, format!("each system call passes {count}"))
+    let finding = Finding::problem_if(is_slow, format!("each system call passes {count}"))
         .evidence_if(takes)
-        .evidence("every process launched from here inherits them, and may add its own")
-        .fix(format!("leave them on: they keep what runs here from the kernel; {owner}"))
-        .fix("filters built by libseccomp 2.5 or later can be binary trees (SCMP_FLTATR_CTL_OPTIMIZE), and Linux 5.11 remembers plain permissions")
+        .evidence("each process launched from here inherits them, and may add its own")
+        .fix(format!("leave them on: they protect the kernel from the programs that run here; {owner}"))
+        .fix("libseccomp 2.5 can build filters as binary trees (SCMP_FLTATR_CTL_OPTIMIZE), and Linux 5.11 caches allowed calls")
         .fix_cost("a newer runtime or kernel");
     findings.add(finding);
 }

@@ -1,24 +1,24 @@
-//! Linux security modules that judge each exec.
+//! Linux security modules that check each exec.
 
 use super::{Check, Run};
 use crate::doctor::{Examination, Finding, Findings};
 
 pub(super) const CHECK: Check = Check {
     id: "security-modules",
-    looks_at: "Linux security modules, and IMA's policy",
+    looks_at: "Linux security modules, and the IMA policy",
     run: Run::Looking(run),
 };
 
 const MODULES: &str = "/sys/kernel/security/lsm";
-/// Modules that look at execs, and what they do then.
+/// Modules that check execs, and how.
 const JUDGES: [(&str, &str); 7] = [
     ("selinux", "SELinux computes the new process's domain"),
-    ("apparmor", "AppArmor looks for the profile of the file's path"),
+    ("apparmor", "AppArmor looks up the profile of the file's path"),
     ("smack", "Smack compares labels"),
-    ("tomoyo", "TOMOYO matches the path with its policy"),
-    ("bpf", "BPF programs that are attached judge it"),
+    ("tomoyo", "TOMOYO matches the path against its policy"),
+    ("bpf", "attached BPF programs check it"),
     ("ima", "IMA may compute a checksum of each file before its first exec"),
-    ("ipe", "IPE asks where the file comes from"),
+    ("ipe", "IPE checks the file's origin"),
 ];
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -32,24 +32,24 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let policy = machine.text("/sys/kernel/security/ima/policy").unwrap_or_default();
     let measured = policy.lines().find(|rule| is_on_execs(rule));
     if let Some(rule) = measured {
-        let finding = Finding::problem("IMA reads each file whole before its first exec")
-            .evidence(format!("its policy says: {rule}"))
-            .evidence("a checksum is computed when a file is new or was changed; of large programs that takes long")
-            .fix("whoever set the policy can have it leave out file systems of build outputs (`fsmagic=`, `fowner=`)")
-            .fix_cost("what is left out is neither measured nor appraised");
+        let finding = Finding::problem("IMA reads each whole file before its first exec")
+            .evidence(format!("its policy: {rule}"))
+            .evidence("a checksum is computed when a file is new or changed; for large programs that is slow")
+            .fix("the owner of the policy can exclude file systems of build outputs (`fsmagic=`, `fowner=`)")
+            .fix_cost("excluded files are neither measured nor appraised");
         findings.add(finding);
     }
     if judges.is_empty() {
         return;
     }
     let names: Vec<&str> = judges.iter().map(|(name, _)| *name).collect();
-    let mut finding = Finding::note(format!("security modules judge each exec: {}", names.join(", ")));
+    let mut finding = Finding::note(format!("security modules check each exec: {}", names.join(", ")));
     for (_, what) in judges {
         finding = finding.evidence(*what);
     }
     findings.add(
         finding
-            .fix("leave them on: what they cost is part of every launch's figure above, mostly a few microseconds")
+            .fix("leave them on: their cost is included in the launch times above, usually a few microseconds")
             .fix_cost("nothing"),
     );
 }

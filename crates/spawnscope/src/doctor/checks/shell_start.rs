@@ -1,4 +1,4 @@
-//! What shells do before they do anything: start-up files that launch programs.
+//! Shell start-up files that launch programs.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,13 +16,13 @@ pub(super) const CHECK: Check = Check {
 };
 
 const RUNS: usize = 2;
-/// Interactive shells: a person notices a tenth of a second.
+/// For interactive shells: users notice a tenth of a second.
 const SLOW: Nanos = Nanos(50_000_000);
 const MANY_LAUNCHES: u64 = 10;
-/// Scripts: there are thousands.
+/// For scripts, of which a build may start thousands.
 const SLOW_SCRIPT: Nanos = Nanos(2_000_000);
 
-/// A shell with its start-up files, and the same without.
+/// A shell with its start-up files, and without.
 struct Shell {
     name: &'static str,
     with: &'static [&'static str],
@@ -45,19 +45,19 @@ const INTERACTIVE: [Shell; 2] = [
     },
 ];
 
-/// A variable that names a file which a shell reads first.
+/// A variable that names a file that a shell reads first.
 struct Variable {
     name: &'static str,
     command: [&'static str; 3],
-    /// What reads it.
+    /// Which shells read it.
     reader: &'static str,
     effect: &'static str,
-    /// From here on it is a problem.
+    /// A slower file is a problem.
     slow: Nanos,
     launches: u64,
     fix: &'static str,
     fix_cost: &'static str,
-    /// Nobody uses it for something else, as ENV is.
+    /// Whether it only names files. ENV also has other uses.
     is_for_files_only: bool,
 }
 
@@ -69,8 +69,8 @@ const VARIABLES: [Variable; 2] = [
         effect: "each bash script, and each bash -c",
         slow: SLOW_SCRIPT,
         launches: 1,
-        fix: "have it return at once where it is not wanted, or unset BASH_ENV for builds: `env -u BASH_ENV make`",
-        fix_cost: "functions that it defines, such as `module`, are missing in scripts then",
+        fix: "make it return at once when it is not needed, or unset BASH_ENV for builds: `env -u BASH_ENV make`",
+        fix_cost: "functions that it defines, such as `module`, are then missing in scripts",
         is_for_files_only: true,
     },
     Variable {
@@ -99,7 +99,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
             }
         }
     }
-    // One that does not end without its files is told once.
+    // A shell that hangs even without its files is reported only once.
     for shell in INTERACTIVE.iter().filter(|shell| hung != Some(shell.name)) {
         if let Some(program) = machine.program(shell.name) {
             interactive(machine, programs, shell, &program, findings);
@@ -107,7 +107,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     }
 }
 
-/// How much longer a shell takes with its files, where that is more than the noise, and what they launch.
+/// How much longer a shell takes with its files, if that exceeds the noise, and how many launches they make.
 struct Start {
     more: Option<Took>,
     launches: Option<Launches>,
@@ -123,19 +123,19 @@ impl Start {
     }
 }
 
-/// Why a start is not known: by the shell alone, or by its files.
-enum Untold {
+/// Why the cost of a start is unknown: because of the shell alone, or of its files.
+enum UnknownCost {
     Bare(Unknown),
     Full(Unknown),
 }
 
-fn start(programs: &Programs, with: impl Fn() -> Command, without: impl Fn() -> Command) -> Result<Start, Untold> {
+fn start(programs: &Programs, with: impl Fn() -> Command, without: impl Fn() -> Command) -> Result<Start, UnknownCost> {
     let bare = programs
         .shortest(RUNS, &without)
         .and_then(Took::whole)
-        .map_err(Untold::Bare)?;
-    let full = programs.shortest(RUNS, &with).map_err(Untold::Full)?;
-    // What may not end comes last: it would leave no time for the other.
+        .map_err(UnknownCost::Bare)?;
+    let full = programs.shortest(RUNS, &with).map_err(UnknownCost::Full)?;
+    // The version with files may hang, so it comes last: otherwise no time would be left for the other.
     let few = programs.count_launches(without());
     let all = few.and_then(|_| programs.count_launches(with()));
     Ok(Start {
@@ -147,7 +147,7 @@ fn start(programs: &Programs, with: impl Fn() -> Command, without: impl Fn() -> 
 fn launched(start: &Start) -> String {
     start
         .launches
-        .map_or("what they launch could not be counted".to_owned(), |launches| {
+        .map_or("their launches could not be counted".to_owned(), |launches| {
             format!("they launch {launches}")
         })
 }
@@ -161,10 +161,10 @@ fn interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &
     let name = shell.name;
     let start = match start(programs, || command(shell.with), || command(shell.without)) {
         Ok(start) => start,
-        Err(Untold::Bare(why)) => {
-            return unending::tell(findings, name, &format!("{name} {}", shell.without.join(" ")), why);
+        Err(UnknownCost::Bare(why)) => {
+            return unending::report(findings, name, &format!("{name} {}", shell.without.join(" ")), why);
         }
-        Err(Untold::Full(why)) => return findings.unseen(format!("`{name} {}` {why}", shell.with.join(" "))),
+        Err(UnknownCost::Full(why)) => return findings.unseen(format!("`{name} {}` {why}", shell.with.join(" "))),
     };
     let is_slow = start.takes(SLOW);
     if !is_slow && !start.launches_from(MANY_LAUNCHES) {
@@ -176,30 +176,30 @@ fn interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &
     };
     findings.add(
         Finding::problem_if(is_slow, title)
-        .evidence(format!(
-            "`{name} {}` with {}, against without; {}",
-            shell.with.join(" "),
-            shell.files,
-            launched(&start)
-        ))
-        .effect(start.more.map(|more| more.effect("each interactive shell")))
-        .fix(format!(
-            "see which lines launch: `spawnscope record -- {name} {}; spawnscope report --by line`",
-            shell.with.join(" ")
-        ))
-        .fix("load version managers and completions when they are first used; keep the output of `tool init` in a file")
-        .fix_cost("edits of your own start-up files"),
+            .evidence(format!(
+                "`{name} {}` with {}, compared with none; {}",
+                shell.with.join(" "),
+                shell.files,
+                launched(&start)
+            ))
+            .effect(start.more.map(|more| more.effect("each interactive shell")))
+            .fix(format!(
+                "see which lines launch programs: `spawnscope record -- {name} {}; spawnscope report --by line`",
+                shell.with.join(" ")
+            ))
+            .fix("load version managers and completions on first use; cache the output of `tool init` in a file")
+            .fix_cost("edits of your start-up files"),
     );
 }
 
-/// What became of a shell without any files.
+/// The outcome of a shell without any start-up files.
 #[derive(PartialEq, Eq)]
 enum Bare {
     Ends,
     Hangs,
 }
 
-/// Times a shell with the file that a variable names, and without the variable; `None` where there is nothing to time.
+/// Times a shell with the file that a variable names, and without the variable; `None` if there is nothing to time.
 fn by_variable(
     machine: &Machine,
     programs: &Programs,
@@ -217,7 +217,7 @@ fn by_variable(
         }
         StartFile::Missing(_) => return None,
         StartFile::Silent(file) => {
-            findings.unseen(format!("{name} names {file}, which is where nothing answers"));
+            findings.unseen(format!("{name} names {file}, on a file system that does not answer"));
             return None;
         }
         StartFile::There(_) | StartFile::Computed(_) => {}
@@ -230,9 +230,9 @@ fn by_variable(
     };
     match start(programs, || command(machine), || command(&bare)) {
         Ok(start) => findings.add(first_read(variable, file, &start)),
-        Err(Untold::Full(why)) => findings.unseen(format!("`{line}` with {name}={file} {why}")),
-        Err(Untold::Bare(why)) => {
-            unending::tell(findings, shell, &line, why);
+        Err(UnknownCost::Full(why)) => findings.unseen(format!("`{line}` with {name}={file} {why}")),
+        Err(UnknownCost::Bare(why)) => {
+            unending::report(findings, shell, &line, why);
             return matches!(why, Unknown::DidNotEnd(_)).then_some(Bare::Hangs);
         }
     }
@@ -243,7 +243,7 @@ fn first_read(variable: &Variable, file: &StartFile, start: &Start) -> Finding {
     let (name, reader) = (variable.name, variable.reader);
     let matters = start.takes(variable.slow) || start.launches_from(variable.launches);
     let time = start.more.map_or(String::new(), |more| format!(", for {more}"));
-    Finding::problem_if(matters, format!("every {reader} first reads {name}{time}"))
+    Finding::problem_if(matters, format!("each {reader} first reads {name}{time}"))
         .evidence(format!("{name}={file}; {}", launched(start)))
         .effect(start.more.map(|more| more.effect(variable.effect)))
         .fix(variable.fix)
@@ -252,8 +252,10 @@ fn first_read(variable: &Variable, file: &StartFile, start: &Start) -> Finding {
 
 fn no_file(variable: &Variable, file: &StartFile) -> Finding {
     let (name, reader) = (variable.name, variable.reader);
-    Finding::note(format!("{name} names no file"))
-        .evidence(format!("{name}={file}: every {reader} looks for it in vain"))
-        .fix(format!("unset {name}, or name a file that is there, from the root"))
+    Finding::note(format!("{name} names a missing file"))
+        .evidence(format!("{name}={file}: each {reader} tries to open it and fails"))
+        .fix(format!(
+            "unset {name}, or set it to the absolute path of an existing file"
+        ))
         .fix_cost("an edit where it is set")
 }

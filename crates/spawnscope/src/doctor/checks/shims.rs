@@ -1,4 +1,4 @@
-//! Shims of version managers in front of PATH: each launch of a language then starts a shell, or a chooser, first.
+//! Shims of version managers in PATH: each launch of an interpreter or compiler first starts a shell or a selector program.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ use crate::units;
 
 pub(super) const CHECK: Check = Check {
     id: "shims",
-    looks_at: "shims of version managers in PATH, against what they start, timed",
+    looks_at: "shims of version managers in PATH, timed against their targets",
     run: Run::Starting(run),
 };
 
 /// A version manager.
 struct Manager {
     name: &'static str,
-    /// Its folder, with or without a dot, and the folder of its shims in there.
+    /// Its directory, with or without a leading dot, and the directory of its shims inside.
     folder: &'static str,
     shims: &'static str,
-    /// The variable that names its folder, where it is elsewhere.
+    /// The variable that names its directory if it is elsewhere.
     variable: &'static str,
 }
 
@@ -36,7 +36,7 @@ impl Manager {
         }
     }
 
-    /// Whether a directory is that of its shims.
+    /// Whether a directory contains its shims.
     fn has(&self, machine: &Machine, directory: &Path) -> bool {
         let above = directory.parent().and_then(Path::file_name).map(OsStr::to_string_lossy);
         let is_usual = above.is_some_and(|above| above.trim_start_matches('.') == self.folder);
@@ -56,10 +56,11 @@ const MANAGERS: [Manager; 9] = [
     Manager::new("rustup", "cargo", "bin", "CARGO_HOME"),
     Manager::new("volta", "volta", "bin", "VOLTA_HOME"),
 ];
-/// It loads a version that is missing, also to say where it is, and cannot be told not to.
+/// This manager installs a missing version even when only asked for its path, and has no option against it.
 const LOADS: &str = "volta";
-/// Keeps the others from loading what is missing: the doctor changes nothing. A rustup before 1.28 does not know its first variable, so
-/// it has nowhere to load from; Go loads another Go where a module wants one. asdf, pyenv, rbenv and their kin load nothing by themselves.
+/// Keeps the others from installing missing versions, since the doctor must not change anything. rustup before 1.28 does not know its first
+/// variable, so it gets an unusable download server. Go downloads another Go if a module requires one. asdf, pyenv, rbenv and similar ones
+/// install nothing by themselves.
 const LOAD_NOTHING: [(&str, &str); 6] = [
     ("RUSTUP_AUTO_INSTALL", "0"),
     ("RUSTUP_DIST_SERVER", "file:///nonexistent"),
@@ -68,7 +69,7 @@ const LOAD_NOTHING: [(&str, &str); 6] = [
     ("MISE_EXEC_AUTO_INSTALL", "0"),
     ("GOTOOLCHAIN", "local"),
 ];
-/// Programs to try, the first that is there.
+/// Programs to try; the first that exists is used.
 const PROGRAMS: [&str; 8] = ["python3", "python", "ruby", "node", "java", "cargo", "rustc", "go"];
 const RUNS: usize = 3;
 /// From here on, a shim costs more than most launches do.
@@ -85,7 +86,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
         seen.push(directory.clone());
         if manager.name == LOADS {
             findings.unseen(format!(
-                "shims of {LOADS} in {}, which may load a version that is missing: none was started",
+                "shims of {LOADS} in {}: none was started, since it may install a missing version",
                 directory.display()
             ));
             continue;
@@ -93,7 +94,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
         match Shim::find(machine, programs, &directory, manager.name) {
             Ok(Some(shim)) => shim.measure(machine, programs, findings),
             Ok(None) => {}
-            Err(NotFound { line, why }) => unending::tell(findings, manager.name, &line, why),
+            Err(NotFound { line, why }) => unending::report(findings, manager.name, &line, why),
         }
     }
 }
@@ -111,14 +112,14 @@ fn chooser(machine: &Machine, directory: &Path, manager: &str) -> Option<PathBuf
         .or_else(|| places.into_iter().find(|file| machine.is_executable(file)))
 }
 
-/// A command of a manager or a shim, which loads nothing.
+/// A command of a manager or a shim that installs nothing.
 fn command(machine: &Machine, program: &Path) -> Command {
     let mut command = machine.command(program);
     command.envs(LOAD_NOTHING);
     command
 }
 
-/// The line by which a manager was asked, and why it did not say where a program is.
+/// The command line that asked a manager for a program's path, and why there was no answer.
 struct NotFound {
     line: String,
     why: Unknown,
@@ -127,13 +128,13 @@ struct NotFound {
 struct Shim {
     manager: &'static str,
     program: &'static str,
-    /// The file in PATH, and the one it comes to in the end.
+    /// The file in PATH, and the file that it finally executes.
     file: PathBuf,
     real: PathBuf,
 }
 
 impl Shim {
-    /// The first one of a directory that leads elsewhere; an error where its manager says of none whither.
+    /// The first shim of a directory that leads elsewhere; an error if the manager reports no target for any program.
     fn find(
         machine: &Machine,
         programs: &Programs,
@@ -145,7 +146,7 @@ impl Shim {
         };
         let mut failed = None;
         for program in PROGRAMS {
-            // What stands before it in PATH is what is launched.
+            // An earlier directory of PATH may have the program, which is then launched instead.
             let first = machine.program(program);
             let Some(file) = first.filter(|file| file.parent() == Some(directory)) else {
                 continue;
@@ -159,7 +160,7 @@ impl Shim {
             };
             let real = PathBuf::from(told.output.lines().last().unwrap_or_default().trim());
             if !told.succeeded {
-                // The version that is wanted here may be missing.
+                // The version that is selected here may not be installed.
                 failed = failed.or(Some(line));
             } else if machine.is_executable(&real) && real != file {
                 return Ok(Some(Shim {
@@ -177,7 +178,7 @@ impl Shim {
     }
 
     fn measure(&self, machine: &Machine, programs: &Programs, findings: &mut Findings) {
-        // Go knows no option for it.
+        // go has no `--version` option.
         let version = if self.program == "go" { "version" } else { "--version" };
         let command = |file: &Path| {
             let mut command = command(machine, file);
@@ -186,10 +187,10 @@ impl Shim {
         };
         let (program, manager) = (self.program, self.manager);
         let line = |file: &Path| format!("{} {version}", file.display());
-        // What may not end comes last: it would leave no time for the other.
+        // The shim may hang, so it comes last: otherwise no time would be left for the other.
         let real = match programs.shortest(RUNS, || command(&self.real)).and_then(Took::whole) {
             Ok(real) => real,
-            Err(why) => return unending::tell(findings, program, &line(&self.real), why),
+            Err(why) => return unending::report(findings, program, &line(&self.real), why),
         };
         let shim = match programs.shortest(RUNS, || command(&self.file)) {
             Ok(shim) => shim,
@@ -197,7 +198,7 @@ impl Shim {
         };
         let more = shim.beyond_noise(real);
         let title = match more {
-            Some(more) => format!("{program} is a shim of {manager}: {more} more at each start"),
+            Some(more) => format!("{program} is a shim of {manager}: each start takes {more} longer"),
             None => format!("{program} is a shim of {manager}"),
         };
         let folder = self.real.parent().unwrap_or(&self.real).display();
@@ -210,9 +211,9 @@ impl Shim {
                     self.real.display()
                 ))
                 .effect(more.map(|more| more.effect("each launch through the shim")))
-                .fix("for a build or a script that launches it often, put the real directory in front:")
+                .fix("for a build or a script that launches it often, put the real directory first in PATH:")
                 .fix(format!("  PATH={folder}:$PATH ./build"))
-                .fix_cost("the version is fixed then, and files that choose one for a directory are not asked"),
+                .fix_cost("the version is then fixed, and files that select a version per directory are ignored"),
         );
     }
 }

@@ -1,22 +1,22 @@
-//! The file that ENV or BASH_ENV names: shells expand the variable as they do a word of theirs.
+//! The file that ENV or BASH_ENV names. Shells expand the value of the variable.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::values;
 use crate::doctor::Machine;
 
-/// What a value names, to be shown.
+/// The file that a value names, for display.
 pub(super) enum StartFile {
     There(String),
     Missing(String),
     /// In a directory that does not answer.
     Silent(String),
-    /// Only a shell can tell.
+    /// Only a shell can expand the value.
     Computed(String),
 }
 
 impl StartFile {
-    /// `None` where nothing is left of the value: no shell looks for a file then.
+    /// `None` if the expanded value is empty: shells then read no file.
     pub(super) fn of(machine: &Machine, value: &str) -> Option<StartFile> {
         let shown = values::places(value);
         let Some(path) = expanded(machine, value) else {
@@ -46,7 +46,7 @@ impl Display for StartFile {
     }
 }
 
-/// With `$NAME` and `${NAME}` replaced, and nothing else that a shell would do; `None` where it would do more.
+/// Expands `$NAME` and `${NAME}`; `None` if a shell would expand more than that.
 fn expanded(machine: &Machine, value: &str) -> Option<String> {
     let mut parts = value.split('$');
     let mut text = parts.next()?.to_owned();

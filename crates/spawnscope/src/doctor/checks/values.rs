@@ -1,10 +1,10 @@
-//! How values of the environment are shown: they may hold secrets, so only what the finding is about is.
+//! How values of environment variables are shown. They may contain secrets, so only the part that the finding is about is shown.
 
 use crate::units;
 
 const MASK: &str = "***";
 
-/// A list of places, without what one is set to (`name=...`) and without who logs in at an address.
+/// A list of paths, with assigned values (`name=...`) and everything behind the scheme of a URL masked.
 pub(super) fn places(value: &str) -> String {
     let place = |place: &str| match place.split_once('=') {
         Some((name, _)) => format!("{name}={MASK}"),
@@ -17,7 +17,7 @@ pub(super) fn places(value: &str) -> String {
     value.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Of a command line, the program, and how many words it is told.
+/// The program of a command line, and the number of its arguments.
 pub(super) fn program(command: &str) -> String {
     let mut words = command.split_whitespace();
     let program = places(words.next().unwrap_or_default());
@@ -27,12 +27,12 @@ pub(super) fn program(command: &str) -> String {
     }
 }
 
-/// The words of a variable that load code by one of these options, and how many others there are.
+/// The words of a variable that load code by one of these options, and the number of other words.
 pub(super) fn loading(value: &str, options: &[&str]) -> (Vec<String>, usize) {
     let mut words = value.split_whitespace();
     let (mut loading, mut others) = (Vec::new(), 0);
     while let Some(word) = words.next() {
-        // The longest first: one option may begin another.
+        // The longest match: one option may be a prefix of another.
         let option = options
             .iter()
             .filter(|option| word.starts_with(*option))
@@ -46,14 +46,14 @@ pub(super) fn loading(value: &str, options: &[&str]) -> (Vec<String>, usize) {
     (loading, others)
 }
 
-/// `=FILE`, `:FILE`, or the file at once.
+/// Masks `=FILE`, `:FILE`, or `FILE`.
 fn file_behind_sign(text: &str) -> String {
     let is_sign = text.starts_with(['=', ':']);
     let (sign, name) = text.split_at(usize::from(is_sign));
     format!("{sign}{}", file(name))
 }
 
-/// What is loaded, without what it is told.
+/// The loaded file, without the options passed to it.
 fn file(text: &str) -> String {
     if let Some((scheme, _)) = text.split_once("://") {
         return format!("{scheme}://{MASK}");

@@ -1,5 +1,5 @@
-//! Which directories answer, and how soon: those of PATH, and others that the doctor would touch itself. Each is asked by a small
-//! process of its own, all at once, so that one that hangs holds up neither the others nor the doctor.
+//! Which directories answer, and how fast: those of PATH, and others that the doctor itself would access. A separate small process tries
+//! each directory, all at the same time, so that a directory that hangs delays neither the others nor the doctor.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
@@ -18,21 +18,21 @@ use crate::event::Nanos;
 
 /// How long a directory may take to answer.
 pub(in crate::doctor) const PATIENCE: Duration = Duration::from_millis(300);
-/// How long all together may take, where not all can be asked at once.
+/// How long all directories together may take, if they cannot all be tried at once.
 pub(super) const LIMIT: Duration = Duration::from_millis(400);
-/// Processes at once.
+/// How many processes run at once.
 const AT_ONCE: usize = 64;
-/// Names that are looked up in a directory; each only once, since the kernel remembers that it found nothing.
+/// How many names are looked up in a directory. Each is new, because the kernel caches negative results.
 const NAMES: usize = 9;
 
 /// How directories answered.
 #[derive(Default)]
 pub(super) struct Answers {
-    /// Those of PATH that exist, with what a look-up that finds nothing takes; unknown where it took too long.
+    /// Existing directories of PATH, each with the time of a look-up that finds nothing; unknown if it took too long.
     pub(super) lookups: Vec<(PathBuf, Option<Nanos>)>,
-    /// Those that did not answer in time, of PATH or not.
+    /// Directories that did not answer in time, in PATH or not.
     pub(super) silent: Vec<PathBuf>,
-    /// Those that nobody could be sent to, or not for long enough.
+    /// Directories for which no process could be started, or did not get enough time.
     pub(super) untried: Vec<PathBuf>,
 }
 
@@ -53,7 +53,7 @@ impl Answers {
             }
             let mut small = ask();
             if small.is_none() && !asked.is_empty() {
-                // Where processes are short, one after the other.
+                // If processes are scarce, one directory after the other.
                 answers.take(std::mem::take(&mut asked), end);
                 small = ask();
             }
@@ -84,7 +84,7 @@ impl Answers {
                 let lookup = (is_of_path && fastest > 0).then_some(Nanos(fastest));
                 self.lookups.extend(lookup.map(|time| (directory, Some(time))));
             } else if answer == NOT_ASKED || measured.is_runnable || until > end {
-                // Nobody waited for it, or not for as long as it may take.
+                // It was not tried, or did not get its full time.
                 self.untried.push(directory);
             } else {
                 if is_of_path {
@@ -107,7 +107,7 @@ struct PendingQuestion {
     until: Instant,
 }
 
-/// Each directory once, those that are not of PATH first.
+/// Each directory once, those outside of PATH first.
 fn questions(machine: &Machine) -> Vec<Question> {
     let path = machine.search_path().into_iter().map(|directory| (directory, true));
     let homes = machine.variable("HOME").map(PathBuf::from);
@@ -124,30 +124,31 @@ fn questions(machine: &Machine) -> Vec<Question> {
         })
         .map(|(directory, is_of_path)| Question { directory, is_of_path })
         .collect();
-    // There may be no time for all of a long PATH; without a place for files, less could be measured.
+    // A long PATH may not be finished in time. Without a directory for files, more measurements would be missing.
     questions.sort_by_key(|question| question.is_of_path);
     questions
 }
 
-/// Where the machine is so busy that the process did not get to it.
+/// The process did not run in time, because the machine is too busy.
 const NOT_ASKED: u64 = 0;
 const ASKED: u64 = 1;
 const DIRECTORY: u64 = 2;
 const SOMETHING_ELSE: u64 = 3;
 
-/// What an asking process leaves.
+/// The results of a process that tries a directory.
 #[repr(C)]
 struct SharedResults {
     answer: AtomicU64,
-    /// In nanoseconds, of those in which nobody took the processor. A slow file system is slow each time; a busy machine adds to some.
+    /// The fastest look-up in nanoseconds, ignoring those during which the process was preempted. A slow file system is slow each time,
+    /// while a busy machine slows only some look-ups.
     fastest: AtomicU64,
 }
 
-// SAFETY: nothing but atomic numbers, which may be zero.
+// SAFETY: consists of atomic numbers, for which zero is valid.
 unsafe impl Shareable for SharedResults {}
 
 impl Question {
-    /// `None` where no process can be made.
+    /// `None` if no process can be created.
     fn ask(&self, machine: &Machine) -> Option<Small<SharedResults>> {
         let place = machine.path(&self.directory);
         let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
@@ -176,9 +177,9 @@ impl Question {
     }
 }
 
-/// How often this process was made to give up its processor.
+/// How often this process was preempted.
 fn interruptions() -> libc::c_long {
-    // SAFETY: all zeroes is a valid usage, which the kernel fills.
+    // SAFETY: all zeroes is a valid `rusage`, which the kernel fills.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
@@ -186,9 +187,9 @@ fn interruptions() -> libc::c_long {
     }
 }
 
-/// What a file is; `None` where it is not there, or cannot be reached.
+/// The type of a file; `None` if it does not exist or cannot be accessed.
 pub(super) fn kind(path: &CStr) -> Option<libc::mode_t> {
-    // SAFETY: the path ends with NUL; all zeroes is a valid stat, which the kernel fills.
+    // SAFETY: the path ends with NUL; all zeroes is a valid `stat`, which the kernel fills.
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
         (libc::stat(path.as_ptr(), &raw mut stat) == 0).then_some(stat.st_mode & libc::S_IFMT)

@@ -1,5 +1,5 @@
-//! A folder for programs of ours, where programs may be executed. A process of its own keeps it: makes it, and removes it once the
-//! doctor is done or has died of whatever. The doctor itself never touches it, since file systems, and scanners of them, can hang.
+//! A folder for test programs, on a file system that allows executing them. A separate process, the keeper, creates it, and removes it when
+//! the doctor finishes or dies. The doctor itself never accesses it, because file systems, and scanners that watch them, can hang.
 
 use std::ffi::{CStr, CString, c_int};
 use std::hash::{BuildHasher, RandomState};
@@ -15,17 +15,17 @@ use crate::doctor::child::Child;
 use crate::doctor::machine::Machine;
 use crate::doctor::mounts::{self, Mount};
 
-/// How long it may take to be made, in one place and in all that are tried.
+/// Time limits for creating it: in one place, and in all places that are tried.
 pub(super) const LIMIT_OF_ONE: Duration = Duration::from_millis(250);
 pub(super) const LIMIT: Duration = Duration::from_millis(400);
-/// How long it may take to be removed, before that is left to its keeper.
+/// How long its removal may take before the keeper is left to finish it alone.
 pub(super) const LIMIT_OF_REMOVAL: Duration = Duration::from_millis(100);
-/// Programs of ours that may lie in one.
+/// How many programs a folder may hold.
 pub(super) const PROGRAMS: usize = 16;
-/// Bytes that they take together, and some more.
+/// The size of all programs together, with a margin.
 const ROOM: u64 = 1 << 20;
-/// How often, and how far apart, its keeper tries to remove it: whoever puts something in there dies when the doctor does, but not
-/// at once.
+/// How often, and at which interval, the keeper tries to remove the folder. Processes that write to it die with the doctor, but not
+/// immediately.
 const REMOVALS: usize = 200;
 static PAUSE: libc::timespec = libc::timespec {
     tv_sec: 0,
@@ -34,17 +34,17 @@ static PAUSE: libc::timespec = libc::timespec {
 
 pub(super) struct Folder {
     path: PathBuf,
-    /// `None` once it is removed. The keeper waits for the other end of the connection to be closed.
+    /// `None` after the removal. The keeper waits until our end of the connection is closed.
     keeper: Option<(Child, UnixStream)>,
 }
 
 impl Folder {
-    /// In one of these places.
+    /// Creates a folder in the first of these places that works.
     pub(super) fn make<'p>(mut places: impl Iterator<Item = &'p Path>) -> Option<Folder> {
         let until = Instant::now() + LIMIT;
         places.find_map(|place| {
             let left = until.saturating_duration_since(Instant::now());
-            // No limit at all would be none to wait for.
+            // A read timeout of zero would mean no timeout.
             (!left.is_zero()).then(|| Folder::make_in(place, left.min(LIMIT_OF_ONE)))?
         })
     }
@@ -68,7 +68,7 @@ impl Folder {
             keeper: Some((child, ours)),
         };
         if !is_made {
-            // When it is made after all, its keeper hears that nobody wants it.
+            // If it is created later, the keeper notices the closed connection and removes it.
             if let Some((keeper, _)) = folder.keeper.take() {
                 keeper.leave();
             }
@@ -77,7 +77,7 @@ impl Folder {
         Some(folder)
     }
 
-    /// One of the programs in it, without an environment unless one is given; it does not have to exist.
+    /// One of the programs in it, which need not exist yet; with the machine's environment if one is given, otherwise with an empty one.
     pub(super) fn program(&self, number: usize, machine: Option<&Machine>) -> Option<Image> {
         let path = program(&self.path, number);
         match machine {
@@ -98,16 +98,16 @@ impl Drop for Folder {
     }
 }
 
-/// Where folders can be made to execute programs in.
+/// Directories in which a folder for test programs can be created.
 pub(super) struct Places {
-    /// Those on this machine's own file systems, in the order of preference.
+    /// On local file systems, in order of preference.
     pub(super) local: Vec<PathBuf>,
-    /// Others.
+    /// On file systems that another machine or process serves.
     pub(super) remote: Vec<PathBuf>,
 }
 
 impl Places {
-    /// The directory for temporary files, and others.
+    /// The directory for temporary files, and other usual ones.
     pub(super) fn of(machine: &Machine) -> Places {
         let mounts = mounts::all(machine);
         let mut places = Places {
@@ -135,7 +135,7 @@ impl Places {
     }
 }
 
-/// All of them, whether they can be used or not.
+/// All candidates, usable or not.
 pub(super) fn candidates(machine: &Machine) -> [PathBuf; 4] {
     let others = ["/var/tmp", "/dev/shm", "/tmp"].map(PathBuf::from);
     let [first, second, third] = others;
@@ -146,9 +146,10 @@ fn program(folder: &Path, number: usize) -> PathBuf {
     folder.join(format!("program-{number}"))
 }
 
-/// What the keeper does: system calls only. Its copy of the doctor's end must go, or it would wait for itself. Nobody signals it by the terminal, or by the doctor's group.
+/// The keeper's work, system calls only. It must close its copy of the doctor's end, or it would wait for itself. It leaves the session, so
+/// that the terminal or a signal to the doctor's process group does not reach it.
 fn keep(folder: &CStr, programs: &[CString], doctors: c_int) {
-    // SAFETY: plain system calls; the strings end with NUL, and `byte` has room for one.
+    // SAFETY: plain system calls; the strings end with NUL, and `byte` has room for one byte.
     unsafe {
         libc::close(doctors);
         libc::setsid();

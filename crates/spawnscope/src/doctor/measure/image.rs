@@ -1,4 +1,4 @@
-//! Programs to launch: prepared before the fork, so that nothing has to be allocated after it; and the smallest static one, since
+//! Programs to launch, prepared before the fork so that nothing is allocated after it. Also contains the smallest static program, because
 //! not every machine has a static program or a compiler.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
@@ -13,12 +13,12 @@ pub(super) struct Image {
     path: CString,
     arguments: [*const c_char; 2],
     environment: Vec<*const c_char>,
-    /// What `environment` points to.
+    /// Owns the strings that `environment` points to.
     _variables: Vec<CString>,
 }
 
 impl Image {
-    /// `None` when something holds a NUL.
+    /// `None` if any string contains a NUL.
     pub(super) fn new<'e>(path: &Path, variables: impl Iterator<Item = (&'e OsStr, &'e OsStr)>) -> Option<Image> {
         let path = CString::new(path.as_os_str().as_bytes()).ok()?;
         let variables: Vec<CString> = variables
@@ -27,7 +27,7 @@ impl Image {
             .ok()?;
         let ends = std::iter::once(ptr::null());
         Some(Image {
-            // What a CString points to stays where it is when the CString is moved.
+            // The heap buffer of a CString does not move with it.
             arguments: [path.as_ptr(), ptr::null()],
             environment: variables.iter().map(|variable| variable.as_ptr()).chain(ends).collect(),
             path,
@@ -35,14 +35,13 @@ impl Image {
         })
     }
 
-    /// The file.
     pub(super) fn path(&self) -> &CStr {
         &self.path
     }
 
-    /// Becomes that program, or ends with status 127.
+    /// Executes the program, or exits with status 127.
     pub(super) fn execute(&self) -> ! {
-        // SAFETY: all pointers are to strings that `self` owns, and both lists end with NULL.
+        // SAFETY: all pointers point to strings owned by `self`, and both lists end with NULL.
         unsafe {
             libc::execve(self.path.as_ptr(), self.arguments.as_ptr(), self.environment.as_ptr());
             libc::_exit(127)
@@ -50,7 +49,7 @@ impl Image {
     }
 }
 
-/// A file without a name, with that program in it: no scanner of a file system or mount sees it. Makes system calls only.
+/// Creates an anonymous file (memfd) with the program, which no scanner of a file system or mount sees. Makes system calls only.
 pub(super) fn in_memory(program: &[u8]) -> Option<c_int> {
     // SAFETY: the name ends with NUL, and the bytes are those of a slice.
     unsafe {
@@ -60,10 +59,10 @@ pub(super) fn in_memory(program: &[u8]) -> Option<c_int> {
     }
 }
 
-/// Becomes the program in a file without a name, or ends with status 127.
+/// Executes the program in an anonymous file, or exits with status 127.
 pub(super) fn execute_in_memory(file: c_int) -> ! {
     let none: [*const c_char; 1] = [ptr::null()];
-    // SAFETY: the path is empty, so that the descriptor itself is meant, and both lists end with NULL.
+    // SAFETY: the empty path selects the descriptor itself, and both lists end with NULL.
     unsafe {
         libc::syscall(
             libc::SYS_execveat,
@@ -77,7 +76,7 @@ pub(super) fn execute_in_memory(file: c_int) -> ! {
     }
 }
 
-/// Makes a file that can be executed; `false` when that fails. Makes system calls only.
+/// Creates an executable file; `false` on failure. Makes system calls only.
 pub(super) fn write(path: &CStr, content: &[u8]) -> bool {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
     // SAFETY: the path ends with NUL, and the bytes are those of a slice.
@@ -88,7 +87,7 @@ pub(super) fn write(path: &CStr, content: &[u8]) -> bool {
     }
 }
 
-/// A static program that only exits, with status 0.
+/// A static program that exits with status 0.
 pub(super) fn static_program() -> Vec<u8> {
     tiny::program(0, "")
 }

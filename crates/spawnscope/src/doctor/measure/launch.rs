@@ -1,4 +1,5 @@
-//! What a launch costs: a process that only exits, a static program, a dynamically linked one; medians of launches that take turns.
+//! The cost of a launch: of a process that only exits, of a static program, of a dynamic program. Each is the median of launches that
+//! alternate with the other kinds.
 
 use std::time::Duration;
 
@@ -12,40 +13,39 @@ use crate::doctor::checks::{c_library, loader_cache, loader_environment};
 use crate::doctor::machine::Machine;
 use crate::event::Nanos;
 
-/// No round begins later than this after the first.
+/// No round starts later than this after the first.
 const LAST_ROUND: Duration = Duration::from_millis(300);
-/// How long one launch may take.
+/// The time limit for one launch.
 const LIMIT_OF_ONE: Duration = Duration::from_millis(300);
-/// How long all of them may take.
+/// The time limit for all launches.
 pub(super) const LIMIT: Duration = Duration::from_millis(900);
-/// Programs that do nothing, whichever is there.
+/// Programs that do nothing; the first that exists is used.
 const TRUE: [&str; 3] = ["/bin/true", "/usr/bin/true", "/run/current-system/sw/bin/true"];
 
-/// From the parent's call to the end of its wait.
+/// The time from the parent's fork call to the end of its wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaunchCost {
     /// A process that exits at once.
     pub fork: Option<Nanos>,
-    /// A static program of a page that exits at once.
+    /// A one-page static program that exits at once.
     pub exec_static: Option<Nanos>,
     /// `true`, in the user's environment.
     pub exec_dynamic: Option<Nanos>,
 }
 
-/// What was timed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Launches {
     pub(super) typical: LaunchCost,
-    /// The quickest of each, without waits for a processor.
+    /// The fastest launch of each kind, without the time it waited for a CPU.
     pub(super) quickest: LaunchCost,
-    /// After how long that of the dynamic program, in the user's environment, was given up.
+    /// After what time the launch of the dynamic program, in the user's environment, was abandoned.
     pub(super) given_up: Option<Nanos>,
-    /// Execs of the same program, with less for its loader to do; unknown where there is no more than usual.
+    /// Launches of the same program with less work for its loader; unknown if the loader has no extra work.
     pub(super) without_variables: Option<Nanos>,
     pub(super) without_search: Option<Nanos>,
 }
 
-/// Which series of times is of what. Those that are likely to take long come late.
+/// The index of each series of times. Those that are likely to take long come late.
 const FORK: usize = 0;
 const WITHOUT_VARIABLES: usize = 1;
 const WITHOUT_SEARCH: usize = 2;
@@ -92,7 +92,8 @@ pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> Launches {
     }
 }
 
-/// The first launch of each is apart: files are cold then, and may be scanned. What takes too long is not launched again.
+/// The first launch of each kind is kept apart, because its files are not yet cached and may be scanned. A kind that takes too long is not
+/// launched again.
 fn take_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
     for (kind, series) in kinds.iter_mut().zip(&results.series) {
         match kind.map(|work| launch(work, LIMIT_OF_ONE)) {
@@ -116,13 +117,13 @@ fn take_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
     }
 }
 
-/// With the loader left to itself, where the environment asks it for something.
+/// A machine without loader variables, if any is set.
 fn without_variables(machine: &Machine) -> Option<Machine> {
     loader_environment::variables(machine).next()?;
     Some(machine.clone().without_variables(loader_environment::is_loaders))
 }
 
-/// With the C library found before it is searched, where there is no cache to find it in.
+/// A machine where the C library is found without a search, if the loader's cache is unusable.
 fn without_search(machine: &Machine) -> Option<Machine> {
     loader_cache::what_is_wrong(machine)?;
     let library = c_library::file(machine)?;

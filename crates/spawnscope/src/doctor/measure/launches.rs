@@ -1,4 +1,4 @@
-//! Launches that a small process (`small`) makes and times, so by the rules of such a process. One that takes too long is killed.
+//! Launches that a small process (`small`) makes and times, under the rules for such processes. A launch that takes too long is killed.
 
 use std::ffi::{CStr, c_int};
 use std::ptr;
@@ -11,25 +11,25 @@ use crate::collect::now;
 use crate::doctor::child::die_with_parent;
 use crate::event::Nanos;
 
-/// Between looks at a launch that has had its time.
+/// The interval between checks of a launch whose time is up.
 const TICK_MICROSECONDS: i64 = 10_000;
-/// Looks at one that was killed, before it is left behind.
+/// How often a killed launch is checked before it is left behind.
 const LAST_LOOKS: usize = 5;
 
 /// What a child does.
 #[derive(Clone, Copy)]
 pub(super) enum Work<'a> {
-    /// It only exits.
+    /// It exits at once.
     Exit,
     /// It executes a file.
     Execute(&'a Image),
-    /// It executes a file without a name.
+    /// It executes an anonymous file.
     ExecuteInMemory(c_int),
-    /// It makes a file that can be executed.
+    /// It creates an executable file.
     Write(&'a CStr, &'a [u8]),
 }
 
-/// Why there is no time.
+/// Why a launch has no time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Untimed {
     Failed,
@@ -40,18 +40,18 @@ pub(super) enum Untimed {
 #[derive(Clone, Copy)]
 pub(super) struct Launched {
     pub(super) took: Nanos,
-    /// How long of it a processor was waited for, by the child and by us; zero where the kernel does not say.
+    /// How much of `took` the child and the parent waited for a CPU; zero if the kernel does not report it.
     pub(super) waited: Nanos,
 }
 
 impl Launched {
-    /// Whether it waited for a processor for most of its time.
+    /// Whether it waited for a CPU for more than half of its time.
     pub(super) fn is_disturbed(self) -> bool {
         self.waited.0 * 2 > self.took.0
     }
 }
 
-/// Launches a child and waits for it, for so long at most; it has to prove by its status that it ran.
+/// Launches a child and waits for it up to `limit`. The child must exit with status 0.
 pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<Launched, Untimed> {
     let _alarm = Alarm::after(limit);
     let waits = Waits::begin();
@@ -69,7 +69,7 @@ pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<Launched, Untime
     Err(Untimed::TookTooLong)
 }
 
-/// Launches programs all at once; the times from then to the end of each, in the order of their ends.
+/// Launches all programs at once, and adds the time from the start to the end of each, in the order in which they end.
 pub(super) fn launch_together<const N: usize>(images: &[Image; N], ends: &Series) -> Option<()> {
     let began = now();
     for image in images {
@@ -89,8 +89,8 @@ pub(super) fn launch_together<const N: usize>(images: &[Image; N], ends: &Series
 }
 
 fn start(work: Work<'_>) -> Option<c_int> {
-    // The bare call: that of the C library would run the handlers of a process with threads.
-    // SAFETY: as fork; the child only makes system calls.
+    // The raw system call: the C library's fork would run its fork handlers.
+    // SAFETY: as for fork; the child only makes system calls.
     let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
     if pid != 0 {
         return (pid > 0).then_some(pid as c_int);
@@ -102,13 +102,13 @@ fn start(work: Work<'_>) -> Option<c_int> {
         Work::Exit => true,
         Work::Write(path, content) => write(path, content),
     };
-    // SAFETY: leaves at once.
+    // SAFETY: exits at once.
     unsafe { libc::_exit(c_int::from(!succeeded)) }
 }
 
-/// Waits for its end, and leaves it to be reaped; `false` when an alarm comes before.
+/// Waits for its end without reaping it; `false` if an alarm interrupts the wait.
 fn has_ended(child: c_int) -> bool {
-    // SAFETY: all zeroes is a valid information, which the kernel fills.
+    // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills.
     unsafe {
         let mut information: libc::siginfo_t = std::mem::zeroed();
         let flags = libc::WEXITED | libc::WNOWAIT;
@@ -116,7 +116,7 @@ fn has_ended(child: c_int) -> bool {
     }
 }
 
-/// `None` when an alarm comes before a child's end.
+/// `None` if an alarm interrupts the wait.
 fn reap(child: c_int) -> Option<(c_int, bool)> {
     let mut status = 0;
     // SAFETY: `status` has room for a status.
@@ -124,13 +124,13 @@ fn reap(child: c_int) -> Option<(c_int, bool)> {
     (reaped > 0).then_some((reaped, status == 0))
 }
 
-/// Interrupts wait calls from some time on, again and again, so that none can have begun too late.
+/// Interrupts wait calls from `limit` on, repeatedly, so that a wait that begins after the first signal is interrupted too.
 struct Alarm;
 
 impl Alarm {
     fn after(limit: Duration) -> Alarm {
         extern "C" fn only_interrupt(_signal: c_int) {}
-        // SAFETY: all zeroes is a valid action: no flags, so that calls do not go on after the signal.
+        // SAFETY: all zeroes is a valid `sigaction`; without SA_RESTART, calls are not resumed after the signal.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = only_interrupt as extern "C" fn(c_int) as usize;
@@ -140,7 +140,7 @@ impl Alarm {
         Alarm
     }
 
-    /// No time at all is no alarm.
+    /// Zero disables the alarm.
     fn set(limit: Duration) {
         let timer = libc::itimerval {
             it_value: libc::timeval {

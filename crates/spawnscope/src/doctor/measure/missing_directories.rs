@@ -1,5 +1,5 @@
-//! Which of very many directories are none: told by one small process that looks at them one after the other, where a process for each
-//! would take all the time. Those that are there, or hang, are left to `answers`.
+//! Finds out which of many directories do not exist. One small process checks them one after the other, because one process per directory
+//! would take too much time. Existing directories, and those that hang, are left to `answers`.
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -13,25 +13,25 @@ use super::small::Small;
 use crate::collect::shared::Shareable;
 use crate::doctor::machine::Machine;
 
-/// How long one process may look at them, which is enough for all where none hangs, and how long all processes may.
+/// How long one process may run, which is enough for all directories if none hangs, and how long all processes together may run.
 const PATIENCE: Duration = Duration::from_millis(50);
 const LIMIT: Duration = Duration::from_millis(150);
-/// Directories that are looked at.
+/// The maximum number of directories that are checked.
 const MOST: usize = 1 << 14;
 
-/// What the process leaves.
+/// The results of the process.
 #[repr(C)]
 struct SharedResults {
-    /// How many it has looked at.
+    /// How many it has checked.
     looked_at: AtomicU64,
-    /// A bit for each that is no directory.
+    /// One bit for each path that is not a directory.
     missing_directories: [AtomicU64; MOST / 64],
 }
 
-// SAFETY: nothing but atomic numbers, which may be zero.
+// SAFETY: consists of atomic numbers, for which zero is valid.
 unsafe impl Shareable for SharedResults {}
 
-/// Those that are none, of more than `few`.
+/// The missing directories; empty if there are at most `few` directories.
 pub(super) fn of(machine: &Machine, questions: &[Question], few: usize, end: Instant) -> HashSet<PathBuf> {
     let mut missing_directories = HashSet::new();
     if questions.len() <= few {
@@ -56,7 +56,7 @@ pub(super) fn of(machine: &Machine, questions: &[Question], few: usize, end: Ins
             .filter(is_vain)
             .map(|number| left[number].directory.clone());
         missing_directories.extend(directories);
-        // The next one held it up.
+        // The next directory hung: skip it.
         left = left.get(looked_at + 1..).unwrap_or_default();
     }
     missing_directories

@@ -1,7 +1,7 @@
-//! What the doctor measures, before anything else runs: which directories answer (`answers`), what a launch costs (`launch`), whether
-//! fresh files are scanned (`scan`), and single steps (`steps`). Whatever can hang is done by small processes (`small`): they time launches
-//! (`launches`), and the part of it that a processor was waited for (`waits`), of static and dynamic programs (`image`) in a folder of ours (`folder`), and leave the times on a `results`. What cannot be
-//! measured, or takes too long, is unknown.
+//! What the doctor measures before the checks run: which directories answer (`answers`), what a launch costs (`launch`), whether fresh
+//! files are scanned (`scan`), and single steps (`steps`). Anything that can hang is done by small processes (`small`). They time launches
+//! (`launches`) of static and dynamic programs (`image`) in a temporary folder (`folder`), subtract waits for a CPU (`waits`), and store
+//! the times in shared memory (`shared_results`). Anything that cannot be measured, or takes too long, is unknown.
 
 mod answers;
 mod folder;
@@ -28,53 +28,53 @@ use super::machine::Machine;
 use crate::collect::calibrate::Calibrator;
 use crate::event::{Calibration, Constant, Nanos};
 
-/// The figures.
+/// The measurements.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// How long measuring took.
     pub took: Duration,
     /// What a launch costs.
     pub launch: LaunchCost,
-    /// What the quickest launch took, without the time in which it waited for a processor: on a busy machine no more than others.
+    /// The fastest launch of each kind, without the time it waited for a CPU. A busy machine adds little to it.
     pub quickest: LaunchCost,
-    /// After how long an exec of a dynamically linked program was given up, where it did not come to its end.
+    /// After what time the exec of a dynamic program was abandoned, if it did not end.
     pub exec_dynamic_given_up: Option<Nanos>,
-    /// The same without the variables of the dynamic loader, where any is set.
+    /// A launch of the dynamic program without the loader's variables, if any is set.
     pub without_loader_variables: Option<Nanos>,
-    /// The same with its library named by its path, where the dynamic loader has no cache to find it in.
+    /// A launch of the dynamic program with its library given by path, if the loader's cache is unusable.
     pub without_library_search: Option<Nanos>,
-    /// First and later launches of fresh files, on a file system of this machine.
+    /// First and later launches of fresh files on a local file system.
     pub scan: Option<Scan>,
-    /// The same in the directory for temporary files, where another machine or process keeps that.
+    /// The same in the directory for temporary files, if another machine or process serves it.
     pub remote_scan: Option<Scan>,
-    /// Constants of forks, and of the CPUID instruction.
+    /// Constants of forks and of the CPUID instruction.
     pub constants: Vec<Calibration>,
-    /// A system call that does nothing.
+    /// The time of a system call that does nothing.
     pub system_call: Option<Nanos>,
-    /// A look-up that finds nothing, in each directory of PATH that exists; unknown where it took too long.
+    /// The time of a look-up that finds nothing, in each existing directory of PATH; unknown if it took too long.
     pub lookups: Vec<(PathBuf, Option<Nanos>)>,
-    /// Directories, of PATH and others, that did not answer in time. Nobody should touch them again.
+    /// Directories, in PATH or elsewhere, that did not answer in time. They must not be accessed again.
     pub silent: Vec<PathBuf>,
-    /// Directories that could not be asked, or not for long enough. Nobody should touch those either.
+    /// Directories that could not be tried, or not for long enough. They must not be accessed either.
     pub untried: Vec<PathBuf>,
-    /// A move of a process to the control group that it is in.
+    /// The time to move a process into its current control group.
     pub migration: Option<Nanos>,
 }
 
-/// The number of the static program among those in a folder; others are fresh.
+/// The index of the static program among the programs of a folder; the others are fresh copies.
 const STATIC_PROGRAM: usize = folder::PROGRAMS - 1;
-/// How long forks may be measured: on an idle machine they are done in 0.1 s.
+/// The time limit for measuring forks; on an idle machine it takes 0.1 s.
 const LIMIT_OF_CONSTANTS: Duration = Duration::from_millis(250);
-/// How long files on a remote file system may take.
+/// The time limit for files on a remote file system.
 const LIMIT_OF_REMOTE: Duration = Duration::from_millis(360);
 
-/// How long all of it takes at most: each part its limit, and a last moment for small processes that hang.
+/// The time limit for everything: the limits of all parts, and a grace period for small processes that hang.
 const LONGEST: Duration = LIMIT_OF_CONSTANTS
     .saturating_add(answers::LIMIT)
     .saturating_add(launch::LIMIT)
     .saturating_add(scan::LIMIT)
     .saturating_add(LIMIT_OF_REMOTE)
-    // The second folder has one place only, and all are removed.
+    // The second folder tries only one place, and both are removed.
     .saturating_add(folder::LIMIT)
     .saturating_add(folder::LIMIT_OF_ONE)
     .saturating_add(folder::LIMIT_OF_REMOVAL.saturating_mul(2))
@@ -83,7 +83,7 @@ const _: () = assert!(LONGEST.as_millis() <= 3800, "the doctor would take more t
 const _: () = assert!(scan::ONE_BY_ONE + scan::AT_ONCE <= STATIC_PROGRAM);
 
 impl Measured {
-    /// Measures this machine, in about 0.4 s; where everything hangs, in less than 4 s.
+    /// Measures this machine in about 0.4 s, or in less than 4 s if everything hangs.
     #[must_use]
     pub fn take(machine: &Machine) -> Measured {
         let began = Instant::now();
@@ -111,7 +111,7 @@ impl Measured {
             without_loader_variables: launches.without_variables,
             without_library_search: launches.without_search,
             remote_scan: remote_scan(),
-            // Without a place on this machine, it is no scanner that is measured.
+            // Without a local place, the delay of the remote file system would be measured instead of a scanner.
             scan: scan.filter(|_| !local.is_empty()),
             system_call: steps::system_call(),
             lookups: answers.lookups,
@@ -126,14 +126,14 @@ impl Measured {
         }
     }
 
-    /// The low end of a constant, in nanoseconds: a busy machine only adds to it.
+    /// The low end of a constant in nanoseconds, because a busy machine only adds time.
     #[must_use]
     pub fn least(&self, what: Constant) -> Option<f64> {
         let constant = self.constants.iter().find(|constant| constant.what == what)?;
         Some(constant.low_ns.filter(|low| *low > 0.0).unwrap_or(constant.ns))
     }
 
-    /// A constant's median, in nanoseconds.
+    /// The median of a constant in nanoseconds.
     #[must_use]
     pub fn constant(&self, what: Constant) -> Option<f64> {
         let constant = self.constants.iter().find(|constant| constant.what == what)?;
@@ -141,7 +141,7 @@ impl Measured {
     }
 }
 
-/// The middle one.
+/// The median; the upper one of the two middle values if their number is even.
 pub(super) fn median(mut values: Vec<Nanos>) -> Option<Nanos> {
     values.sort_unstable();
     values.get(values.len() / 2).copied()

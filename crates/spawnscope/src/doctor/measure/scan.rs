@@ -1,5 +1,5 @@
-//! Whether something looks at a file before it is first launched: fresh copies of a program, each launched twice, and then others
-//! all at once, which shows whether they queue.
+//! Whether files are scanned before their first launch. Launches fresh copies of a program one by one, each several times, and then other
+//! copies all at once, which shows whether they queue.
 
 use std::time::Duration;
 
@@ -11,72 +11,73 @@ use super::shared_results::{Series, SharedResults};
 use super::small::{self, Measurement};
 use crate::event::Nanos;
 
-/// Copies that are launched one after the other.
+/// Copies that are launched one by one.
 pub(super) const ONE_BY_ONE: usize = 7;
 /// Copies that are launched at once.
 pub(super) const AT_ONCE: usize = 8;
-/// How often each is launched again.
+/// How often each copy is launched again.
 const AGAIN: usize = 2;
-/// Launches of each kind that can tell chance from a delay.
+/// How many launches of each kind are needed to distinguish a delay from noise.
 const FEWEST: usize = 5;
-/// The same where each is held up for so long: chance makes none so late that waited for no processor, and there is no time for more.
+/// The same for long delays: noise does not delay a launch that long unless it waits for a CPU, and there is no time for more launches.
 const FEWEST_OF_LONG: [(Nanos, usize); 2] = [(Nanos(80_000_000), 2), (Nanos(10_000_000), 3)];
-/// How long a launch from memory takes at most, on a machine on which what does not end is held up by somebody.
+/// The longest launch from memory on a machine where an operation that does not finish is blamed on a scanner.
 const SOUND: Nanos = Nanos(50_000_000);
-/// How long all of it may take.
+/// The time limit for everything.
 pub(super) const LIMIT: Duration = Duration::from_millis(800);
 
-/// First and later launches of files that nobody has executed before.
+/// First and later launches of files that were never executed before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Whether launches waited for a processor for most of their time. They are left out, or where too few would be left, their waits.
+    /// Whether some launches waited for a CPU for most of their time. Those are left out; if too few remain, the waits are subtracted
+    /// instead.
     pub is_disturbed: bool,
-    /// How long writing each file took.
+    /// The time to write each file.
     pub created: Vec<Nanos>,
     /// The first launch of each file.
     pub first: Vec<Nanos>,
-    /// Those after it.
+    /// The launches of each file after the first.
     pub later: Vec<Nanos>,
-    /// Launches of the same program from memory, where no scanner sees it; none where the kernel forbids that.
+    /// Launches of the same program from memory, where no scanner sees it; empty if the kernel forbids that.
     pub unscanned: Vec<Nanos>,
-    /// What had not come to its end once when the time for all of this was up.
+    /// What had not finished even once when the time limit was reached.
     pub stuck: Option<Stuck>,
-    /// Files launched at once for the first time: from then to the end of each, in the order of their ends.
+    /// The ends of files that were launched at once for the first time: the time from the common start to each end, in order.
     pub at_once: Vec<Nanos>,
 }
 
-/// What was waited for, for so long.
+/// An operation that did not finish, and how long it was waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stuck {
-    /// A file to be written.
+    /// Writing a file.
     Creation(Nanos),
-    /// A first launch.
+    /// The first launch of a file.
     Launch(Nanos),
 }
 
 impl Scan {
-    /// By how much a first launch takes longer than a later one; `None` when that is no more than chance, or than this.
+    /// How much longer a first launch takes than a later one; `None` if the difference is below `least` or within the noise.
     #[must_use]
     pub fn first_delay(&self, least: Nanos) -> Option<Nanos> {
         delay(&self.first, &self.later, least)
     }
 
-    /// By how much even a later launch takes longer than one from memory, likewise.
+    /// How much longer a later launch takes than one from memory; `None` as for `first_delay`.
     #[must_use]
     pub fn later_delay(&self, least: Nanos) -> Option<Nanos> {
         delay(&self.later, &self.unscanned, least)
     }
 
-    /// Whether there are enough launches of each kind to say that none is slower.
+    /// Whether there are enough launches of each kind to conclude that none is slower.
     #[must_use]
-    pub fn is_telling(&self) -> bool {
+    pub fn is_conclusive(&self) -> bool {
         [&self.first, &self.later, &self.unscanned]
             .iter()
             .all(|times| times.len() >= FEWEST)
     }
 
-    /// How long all that were launched at once took beyond what that many take one after the other from memory, in delays of one:
-    /// behind one thread, as many as there were.
+    /// The excess time of all launches at once over the same number of launches from memory one after the other, as a multiple of one
+    /// delay. A single-threaded scanner yields the number of launches.
     #[must_use]
     pub fn queue(&self, delay: Nanos) -> Option<f64> {
         let last = self.at_once.iter().max()?;
@@ -86,8 +87,8 @@ impl Scan {
     }
 }
 
-/// The difference of the medians, and of the fastest, whichever is less: a scanner makes all launches slow. Three quarters of the slow
-/// ones must be slower than three quarters of the quick ones.
+/// The difference of the medians or of the minima, whichever is less, because a scanner delays all launches. Three quarters of the slow
+/// launches must be slower than three quarters of the fast ones.
 fn delay(slow: &[Nanos], quick: &[Nanos], least: Nanos) -> Option<Nanos> {
     let sorted = |times: &[Nanos]| {
         let mut times = times.to_vec();
@@ -103,7 +104,7 @@ fn delay(slow: &[Nanos], quick: &[Nanos], least: Nanos) -> Option<Nanos> {
     (is_apart && slow.len().min(quick.len()) >= fewest && delay >= least).then_some(delay)
 }
 
-/// Takes so long at most.
+/// Measures in a folder, up to `limit`.
 pub(super) fn measure(folder: &Folder, limit: Duration) -> Option<Scan> {
     let copies: Vec<Image> = (0..ONE_BY_ONE + AT_ONCE)
         .map(|number| folder.program(number, None))
@@ -115,7 +116,7 @@ pub(super) fn measure(folder: &Folder, limit: Duration) -> Option<Scan> {
         let [created, first, later, unscanned, together] = &results.series;
         let memory = image::in_memory(&program);
         for copy in one_by_one {
-            // Where the kernel forbids that, there are none.
+            // Fails if the kernel forbids it; then there are no launches from memory.
             let _ = memory.and_then(|file| add_again(unscanned, Work::ExecuteInMemory(file), limit));
             add(created, Work::Write(copy.path(), &program), limit)?;
             add(first, Work::Execute(copy), limit)?;
@@ -134,9 +135,9 @@ fn found(measured: &Measurement<SharedResults>, limit: Duration) -> Scan {
     let [created, first, later, unscanned, at_once] = std::array::from_fn(|kind| all[kind].times());
     let [_, settled_first, settled_later, settled_unscanned, _] = std::array::from_fn(|kind| all[kind].settled(FEWEST));
     let waited = Nanos(limit.as_nanos() as u64);
-    // At the end of its time, the small process may be as quick as the doctor to notice.
+    // At the time limit, the small process and the doctor may notice it at the same time.
     let is_late = !measured.is_in_time || all.iter().any(|series| series.given_up().is_some());
-    // Where not even a launch from memory is quick, nobody is to blame.
+    // If even launches from memory are slow, a scanner is not the cause.
     let is_sound = unscanned.first().is_none_or(|time| *time <= SOUND);
     let stuck = match () {
         () if !is_late || !is_sound => None,

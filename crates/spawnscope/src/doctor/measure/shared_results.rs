@@ -1,4 +1,4 @@
-//! Where a small process leaves times of launches for the doctor to read. All zeroes is empty.
+//! Shared memory in which a small process stores times of launches for the doctor. All zeroes means empty.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,9 +7,9 @@ use super::median;
 use crate::collect::shared::Shareable;
 use crate::event::Nanos;
 
-/// Most times of one kind.
+/// The maximum number of times of one kind.
 pub(super) const MOST_TIMES: usize = 48;
-/// Kinds of launches that are timed together.
+/// How many kinds of launches are timed together.
 pub(super) const SERIES: usize = 5;
 
 #[repr(C)]
@@ -17,23 +17,22 @@ pub(super) struct SharedResults {
     pub(super) series: [Series; SERIES],
 }
 
-/// Times of one kind.
 #[repr(C)]
 pub(super) struct Series {
-    /// Of the first launch, when files are cold.
+    /// The time of the first launch, when its files are not yet cached.
     first: AtomicU64,
-    /// After how long the first one was given up.
+    /// After what time the first launch was abandoned.
     given_up: AtomicU64,
     complete: AtomicU64,
     times: [AtomicU64; MOST_TIMES],
-    /// How long of each a processor was waited for.
+    /// How long each launch waited for a CPU.
     waits: [AtomicU64; MOST_TIMES],
-    /// The quickest so far, the first one included, without such waits.
+    /// The fastest launch so far, including the first, without waits for a CPU.
     quickest: AtomicU64,
 }
 
 impl Series {
-    /// Adds a launch; one too many is dropped.
+    /// Adds a launch; drops it if the series is full.
     pub(super) fn add(&self, launch: Launched) {
         let number = self.complete.load(Ordering::Relaxed);
         let places = self.times.get(number as usize).zip(self.waits.get(number as usize));
@@ -59,7 +58,8 @@ impl Series {
         times.map(|time| Nanos(time.load(Ordering::Relaxed))).collect()
     }
 
-    /// Those that did not wait for a processor for most of their time; where they are fewer than this, all, without what they waited.
+    /// The times of launches that did not wait for a CPU for most of their time. If there are fewer than `fewest`, the times of all
+    /// launches without their waits.
     pub(super) fn settled(&self, fewest: usize) -> Vec<Nanos> {
         let waits = self.waits.iter().map(|wait| Nanos(wait.load(Ordering::Relaxed)));
         let launches = self.times().into_iter().zip(waits);
@@ -69,7 +69,7 @@ impl Series {
         if undisturbed.len() >= fewest {
             return undisturbed;
         }
-        // The child and its parent may have waited at the same time, which is counted twice.
+        // If the child and its parent waited at the same time, that time is counted twice.
         let rest = launches.iter().map(|launch| launch.took.since(launch.waited));
         rest.filter(|rest| rest.0 > 0).collect()
     }
@@ -83,12 +83,12 @@ impl Series {
         self.given_up.store(after.0, Ordering::Release);
     }
 
-    /// The middle one, or the first where there was no time for more.
+    /// The median, or the first time if there are no others.
     pub(super) fn typical(&self) -> Option<Nanos> {
         median(self.times()).or_else(|| known(&self.first))
     }
 
-    /// The quickest, without waits for a processor.
+    /// The fastest launch, without waits for a CPU.
     pub(super) fn quickest(&self) -> Option<Nanos> {
         known(&self.quickest)
     }
@@ -103,5 +103,5 @@ fn known(time: &AtomicU64) -> Option<Nanos> {
     (time > 0).then_some(Nanos(time))
 }
 
-// SAFETY: nothing but atomic numbers, which may be zero.
+// SAFETY: consists of atomic numbers, for which zero is valid.
 unsafe impl Shareable for SharedResults {}

@@ -1,5 +1,6 @@
-//! Small processes, which do what can hang, or must not cost what the doctor's memory costs. They are forked from the doctor, so they
-//! follow the rules of such a process: only system calls on memory that was prepared before, nothing that allocates, locks or panics.
+//! Small processes, which do what can hang, or what would be distorted by the size of the doctor's memory. They are forked from the doctor
+//! and must follow the rules for such processes: only system calls on memory that was prepared before; no code that allocates, locks or
+//! panics.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -8,23 +9,23 @@ use super::waits;
 use crate::collect::shared::{Shareable, Shared};
 use crate::doctor::child::{Child, die_with_parent};
 
-/// A small process with memory that it leaves its results in.
+/// A small process, and the shared memory for its results.
 pub(super) struct Small<B: Shareable> {
     results: Shared<B>,
     child: Child,
 }
 
-/// What a small process has left.
+/// The results of a small process.
 pub(super) struct Measurement<B: Shareable> {
     pub(super) results: Shared<B>,
-    /// Whether it came to its end by itself.
+    /// Whether it finished in time.
     pub(super) is_in_time: bool,
-    /// Whether it did not, but was to run, and waited for nothing but a processor.
+    /// Whether it did not finish, but was runnable, so that it only waited for a CPU.
     pub(super) is_runnable: bool,
 }
 
 impl<B: Shareable> Small<B> {
-    /// Has `work` done, from now on. The process ends with the doctor at the latest.
+    /// Starts a process that does `work`. It ends with the doctor at the latest.
     pub(super) fn begin(work: impl FnOnce(&B) -> Option<()>) -> io::Result<Small<B>> {
         let results = Shared::<B>::map()?;
         let child = Child::fork(None, || {
@@ -34,7 +35,7 @@ impl<B: Shareable> Small<B> {
         Ok(Small { results, child })
     }
 
-    /// Waits for its end, but not for longer. What it put on the board until then counts.
+    /// Waits for its end until `until`. Results stored by then count even if it did not finish.
     pub(super) fn end(self, until: Instant) -> Measurement<B> {
         let is_in_time = self.child.has_ended_by(until);
         Measurement {
@@ -45,7 +46,7 @@ impl<B: Shareable> Small<B> {
     }
 }
 
-/// Has `work` done by a small process, for so long at most.
+/// Runs `work` in a small process, up to `limit`.
 pub(super) fn measure<B: Shareable>(
     limit: Duration,
     work: impl FnOnce(&B) -> Option<()>,

@@ -1,4 +1,4 @@
-//! Single steps of launches: a system call, a move to a control group.
+//! Single steps of launches: a system call, and a move to another control group.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ const CALLS: u64 = 200;
 const ROUNDS: usize = 9;
 const MOVES: usize = 5;
 
-/// What a system call takes that does nothing.
+/// The time of a system call that does nothing.
 pub(super) fn system_call() -> Option<Nanos> {
     let round = || {
         let began = now();
@@ -24,8 +24,8 @@ pub(super) fn system_call() -> Option<Nanos> {
     median((0..ROUNDS).map(|_| round()).collect())
 }
 
-/// What the kernel takes to move a process to another control group: mostly waiting for all CPUs to notice, which it does also
-/// when the group is the one that the process is in. Only who may move processes can know.
+/// The time to move a process to another control group. Most of it is spent waiting for all CPUs, even if the target is the process's
+/// current group. Unknown without the permission to move processes.
 pub(super) fn migration(machine: &Machine) -> Option<Nanos> {
     let groups = machine.text("/proc/self/cgroup")?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;

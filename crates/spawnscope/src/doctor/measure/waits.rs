@@ -1,14 +1,14 @@
-//! How long processes waited for a processor: time of a launch that says nothing but that the machine is busy. Used in small processes
-//! (`small`), so by the rules of such a process.
+//! How long processes waited for a CPU: the part of a launch that only shows how busy the machine is. Runs in small processes (`small`),
+//! under the rules for such processes.
 
 use std::ffi::{CStr, c_char, c_int};
 
 use crate::event::Nanos;
 
-/// Room for the name of a process's file, or for what is in it: three numbers of up to 20 digits.
+/// Room for the path of a /proc file, or for its content: three numbers of up to 20 digits.
 const ROOM: usize = 72;
 
-/// Our own waits until a launch began; unknown where the kernel does not count them.
+/// The wait time of this process when a launch began; unknown if the kernel does not count it.
 pub(super) struct Waits(Option<Nanos>);
 
 impl Waits {
@@ -20,7 +20,7 @@ impl Waits {
         })
     }
 
-    /// Ours since then, and all of a child that was not reaped yet; zero where they are unknown.
+    /// The wait time of this process since then, plus all of the child, which must not have been reaped; zero if unknown.
     pub(super) fn until_end_of(&self, child: c_int) -> Nanos {
         let known = || {
             let ours = of(c"/proc/self/schedstat")?.since(self.0?);
@@ -31,15 +31,15 @@ impl Waits {
     }
 }
 
-/// Whether a child of ours runs, or would if it had a processor; `false` where that is unknown. Allocates, so it is for the doctor only.
+/// Whether a child is running or waiting for a CPU; `false` if unknown. Allocates, so it must only be called by the doctor.
 pub(super) fn is_runnable(child: c_int) -> bool {
     let stat = std::fs::read(format!("/proc/{child}/stat")).unwrap_or_default();
-    // The name before it may hold anything.
+    // The name before the state may contain any bytes.
     let state = stat.rsplit(|&byte| byte == b')').next().and_then(|rest| rest.get(1));
     sees_itself() && state == Some(&b'R')
 }
 
-/// Whether the pids in /proc are those that we know: they are not in a new pid namespace with the /proc of another.
+/// Whether /proc shows the pids of our namespace. In a new pid namespace, /proc may still be that of another one.
 fn sees_itself() -> bool {
     let mut text = [0; ROOM];
     // SAFETY: the path ends with NUL, and there is room for as many bytes.
@@ -49,7 +49,7 @@ fn sees_itself() -> bool {
     text.get(..length.max(0) as usize) == Some(digits(pid, &mut [0; 10]))
 }
 
-/// The second number of that file.
+/// The second number in a file.
 fn of(path: &CStr) -> Option<Nanos> {
     let mut text = [0u8; ROOM];
     // SAFETY: the path ends with NUL, and there is room for as many bytes.
@@ -67,7 +67,7 @@ fn of(path: &CStr) -> Option<Nanos> {
     })
 }
 
-/// In decimal; a pid has up to ten digits.
+/// The pid in decimal, which has up to ten digits.
 fn digits(pid: c_int, room: &mut [u8; 10]) -> &[u8] {
     let mut rest = pid.unsigned_abs();
     let mut begin = room.len();
@@ -82,7 +82,7 @@ fn digits(pid: c_int, room: &mut [u8; 10]) -> &[u8] {
     &room[begin..]
 }
 
-/// One behind the other, with NULs to the end.
+/// Concatenates the parts and fills up with NULs.
 fn join(parts: [&[u8]; 3]) -> [u8; ROOM] {
     let mut joined = [0; ROOM];
     for (place, byte) in joined.iter_mut().zip(parts.into_iter().flatten()) {

@@ -1,5 +1,5 @@
-//! A program of the user's that runs for a while: in a session of its own, without a terminal, and seen out as when a terminal is
-//! closed, so that it can remove its locks. All of this happens in a host process (`host`).
+//! A program of the user that runs for a limited time: in its own session, without a terminal. At the end it receives the signals of a
+//! closing terminal, so that it can remove its locks. All of this happens in a host process (`host`).
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -16,35 +16,35 @@ use crate::doctor::child::wait;
 use crate::doctor::processes;
 use crate::event::{Nanos, Pid};
 
-/// How long what a program left behind may go on by itself, and how long all may take to end when they are asked to.
+/// How long processes that a program left behind may continue, and how long processes have to end after each request.
 pub(super) const GRACE: Duration = Duration::from_millis(200);
-/// Between looks at what is left of it.
+/// The interval between checks for remaining processes.
 pub(super) const PAUSE: Duration = Duration::from_millis(2);
-/// More of an output is read, but not kept.
+/// The limit for stored output. More is read, but dropped.
 const MOST_OUTPUT: usize = 1 << 20;
 
-/// How a session is asked to end: scripts tidy up at the first, interactive shells heed only the second.
+/// The signals that ask a session to end: scripts clean up at the first, interactive shells only react to the second.
 pub(super) const REQUESTS: [&[i32]; 3] = [&[libc::SIGTERM, libc::SIGCONT], &[libc::SIGHUP], &[libc::SIGKILL]];
 
-/// The first process of the session. What it leaves running in there ends with it; daemons that made a session for themselves are the
-/// user's.
+/// The first process of the session. Processes that it leaves in the session are ended with it; daemons that created their own session
+/// belong to the user.
 struct Guest {
     pid: i32,
-    /// Whether it is a process of ours that traces the program: it goes first, since it holds up signals.
+    /// Whether it is our tracer of the program. A tracer is ended first, because it delays signals.
     is_tracer: bool,
-    /// Known once it has been waited for.
+    /// Known once it was reaped.
     status: Option<i32>,
 }
 
 impl Guest {
-    /// Forks it; it does not wait for its exec, which may hang.
+    /// Forks it without waiting for its exec, which may hang.
     fn start(
         output: Option<&PipeWriter>,
         reads: Reads,
         is_tracer: bool,
         body: impl FnOnce() -> i32,
     ) -> io::Result<Guest> {
-        // SAFETY: the host has one thread, so that its child may do what any process may.
+        // SAFETY: the host is single-threaded, so its child may do anything.
         match unsafe { fork() }? {
             ForkResult::Parent { child } => Ok(Guest {
                 pid: child.as_raw(),
@@ -54,13 +54,13 @@ impl Guest {
             ForkResult::Child => {
                 take_outputs(output, reads);
                 let status = body();
-                // SAFETY: leaves at once; nothing of the doctor's runs here.
+                // SAFETY: exits at once; no code of the doctor runs in the child.
                 unsafe { libc::_exit(status) }
             }
         }
     }
 
-    /// Waits for what can be waited for; whether nobody of the session is left.
+    /// Reaps all children that have ended. Returns whether no process of the session is left.
     fn is_over(&mut self) -> bool {
         loop {
             let mut status = 0;
@@ -93,24 +93,25 @@ impl Guest {
 
     fn signal(&self, signals: &[i32]) {
         let others = self.members().into_iter().map(u32::cast_signed);
-        // Its group, where /proc does not tell; the number is its own until it has been waited for.
+        // Also its process group, in case /proc does not show the members. The pid cannot be reused before it is reaped.
         let group = self.status.is_none().then_some(-self.pid);
         for process in others.chain(group) {
             for signal in signals {
-                // SAFETY: a plain system call; a session's number is taken as long as it has members.
+                // SAFETY: a plain system call; the session id is not reused while the session has members.
                 unsafe { libc::kill(process, *signal) };
             }
         }
     }
 
-    /// Waits for what it left behind, or asks it to end, and kills what does not heed that. Who hangs in the kernel is left behind.
+    /// Waits for processes that it left behind, or asks them to end and finally kills them. A process that hangs in the kernel is left
+    /// behind.
     fn see_out(&mut self) {
         self.is_over();
         if self.status.is_some() && self.is_over_within(GRACE) {
             return;
         }
         if self.is_tracer && self.status.is_none() {
-            // SAFETY: a plain system call on a child that has not been waited for. What it traces goes on untraced.
+            // SAFETY: a plain system call on a child that was not reaped. Its tracees continue untraced.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
             self.is_over_within(PAUSE * 5);
         }
@@ -123,7 +124,7 @@ impl Guest {
     }
 }
 
-/// Who of a session runs still, as far as /proc is this process's own.
+/// The running processes of a session; empty if /proc belongs to another pid namespace.
 pub(super) fn members(session: i32) -> Vec<u32> {
     let own = std::fs::read_link("/proc/self").ok();
     if own.as_deref() == Some(std::process::id().to_string().as_ref()) {
@@ -133,14 +134,14 @@ pub(super) fn members(session: i32) -> Vec<u32> {
     }
 }
 
-/// Tells the doctor who it is, in case this process is killed by it. Nobody may be there any more to be told.
+/// Sends the guest's pid to the doctor, in case the guest kills this process. The doctor may be gone by then.
 fn introduce(guest: &Guest, doctor: BorrowedFd<'_>) {
     let pid = guest.pid.to_ne_bytes();
     // SAFETY: the bytes are valid for the call.
     unsafe { libc::send(doctor.as_raw_fd(), pid.as_ptr().cast(), pid.len(), libc::MSG_NOSIGNAL) };
 }
 
-/// Runs a guest for so long at most, or until `doctor` has gone.
+/// Runs a guest for up to `patience`, or until `doctor` is gone.
 pub(super) fn run(
     doctor: BorrowedFd<'_>,
     patience: Duration,
@@ -171,9 +172,10 @@ pub(super) fn run(
     })
 }
 
-/// A session, nothing to read, and only the output that is wanted. No signal is ignored or blocked that the doctor's own parent did so.
+/// Creates a session, without input, and with only the requested output. The guest inherits no ignored or blocked signals from the doctor's
+/// parent, since the host has reset them.
 fn take_outputs(output: Option<&PipeWriter>, reads: Reads) {
-    // SAFETY: plain system calls in a process of our own; standard input is the host's connection until here.
+    // SAFETY: plain system calls in a process of ours; until here, standard input is the host's connection.
     unsafe {
         libc::setsid();
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
@@ -191,7 +193,7 @@ fn take_outputs(output: Option<&PipeWriter>, reads: Reads) {
     }
 }
 
-/// Reads what comes until the process has ended; `false` when that takes too long, or nobody wants to know any more.
+/// Reads output until the process has ended; `false` if that takes too long, or if the doctor is gone.
 fn read_until_end(
     process: &OwnedFd,
     doctor: BorrowedFd<'_>,
@@ -217,7 +219,7 @@ fn read_until_end(
     }
 }
 
-/// Takes what is there; `false` at the end.
+/// Reads the available output; `false` at its end.
 fn take(output: &mut PipeReader, bytes: &mut Vec<u8>) -> bool {
     let mut buffer = [0; 8192];
     loop {

@@ -1,5 +1,5 @@
-//! A process of the doctor's for each program that it starts: it takes the program's time, and sees it out, also when the doctor has
-//! gone by then. The doctor never waits for it without a limit, since a program can hang where no signal reaches it.
+//! A process for each program that the doctor starts. It times the program and ends it, even if the doctor is gone by then. The doctor
+//! waits for it only with a time limit, since a program can hang where no signal reaches it.
 
 use std::io::{self, Read, Write};
 use std::mem::ManuallyDrop;
@@ -14,27 +14,27 @@ use super::{Outcome, Ran, Reads, Unknown, orphans, trace};
 use crate::doctor::child::{Child, is_readable_within};
 use crate::event::Nanos;
 
-/// How long a host may take beyond its guest's time: three times it may wait for what heeds no signal.
+/// How long a host may take beyond its guest's time: it may wait three times for processes that ignore signals.
 const SEEING_OUT: Duration = Duration::from_millis(5 * GRACE.as_millis() as u64);
-/// The first byte of an answer.
+/// The possible first bytes of an answer.
 const FAILED: u8 = 0;
 const SUCCEEDED: u8 = 1;
 const CUT: u8 = 2;
-/// That byte, and nanoseconds; the output follows.
+/// The length of the first byte and the nanoseconds; the output follows.
 const HEAD: usize = 9;
-/// What a shell says of a program that cannot be executed.
+/// The exit status of a shell for a program that cannot be executed.
 const NOT_EXECUTED: i32 = 127;
 
-/// What is done with a program.
+/// What to do with a program.
 #[derive(Clone, Copy)]
 pub(super) enum Task {
-    /// It runs.
+    /// Run it.
     Run(Reads),
-    /// It is traced; the output is a byte for each process that it makes.
+    /// Trace it; the output has one byte for each process that it creates.
     Count,
 }
 
-/// Has a host do it, for so long at most.
+/// Runs a task in a host, for up to `patience`.
 pub(super) fn ask(command: Command, patience: Duration, task: Task) -> Result<Outcome, Unknown> {
     orphans::adopt();
     let (bytes, is_over) = answer(command, patience, task).map_err(|_| Unknown::NotStarted)?;
@@ -50,21 +50,21 @@ pub(super) fn ask(command: Command, patience: Duration, task: Task) -> Result<Ou
     })
 }
 
-/// All that a host says, which is first its guest's number, and whether it has ended.
+/// Everything that a host sends, starting with its guest's pid, and whether the host has ended.
 fn answer(mut command: Command, patience: Duration, task: Task) -> io::Result<(Vec<u8>, bool)> {
     let (mut answer, host_end) = UnixStream::pair()?;
     let host = Child::fork(Some(host_end.as_fd()), || {
         let outcome = serve(&mut command, patience, task);
-        // SAFETY: standard input is the host's end of the connection, which nobody else here owns.
+        // SAFETY: standard input is the host's end of the connection, which no other object here owns.
         let mut connection = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(0) });
-        // When nobody wants to know any more, nothing is lost.
+        // If the doctor is gone, the answer is not needed.
         let _ = outcome.and_then(|outcome| connection.write_all(&in_bytes(&outcome)));
     })?;
     drop(host_end);
     let until = Instant::now() + patience + SEEING_OUT;
     let bytes = read_all(&mut answer, until)?;
     let is_over = host.has_ended_by(until);
-    // Without the doctor's end of the connection, a host that is late ends by itself.
+    // Once the doctor's end of the connection is closed, a late host ends on its own.
     drop(answer);
     if !is_over {
         host.leave();
@@ -72,9 +72,9 @@ fn answer(mut command: Command, patience: Duration, task: Task) -> io::Result<(V
     Ok((bytes, is_over))
 }
 
-/// In the host. Programs whose parents have ended are its children: then it can tell when nobody is left.
+/// Runs in the host, which becomes the parent of orphans, so that it can detect when no process is left.
 fn serve(command: &mut Command, patience: Duration, task: Task) -> io::Result<Outcome> {
-    // SAFETY: plain system calls in a process of our own. The terminal's signals are not for it.
+    // SAFETY: plain system calls in a process of ours. A session of its own keeps signals of the terminal away.
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
@@ -89,7 +89,9 @@ fn serve(command: &mut Command, patience: Duration, task: Task) -> io::Result<Ou
             let _not_executed = command.exec();
             NOT_EXECUTED
         }),
-        Task::Count => guest::run(doctor, patience, Reads::Output, true, || trace::tell_launches(command)),
+        Task::Count => guest::run(doctor, patience, Reads::Output, true, || {
+            trace::report_launches(command)
+        }),
     }
 }
 
@@ -116,7 +118,7 @@ fn of_bytes(bytes: &[u8]) -> Option<Outcome> {
     })
 }
 
-/// Everything up to the end of the connection, as far as it comes in time.
+/// Everything up to the end of the connection or `until`.
 fn read_all(answer: &mut UnixStream, until: Instant) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 8192];

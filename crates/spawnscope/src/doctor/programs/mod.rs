@@ -1,6 +1,6 @@
-//! Programs that checks start, each check within its share of the doctor's time. Each program (`guest`) has a process of the doctor's that
-//! looks after it (`host`), or counts the processes that it makes (`trace`). Where a program has killed that process, the doctor sees
-//! out what is left (`orphans`).
+//! Programs that checks start, each check within its share of the doctor's time. Each program (`guest`) has a process of ours that
+//! supervises it (`host`), or counts the processes that it creates (`trace`). If a program kills that process, the doctor ends the
+//! remaining processes (`orphans`).
 
 mod guest;
 mod host;
@@ -16,15 +16,15 @@ use crate::doctor::Effect;
 use crate::event::Nanos;
 use crate::units;
 
-/// How long the doctor as a whole may take, but for seeing programs out.
+/// The time limit of the doctor as a whole, except for ending programs.
 const TIME_FOR_ALL: Duration = Duration::from_millis(3800);
-/// In less, nothing would be counted.
+/// In less time, counting processes is pointless.
 const LEAST_COUNTING: Duration = Duration::from_millis(20);
-/// The shortest of a few runs of the same program differ by a tenth, and by so much where that is less.
+/// Differences between minimal run times count as noise up to this fraction, or up to `LEAST_NOISE` if that is more.
 const NOISE_PART: u64 = 10;
 const LEAST_NOISE: Nanos = Nanos(500_000);
 
-/// Which output is wanted; the others go nowhere.
+/// Which output is read; the others go to /dev/null.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
     Nothing,
@@ -32,7 +32,6 @@ pub(super) enum Reads {
     Errors,
 }
 
-/// A program that ran.
 pub(super) struct Ran {
     pub(super) took: Nanos,
     pub(super) succeeded: bool,
@@ -40,22 +39,21 @@ pub(super) struct Ran {
     pub(super) output: String,
 }
 
-/// What came of a program.
 enum Outcome {
-    /// By itself.
+    /// It ended on its own.
     Ended(Ran),
-    /// It was ended, after so long, and had written that much.
+    /// It was killed at its time limit; `Ran` has the time and the output until then.
     TookTooLong(Ran),
 }
 
-/// Why nothing is known.
+/// Why the time of a program is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
     NotStarted,
-    /// It killed the process that looked after it.
+    /// It killed its host process.
     KeeperKilled,
     Failed,
-    /// After so long it was ended.
+    /// It was killed after this time.
     DidNotEnd(Nanos),
     NoTime,
 }
@@ -64,10 +62,10 @@ impl Display for Unknown {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Unknown::NotStarted => "could not be started",
-            Unknown::KeeperKilled => "could not be timed: its keeper was killed",
+            Unknown::KeeperKilled => "could not be timed: its supervising process was killed",
             Unknown::Failed => "failed",
-            Unknown::DidNotEnd(time) => return write!(formatter, "did not end within {}", units::time(*time)),
-            Unknown::NoTime => "was left no time by programs before it",
+            Unknown::DidNotEnd(time) => return write!(formatter, "did not finish within {}", units::time(*time)),
+            Unknown::NoTime => "was not run: the programs before it used up the time",
         })
     }
 }
@@ -76,12 +74,12 @@ impl Display for Unknown {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Took {
     pub(super) time: Nanos,
-    /// It takes longer: it was ended then.
+    /// Whether it was killed at `time`, so that it takes longer.
     pub(super) is_cut: bool,
 }
 
 impl Took {
-    /// How much longer than another, which came to its end.
+    /// How much longer it takes than a program that ended.
     pub(super) fn since(self, other: Nanos) -> Took {
         Took {
             time: self.time.since(other),
@@ -89,14 +87,14 @@ impl Took {
         }
     }
 
-    /// The same where it is more than runs of one program differ by.
+    /// The difference, if it exceeds the noise between runs of one program.
     pub(super) fn beyond_noise(self, other: Nanos) -> Option<Took> {
         let noise = Nanos(other.0 / NOISE_PART).max(LEAST_NOISE);
         let more = self.since(other);
         (self.is_cut || more.time > noise).then_some(more)
     }
 
-    /// As the effect of something.
+    /// The time as an effect.
     pub(super) fn effect(self, of: &'static str) -> Effect {
         Effect {
             is_lower_bound: self.is_cut,
@@ -104,7 +102,7 @@ impl Took {
         }
     }
 
-    /// The time, if it came to its end.
+    /// The time, if the program ended on its own.
     pub(super) fn whole(self) -> Result<Nanos, Unknown> {
         if self.is_cut {
             Err(Unknown::DidNotEnd(self.time))
@@ -121,16 +119,16 @@ impl Display for Took {
     }
 }
 
-/// How many processes a program and its descendants make.
+/// How many processes a program and its descendants create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Launches {
     pub(super) number: u64,
-    /// It makes more, or may: it was ended then.
+    /// Whether it was killed before it ended, so that it may create more.
     pub(super) is_cut: bool,
 }
 
 impl Launches {
-    /// How many more than another, which came to its end; `None` where that cannot be told.
+    /// How many more than a program that ended; `None` if that is unknown.
     pub(super) fn beyond(self, other: Launches) -> Option<Launches> {
         let number = self.number.saturating_sub(other.number);
         let is_known = !other.is_cut && (!self.is_cut || number > 0);
@@ -146,13 +144,13 @@ impl Display for Launches {
     }
 }
 
-/// Starts programs, until the time for them is up.
+/// Starts programs until their time is used up.
 pub(super) struct Programs {
     until: Instant,
 }
 
 impl Programs {
-    /// A check's share of the doctor's time: `until` is its end, and so many checks are still to start programs.
+    /// A check's share of the time until `until`; `checks` checks will still start programs.
     pub(super) fn of_check(until: Instant, checks: u32) -> Programs {
         let now = Instant::now();
         Programs {
@@ -160,12 +158,12 @@ impl Programs {
         }
     }
 
-    /// When the doctor's time is up, of which so much was spent.
+    /// When the doctor's time ends, of which `spent` is used up.
     pub(super) fn end_of_time(spent: Duration) -> Instant {
         Instant::now() + TIME_FOR_ALL.saturating_sub(spent)
     }
 
-    /// Runs a program to its end.
+    /// Runs a program until it ends.
     pub(super) fn run(&self, command: Command, reads: Reads) -> Result<Ran, Unknown> {
         match self.ask(command, self.left()? / 2, Task::Run(reads))? {
             Outcome::Ended(ran) => Ok(ran),
@@ -173,8 +171,7 @@ impl Programs {
         }
     }
 
-    /// The shortest of some runs that all succeeded: what else the machine does only makes them longer. Fewer runs, where they are
-    /// long.
+    /// The shortest of several runs that all succeed, because other load only makes them longer. Slow programs run fewer times.
     pub(super) fn shortest(&self, runs: usize, mut command: impl FnMut() -> Command) -> Result<Took, Unknown> {
         let mut shortest: Option<Nanos> = None;
         for _ in 0..runs {
@@ -199,10 +196,9 @@ impl Programs {
         Ok(Took { time, is_cut: false })
     }
 
-    /// How many processes a program and its descendants make, as far as there is time; `None` when it cannot be traced or fails, or there
-    /// is no time for it.
+    /// How many processes a program and its descendants create within the time; `None` if it cannot be traced, fails, or no time is left.
     pub(super) fn count_launches(&self, command: Command) -> Option<Launches> {
-        // Little is left to do after that.
+        // A larger share than elsewhere, because little remains to be done afterwards.
         let patience = self.left().ok()? / 4 * 3;
         if patience < LEAST_COUNTING {
             return None;
@@ -215,7 +211,7 @@ impl Programs {
         (ran.succeeded || is_cut).then_some(Launches { number, is_cut })
     }
 
-    /// For a part of the time that is left: one that does not end leaves some for others.
+    /// Runs a task with `patience`, a part of the remaining time, so that a program that hangs leaves time for others.
     fn ask(&self, command: Command, patience: Duration, task: Task) -> Result<Outcome, Unknown> {
         host::ask(command, patience, task)
     }
@@ -283,7 +279,7 @@ mod tests {
     #[test]
     fn a_program_that_takes_too_long_may_tidy_up_before_it_is_ended() {
         let script = "touch lock; trap 'rm lock; exit' TERM; touch began; sleep 60 & wait";
-        // On a busy machine, it may not get to its trap.
+        // On a busy machine, it may not reach its trap.
         best_of(4, || {
             let folder = tempfile::tempdir().unwrap();
             let took = within(Duration::from_secs(1))
@@ -304,14 +300,14 @@ mod tests {
             .unwrap();
         let left = "sleep 60 & echo $!";
         let ran = within(LONG).run(shell(left, &folder), Reads::Output).unwrap();
-        // Who has ended may not have been waited for.
+        // A process that has ended may not have been reaped.
         let command_line = fs::read(format!("/proc/{}/cmdline", ran.output.trim()));
         assert!(command_line.unwrap_or_default().is_empty());
     }
 
     #[test]
     fn a_program_that_kills_its_keeper_is_seen_out_all_the_same() {
-        // Before the keeper ends, and also when only a job of the program is left.
+        // Killed while the program runs, and when only a background job of it is left.
         for script in [
             "echo $$ >left; kill -9 $PPID; trap '' HUP TERM; sleep 60",
             "keeper=$PPID; (trap '' HUP TERM; sleep 0.05; kill -9 $keeper; exec sleep 60) & echo $! >left",
@@ -340,7 +336,7 @@ mod tests {
     #[test]
     fn a_job_in_the_background_that_ends_soon_comes_to_its_end() {
         let script = "(sleep 0.05; touch done) &";
-        // On a busy machine, that is not soon.
+        // On a busy machine, 0.05 s may take too long.
         best_of(4, || {
             let folder = tempfile::tempdir().unwrap();
             within(LONG).run(shell(script, &folder), Reads::Nothing).unwrap();
@@ -357,7 +353,7 @@ mod tests {
     fn processes_are_counted_and_threads_are_not() {
         let mut shell = Command::new("sh");
         shell.args(["-c", "(:); (: | :); true"]);
-        // A subshell, another one, and two in its pipe.
+        // A subshell, another one, and two in its pipeline.
         let launches = within(LONG).count_launches(shell).unwrap();
         assert_eq!(launches.to_string(), "4 processes");
     }
@@ -377,7 +373,7 @@ mod tests {
         };
         let cut = |number| Launches { number, is_cut: true };
         assert_eq!(cut(5).beyond(few), Some(cut(2)));
-        // Nothing is known of these.
+        // A difference from a truncated count is unknown.
         assert_eq!(cut(3).beyond(few), None);
         assert_eq!(few.beyond(cut(1)), None);
     }

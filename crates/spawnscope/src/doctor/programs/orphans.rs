@@ -1,5 +1,5 @@
-//! What a program has left running that killed the process which looked after it. It is the doctor's own then: it adopts orphans, so that
-//! they keep their numbers until it has waited for them.
+//! Ends the processes that remain after a program killed its host process. The doctor is a subreaper and becomes their parent, so that
+//! their pids are not reused before it has reaped them.
 
 use std::fs;
 use std::thread::sleep;
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use super::guest::{GRACE, PAUSE, REQUESTS, members};
 use crate::doctor::processes::field;
 
-/// From now on, processes whose parents have ended are children of the doctor.
+/// Makes the doctor the parent of orphaned descendants from now on.
 pub(super) fn adopt() {
     // SAFETY: a plain system call.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
-/// Asks a session to end, and kills what does not heed that.
+/// Asks a session to end, and finally kills it.
 pub(super) fn see_out(session: i32) {
     for signals in REQUESTS {
         let left = running(session);
@@ -23,8 +23,8 @@ pub(super) fn see_out(session: i32) {
         }
         for process in left {
             for signal in signals {
-                // SAFETY: a plain system call; a session's number is taken as long as it has members, or its first process was not
-                // waited for.
+                // SAFETY: a plain system call; the session id is not reused while the session has members,
+                // or before its first process is reaped.
                 unsafe { libc::kill(process, *signal) };
             }
         }
@@ -40,8 +40,8 @@ fn await_end(session: i32, limit: Duration) {
     }
 }
 
-/// Who of the session has not ended. Without /proc it is the first process alone. Nobody where none of them is a child of ours: the
-/// number may be somebody else's by now.
+/// The running processes of a session; without a usable /proc, only its first process. Empty if none of them is a child of ours: the pid
+/// may belong to another process by now.
 fn running(session: i32) -> Vec<i32> {
     let is_child = state_of_child(session);
     let others: Vec<i32> = members(session).into_iter().map(u32::cast_signed).collect();
@@ -58,9 +58,9 @@ enum State {
     Ended,
 }
 
-/// Whether a child of ours has ended, without reaping it; `None` where it is none.
+/// Whether a child of ours has ended, without reaping it; `None` if it is not a child.
 fn state_of_child(pid: i32) -> Option<State> {
-    // SAFETY: all zeroes is a valid information, which the kernel fills; the first process that is asked for is none.
+    // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills; a pid of zero means that no child has ended.
     unsafe {
         let mut information: libc::siginfo_t = std::mem::zeroed();
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -78,7 +78,7 @@ fn is_adopted(pid: i32) -> bool {
     field(&status, "PPid") == Some(std::process::id().to_string().as_str())
 }
 
-/// The others that have ended are waited for by the first process of the machine, when the doctor has gone.
+/// Other orphans that have ended are reaped by init after the doctor exits.
 fn reap(session: i32) {
     // SAFETY: a plain system call.
     unsafe { libc::waitpid(session, std::ptr::null_mut(), libc::WNOHANG) };

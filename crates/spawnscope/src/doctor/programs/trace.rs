@@ -1,4 +1,4 @@
-//! Counts the processes that a program makes, by tracing it, in a process of its own: what it traces goes on untraced when it ends.
+//! Counts the processes that a program creates by tracing it from a separate process. When the tracer ends, its tracees continue untraced.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -10,29 +10,29 @@ use nix::unistd::{ForkResult, fork};
 use super::guest::GRACE;
 use crate::doctor::processes;
 
-/// Between looks at a traced program.
+/// The interval between checks of a traced program.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Runs the program, and writes a byte to standard output for each process that it and its descendants make, at once: whoever reads
-/// knows how many there were, also when the program is ended. The exit status to leave with: zero if it came to its end and all is told.
-pub(super) fn tell_launches(command: &mut Command) -> i32 {
-    // SAFETY: who traces has one thread, so that its child may do what any process may.
-    let is_all_told = match unsafe { fork() } {
+/// Runs the program, and immediately writes one byte to standard output for each process that it and its descendants create. The reader
+/// therefore has a count even if the program is killed. Returns the exit status: zero if the program succeeded and all bytes were written.
+pub(super) fn report_launches(command: &mut Command) -> i32 {
+    // SAFETY: the tracer is single-threaded, so its child may do anything.
+    let is_all_reported = match unsafe { fork() } {
         Ok(ForkResult::Parent { child }) => follow(child.as_raw()),
         Ok(ForkResult::Child) => become_traced(command),
         Err(_) => false,
     };
-    i32::from(!is_all_told)
+    i32::from(!is_all_reported)
 }
 
-fn tell_one() -> bool {
-    // SAFETY: one byte of ours is read. Not by the buffer of the standard library, which other threads may have held.
+fn report_one() -> bool {
+    // SAFETY: reads one byte of ours. Avoids the standard library's buffer, whose lock another thread may have held at the fork.
     unsafe { libc::write(1, c"+".as_ptr().cast(), 1) == 1 }
 }
 
-/// The program stops at its exec for the tracer.
+/// Executes the program, which stops at its exec for the tracer.
 fn become_traced(command: &mut Command) -> ! {
-    // SAFETY: plain system calls in a process of our own.
+    // SAFETY: plain system calls in a process of ours.
     unsafe {
         if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) == 0 {
             let _not_executed = command.stdout(Stdio::null()).exec();
@@ -41,11 +41,12 @@ fn become_traced(command: &mut Command) -> ! {
     }
 }
 
-/// Lets the traced process go on until it has ended, and tells what it and its descendants make; whether it succeeded, and all is told.
+/// Traces the process until it ends, and reports each process that it and its descendants create. Returns whether it succeeded and all were
+/// reported.
 fn follow(root: i32) -> bool {
     let options = libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE;
     let mut until: Option<Instant> = None;
-    let (mut is_told, mut is_prepared, mut status_of_root) = (true, false, None);
+    let (mut is_reported, mut is_prepared, mut status_of_root) = (true, false, None);
     while until.is_none_or(|until| Instant::now() < until) {
         let mut status = 0;
         // SAFETY: `status` has room for a status.
@@ -55,7 +56,7 @@ fn follow(root: i32) -> bool {
             -1 => break,
             _ if pid == root && (libc::WIFEXITED(status) || libc::WIFSIGNALED(status)) => {
                 status_of_root = Some(status);
-                // Whoever is new, and let go before its first stop was answered, would stay stopped.
+                // A new process whose first stop was not handled before the tracer ends would stay stopped.
                 until = Some(Instant::now() + GRACE);
             }
             _ if libc::WIFSTOPPED(status) => {
@@ -64,28 +65,28 @@ fn follow(root: i32) -> bool {
                     is_prepared = true;
                 }
                 if is_new_process(pid, status >> 16) {
-                    is_told &= tell_one();
+                    is_reported &= report_one();
                 }
                 request(libc::PTRACE_CONT, pid, signal_for(status));
             }
             _ => {}
         }
     }
-    status_of_root == Some(0) && is_told
+    status_of_root == Some(0) && is_reported
 }
 
-/// The C libraries disagree on it.
+/// The C libraries disagree on the type.
 #[cfg(target_env = "musl")]
 type Request = libc::c_int;
 #[cfg(not(target_env = "musl"))]
 type Request = libc::c_uint;
 
 fn request(what: Request, pid: i32, data: i32) {
-    // SAFETY: the requests used here touch no memory of ours. One to a process that has died is refused, which is fine.
+    // SAFETY: the requests used here do not access our memory. Requests to a dead process fail, which is harmless.
     unsafe { libc::ptrace(what, pid, 0usize, data as usize) };
 }
 
-/// What the process would have got without us. New processes stop by SIGSTOP, execs and events by SIGTRAP.
+/// The signal to deliver. New processes stop with SIGSTOP, execs and events with SIGTRAP; these are not delivered.
 fn signal_for(status: i32) -> i32 {
     match libc::WSTOPSIG(status) {
         libc::SIGSTOP | libc::SIGTRAP => 0,
@@ -93,15 +94,15 @@ fn signal_for(status: i32) -> i32 {
     }
 }
 
-/// Whether an event tells of a process, not of a thread.
+/// Whether an event is about a new process, not a thread.
 fn is_new_process(pid: i32, event: i32) -> bool {
     match event {
         libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => true,
         libc::PTRACE_EVENT_CLONE => {
             let mut new: libc::c_ulong = 0;
-            // SAFETY: the kernel writes one long there.
+            // SAFETY: the kernel writes one long to `new`.
             let told = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, pid, 0usize, &raw mut new) };
-            // Only leaders of thread groups are listed there.
+            // For a thread that is not the leader of its thread group, Tgid differs.
             told == 0
                 && std::fs::read_to_string(format!("/proc/{new}/status"))
                     .is_ok_and(|status| processes::field(&status, "Tgid") == Some(new.to_string().as_str()))

@@ -1,10 +1,10 @@
-//! Names of system calls. A recording has the numbers of the machine that it was made on; everything after its reader knows
-//! those of x86-64 only, whatever the machine: each other table is a file here.
+//! Names of system calls. A recording stores the numbers of the machine it was made on. Its reader translates them, and all later
+//! code uses x86-64's numbers only. Each other architecture has its table in a file here.
 
 mod aarch64;
 mod x86_64;
 
-/// From 424 on, where all machines have the same numbers.
+/// From 424 on, all architectures use the same numbers.
 const COMMON: &str = "\
     pidfd_send_signal io_uring_setup io_uring_enter io_uring_register open_tree move_mount fsopen fsconfig \
     fsmount fspick pidfd_open clone3 close_range openat2 pidfd_getfd faccessat2 process_madvise epoll_pwait2 \
@@ -13,7 +13,7 @@ const COMMON: &str = "\
     futex_wait futex_requeue";
 const COMMON_BEGINS: u16 = 424;
 
-/// The name of a system call, by x86-64's number; `None` for one that is newer than this table.
+/// The name of a system call by its x86-64 number; `None` if it is newer than this table.
 #[must_use]
 pub fn name(number: u16) -> Option<&'static str> {
     let (names, place) = match number.checked_sub(COMMON_BEGINS) {
@@ -23,22 +23,22 @@ pub fn name(number: u16) -> Option<&'static str> {
     names.split(' ').nth(place as usize)
 }
 
-/// From the numbers of one machine to those of x86-64.
+/// Translates the numbers of one architecture to those of x86-64.
 #[derive(Clone, Debug)]
 pub struct Numbers {
-    /// By the machine's number, below `COMMON_BEGINS`. `None`: they are x86-64's.
+    /// Indexed by the architecture's own number, below `COMMON_BEGINS`. `None` if the numbers are x86-64's.
     table: Option<Vec<Option<u16>>>,
 }
 
 impl Numbers {
-    /// Of a machine as `uname -m` has it. Those of one that is not known here are taken as they are.
+    /// The table for a machine named as by `uname -m`. The numbers of an unknown machine are taken as x86-64's.
     #[must_use]
     pub fn of(machine: &str) -> Numbers {
         let table = (machine == "aarch64").then(|| aarch64::NAMES.split(' ').map(x86_64_number).collect());
         Numbers { table }
     }
 
-    /// x86-64's number; `None` for a number that the machine has given to no system call.
+    /// The x86-64 number; `None` if the architecture has no system call with this number.
     #[must_use]
     pub fn x86_64(&self, number: u16) -> Option<u16> {
         match &self.table {
@@ -57,7 +57,7 @@ fn x86_64_number(name: &str) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// What the library for this machine says; run for each machine.
+    /// Compares with libc for the architecture that runs the test.
     #[test]
     fn numbers_have_the_names_that_libc_gives_them() {
         let numbers = Numbers::of(std::env::consts::ARCH);
@@ -94,7 +94,7 @@ mod tests {
             assert_eq!(numbers.x86_64(number).and_then(name), expected, "{number}");
         }
         assert_eq!(numbers.x86_64(300), None);
-        // wait4, clone, execve, read: what the analysis asks for.
+        // wait4, clone, execve, read: the calls that the analysis looks up.
         let asked = [260, 220, 221, 63].map(|number| numbers.x86_64(number));
         assert_eq!(asked, [61, 56, 59, 0].map(Some));
     }

@@ -1,4 +1,4 @@
-//! What the child's own kind costs: no library, static, position-independent, dynamic.
+//! The cost of the child's kind: no library, static, position-independent, dynamic.
 
 use std::rc::Rc;
 
@@ -24,11 +24,11 @@ const KINDS: [(&str, &str, &[&str]); 5] = [
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = [key("child", "child", Unit::Text)].into_iter().chain(wall_and_call());
-    let mut outcome = Outcome::new("Launches against the kind of child, by vfork", columns.collect());
+    let mut outcome = Outcome::new("Launches by kind of child, with vfork", columns.collect());
     let mut programs = vec![("no library".to_owned(), context.tiny())];
     for (number, (kind, name, options)) in KINDS.iter().enumerate() {
         let Some(compiler) = Compiler::named(name) else {
-            outcome.note(format!("{kind}: left out, since there is no {name}"));
+            outcome.note(format!("{kind}: skipped, no {name} found"));
             continue;
         };
         match compiler.compile(SOURCE, &context.folder().join(format!("kind{number}")), options) {
@@ -37,7 +37,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         }
     }
     programs.extend(installed(&mut outcome));
-    // A library loaded besides, or one found elsewhere, is no kind of child.
+    // Preloaded or substituted libraries would change the kind of child.
     let environment = Environment::without_the_loaders();
     if let Some(note) = environment.note() {
         outcome.note(note);
@@ -54,7 +54,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Programs of the machine, by name; a note tells which are not here.
+/// Installed programs, by name; a note lists the missing ones.
 fn installed(outcome: &mut Outcome) -> Vec<(String, Program)> {
     let (mut found, mut absent) = (Vec::new(), Vec::new());
     for (name, arguments) in [
@@ -73,7 +73,7 @@ fn installed(outcome: &mut Outcome) -> Vec<(String, Program)> {
         found.push((shown.trim().to_owned(), Program::new(argv)));
     }
     if !absent.is_empty() {
-        outcome.note(format!("not here: {}", absent.join(", ")));
+        outcome.note(format!("not installed: {}", absent.join(", ")));
     }
     found
 }

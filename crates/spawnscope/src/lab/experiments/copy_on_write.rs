@@ -1,4 +1,4 @@
-//! What a child makes the parent pay: rewriting its memory before, during and after the child's life.
+//! What a child costs the parent: the time to write to its memory before, during and after the child's life.
 
 use std::rc::Rc;
 
@@ -13,9 +13,9 @@ use crate::lab::worker::{Mechanism, Worker};
 
 const BYTES: u64 = 100_000_000;
 const QUICK_BYTES: u64 = 16_000_000;
-/// Before, during and after.
+/// The measured columns: before, during and after.
 const MEASURES: usize = 3;
-/// One with small pages, one with huge ones, and what a child keeps of one of them.
+/// One with small pages, one with huge ones, and the copy that a child keeps of one of them.
 const PARENTS_AND_COPY: u64 = 3;
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
@@ -30,25 +30,25 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let mut outcome = Outcome::new("", columns);
     let bytes = context.size_of_each(context.pick(BYTES, QUICK_BYTES), PARENTS_AND_COPY, &mut outcome);
     outcome.title = format!(
-        "Writing to each page of {} in the parent, before any child, while one lives, or after one has ended",
+        "Writing to each page of {} in the parent, before, during and after a child's life",
         crate::units::bytes(bytes)
     );
     outcome.draw_bars(&["before_ns", "during_ns", "after_ns"]);
     let program = find("cat").map(|cat| Program::new([cat]));
     if program.is_none() {
-        outcome.note("without cat, children that exec are left out");
+        outcome.note("cat not found: children that exec are skipped");
     }
     let (cases, failed) = cases(bytes, program.as_ref());
     let mut measured = context.interleave(cases);
     measured.extend(failed);
     outcome.add(&measured);
-    outcome.tell_equal_columns("before_ns", &["during_ns", "after_ns"]);
-    outcome.note("each round has memory of its own: a fork splits huge pages that are then written to");
-    outcome.note("after: a child came and went, and nothing was written in its life");
+    outcome.note_equal_columns("before_ns", &["during_ns", "after_ns"]);
+    outcome.note("each round uses new memory, because writes after a fork split huge pages");
+    outcome.note("after: a child has ended, and nothing was written during its life");
     Ok(outcome)
 }
 
-/// By kind of memory, and those that could not be made.
+/// The cases by kind of memory, and those whose parent could not be started.
 fn cases<'a>(bytes: u64, program: Option<&Program>) -> (Vec<Case<'a>>, Vec<Measured>) {
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for (kind, pages) in [("small pages", Pages::Small), ("huge pages", Pages::Huge)] {

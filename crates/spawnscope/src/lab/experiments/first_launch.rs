@@ -1,6 +1,6 @@
-//! Story 4: the first launch of a file against the second, alone and several at once. Where something looks at every new
-//! executable, firsts take longer; where it does so one by one, they queue. What looks again each time is told by a program
-//! in memory, which nobody watches.
+//! Story 4: the first launch of a file against the second, alone and several at once. If each new executable is scanned, first launches
+//! take longer; if it is scanned one by one, they queue. A scanner that scans every launch shows by comparison with a program in memory,
+//! which no scanner watches.
 
 use std::path::{Path, PathBuf};
 
@@ -17,14 +17,14 @@ use crate::statistics::median;
 
 const AT_ONCE: [usize; 5] = [1, 2, 4, 8, 16];
 const QUICK_AT_ONCE: [usize; 2] = [1, 4];
-/// Launches of one by itself in each round: a single one is too easily disturbed.
+/// How often a single copy is launched in each round: one launch alone is too easily disturbed.
 const ALONE: usize = 5;
-/// Positions among the measurements.
+/// The indexes of the measurements.
 pub(super) const FIRST: usize = 0;
 pub(super) const FIRST_LAST: usize = 1;
 pub(super) const SECOND: usize = 2;
 pub(super) const SECOND_LAST: usize = 3;
-/// So much further on is the least of each, which is not told but judged by.
+/// The offset from each measurement to its minimum, which is not shown, but used to judge.
 pub(super) const UNDISTURBED: usize = 4;
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
@@ -45,7 +45,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
             .map(|path| ("true", path, 0)),
     );
     if programs.len() == 1 {
-        outcome.note("without true, only the tiny program is launched");
+        outcome.note("true not found: only the tiny program is launched");
     }
     let counts: &[usize] = context.pick(&AT_ONCE, &QUICK_AT_ONCE);
     let worker = Worker::start(&Setting::default())?;
@@ -61,7 +61,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     let measured = context.interleave(cases);
     outcome.add(&measured);
-    outcome.tell_equal_columns("first_ns", &["second_ns"]);
+    outcome.note_equal_columns("first_ns", &["second_ns"]);
     let (of_files, in_memory) = measured.split_at(files);
     let of_tiny = of_files.get(..counts.len()).unwrap_or_default();
     if let Some(note) = scanners::of_all(of_tiny, in_memory) {
@@ -72,14 +72,14 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
             outcome.note(note);
         }
     }
-    outcome.note("out of the cache: the file's content, not its metadata; root could drop that too, for the whole machine, which the lab does not do");
+    outcome.note("out of the cache: the file's content, not its metadata, which only root could drop, and only for the whole machine");
     Ok(outcome)
 }
 
 /// A name, its file and its exit status.
 type Named = (&'static str, PathBuf, i32);
 
-/// Each program in so many fresh copies at once, and the last of them out of the cache too.
+/// Each program in `counts` fresh copies at once, and the last program also evicted from the page cache.
 fn of_files<'a>(
     context: &ExperimentContext<'_>,
     worker: &'a Worker,
@@ -103,16 +103,16 @@ fn of_files<'a>(
     cases
 }
 
-/// What of a fresh copy is in the page cache.
+/// How much of a fresh copy is in the page cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cache {
-    /// All that was written.
+    /// All of its content.
     AsWritten,
-    /// Nothing of its content.
+    /// None of its content.
     Cold,
 }
 
-/// A program with its exit status, in so many copies for each round.
+/// A program with its exit status, in `count` fresh copies for each round.
 fn case<'a>(
     keys: [Value; 2],
     worker: &'a Worker,
@@ -132,13 +132,13 @@ fn case<'a>(
     Case::whole(keys, run).promises(UNDISTURBED)
 }
 
-/// How often so many are launched in a round.
+/// How often such a group is launched in a round.
 fn times(at_once: usize) -> usize {
     if at_once == 1 { ALONE } else { 1 }
 }
 
-/// For each group of copies at once, medians and last ends of the first launches, and of the second: the median over groups of
-/// each, and the least.
+/// For each group of copies at once: the median and the last end of the first launches, and of the second. Returns the median over the
+/// groups of each, and then the minimum of each.
 fn first_and_second<'a>(
     worker: &Worker,
     groups: impl Iterator<Item = &'a [PathBuf]>,
@@ -164,7 +164,7 @@ fn first_and_second<'a>(
     Ok(medians.chain(least).collect())
 }
 
-/// The smallest and the largest.
+/// The smallest and the largest count.
 fn ends_of(counts: &[usize]) -> impl Iterator<Item = usize> {
     let ends = [counts.first(), counts.last()];
     ends.into_iter().flatten().copied()

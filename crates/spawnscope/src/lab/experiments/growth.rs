@@ -1,5 +1,5 @@
-//! Story 3: a parent that grows by a step between launches, and the time of these. Several sweeps with new parents, so that what
-//! the machine does meanwhile does not become a slope.
+//! Story 3: a parent that grows by a step between launches, and the time of these launches. Repeats the sweep with new parents, so that
+//! disturbances of the machine do not look like a slope.
 
 use std::time::Instant;
 
@@ -43,8 +43,8 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     outcome.add(&measured);
     outcome.fit_sweeps("parent_bytes", 1e6, "MB", &measured);
-    outcome.note("a slope is the median of one for each sweep, and its interval is that over sweeps");
-    outcome.note("each value is the median over parents that grew from nothing, one after the other");
+    outcome.note("the slope is the median over sweeps, with its interval over sweeps");
+    outcome.note("each value is the median over several parents, each of which grew from its initial size");
     Ok(outcome)
 }
 
@@ -57,7 +57,7 @@ fn unmeasured(mechanism: Mechanism, step: u64) -> Measured {
     }
 }
 
-/// One sweep over all steps: a parent for each mechanism, so that none pays for another's forks. False when it is to stop.
+/// One sweep over all steps, with a parent for each mechanism, so that no mechanism pays for another's forks. False: stop.
 fn grow(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measured]) -> Result<bool, LabError> {
     let launch = |mechanism| Request::Launch {
         mechanism,
@@ -67,7 +67,7 @@ fn grow(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measured]
     let mut parents = Vec::new();
     for mechanism in MECHANISMS {
         let parent = Worker::start(&Setting::default())?;
-        // A first launch finds nothing in caches.
+        // The first launch has cold caches.
         parent.ask(&launch(mechanism))?;
         parents.push((mechanism, parent));
     }
@@ -78,7 +78,7 @@ fn grow(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measured]
             return Ok(false);
         }
         let mut batches: Vec<_> = parents.iter().zip(cases).collect();
-        // What comes after the other finds its caches: each does, in every second step.
+        // The second mechanism finds the caches warmed by the first, so the order alternates.
         if (sweep + step) % 2 == 1 {
             batches.reverse();
         }

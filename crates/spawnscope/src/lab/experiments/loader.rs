@@ -1,5 +1,5 @@
-//! What the dynamic loader takes: libraries, binding at once or when called, folders searched in vain, and names that need no
-//! search. Measured from outside: the launch of a program that does nothing.
+//! The cost of the dynamic loader: libraries, immediate or lazy binding, unsuccessful searches, and names that need no search.
+//! Measured from outside, as launches of a program that does nothing.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,10 +18,10 @@ use crate::lab::worker::{Environment, Mechanism, Worker};
 
 const LIBRARIES: [usize; 5] = [0, 10, 50, 100, 300];
 const QUICK_LIBRARIES: [usize; 2] = [0, 5];
-/// Enough for a slope, also of a quick run: they cost nothing to make.
+/// Enough for a slope, even in a quick run, because empty folders are cheap to create.
 const FOLDERS: [usize; 5] = [0, 10, 30, 60, 100];
 const QUICK_FOLDERS: [usize; 4] = [0, 10, 20, 40];
-/// A library of some size: relocations of data and calls of the C library.
+/// A library of a typical size: relocations of data and calls into the C library.
 const LIBRARY: &str = r"#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,12 +35,12 @@ int call(char *text) {
     return read(0, text, 1) + write(1, text, 1) + strcmp(text, getenv(text)) + fclose(fopen(text, text));
 }
 ";
-/// A compiler that knows what the calls do leaves some of them out.
+/// Without -fno-builtin, the compiler would optimize some of the calls away.
 const LIBRARY_OPTIONS: [&str; 4] = ["-shared", "-fPIC", "-fno-builtin", "-Wl,-z,lazy"];
 const MAIN: &str = "int main(void) { return 42; }";
 const STATUS: i32 = 42;
 
-/// The series, and how the program is linked or run.
+/// The series, the kind of linking, and whether functions are bound at start.
 const KINDS: [(&str, Linking, bool); 4] = [
     ("run path, lazy", Linking::RunPath, false),
     ("run path, now", Linking::RunPath, true),
@@ -50,11 +50,11 @@ const KINDS: [(&str, Linking, bool); 4] = [
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Linking {
-    /// Found in the one folder of the run path.
+    /// All libraries are in one folder of the run path.
     RunPath,
-    /// A folder for each library: the loader looks through those before, in vain.
+    /// Each library has its own folder, so that the loader first searches the folders of others without success.
     RunPathEach,
-    /// The name has a slash, so that nothing is searched, as shrinkwrap does it.
+    /// The names contain a slash, so that nothing is searched, as shrinkwrap does it.
     Absolute,
 }
 
@@ -65,16 +65,16 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
     let mut outcome = Outcome::new(
-        "Launches of a program with libraries, and of one behind folders searched in vain",
+        "Launches of a program with libraries, or with empty library folders to search",
         columns,
     );
     outcome.draw("count", "wall_ns", &["loading"], [Scale::Linear, Scale::Linear]);
-    // What is searched and how it is bound is what the cases say, and not what the user has set.
+    // The cases define the search and the binding, not the user's environment.
     let plain = Environment::without_the_loaders();
     let mut cases = Vec::new();
     match find("true") {
         Some(program) => searches(context, &plain, &Program::new([program]), &mut cases)?,
-        None => outcome.note("without true, folders searched in vain are left out"),
+        None => outcome.note("true not found: the search of empty folders is skipped"),
     }
     match Compiler::find() {
         Some(compiler) => {
@@ -82,7 +82,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
                 outcome.note(format!("libraries: {error}"));
             }
         }
-        None => outcome.note("without a C compiler (cc), programs with libraries are left out"),
+        None => outcome.note("no C compiler (cc) found: programs with libraries are skipped"),
     }
     let measured = context.interleave(cases);
     outcome.add(&measured);
@@ -92,12 +92,12 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     let is_of_libraries = |row: &Row| KINDS.iter().any(|(kind, ..)| *row.get("loading") == Value::from(*kind));
     if outcome.rows.iter().any(is_of_libraries) {
-        outcome.note("each library has 18 relocations of data and 12 calls of the C library; none is called");
+        outcome.note("each library has 18 data relocations and 12 calls into the C library; none of them is executed");
     }
     Ok(outcome)
 }
 
-/// `true`, with folders in `LD_LIBRARY_PATH` that hold nothing.
+/// `true`, with empty folders in `LD_LIBRARY_PATH`.
 fn searches(
     context: &ExperimentContext<'_>,
     plain: &Environment,
@@ -110,7 +110,7 @@ fn searches(
             .map(|number| context.folder().join("loader").join(format!("empty{number}")))
             .collect();
         let made: Result<(), _> = folders.iter().try_for_each(fs::create_dir_all);
-        made.map_err(LabError::doing("make folders"))?;
+        made.map_err(LabError::doing("create folders"))?;
         let path: OsString = std::env::join_paths(folders).map_err(|error| LabError::Unavailable(error.to_string()))?;
         let environment = match count {
             0 => plain.clone(),
@@ -136,7 +136,7 @@ fn libraries(
     let now = started(plain.clone().with("LD_BIND_NOW", "1"))?;
     let root = context.folder().join("libraries");
     let _ = context.goes_on("compiling a library", 0.0);
-    fs::create_dir_all(&root).map_err(LabError::doing("make a folder"))?;
+    fs::create_dir_all(&root).map_err(LabError::doing("create a folder"))?;
     let library = compiler.compile(LIBRARY, &root.join("library.so"), &LIBRARY_OPTIONS)?;
     let one_folder = copies(&library, most, |number| root.join(format!("lib{number}.so")))?;
     let folder_each = copies(&library, most, |number| root.join(format!("f{number}/lib{number}.so")))?;
@@ -167,7 +167,7 @@ fn libraries(
     Ok(())
 }
 
-/// Copies are files of their own to the loader; links to one would be loaded once.
+/// The loader treats copies as different files; links to one file would be loaded once.
 fn copies(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -> Result<Vec<PathBuf>, LabError> {
     let copy = |number| {
         let copy = name(number);
@@ -181,7 +181,7 @@ fn copies(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -> Resu
     (0..count).map(copy).collect()
 }
 
-/// Without a SONAME, a library is needed by the name that it was linked by: with a slash by its path, by `-l` without.
+/// A library without a SONAME is recorded under the name it was linked by: by its path if that has a slash, or by its file name with `-l`.
 fn link(compiler: &Compiler, output: &Path, linking: Linking, files: &[PathBuf]) -> Result<PathBuf, LabError> {
     let mut options = vec![
         "-Wl,--no-as-needed,-z,lazy".to_owned(),

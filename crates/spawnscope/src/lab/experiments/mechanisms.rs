@@ -1,4 +1,4 @@
-//! Story 5's table: every way to make a process, from a small parent, with a tiny static child.
+//! Story 5's table: every launch mechanism, from a small parent, with a tiny static child.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::lab::outcome::{Column, Outcome, Unit, Value, key, measure};
 use crate::lab::worker::protocol::{CPU, SYSTEM, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
-/// Those that differ for a parent without much memory and few open files.
+/// The mechanisms that differ for a parent with little memory and few open files.
 pub(super) const ALL: [Mechanism; 14] = [
     Mechanism::ForkExit,
     Mechanism::VforkExec,
@@ -27,10 +27,10 @@ pub(super) const ALL: [Mechanism; 14] = [
     Mechanism::System,
     Mechanism::Popen,
 ];
-/// What CPU time is compared with.
+/// The base of the CPU time ratios.
 const BASE: Mechanism = Mechanism::VforkExec;
 
-/// CPU time against vfork + exec, as popen_noshell's author published it.
+/// CPU time relative to vfork + exec, as published by the author of popen_noshell.
 fn published(mechanism: Mechanism) -> Option<f64> {
     match mechanism {
         Mechanism::VforkExec => Some(1.0),
@@ -53,12 +53,12 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
             measure("system_ns", "system", Unit::Nanos),
         ]);
     let mut outcome = Outcome::new(
-        "Ways to make a process: a small parent, a tiny static child",
+        "Launch mechanisms: a small parent, a tiny static child",
         columns.collect(),
     );
     let mut cases = Vec::new();
     for mechanism in ALL {
-        // A process each: after a fork the parent pays for every page that it writes, and others would be charged with it.
+        // One worker each: after a fork the parent pays for each page it writes, which would slow down the other mechanisms.
         let worker = Rc::new(Worker::start(&Setting::default())?);
         let program = context.tiny_for(mechanism);
         let case = launches([Value::from(mechanism.name())], &worker, mechanism, &program);
@@ -74,36 +74,36 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         }
     }
     add_published(&mut outcome);
-    outcome.note("call: time inside the starting call");
-    outcome.note("published: the CPU ratios that the author of popen_noshell, a library that replaces popen, measured on another machine, from a parent with more memory");
-    outcome.note("fork's cost is that of a small parent here: parent-size has large ones");
+    outcome.note("call: time inside the launching call");
+    outcome.note("published: CPU ratios by the author of popen_noshell, a popen replacement, from another machine and a larger parent");
+    outcome.note("fork is measured with a small parent; for large ones see parent-size");
     Ok(outcome)
 }
 
-/// Where CPU time is counted in whole ticks, most launches seem to take none: that is unknown. Tells whether it is so here.
+/// If CPU time is counted in whole ticks, most launches appear to take none; it is unknown then. Returns whether that is the case.
 fn leave_out_ticks(outcome: &mut Outcome) -> bool {
     let is_none = |value: &Value| value.estimate().is_some_and(|estimate| estimate.median == 0.0);
     let is_by_ticks = outcome.rows.iter().any(|row| is_none(row.get("cpu_ns")));
     if is_by_ticks {
         leave_out(outcome, &["cpu_ns", "user_ns", "system_ns"]);
-        outcome.note("CPU time is unknown: here it is counted in ticks that are longer than a launch");
+        outcome.note("CPU time is unknown: the kernel counts it in ticks longer than a launch");
     }
     is_by_ticks
 }
 
-/// Where the kernel divides CPU time by clock ticks, user and system of all are unknown: cases that met more ticks would be
-/// compared with those that met fewer. The sum is exact there.
+/// If the kernel splits CPU time by clock ticks, user and system time are unknown for all cases, because the split depends on how many
+/// ticks a case met. Their sum is exact.
 fn leave_out_split(outcome: &mut Outcome, measured: &[Measured]) {
     if is_split_by_ticks(measured) {
         leave_out(outcome, &["user_ns", "system_ns"]);
         outcome.note(
-            "user and system are unknown: the kernel divides CPU time by clock ticks here, which takes all of a short process for \
+            "user and system are unknown: the kernel splits CPU time by clock ticks, which counts all of a short process as \
              user time; cpu, their sum, is exact",
         );
     }
 }
 
-/// A launch is made by system calls. A round without any system time met no tick.
+/// Every launch makes system calls, so a round without system time met no tick.
 fn is_split_by_ticks(measured: &[Measured]) -> bool {
     let mut rounds = measured.iter().flat_map(|case| &case.rounds);
     rounds.any(|round| {
@@ -128,7 +128,7 @@ fn add_published(outcome: &mut Outcome) {
         let ratio = mechanism.and_then(published).map_or(Value::Unknown, Value::Number);
         row.0.push(("published_ratio".to_owned(), ratio));
     }
-    // The narrower a terminal, the fewer columns it shows.
+    // Narrow terminals omit the last columns.
     let (last, first) = outcome
         .columns
         .drain(..)

@@ -1,4 +1,4 @@
-//! The experiments: one file each, listed here with what they are about.
+//! The experiments, one file each, and the list of them.
 
 mod child_kind;
 mod copy_on_write;
@@ -33,15 +33,15 @@ use super::worker::{Mechanism, Worker};
 pub struct Experiment {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it is about.
+    /// What it measures.
     pub about: &'static str,
-    /// Seconds that it takes at least, whole and quick: parents that are filled, programs that are compiled, rounds that must be.
+    /// The minimum run time in seconds, whole and quick: time to fill parents, to compile programs, and for the required rounds.
     least: [f64; 2],
     run: fn(&ExperimentContext<'_>) -> Result<Outcome, LabError>,
 }
 
 impl Experiment {
-    /// About how long it takes, before anything has shown it: of the time for its rounds, some is in the least that it takes.
+    /// An estimate of its run time. Part of the time for its rounds is already included in the minimum.
     #[must_use]
     pub fn takes(&self, effort: Effort) -> Duration {
         let [whole, quick] = self.least;
@@ -49,7 +49,7 @@ impl Experiment {
         least.max(effort.time + least / 2)
     }
 
-    /// Runs it. What cannot be done is in the outcome's notes: an experiment that failed has no rows.
+    /// Runs it. Failures are reported in the outcome's notes; an experiment that failed has no rows.
     #[must_use]
     pub fn run(&self, context: &ExperimentContext<'_>) -> Outcome {
         let failed = |error: LabError| {
@@ -68,29 +68,29 @@ impl Experiment {
 
 macro_rules! experiments {
     ($($name:literal $module:ident $about:literal $least:expr)*) => {
-        /// Every experiment.
+        /// All experiments.
         pub const ALL: &[Experiment] = &[$(Experiment { name: $name, about: $about, least: $least, run: $module::run }),*];
     };
 }
 
 experiments! {
-    "mechanisms" mechanisms "every way to make a process, from a small parent" [1.5, 0.5]
-    "parent-size" parent_size "the same against the parent's memory" [45.0, 2.5]
-    "growth" growth "a parent that grows between forks" [20.0, 0.5]
-    "open-fds" open_fds "against the parent's open files, and ways to close them" [4.0, 0.5]
-    "threads" threads "against the parent's threads, and how long these stand still" [10.0, 3.0]
+    "mechanisms" mechanisms "all launch mechanisms, from a small parent" [1.5, 0.5]
+    "parent-size" parent_size "all launch mechanisms, by the parent's memory" [45.0, 2.5]
+    "growth" growth "a parent that grows between launches" [20.0, 0.5]
+    "open-fds" open_fds "launches by the parent's open files, and ways to close them" [4.0, 0.5]
+    "threads" threads "launches by the parent's threads, and how long these stall" [10.0, 3.0]
     "child-kind" child_kind "static, position-independent and dynamic children" [2.0, 0.5]
-    "loader" loader "what the dynamic loader takes for libraries and search paths" [7.0, 1.0]
+    "loader" loader "the dynamic loader's time for libraries and search paths" [7.0, 1.0]
     "first-launch" first_launch "the first launch of a file against the second, alone and at once" [1.0, 0.5]
-    "shell" shell "a command through each shell's -c, against without" [1.0, 0.2]
-    "path-search" path_search "what misses along PATH take" [2.0, 0.4]
+    "shell" shell "a command through each shell's -c, compared with none" [1.0, 0.2]
+    "path-search" path_search "the cost of PATH directories that lack the program" [2.0, 0.4]
     "shims" shims "wrappers before a program: env, scripts, version managers" [1.0, 0.4]
-    "runtimes" runtimes "start-up of the interpreters that are found here" [18.0, 10.0]
-    "throughput" throughput "launches a second, by threads and children in flight" [25.0, 10.0]
-    "copy-on-write" copy_on_write "what a fork makes the parent pay afterwards, page by page" [9.0, 1.5]
+    "runtimes" runtimes "start-up of the installed interpreters" [18.0, 10.0]
+    "throughput" throughput "launches per second, by threads and children in flight" [25.0, 10.0]
+    "copy-on-write" copy_on_write "the parent's page copies after a fork" [9.0, 1.5]
 }
 
-/// Times of launches as a worker gives them: wall, time inside the call.
+/// The columns of launch times from a worker: wall, and time inside the call.
 fn wall_and_call() -> [Column; 2] {
     [
         measure("wall_ns", "wall", Unit::Nanos),
@@ -98,7 +98,7 @@ fn wall_and_call() -> [Column; 2] {
     ]
 }
 
-/// A case that launches, and promises wall and time inside the call.
+/// A case of launches whose promised columns are wall and time inside the call.
 fn launches<'a>(
     keys: impl IntoIterator<Item = Value>,
     worker: &Rc<Worker>,
@@ -116,7 +116,7 @@ fn launches<'a>(
     Case::new(keys, run).promises(wall_and_call().len())
 }
 
-/// The path as arguments are told to workers.
+/// The path as text, for requests to workers.
 fn text(path: &std::path::Path) -> String {
     path.display().to_string()
 }

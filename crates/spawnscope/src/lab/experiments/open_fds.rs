@@ -1,4 +1,4 @@
-//! What a launch costs against the parent's open files, which are copied with it, and what ways to close them cost.
+//! Launch cost by the parent's open files, which a fork copies, and the cost of ways to close them.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::lab::worker::protocol::Setting;
 use crate::lab::worker::{Mechanism, Worker};
 
 const COUNTS: [u64; 5] = [0, 100, 1000, 5000, 15_000];
-/// Parents have this limit of open files, as far as they are allowed to.
+/// The parents' limit on open files, if their hard limit allows it.
 const LIMIT: u64 = 20_000;
 const QUICK_COUNTS: [u64; 2] = [0, 200];
 const MECHANISMS: [Mechanism; 9] = [
@@ -35,7 +35,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         key("open_files", "open files", Unit::Count),
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
-    let mut outcome = Outcome::new("Launches against the open files of the parent", columns);
+    let mut outcome = Outcome::new("Launches by the parent's number of open files", columns);
     outcome.draw(
         "open_files",
         "wall_ns",
@@ -51,14 +51,15 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     outcome.note("the files are close-on-exec");
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         outcome.note(format!(
-            "the close loop tries every number up to the limit of open files (ulimit -n), however few are open: {} here, set by bench; yours is {soft}",
+            "the close loop tries every number up to the limit on open files (ulimit -n), even if few are open: {}, set by bench; \
+             yours is {soft}",
             LIMIT.min(hard)
         ));
     }
     Ok(outcome)
 }
 
-/// Every mechanism with so many open files, and those that could not be opened.
+/// Every mechanism with each number of open files, and the numbers that could not be opened.
 fn cases<'a>(context: &ExperimentContext<'_>, counts: &[u64]) -> (Vec<Case<'a>>, Vec<Measured>) {
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for &open_files in counts {

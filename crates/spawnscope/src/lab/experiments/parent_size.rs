@@ -1,4 +1,4 @@
-//! Stories 2 and 3: what a launch costs against the memory of the parent, by mechanism and kind of page, and of bash.
+//! Stories 2 and 3: launch cost by the parent's memory, by mechanism and kind of page, and the same for bash.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -18,34 +18,33 @@ use crate::lab::worker::{Environment, Mechanism, Worker};
 
 const MB: u64 = 1_000_000;
 const SIZES_MB: [u64; 9] = [0, 1, 10, 100, 250, 500, 1000, 2000, 4000];
-/// The smallest that shows that fork depends on it.
+/// The smallest sizes that show that fork depends on the size.
 const QUICK_SIZES_MB: [u64; 4] = [0, 16, 32, 64];
-/// Sizes at which other kinds of memory are tried too, enough for a line; transparent huge pages are of 2 MiB, so that less
-/// memory has none.
+/// Sizes for other kinds of memory, enough for a linear fit. Transparent huge pages have 2 MiB, so smaller parents have none.
 const HUGE_MB: [u64; 7] = [10, 16, 32, 64, 100, 1000, 4000];
 const FILE_MB: [u64; 7] = [1, 10, 16, 32, 64, 100, 1000];
 const MOST_MB_OF_BASH: u64 = 1000;
 
-/// Those that copy page tables, and one that does not: a kind of page makes no difference to the others.
+/// The mechanisms that copy page tables, and one that does not. The kind of page does not affect the others.
 const BY_PAGES: [Mechanism; 3] = [Mechanism::ForkExit, Mechanism::ForkExec, Mechanism::Vspawn];
 
 /// Parents of one kind, in several sizes.
 struct Series<'p> {
-    /// In words.
+    /// The description of the kind.
     memory: &'static str,
     launcher: Launcher<'p>,
     sizes_mb: Vec<u64>,
 }
 
-/// Who launches.
+/// The process that launches.
 enum Launcher<'p> {
     Worker(Pages, &'static [Mechanism]),
-    /// The shell, and what it runs.
+    /// The paths of bash and of the program it runs.
     Bash(&'p Path, &'p Path),
 }
 
 impl Launcher<'_> {
-    /// How many cases there are of each size.
+    /// The number of cases per size.
     fn cases(&self) -> usize {
         match self {
             Launcher::Worker(_, mechanisms) => mechanisms.len(),
@@ -53,7 +52,7 @@ impl Launcher<'_> {
         }
     }
 
-    /// How many times its size a parent takes while it is filled.
+    /// The peak memory while a parent is filled, as a multiple of its size.
     fn to_fill(&self) -> u64 {
         match self {
             Launcher::Worker(..) => 1,
@@ -62,7 +61,7 @@ impl Launcher<'_> {
     }
 }
 
-/// Story 2: seconds of 1000 runs of /bin/true from bash, by MB in it.
+/// Story 2: seconds for 1000 runs of /bin/true from bash, by MB of memory in bash.
 const STORY: [(u64, f64); 7] = [
     (0, 0.57),
     (1, 0.65),
@@ -80,7 +79,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         key("parent_bytes", "parent", Unit::Bytes),
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
-    let mut outcome = Outcome::new("Launches against the memory of the parent", columns);
+    let mut outcome = Outcome::new("Launches by the parent's memory", columns);
     outcome.draw(
         "parent_bytes",
         "wall_ns",
@@ -94,7 +93,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let (bash, program) = (find("bash"), find("true"));
     let in_bash = bash.as_deref().zip(program.as_deref());
     if in_bash.is_none() {
-        outcome.note("without bash or true, the curve of bash is left out");
+        outcome.note("bash or true not found: the curve of bash is skipped");
     }
     let mut series = series(context, in_bash);
     for of in &mut series {
@@ -104,14 +103,14 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     outcome.add(&measured);
     outcome.fit("parent_bytes", MB as f64, "MB");
     outcome.note(format!(
-        "huge pages and a file's: only forks, which copy page tables, and vspawn to hold against them; the other mechanisms share \
-         the parent's memory, of whatever pages. A file has {} at most, since it takes as much of the disk",
+        "huge pages and file pages: only forks, which copy page tables, and vspawn for comparison; the other mechanisms share the \
+         parent's memory of any kind. Files have at most {}, since they take as much disk space",
         crate::units::bytes(FILE_MB[FILE_MB.len() - 1] * MB)
     ));
     Ok(outcome)
 }
 
-/// All that is to be measured, the most important first: it is measured together where memory is short.
+/// All series, the most important first: if memory is short, series that come first are measured together first.
 fn series<'p>(context: &ExperimentContext<'_>, in_bash: Option<(&'p Path, &'p Path)>) -> Vec<Series<'p>> {
     let listed: &[u64] = context.pick(&SIZES_MB, &QUICK_SIZES_MB);
     let largest = context.most_memory / MB;
@@ -146,7 +145,7 @@ fn series<'p>(context: &ExperimentContext<'_>, in_bash: Option<(&'p Path, &'p Pa
         .collect()
 }
 
-/// Measures all of them, in as many passes as memory asks for.
+/// Measures all series, in as many passes as memory requires.
 fn in_passes(context: &ExperimentContext<'_>, series: &[Series<'_>], outcome: &mut Outcome) -> Vec<Measured> {
     let sizes = |of: &Series<'_>| of.sizes_mb.iter().map(|size_mb| size_mb * MB).collect();
     let waiting = series.iter().map(|of| (sizes(of), of.launcher.to_fill()));
@@ -160,7 +159,7 @@ fn in_passes(context: &ExperimentContext<'_>, series: &[Series<'_>], outcome: &m
     };
     let all = weight(&series.iter().map(sizes).collect::<Vec<_>>());
     let (mut measured, mut done, mut count) = (Vec::new(), 0.0, 0);
-    // Nothing of the pass before lives any more: what was its room is there again.
+    // The parents of the previous pass have ended, so their memory is free again.
     while let Some(pass) = passes.next(Room::here()) {
         let Some((cases, failed)) = filled(context, series, &pass, done) else {
             break;
@@ -173,18 +172,18 @@ fn in_passes(context: &ExperimentContext<'_>, series: &[Series<'_>], outcome: &m
     }
     if count > 1 {
         outcome.note(format!(
-            "not all parents fit into the memory at once: they were measured in {count} passes, one after the other, with whole \
-             series in each as far as they fit"
+            "not all parents fit into memory at once: they were measured in {count} passes, and series were kept whole if \
+             possible"
         ));
     }
     let left_out: Vec<String> = passes.left_out().into_iter().map(crate::units::bytes).collect();
     if !left_out.is_empty() {
-        outcome.note(format!("left out for want of memory: {}", left_out.join(", ")));
+        outcome.note(format!("skipped, not enough memory: {}", left_out.join(", ")));
     }
     measured
 }
 
-/// The cases of a pass, and what could not be started; `None` when it is to stop. So much was done before.
+/// The cases of a pass, and those that could not be started; `None`: stop. `done` is the share of earlier passes.
 fn filled<'a>(
     context: &ExperimentContext<'_>,
     series: &'a [Series<'_>],
@@ -206,8 +205,7 @@ fn filled<'a>(
 }
 
 impl Series<'_> {
-    /// Files of all sizes are there at once: those that would take more than a share of what is free are left out, and a note
-    /// says so.
+    /// The files of all sizes exist at the same time. Drops the sizes that would exceed a share of the free space, with a note.
     fn leave_room_on_the_disk(&mut self, folder: &Path, outcome: &mut Outcome) {
         if !matches!(self.launcher, Launcher::Worker(Pages::File, _)) {
             return;
@@ -218,14 +216,14 @@ impl Series<'_> {
         self.sizes_mb.truncate(sizes.len() - left_out.len());
         if !left_out.is_empty() {
             outcome.note(format!(
-                "{}: left out, since the disk of the temporary folder has too little room: {}; TMPDIR may name another",
+                "{}: skipped, not enough space on the disk of the temporary folder: {}; set TMPDIR to use another",
                 self.memory,
                 left_out.join(", ")
             ));
         }
     }
 
-    /// Who is filled.
+    /// What is being filled, in words.
     fn who(&self) -> &'static str {
         match self.launcher {
             Launcher::Worker(..) => "a parent",
@@ -233,7 +231,7 @@ impl Series<'_> {
         }
     }
 
-    /// Starts a parent of so many bytes, and adds what it launches, or that it could not be started.
+    /// Starts a parent of this size and adds its cases, or its failure.
     fn add(
         &self,
         context: &ExperimentContext<'_>,
@@ -250,7 +248,7 @@ impl Series<'_> {
                 })),
                 Err(error) => failed.push(Measured::failed(keys(""), error)),
             },
-            // As the story made it: a variable of so many bytes.
+            // As in the story: a variable of this many bytes.
             Launcher::Bash(bash, program) => {
                 let keys = keys("bash runs true");
                 match ShellParent::start(bash, bytes, program, goes_on) {
@@ -269,7 +267,7 @@ fn worker(context: &ExperimentContext<'_>, memory_bytes: u64, pages: Pages) -> R
         pages,
         ..Setting::default()
     };
-    // Where the file is.
+    // Puts the file on the file system of the lab's folder.
     let environment = match pages {
         Pages::File => Environment::default().with("TMPDIR", context.folder()),
         Pages::Small | Pages::Huge => Environment::default(),

@@ -1,21 +1,22 @@
-//! Which parents are measured together where memory is short: all that fit, and the rest in another pass.
+//! Selects the parents that are measured together if memory is short: all that fit, and the rest in another pass.
 
 use std::mem;
 
 use crate::lab::memory::Room;
 
-/// What is still to be measured, and what never can be.
+/// The parents that are still to be measured, and those that never can be.
 pub struct Passes {
-    /// The sizes in bytes of the parents of each series, growing. Series that come first are served first.
+    /// For each series, the sizes of its parents in bytes, ascending. Earlier series have priority.
     waiting: Vec<Vec<u64>>,
-    /// By series, how many times its size a parent takes while it is filled.
+    /// For each series, the peak memory while a parent is filled, as a multiple of its size.
     to_fill: Vec<u64>,
-    /// Sizes of which not one parent fits.
+    /// Sizes of which not even one parent fits.
     left_out: Vec<u64>,
 }
 
 impl Passes {
-    /// All are waiting. Parents of each series take their size so many times while they are filled, one after the other.
+    /// Starts with all parents waiting, given the sizes of each series and its peak factor. Parents of a series are filled one after the
+    /// other.
     pub fn of(series: Vec<(Vec<u64>, u64)>) -> Passes {
         let (waiting, to_fill) = series.into_iter().unzip();
         Passes {
@@ -25,8 +26,8 @@ impl Passes {
         }
     }
 
-    /// Takes what is measured next: for each series the sizes that fit into the room beside all others; `None` when nothing
-    /// is left. A series is divided only if it does not fit by itself: sizes that take turns can be compared best.
+    /// The next pass: for each series, the sizes that fit beside all others; `None` when no parent is left. A series is only split if it
+    /// does not fit on its own, because sizes that are measured in turns are more comparable.
     pub fn next(&mut self, room: Room) -> Option<Vec<Vec<u64>>> {
         self.leave_out(room.each.min(room.in_all));
         let mut free = room.in_all;
@@ -44,7 +45,7 @@ impl Passes {
         (!is_first).then_some(taken)
     }
 
-    /// The sizes that were left out, each once.
+    /// The sizes that do not fit, without duplicates.
     pub fn left_out(mut self) -> Vec<u64> {
         self.left_out.sort_unstable();
         self.left_out.dedup();
@@ -59,13 +60,13 @@ impl Passes {
     }
 }
 
-/// How many of these fit, from the first on.
+/// How many of these sizes fit, counted from the first.
 fn fitting(sizes: &[u64], to_fill: u64, room: u64) -> usize {
     let fits = |count: &usize| needed(&sizes[..*count], to_fill) <= room;
     (1..=sizes.len()).take_while(fits).count()
 }
 
-/// What all of them take, when the largest is filled.
+/// The memory that these parents need while the largest is filled.
 fn needed(sizes: &[u64], to_fill: u64) -> u64 {
     let beside = sizes.last().map_or(0, |largest| largest.saturating_mul(to_fill - 1));
     sizes.iter().fold(beside, |sum, size| sum.saturating_add(*size))
@@ -81,7 +82,7 @@ mod tests {
         Room { in_all, each: u64::MAX }
     }
 
-    /// All passes, and what was left out.
+    /// All passes, and the sizes that do not fit.
     fn passes(series: &[&[u64]], room: Room) -> (Vec<Vec<Vec<u64>>>, Vec<u64>) {
         let mut waiting = Passes::of(series.iter().map(|sizes| (sizes.to_vec(), 1)).collect());
         let passes = std::iter::from_fn(|| waiting.next(room)).collect();

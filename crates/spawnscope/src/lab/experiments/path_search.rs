@@ -1,4 +1,4 @@
-//! What each folder of PATH costs that does not hold the program.
+//! The cost of each PATH directory that does not contain the program.
 
 use std::ffi::OsString;
 use std::fs;
@@ -23,7 +23,10 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         key("misses", "misses", Unit::Count),
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
-    let mut outcome = Outcome::new("A program behind folders of PATH that do not hold it", columns);
+    let mut outcome = Outcome::new(
+        "A search in PATH, by the number of folders without the program",
+        columns,
+    );
     outcome.draw(
         "misses",
         "wall_ns",
@@ -39,7 +42,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Each who searches, behind folders that are empty or missing.
+/// Each kind of search, with empty or missing folders before the program.
 fn cases<'a>(context: &ExperimentContext<'_>) -> Result<Vec<Case<'a>>, LabError> {
     let root = context.folder().join("path");
     let tiny = context.tiny();
@@ -53,7 +56,7 @@ fn cases<'a>(context: &ExperimentContext<'_>) -> Result<Vec<Case<'a>>, LabError>
             let folders: Vec<PathBuf> = (0..count).map(|number| root.join(format!("{kind}{number}"))).collect();
             if exist {
                 let made: Result<(), _> = folders.iter().try_for_each(fs::create_dir_all);
-                made.map_err(LabError::doing("make folders"))?;
+                made.map_err(LabError::doing("create folders"))?;
             }
             let path: OsString = std::env::join_paths(folders.into_iter().chain([context.folder().to_owned()]))
                 .map_err(|error| LabError::Unavailable(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What the collector says of a command's start: exec, load and run, from warm starts of it under `spawnscope record`.
+//! The phases exec, load and run of a command's start, from warm starts under `spawnscope record`.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -8,24 +8,24 @@ use serde_json::Value as Json;
 use crate::lab::harness::{Estimate, FEWEST_ROUNDS};
 use crate::lab::worker::protocol::Program;
 
-/// What is told of a start, in this order.
+/// The reported phases, in this order.
 pub const PHASES: [&str; 3] = ["exec", "load", "run"];
 
-/// Why there are none.
+/// Why phases are unknown.
 pub enum NoPhases {
-    /// Of this command.
+    /// For this command only.
     OfThis(String),
-    /// Of any: `record` itself failed.
+    /// For any command, because `record` itself failed.
     OfAny(String),
 }
 
-/// The first of its starts finds cold caches, and does not count.
+/// The first start finds cold caches, and does not count.
 const SCRIPT: &str = "count=$1; shift; while [ $count -gt 0 ]; do \"$@\" || exit 1; count=$((count - 1)); done";
-/// Spawnscope's own failure.
+/// The exit status for a failure of spawnscope itself.
 const FAILED: i32 = 125;
 
-/// Records warm starts of a program: an estimate for each phase that the recording has. They are of the process that was
-/// started, without those that it started itself.
+/// Records warm starts of a program, and returns an estimate for each recorded phase. The phases are those of the started process, without
+/// processes that it starts itself.
 pub fn recorded(folder: &Path, program: &Program) -> Result<[Option<Estimate>; 3], NoPhases> {
     let recording = folder.join("runtime.db");
     let mut record = Command::new("/proc/self/exe");
@@ -36,7 +36,7 @@ pub fn recorded(folder: &Path, program: &Program) -> Result<[Option<Estimate>; 3
         Some(0) => {}
         Some(FAILED) => return Err(NoPhases::OfAny(reason(&output))),
         _ => {
-            let reason = "a start under `record` did not end as it should";
+            let reason = "a start under `record` failed";
             return Err(NoPhases::OfThis(reason.to_owned()));
         }
     }
@@ -50,8 +50,7 @@ pub fn recorded(folder: &Path, program: &Program) -> Result<[Option<Estimate>; 3
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
-    of_warm_starts(&launches)
-        .ok_or_else(|| NoPhases::OfThis("the recording does not have all of its starts".to_owned()))
+    of_warm_starts(&launches).ok_or_else(|| NoPhases::OfThis("the recording lacks some of its starts".to_owned()))
 }
 
 fn run(command: &mut Command) -> Result<Output, NoPhases> {
@@ -59,14 +58,14 @@ fn run(command: &mut Command) -> Result<Output, NoPhases> {
     output.map_err(|error| NoPhases::OfAny(format!("spawnscope cannot be run: {error}")))
 }
 
-/// The first line of what it said, or how it ended.
+/// The first line of its error output, or else its exit status.
 fn reason(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     let line = said.lines().map(str::trim).find(|line| !line.is_empty());
     line.map_or_else(|| format!("it ended with {}", output.status), str::to_owned)
 }
 
-/// The children of the shell that started them.
+/// The phases of the shell's children, except for the first.
 fn of_warm_starts(launches: &[Json]) -> Option<[Option<Estimate>; 3]> {
     let shell = launches.iter().find(|launch| launch["parent"].is_null())?;
     let starts: Vec<&Json> = launches

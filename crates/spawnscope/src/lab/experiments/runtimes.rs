@@ -1,4 +1,4 @@
-//! What interpreters and run-time systems take to start: every one that is found here, with a program that does nothing.
+//! Start-up times of installed interpreters and language run times, with a program that does nothing.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -17,7 +17,7 @@ use crate::lab::shell::find;
 use crate::lab::worker::protocol::{CPU, Program, Request, Setting, WALL};
 use crate::lab::worker::{Mechanism, Worker};
 
-/// Programs with arguments that have them do nothing, and those of the arguments that are worth telling.
+/// Programs with arguments that make them do nothing: the arguments shown in the case's name, and the others.
 const COMMANDS: [(&str, &[&str], &[&str]); 23] = [
     (SH, &[], &["-c", ":"]),
     ("dash", &[], &["-c", ":"]),
@@ -43,18 +43,18 @@ const COMMANDS: [(&str, &[&str], &[&str]); 23] = [
     ("tclsh", &["/dev/null"], &[]),
     ("gawk", &[], &["BEGIN { exit }"]),
 ];
-/// Whatever shell this is: often one of the others.
+/// The system shell, which is often the same file as another one.
 const SH: &str = "sh";
-/// What those say of their own file that often stand behind a version manager's script.
+/// Commands that print the interpreter's own file. These interpreters are often started by a version manager's script.
 const QUESTIONS: [(&str, [&str; 2]); 4] = [
     ("python3", ["-c", "import sys; print(sys.executable)"]),
     ("ruby", ["-e", "puts RbConfig.ruby"]),
     ("node", ["-p", "process.execPath"]),
     ("perl", ["-e", "print $^X"]),
 ];
-/// Marks a script in front of a program.
+/// Marks a script that starts the program.
 const SHIM: &str = "(shim)";
-/// The columns of what the collector says.
+/// The columns of the recorded phases.
 const PHASE_COLUMNS: [&str; 3] = ["exec_ns", "load_ns", "run_ns"];
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
@@ -63,9 +63,9 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         measure("wall_ns", "wall", Unit::Nanos),
         measure("cpu_ns", "cpu", Unit::Nanos),
     ];
-    let mut outcome = Outcome::new("Start-up of runtimes that do nothing", columns);
+    let mut outcome = Outcome::new("Start-up of runtimes with a program that does nothing", columns);
     let (mut found, absent) = interpreters(&mut outcome);
-    if let Some(note) = tell_sh_from_others(&mut found) {
+    if let Some(note) = remove_duplicate_sh(&mut found) {
         outcome.note(note);
     }
     found.extend(compiled(context, &mut outcome));
@@ -86,12 +86,12 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     outcome.files = files(context.folder(), &found);
     add_phases(context, &mut outcome, &found);
     if !absent.is_empty() {
-        outcome.note(format!("not here: {}", absent.join(", ")));
+        outcome.note(format!("not installed: {}", absent.join(", ")));
     }
     Ok(outcome)
 }
 
-/// Those that are here, by name, and the names of those that are not.
+/// Installed interpreters with their names, and the names of missing ones.
 fn interpreters(outcome: &mut Outcome) -> (Vec<(String, Program)>, Vec<&'static str>) {
     let mut found: Vec<(String, Program)> = Vec::new();
     let mut absent: Vec<&str> = Vec::new();
@@ -105,7 +105,7 @@ fn interpreters(outcome: &mut Outcome) -> (Vec<(String, Program)>, Vec<&'static 
         let shown = format!("{name} {}", told.join(" "));
         let arguments = [told, untold].concat();
         for (mark, path) in behind_shims(name, path, outcome) {
-            // What the script takes is the same whatever it is given.
+            // The script takes the same time for all arguments.
             if mark == SHIM && !told.is_empty() {
                 continue;
             }
@@ -118,8 +118,8 @@ fn interpreters(outcome: &mut Outcome) -> (Vec<(String, Program)>, Vec<&'static 
     (found, absent)
 }
 
-/// Takes `sh` out where it is the file of another, and tells of which.
-fn tell_sh_from_others(found: &mut Vec<(String, Program)>) -> Option<String> {
+/// Removes `sh` if it is the same file as another shell, and returns a note that names that shell.
+fn remove_duplicate_sh(found: &mut Vec<(String, Program)>) -> Option<String> {
     let file = |program: &Program| {
         let metadata = Path::new(program.argv.first()?).metadata().ok()?;
         Some((metadata.dev(), metadata.ino()))
@@ -134,7 +134,7 @@ fn tell_sh_from_others(found: &mut Vec<(String, Program)>) -> Option<String> {
     Some(note)
 }
 
-/// The program, and the one behind it where it is a version manager's script.
+/// The program, and the real one behind it if it is a version manager's script.
 fn behind_shims(name: &str, path: PathBuf, outcome: &mut Outcome) -> Vec<(&'static str, PathBuf)> {
     let begins = |path: &Path, with: &[u8]| std::fs::read(path).is_ok_and(|content| content.starts_with(with));
     if !begins(&path, b"#!") {
@@ -142,8 +142,8 @@ fn behind_shims(name: &str, path: PathBuf, outcome: &mut Outcome) -> Vec<(&'stat
     }
     let real = behind(name, &path).filter(|real| begins(real, b"\x7fELF"));
     let leads = match &real {
-        Some(real) => format!("leads to {}", without_home(real)),
-        None => "does not say what it leads to".to_owned(),
+        Some(real) => format!("starts {}", without_home(real)),
+        None => "does not show what it starts".to_owned(),
     };
     outcome.note(format!(
         "{name} {SHIM}: {} is a script, which {leads}",
@@ -152,7 +152,7 @@ fn behind_shims(name: &str, path: PathBuf, outcome: &mut Outcome) -> Vec<(&'stat
     [(SHIM, path)].into_iter().chain(real.map(|real| ("", real))).collect()
 }
 
-/// Reports are shown to others, whom a user's folder is of no use to.
+/// Shortens the home directory to `~`, because reports are shown to others.
 fn without_home(path: &Path) -> String {
     let home = std::env::home_dir().filter(|home| home.components().count() > 1);
     match home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned)) {
@@ -161,7 +161,7 @@ fn without_home(path: &Path) -> String {
     }
 }
 
-/// The files behind the names, but those of this run alone.
+/// The files behind the names, except for those created by this run.
 fn files(folder: &Path, found: &[(String, Program)]) -> BTreeMap<String, String> {
     let file = |(name, program): &(String, Program)| {
         let path = Path::new(program.argv.first()?).canonicalize().ok()?;
@@ -170,7 +170,7 @@ fn files(folder: &Path, found: &[(String, Program)]) -> BTreeMap<String, String>
     found.iter().filter_map(file).collect()
 }
 
-/// What a script leads to, by its own word.
+/// The interpreter that a script starts, as the interpreter itself reports it.
 fn behind(name: &str, script: &Path) -> Option<PathBuf> {
     let (_, question) = QUESTIONS.iter().find(|(other, _)| *other == name)?;
     let output = Command::new(script)
@@ -183,7 +183,7 @@ fn behind(name: &str, script: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(said.trim()))
 }
 
-/// Programs that do nothing, from the compilers that are here; in a hurry, only C's.
+/// Programs that do nothing, made by the installed compilers; with `quick`, only C.
 fn compiled(context: &ExperimentContext<'_>, outcome: &mut Outcome) -> Vec<(String, Program)> {
     let folder = context.folder();
     let mut programs = Vec::new();
@@ -191,10 +191,10 @@ fn compiled(context: &ExperimentContext<'_>, outcome: &mut Outcome) -> Vec<(Stri
     match c {
         Some(Ok(path)) => programs.push(("C".to_owned(), Program::new([path]))),
         Some(Err(error)) => outcome.note(format!("C: {error}")),
-        None => outcome.note("C: left out, since there is no cc"),
+        None => outcome.note("C: skipped, no cc found"),
     }
     if context.effort.quick {
-        outcome.note("quick: nothing in Rust, Go and Java is compiled");
+        outcome.note("quick: Rust, Go and Java are skipped");
         return programs;
     }
     for language in LANGUAGES {
@@ -214,9 +214,9 @@ struct Language {
     name: &'static str,
     compiler: &'static str,
     options: &'static [&'static str],
-    /// The source file's name, and what is in it.
+    /// The source file's name and its content.
     source: (&'static str, &'static str),
-    /// What is launched, in the folder.
+    /// The command that is launched, in the folder.
     launched: &'static [&'static str],
 }
 
@@ -249,7 +249,7 @@ const LANGUAGES: [Language; 3] = [
 
 impl Language {
     fn compile(&self, folder: &Path) -> Result<Program, String> {
-        let absent = |program: &str| format!("left out, since there is no {program}");
+        let absent = |program: &str| format!("skipped, no {program} found");
         let compiler = find(self.compiler).ok_or_else(|| absent(self.compiler))?;
         let (source, text) = self.source;
         std::fs::write(folder.join(source), text).map_err(|error| format!("its source cannot be written: {error}"))?;
@@ -260,7 +260,7 @@ impl Language {
             .stderr(Stdio::null())
             .status();
         if !status.is_ok_and(|status| status.success()) {
-            return Err("its compiler refused".to_owned());
+            return Err("its compiler failed".to_owned());
         }
         match *self.launched {
             [machine, class] => {
@@ -273,7 +273,7 @@ impl Language {
     }
 }
 
-/// Follows starts of each by the collector, where that is allowed.
+/// Adds the phases of recorded starts, if recording is allowed.
 fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(String, Program)]) {
     let columns = PHASE_COLUMNS.into_iter().zip(PHASES);
     outcome
@@ -296,7 +296,7 @@ fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(
                 let root = if rustix::process::geteuid().is_root() {
                     ""
                 } else {
-                    ", which root would add"
+                    "; they need root"
                 };
                 outcome.note(format!("exec, load and run are unknown{root}: {reason}"));
                 UNKNOWN
@@ -309,7 +309,8 @@ fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(
     let is_known = |row: &Row| PHASE_COLUMNS.iter().any(|column| *row.get(column) != Value::Unknown);
     if outcome.rows.iter().any(is_known) {
         outcome.note(format!(
-            "exec, load and run: of {FEWEST_ROUNDS} warm starts under `spawnscope record`, one after the other when all rounds were over: the machine may have been busier or less busy; such a wall is a little longer; without the processes that it starts itself"
+            "exec, load and run: {FEWEST_ROUNDS} warm starts under `spawnscope record`, after all rounds, when the load may have differed; \
+             recording makes the wall slightly longer; child processes are not included"
         ));
     }
 }
@@ -337,12 +338,12 @@ mod tests {
                 (SH.to_owned(), Program::new([path(sh)])),
                 ("dash".to_owned(), Program::new([path("dash")])),
             ];
-            (tell_sh_from_others(&mut found), found.len())
+            (remove_duplicate_sh(&mut found), found.len())
         };
         assert_eq!(told("linked"), (Some("sh is dash".to_owned()), 1));
         assert_eq!(told("hard"), (Some("sh is dash".to_owned()), 1));
         assert_eq!(told("other"), (None, 2));
         assert_eq!(told("missing"), (None, 2));
-        assert_eq!(tell_sh_from_others(&mut Vec::new()), None);
+        assert_eq!(remove_duplicate_sh(&mut Vec::new()), None);
     }
 }

@@ -1,18 +1,17 @@
-//! What first and second launches say about somebody who looks at executables: at new ones or at all, side by side or in a
-//! queue.
+//! Infers scanners from first and second launches: whether new executables or all are scanned, and whether in parallel or in a queue.
 
 use super::first_launch::{FIRST, FIRST_LAST, SECOND, SECOND_LAST, UNDISTURBED};
 use crate::lab::harness::{FEWEST_ROUNDS, Measured};
 
-/// A launch that takes so many times one that nobody looks at is looked at by something.
+/// A launch this many times slower than an unwatched one is scanned.
 const SLOW: f64 = 2.0;
-/// Who has slept for its first launch finds cold caches at the second: so much shorter, that is no look.
+/// A scanned first launch may leave cold caches for the second. If the extra time shrinks by this factor, the second launch is not scanned.
 const FAR_LESS: f64 = 20.0;
-/// One round in so many may have been lucky.
+/// One round in this many may be a lucky outlier.
 const LUCKY: usize = 10;
 
-/// What the figures say about somebody who looks at each launch: a program's, in growing numbers at once, and those of the
-/// same program where nobody watches, alone and in the largest number.
+/// A note on a scanner that scans each launch. `watched` has a program's launches with growing numbers at once; `unwatched` those of the
+/// same program in memory, alone and with the largest number.
 pub fn of_all(watched: &[Measured], unwatched: &[Measured]) -> Option<String> {
     let ([alone, .., most], [unwatched_alone, .., unwatched_most]) = (watched, unwatched) else {
         return None;
@@ -24,37 +23,37 @@ pub fn of_all(watched: &[Measured], unwatched: &[Measured]) -> Option<String> {
     }
     let last = Seen::of((most, SECOND_LAST), (unwatched_most, SECOND_LAST));
     Some(format!(
-        "tiny: undisturbed, a second launch, too, takes {:.1} times one from memory: something looks at every executable each \
+        "tiny: undisturbed, even a second launch takes {:.1} times one from memory: a scanner examines every executable each \
          time, or the temporary folder's file system is slow{}",
         seen.times(),
         queue(&seen, last.as_ref(), most).unwrap_or_default()
     ))
 }
 
-/// What the figures say about somebody who looks at new executables.
+/// A note on a scanner that scans new executables.
 pub fn of_new(name: &str, measured: &[Measured]) -> Option<String> {
     let (alone, most) = (measured.first()?, measured.last()?);
     let seen = Seen::of((alone, FIRST), (alone, SECOND)).filter(Seen::is_slow)?;
     let last = Seen::of((most, FIRST_LAST), (most, SECOND_LAST));
     Some(format!(
-        "{name}: undisturbed, a first launch takes {:.1} times a second one: something looks at new executables{}",
+        "{name}: undisturbed, a first launch takes {:.1} times a second one: a scanner examines new executables{}",
         seen.times(),
         queue(&seen, last.as_ref(), most).unwrap_or_default()
     ))
 }
 
-/// Launches that somebody may look at, and such as nobody does, undisturbed: what a machine does beside makes them longer and
-/// never shorter, and so does a scanner, but each of them. So the quick end of the rounds tells the two apart, where a busy
-/// machine moves medians and intervals. That all of six rounds with five launches each were disturbed where nobody looks, and
-/// not all of the others, happens once in 800 runs where four launches of five are disturbed; more rounds make it
-/// rarer. A scanner is missed as rarely.
+/// Undisturbed times of launches that may be scanned, and of launches that are not. Other load on the machine only makes launches slower; a
+/// scanner does too, but all of them. The fast end of the rounds therefore distinguishes the two, while a busy machine shifts medians and
+/// intervals. A false positive requires that all of six rounds with five launches each are disturbed without a scanner, and not all of the
+/// others; if four of five launches are disturbed, this happens once in 800 runs. More rounds make it rarer. Missing a scanner is equally
+/// rare.
 struct Seen {
     watched: f64,
     unwatched: f64,
 }
 
 impl Seen {
-    /// Of columns of two cases; `None` after fewer rounds than must be.
+    /// From a column of each case; `None` with fewer than the minimum of rounds.
     fn of(watched: (&Measured, usize), unwatched: (&Measured, usize)) -> Option<Seen> {
         let quick_end = |(measured, column): (&Measured, usize)| {
             let mut values = measured.values(column + UNDISTURBED);
@@ -81,13 +80,14 @@ impl Seen {
     }
 }
 
-/// Whether they wait for each other, by one alone and the last of `most`. What launches at once take without anybody who looks
-/// is in neither. The half is for who looks at two at a time, or has two CPUs for it.
+/// A clause if launches at once queue, judged by a single one and by the last of `most`. Both are differences, so the time that launches at
+/// once need without a scanner cancels out. Half of the full queue suffices, for scanners with two threads or CPUs.
 fn queue(alone: &Seen, last: Option<&Seen>, most: &Measured) -> Option<String> {
     let at_once = most.keys.last()?.number().filter(|count| *count > 1.0)?;
     let times = last?.extra() / alone.extra();
-    (times >= at_once / 2.0)
-        .then(|| format!(", and they queue: of {at_once} at once the last waits {times:.1} times as long as one alone"))
+    (times >= at_once / 2.0).then(|| {
+        format!(", and they queue: of {at_once} at once, the last waits {times:.1} times as long as one alone")
+    })
 }
 
 #[cfg(test)]
@@ -97,11 +97,11 @@ mod tests {
 
     const MS: f64 = 1e6;
 
-    /// So many at once, in rounds with these times of the first and of the second launch, and of the last of each.
+    /// Launches of `at_once` programs at once, with these times per round: the first launch, its last end, the second launch, its last end.
     fn measured(at_once: u64, rounds: impl IntoIterator<Item = [f64; 4]>) -> Measured {
         Measured {
             keys: vec![Value::from("tiny"), Value::from(at_once)],
-            // What was disturbed is of no matter.
+            // Disturbed times must not matter.
             rounds: rounds
                 .into_iter()
                 .map(|round| [[1e9; UNDISTURBED], round.map(|ms| ms * MS)].concat())
@@ -129,7 +129,7 @@ mod tests {
         let said = of_all(&watched, &in_memory()).unwrap();
         assert!(said.contains("takes 30.0 times one from memory"), "{said}");
         assert!(
-            said.contains("queue: of 16 at once the last waits 10.3 times"),
+            said.contains("queue: of 16 at once, the last waits 10.3 times"),
             "{said}"
         );
         let side_by_side = [quiet(1, 3.0, 3.0), quiet(16, 4.0, 9.0)];
@@ -151,7 +151,7 @@ mod tests {
         let of_six = |slow| measured(1, rounds(6, slow));
         let most = || quiet(16, 3.0, 31.0);
         for disturbed in 0..6 {
-            // Nobody looks, or somebody does while launches from memory are disturbed.
+            // Without a scanner; then with one, while launches from memory are disturbed.
             assert_eq!(of_all(&[of_six(disturbed), most()], &in_memory()), None, "{disturbed}");
             let unwatched = [of_six(disturbed), quiet(16, 0.6, 1.2)];
             assert!(of_all(&[of_six(6), most()], &unwatched).is_some(), "{disturbed}");
@@ -159,7 +159,7 @@ mod tests {
         let lucky_twice = measured(1, rounds(20, 18));
         assert!(of_all(&[lucky_twice, most()], &in_memory()).is_some(), "of twenty");
         let interrupted = measured(1, rounds(5, 5));
-        assert_eq!(of_all(&[interrupted, most()], &in_memory()), None, "too few to say so");
+        assert_eq!(of_all(&[interrupted, most()], &in_memory()), None, "too few rounds");
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         );
         let said = of_new("tiny", &[new(1, 20.2, 20.2), new(4, 22.0, 25.0)]).unwrap();
         assert!(!said.contains("queue"), "{said}");
-        // Sixteen at once take longer whoever looks.
+        // Sixteen at once take longer even without a queue.
         let said = of_new("tiny", &[new(1, 0.4, 0.4), new(16, 2.0, 3.5)]).unwrap();
         assert!(!said.contains("queue"), "{said}");
         assert_eq!(of_new("tiny", &[new(1, 0.3, 0.3), new(4, 0.9, 1.0)]), None);

@@ -1,4 +1,4 @@
-//! What a needless shell costs: `sh -c COMMAND` in each shell that is here, against the command by itself.
+//! The cost of a needless shell: `sh -c COMMAND` in each installed shell, compared with the command alone.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::lab::shell::find;
 use crate::lab::worker::protocol::{Program, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
-/// Shells and what makes them one.
+/// Shells, with the arguments that make them one.
 const SHELLS: [(&str, &[&str]); 8] = [
     ("sh", &[]),
     ("dash", &[]),
@@ -29,7 +29,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         key("text", "its command", Unit::Text),
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
-    let mut outcome = Outcome::new("A tiny command through a shell, against without one", columns);
+    let mut outcome = Outcome::new("A tiny command with and without a shell", columns);
     let (cases, absent) = cases(context)?;
     let measured = context.interleave(cases);
     outcome.add(&measured);
@@ -37,7 +37,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         outcome.compare("ratio", &measured, base, 0);
     }
     if !absent.is_empty() {
-        outcome.note(format!("not here: {}", absent.join(", ")));
+        outcome.note(format!("not installed: {}", absent.join(", ")));
     }
     if let Some(sh) = find("sh").and_then(|path| path.canonicalize().ok()) {
         outcome.note(format!("sh is {}", sh.display()));
@@ -45,7 +45,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// The command by itself and through each shell, and the shells that are not here.
+/// The command alone and through each shell, and the missing shells.
 fn cases<'a>(context: &ExperimentContext<'_>) -> Result<(Vec<Case<'a>>, Vec<&'static str>), LabError> {
     let worker = Rc::new(Worker::start(&Setting::default())?);
     let command = shlex::try_quote(&super::text(&context.tiny_path()))
@@ -59,7 +59,7 @@ fn cases<'a>(context: &ExperimentContext<'_>) -> Result<(Vec<Case<'a>>, Vec<&'st
             absent.push(name);
             continue;
         };
-        // Some shells become a command that is their last, and others never do.
+        // Some shells exec their last command instead of forking, others never do.
         for (shown, text) in [
             ("COMMAND", command.clone()),
             ("COMMAND; exit $?", format!("{command}; exit $?")),

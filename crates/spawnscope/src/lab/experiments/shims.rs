@@ -1,4 +1,4 @@
-//! Wrappers that stand before a program: env, scripts that execute it, a version manager's chain of scripts, a proxy.
+//! Wrappers around a program: env, scripts that execute it, a version manager's chain of scripts, a proxy.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use crate::lab::shell::find;
 use crate::lab::worker::protocol::{Program, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
-/// What version managers of the kind of pyenv do at each call: a script that asks other scripts, and they programs.
+/// Imitates version managers like pyenv: at each call, a script calls other scripts, which call programs.
 const MANAGER: &str = r#"#!/bin/bash
 set -e
 case "$1" in
@@ -24,7 +24,7 @@ which) version=$("$0" version-name); name=$(basename "$2"); echo "$ROOT/$version
 exec) program=$("$0" which "$2"); shift 2; exec "$program" "$@" ;;
 esac
 "#;
-/// What rustup's kind does: a program that reads its settings and becomes another.
+/// Imitates proxies like rustup's: a program that reads its settings and executes another.
 const PROXY: &str = r#"#include <stdio.h>
 #include <unistd.h>
 int main(int count, char **arguments) {
@@ -43,17 +43,17 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         .chain(wall_and_call());
     let mut outcome = Outcome::new("A tiny program behind wrappers", columns.collect());
     let folder = context.folder().join("shims");
-    fs::create_dir_all(&folder).map_err(LabError::doing("make a folder"))?;
+    fs::create_dir_all(&folder).map_err(LabError::doing("create a folder"))?;
     let tiny = context.tiny();
     let target = super::text(&context.tiny_path());
     let mut chains = chains(&folder, &context.tiny_path())?;
     match Compiler::find().map(|compiler| proxy(&compiler, &folder, &target)) {
         Some(Ok(path)) => chains.push(("compiled proxy", vec![path])),
         Some(Err(error)) => outcome.note(format!("compiled proxy: {error}")),
-        None => outcome.note("without a C compiler (cc), the compiled proxy is left out"),
+        None => outcome.note("no C compiler (cc) found: the compiled proxy is skipped"),
     }
     if find("env").is_none() {
-        outcome.note("without env, what it takes is left out");
+        outcome.note("env not found: skipped");
     }
     let worker = Rc::new(Worker::start(&Setting::default())?);
     let case = |(name, argv): &(&str, Vec<String>)| {
@@ -65,11 +65,14 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     if let Some(base) = measured.first() {
         outcome.compare("ratio", &measured, base, 0);
     }
-    outcome.note("version manager: a chain of scripts as pyenv's, shortened: 6 processes and 5 execs of bash; proxy: reads its settings and executes, as rustup's");
+    outcome.note(
+        "version manager: a chain of scripts like pyenv's, but shorter: 6 processes and 5 execs of bash; proxy: reads its settings \
+         and execs, like rustup's",
+    );
     Ok(outcome)
 }
 
-/// What needs no compiler, by name.
+/// The wrappers that need no compiler, by name.
 fn chains(folder: &Path, target_path: &Path) -> Result<Vec<(&'static str, Vec<String>)>, LabError> {
     let target = super::text(target_path);
     let mut chains: Vec<(&str, Vec<String>)> = vec![("none", vec![target.clone()])];
@@ -98,10 +101,10 @@ fn script(folder: &Path, name: &str, text: &str) -> Result<String, LabError> {
     Ok(super::text(&path))
 }
 
-/// A shim and its manager, whose only version is `current`.
+/// A shim and its manager. The only version is `current`.
 fn manager(folder: &Path, target: &Path) -> Result<String, LabError> {
     let version = folder.join("current");
-    let doing = || LabError::doing("make a version");
+    let doing = || LabError::doing("create a version");
     fs::create_dir_all(&version).map_err(doing())?;
     fs::copy(target, version.join("tool")).map_err(doing())?;
     fs::write(folder.join("version"), "current\n").map_err(doing())?;

@@ -1,4 +1,4 @@
-//! What a launch costs against the parent's threads, and how long another thread, which needs the memory's lock, stands still.
+//! Launch cost by the parent's threads, and how long another thread that needs the memory's lock stalls.
 
 use std::rc::Rc;
 
@@ -14,11 +14,11 @@ const COUNTS: [u64; 4] = [0, 10, 100, 1000];
 const QUICK_COUNTS: [u64; 2] = [0, 10];
 const LARGE_BYTES: u64 = 250_000_000;
 const QUICK_LARGE_BYTES: u64 = 16_000_000;
-/// Wall and stall.
+/// The number of measured columns: wall and stall.
 const MEASURES: usize = 2;
-/// Launches beside the neighbour in each turn.
+/// The minimum number of launches beside the neighbour in each batch.
 const FEWEST_STALLS: u32 = 5;
-/// What is paused as long as, where nothing is launched.
+/// Baselines without a launch: pauses as long as launches by these mechanisms.
 const PAUSES: [(&str, Mechanism); 2] = [
     ("nothing, fork's time", Mechanism::ForkExec),
     ("nothing, vfork's time", Mechanism::VforkExec),
@@ -38,7 +38,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         measure("wall_ns", "wall", Unit::Nanos),
         measure("stall_ns", "stall", Unit::Nanos),
     ];
-    let mut outcome = Outcome::new("Launches against the threads of the parent", columns);
+    let mut outcome = Outcome::new("Launches by the parent's threads", columns);
     outcome.draw_bars(&["wall_ns", "stall_ns"]);
     let counts: &[u64] = context.pick(&COUNTS, &QUICK_COUNTS);
     let large = context.size_of_each(context.pick(LARGE_BYTES, QUICK_LARGE_BYTES), 1, &mut outcome);
@@ -66,18 +66,18 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let mut measured = context.interleave(cases);
     measured.extend(failed);
     outcome.add(&measured);
-    outcome.tell_equal_rows("wall_ns");
+    outcome.note_equal_rows("wall_ns");
     outcome.note(
-        "stall: how long another thread stands still, which maps and unmaps a page without end; waiting for a CPU stalls it too",
+        "stall: the longest pause of another thread that maps and unmaps a page in a loop; waits for a CPU count too",
     );
     outcome.note(
-        "nothing: no launch, but a pause as long as that of fork + exec or of vfork + exec, whose stall is a wait for a CPU: only what \
-         launches have beyond it is theirs",
+        "nothing: no launch, but a pause as long as fork + exec or vfork + exec; its stall is a wait for a CPU, and only the \
+         excess over it is caused by launches",
     );
     Ok(outcome)
 }
 
-/// Launches, and launches beside the neighbour.
+/// Launches alone, and launches beside the neighbour.
 fn case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
     let worker = Rc::clone(worker);
     let run = move |count: u32| {
@@ -90,7 +90,7 @@ fn case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program
         let beside = worker.ask(&Request::Stall {
             mechanism,
             program: program(),
-            // The longest of one launch is a matter of luck.
+            // The maximum over a single launch depends too much on chance.
             count: count.max(FEWEST_STALLS),
         })?;
         Ok(vec![alone[WALL], beside[STALL]])
@@ -98,7 +98,7 @@ fn case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program
     Case::new(keys, run).promises(MEASURES)
 }
 
-/// Pauses beside the neighbour, each as long as a launch takes now.
+/// Pauses beside the neighbour, each as long as a launch currently takes.
 fn pause<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
     let worker = Rc::clone(worker);
     let run = move |count: u32| {

@@ -1,4 +1,4 @@
-//! Launches a second, by threads that launch and children that each keeps in flight.
+//! Launches per second, by the number of launching threads and of children that each keeps in flight.
 
 use std::rc::Rc;
 
@@ -10,14 +10,14 @@ use crate::lab::outcome::{Outcome, Scale, Unit, Value, key, measure};
 use crate::lab::worker::protocol::{Request, Setting};
 use crate::lab::worker::{Mechanism, Worker};
 
-/// Threads, and children in flight of each.
+/// Threads, and children in flight per thread.
 const SHAPES: [(u32, u32); 6] = [(1, 1), (1, 8), (1, 64), (4, 1), (4, 8), (4, 64)];
 const QUICK_SHAPES: [(u32, u32); 4] = [(1, 1), (1, 8), (2, 1), (2, 8)];
-/// Of each thread, at least.
+/// The minimum number of launches per thread.
 const FEWEST: u32 = 40;
-/// How often those in flight are replaced, at least. More would leave fewer rounds, and wider intervals.
+/// How many times the children in flight are replaced at least. More would leave fewer rounds, and wider intervals.
 const FILLS: u32 = 3;
-/// Those that take a shell are ten times as slow: as many of them as of others would leave few rounds to all.
+/// Mechanisms with a shell are ten times slower; with as many of them as of others, all cases would get few rounds.
 const MOST_SHELLS: u32 = 8;
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
@@ -25,9 +25,9 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         key("mechanism", "mechanism", Unit::Text),
         key("threads", "threads", Unit::Count),
         key("in_flight", "in flight", Unit::Count),
-        measure("launches_per_second", "launches a second", Unit::PerSecond),
+        measure("launches_per_second", "launches per second", Unit::PerSecond),
     ];
-    let mut outcome = Outcome::new("Launches a second, of a tiny static child", columns);
+    let mut outcome = Outcome::new("Launches per second of a tiny static child", columns);
     outcome.draw(
         "in_flight",
         "launches_per_second",
@@ -45,16 +45,14 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     let measured = context.interleave(cases);
     outcome.add(&measured);
-    outcome.tell_flat_series();
+    outcome.note_flat_series();
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    outcome.note(format!("{cpus} CPUs may be used; in flight is of each thread"));
-    outcome.note(
-        "counted from when all are in flight; system() returns at its child's end, so that it never has more than one",
-    );
+    outcome.note(format!("{cpus} CPUs are available; in flight: per thread"));
+    outcome.note("counting starts when all are in flight; system() waits for its child, so it never has more than one");
     if shapes.iter().any(|(_, in_flight)| *in_flight > MOST_SHELLS) {
         outcome.note(format!(
-            "popen: not more than {MOST_SHELLS} in flight: each is a shell that starts another process, and more of them would take the \
-             others' time"
+            "popen: at most {MOST_SHELLS} in flight, since each is a shell that starts another process, and more of them would slow down \
+             the other cases"
         ));
     }
     Ok(outcome)

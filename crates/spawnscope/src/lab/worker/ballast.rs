@@ -1,4 +1,4 @@
-//! What makes launches dear: memory, descriptors, threads. Checked, since memory that is not there costs nothing.
+//! Takes what makes launches slow: memory, descriptors, threads. Checks it, because memory that is not populated costs nothing.
 
 use std::fs::File;
 use std::io;
@@ -14,14 +14,14 @@ use super::protocol::{Pages, Setting};
 use crate::lab::LabError;
 
 const PAGE: usize = 4096;
-/// Only whole and aligned ones can be huge.
+/// The size of a huge page, which must be aligned to it.
 const HUGE_PAGE: usize = 2 << 20;
-/// Threads only sleep.
+/// The stack size of threads, which only sleep.
 const STACK_BYTES: usize = 64 << 10;
-/// Of the memory that should be in huge pages, this share has to be.
+/// The minimum share of the memory that must be in huge pages, if they are requested.
 const HUGE_ENOUGH: f64 = 0.9;
 
-/// All that was taken, as long as it lives.
+/// Everything that was taken. Dropping it releases the memory and the files.
 pub struct Ballast {
     setting: Setting,
     memory: Vec<Memory>,
@@ -29,7 +29,7 @@ pub struct Ballast {
 }
 
 impl Ballast {
-    /// Takes what the setting says.
+    /// Takes everything in the setting.
     pub fn take(setting: &Setting) -> Result<Ballast, LabError> {
         setting.files_limit.map_or(Ok(()), limit_files)?;
         let files = open_files(setting.open_files)?;
@@ -52,7 +52,7 @@ impl Ballast {
         Ok(ballast)
     }
 
-    /// Gives the memory back and takes other memory: a fork leaves pages that are shared, or huge pages that were split.
+    /// Replaces the memory, because a fork leaves shared pages, or split huge pages.
     pub fn renew(&mut self) -> Result<(), LabError> {
         self.memory.clear();
         let Setting {
@@ -67,13 +67,13 @@ impl Ballast {
         Ok(())
     }
 
-    /// Takes so much more memory.
+    /// Takes additional memory.
     pub fn grow(&mut self, bytes: usize) -> Result<(), LabError> {
         self.memory.push(Memory::map(bytes, Pages::Small)?);
         Ok(())
     }
 
-    /// Writes to each page.
+    /// Writes to each page of the memory.
     pub fn rewrite(&self) {
         self.memory.iter().for_each(Memory::write);
     }
@@ -84,9 +84,9 @@ fn open_files(count: u64) -> Result<Vec<File>, LabError> {
     (0..count).map(open).collect()
 }
 
-/// Only the soft limit, and as far as the hard one allows.
+/// Sets the soft limit, as far as the hard limit allows.
 fn limit_files(wanted: u64) -> Result<(), LabError> {
-    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|errno| failed("ask for limits", errno))?;
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|errno| failed("read a limit", errno))?;
     setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard).map_err(|errno| failed("set a limit", errno))
 }
 
@@ -109,12 +109,12 @@ fn check_huge(bytes: u64) -> Result<(), LabError> {
             crate::units::bytes(bytes)
         ))),
         None => Err(LabError::Unavailable(
-            "this kernel does not say what is in huge pages".to_owned(),
+            "this kernel does not report memory in huge pages".to_owned(),
         )),
     }
 }
 
-/// A mapping with all its pages.
+/// A mapping, with all its pages populated.
 struct Memory {
     start: *mut u8,
     bytes: usize,
@@ -123,10 +123,10 @@ struct Memory {
 
 impl Memory {
     fn map(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
-        let doing = || LabError::doing(format!("take {} of memory", crate::units::bytes(bytes as u64)));
+        let doing = || LabError::doing(format!("allocate {}", crate::units::bytes(bytes as u64)));
         let memory = Memory::reserve(bytes, pages).map_err(doing())?;
         match pages {
-            // A kernel that refuses has none that are huge.
+            // Fails on kernels without huge pages, where nothing needs to be done.
             Pages::Small => drop(memory.advise(libc::MADV_NOHUGEPAGE)),
             Pages::Huge => memory.advise(libc::MADV_HUGEPAGE).map_err(doing())?,
             Pages::File => memory.read(),
@@ -138,7 +138,7 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Addresses without pages.
+    /// Maps memory without populating it.
     fn reserve(bytes: usize, pages: Pages) -> io::Result<Memory> {
         let file = match pages {
             Pages::File => Some(file_of(bytes as u64)?),
@@ -153,7 +153,7 @@ impl Memory {
             Pages::Small | Pages::File => (bytes, 0),
         };
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: asks for new memory, which touches nothing that exists.
+        // SAFETY: requests new memory, which does not affect existing mappings.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes + spare, protection, flags, fd, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -168,7 +168,7 @@ impl Memory {
     }
 
     fn advise(&self, advice: i32) -> io::Result<()> {
-        // SAFETY: the range is a mapping of ours, and none of the advice used here takes its content away.
+        // SAFETY: the range is our own mapping, and no advice used here discards its content.
         match unsafe { libc::madvise(self.start.cast(), self.bytes, advice) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -176,8 +176,8 @@ impl Memory {
     }
 
     fn bytes(&self) -> impl Iterator<Item = &AtomicU8> {
-        // SAFETY: within the mapping, which only this process uses and which lives as long as `self`; a byte is
-        // aligned as an atomic one is.
+        // SAFETY: within the mapping, which only this process uses and which lives as long as `self`; atomic bytes have
+        // the alignment of bytes.
         (0..self.bytes)
             .step_by(PAGE)
             .map(|offset| unsafe { &*self.start.wrapping_add(offset).cast::<AtomicU8>() })
@@ -196,16 +196,17 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody borrows it any more.
+        // SAFETY: the mapping is ours, and no longer borrowed.
         unsafe { libc::munmap(self.mapping.0.cast(), self.mapping.1) };
     }
 }
 
-/// A file without a name, whose blocks are there: a file system that runs out of them while a mapping is read ends the reader.
+/// An anonymous file with all its blocks allocated: if the file system ran out of space while the mapping is read, the reader would be
+/// killed.
 fn file_of(bytes: u64) -> io::Result<File> {
     let file = tempfile::tempfile()?;
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
-        // What cannot set blocks aside has holes, or keeps nothing.
+        // A file system that cannot preallocate supports holes, or has no storage.
         Err(Errno::OPNOTSUPP) => file.set_len(bytes)?,
         done => done?,
     }

@@ -1,4 +1,4 @@
-//! How a process ended, in words: what a wait status says.
+//! Describes a wait status.
 
 use nix::sys::signal::Signal;
 
@@ -13,7 +13,7 @@ pub fn ending(wait_status: i32) -> String {
     let number = libc::WTERMSIG(wait_status);
     match Signal::try_from(number) {
         Ok(signal) => format!("signal {number} ({signal})"),
-        // Those of the real-time range have no names.
+        // Real-time signals have no names.
         Err(_) => format!("signal {number}"),
     }
 }

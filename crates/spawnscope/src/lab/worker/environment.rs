@@ -1,12 +1,12 @@
-//! The variables that a worker has, and its children with it: those of bench, but for what an experiment sets or cannot use.
+//! The environment of a worker and its children: that of bench, except for variables that an experiment sets or removes.
 
 use std::ffi::{OsStr, OsString};
 use std::process::Command;
 
-/// What the dynamic loader's own variables begin with.
+/// The prefix of the dynamic loader's variables.
 const LOADER: &[u8] = b"LD_";
 
-/// How a worker's environment differs from that of bench.
+/// The differences between a worker's environment and that of bench.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Environment {
     removed: Vec<OsString>,
@@ -14,8 +14,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Without the variables that tell the loader where to search, what to load besides or when to bind: in experiments that
-    /// say so of each case themselves.
+    /// Removes the variables that control the loader's search path, preloaded libraries and binding, for experiments whose cases define
+    /// these themselves.
     #[must_use]
     pub fn without_the_loaders() -> Environment {
         Environment::without_those_among(std::env::vars_os().map(|(name, _)| name))
@@ -32,19 +32,19 @@ impl Environment {
         }
     }
 
-    /// With this variable.
+    /// Sets this variable.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Environment {
         self.set.push((name.into(), value.as_ref().to_owned()));
         self
     }
 
-    /// What the reader must know: that variables of theirs were not those of the children.
+    /// A note for the reader about variables that were removed for the children.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         let names: Vec<_> = self.removed.iter().map(|name| name.to_string_lossy()).collect();
         let names = (!names.is_empty()).then(|| names.join(", "))?;
-        Some(format!("set here, and left out for what is launched: {names}"))
+        Some(format!("removed from the environment of launched programs: {names}"))
     }
 
     pub(super) fn apply(&self, command: &mut Command) {
@@ -64,7 +64,7 @@ mod tests {
         let names = ["LD_PRELOAD", "LDFLAGS", "PATH", "LD_BIND_NOW"].map(OsString::from);
         let environment = Environment::without_those_among(names.into_iter()).with("LD_LIBRARY_PATH", "/a");
         let told = environment.note().unwrap();
-        assert!(told.ends_with("launched: LD_BIND_NOW, LD_PRELOAD"), "{told}");
+        assert!(told.ends_with("launched programs: LD_BIND_NOW, LD_PRELOAD"), "{told}");
         let mut command = Command::new("true");
         environment.apply(&mut command);
         let changed: Vec<_> = command.get_envs().collect();

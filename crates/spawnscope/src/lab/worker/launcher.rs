@@ -1,4 +1,4 @@
-//! Starts one program by any mechanism, and waits for it until it has proved that it ran.
+//! Starts a program by any mechanism, waits for it, and verifies that it ran.
 
 use std::ffi::{CString, c_char};
 use std::fs::File;
@@ -15,34 +15,34 @@ use super::protocol::Program;
 use super::raw::{Call, Closing, Raw};
 use crate::lab::LabError;
 
-/// A limit of a thousand million, as some containers have it, keeps a close loop busy for minutes.
+/// A limit of a billion, as in some containers, would keep a close loop busy for minutes.
 const LONGEST_LOOP: usize = 1 << 20;
 
-/// All that launches of one program need, made before the first.
+/// Everything that launches of one program need, prepared before the first.
 pub struct Launcher<'p> {
     program: &'p Program,
     path: CString,
-    /// Null-terminated; into the strings of `_argv`.
+    /// Null-terminated pointers to the strings in `_argv`.
     argv: Vec<*const c_char>,
     _argv: Vec<CString>,
-    /// For a shell.
+    /// The command line for a shell.
     line: CString,
     prepared: Prepared,
     most_files: usize,
-    /// Raw children that are not running.
+    /// Raw children that are currently not running.
     idle: Vec<(Closing, Box<Raw>)>,
 }
 
-/// A child, until it is waited for.
+/// A child that has not been waited for.
 pub enum Running {
     Pid(i32),
-    /// Runs on the stack of its `Raw`.
+    /// A child that runs on the stack of its `Raw`.
     Raw(i32, Closing, Box<Raw>),
     Vspawn(vspawn::Child),
     Piped(i32, File),
     VspawnPiped(vspawn::Child, File),
     Stream(*mut libc::FILE),
-    /// Had ended when the call returned, with this wait status.
+    /// A child that had ended when the call returned, with this wait status.
     Ended(i32),
 }
 
@@ -55,12 +55,12 @@ impl<'p> Launcher<'p> {
         let argv = strings.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]);
         let words = program.argv.iter().map(String::as_str);
         let line = shlex::try_join(words).ok().and_then(|line| CString::new(line).ok());
-        // SAFETY: a plain question.
+        // SAFETY: a plain query.
         let most_files = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
         let most_files = usize::try_from(most_files).unwrap_or(usize::MAX);
         if mechanism == Mechanism::CloseLoop && most_files > LONGEST_LOOP {
             return Err(LabError::Unavailable(format!(
-                "a close loop up to the limit of {most_files} open files would not end"
+                "a close loop up to the limit of {most_files} open files would take minutes"
             )));
         }
         Ok(Launcher {
@@ -77,7 +77,7 @@ impl<'p> Launcher<'p> {
         })
     }
 
-    /// Starts a child.
+    /// Starts a child by this mechanism.
     pub fn start(&mut self, mechanism: Mechanism) -> Result<Running, LabError> {
         let detached = libc::CLONE_VM;
         let suspended = libc::CLONE_VM | libc::CLONE_VFORK;
@@ -97,7 +97,7 @@ impl<'p> Launcher<'p> {
             }
             Mechanism::PosixSpawn | Mechanism::PosixSpawnp => self.posix_spawn(mechanism, None).map(Running::Pid),
             Mechanism::PosixSpawnPipe => self.posix_spawn_with_pipe(mechanism),
-            // SAFETY: a valid string.
+            // SAFETY: passes a valid string.
             Mechanism::System => Ok(Running::Ended(unsafe { libc::system(self.line.as_ptr()) })),
             Mechanism::Popen => self.popen(),
             Mechanism::VspawnPrepared => self.prepared.spawn().map(Running::Vspawn).map_err(other),
@@ -111,11 +111,11 @@ impl<'p> Launcher<'p> {
             }
             Mechanism::VspawnPipe => vspawn_with_pipe(self.program),
         };
-        started.map_err(LabError::doing(format!("start a child by {}", mechanism.name())))
+        started.map_err(LabError::doing(format!("start a child with {}", mechanism.name())))
     }
 
-    /// The launch that does not count, before others that do: what comes after other work finds cold caches. One that is alone
-    /// has none before it.
+    /// Makes an uncounted launch before counted ones, because a launch after other work finds cold caches. A single launch has none before
+    /// it.
     pub fn warm_up(&mut self, mechanism: Mechanism, count: u32) -> Result<(), LabError> {
         if count < 2 {
             return Ok(());
@@ -124,7 +124,7 @@ impl<'p> Launcher<'p> {
         self.finish(mechanism, running)
     }
 
-    /// Waits for a child's end, and checks that it did what its program does.
+    /// Waits for a child, and checks its exit status and its output.
     pub fn finish(&mut self, mechanism: Mechanism, running: Running) -> Result<(), LabError> {
         let ended = match running {
             Running::Pid(pid) => wait(pid).map(|status| (status, None)),
@@ -145,13 +145,13 @@ impl<'p> Launcher<'p> {
         let right_end = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == self.program.status;
         match said {
             _ if !right_end => Err(LabError::Untrusted(format!(
-                "a child by {} ended with {}, not with exit status {}",
+                "a child of {} ended with {} instead of exit status {}",
                 mechanism.name(),
                 ending(status),
                 self.program.status
             ))),
             Some(said) if said != self.program.says => Err(LabError::Untrusted(format!(
-                "a child by {} wrote {said:?}, not {:?}",
+                "a child of {} wrote {said:?} instead of {:?}",
                 mechanism.name(),
                 self.program.says
             ))),
@@ -160,9 +160,9 @@ impl<'p> Launcher<'p> {
     }
 
     fn fork(&self, exec: bool) -> io::Result<i32> {
-        // SAFETY: the child makes system calls only, and leaves.
+        // SAFETY: the child only makes system calls, and exits.
         match unsafe { libc::fork() } {
-            // SAFETY: as above.
+            // SAFETY: see above.
             0 => unsafe {
                 if exec {
                     libc::execv(self.path.as_ptr(), self.argv.as_ptr());
@@ -190,7 +190,7 @@ impl<'p> Launcher<'p> {
             static environ: *const *mut c_char;
         }
         let mut pid = 0;
-        // SAFETY: valid strings and arrays; the actions are initialised before use and destroyed after.
+        // SAFETY: valid strings and arrays; the actions are initialized before use and destroyed afterwards.
         let result = unsafe {
             let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
             libc::posix_spawn_file_actions_init(&raw mut actions);
@@ -219,7 +219,7 @@ impl<'p> Launcher<'p> {
     }
 
     fn popen(&self) -> io::Result<Running> {
-        // SAFETY: valid strings.
+        // SAFETY: passes valid strings.
         let stream = unsafe { libc::popen(self.line.as_ptr(), c"r".as_ptr()) };
         if stream.is_null() {
             return Err(io::Error::last_os_error());
@@ -271,11 +271,11 @@ fn read(mut output: File) -> io::Result<String> {
     Ok(said)
 }
 
-/// The wait status and what was written.
+/// The wait status and the output.
 fn read_stream(stream: *mut libc::FILE) -> (i32, Option<String>) {
     let mut said = Vec::new();
     let mut buffer = [0u8; 256];
-    // SAFETY: the buffer is as long as it is said to be; the stream is read to its end and closed once.
+    // SAFETY: passes the real length of the buffer; the stream is read to its end and closed once.
     let status = unsafe {
         loop {
             match libc::fread(buffer.as_mut_ptr().cast(), 1, buffer.len(), stream) {

@@ -1,54 +1,54 @@
-//! The ways to make a process, by name.
+//! The launch mechanisms, by name.
 
 use serde::{Deserialize, Serialize};
 
-/// A way to make a process.
+/// A way to create a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mechanism {
-    /// The child only ends.
+    /// fork; the child exits at once.
     ForkExit,
-    /// The classic.
+    /// fork and exec.
     ForkExec,
-    /// The parent's thread waits until the child has called exec.
+    /// vfork and exec: the parent's thread waits until the child has called exec.
     VforkExec,
-    /// clone with CLONE_VM and CLONE_VFORK, on a stack of its own.
+    /// clone with CLONE_VM and CLONE_VFORK, with a separate stack.
     Clone,
     /// clone3 with CLONE_VM, CLONE_VFORK, CLONE_PIDFD and CLONE_CLEAR_SIGHAND.
     Clone3,
-    /// clone with CLONE_VM: the parent goes on at once.
+    /// clone with CLONE_VM: the parent continues at once.
     CloneDetached,
-    /// The C library's.
+    /// posix_spawn of the C library.
     PosixSpawn,
-    /// The C library's, which looks the program up along PATH.
+    /// posix_spawnp of the C library, which searches PATH.
     PosixSpawnp,
-    /// The same, and what the child writes is read through a pipe.
+    /// `PosixSpawn`, with the child's output read from a pipe.
     PosixSpawnPipe,
-    /// The C library's, through a shell.
+    /// system of the C library, with a shell.
     System,
-    /// The C library's, through a shell, and what it writes is read.
+    /// popen of the C library, with a shell, reading its output.
     Popen,
-    /// The workspace's library, told what to launch each time.
+    /// The vspawn library of this workspace, with a new command for each launch.
     Vspawn,
-    /// The same, told once.
+    /// vspawn, with one prepared command for all launches.
     VspawnPrepared,
-    /// `Vspawn`, and what the child writes is read through a pipe.
+    /// `Vspawn`, with the child's output read from a pipe.
     VspawnPipe,
     /// `Vspawn`, without waiting for the exec.
     VspawnDetached,
     /// `Vspawn`, with all other descriptors closed in the child.
     VspawnCloseOthers,
-    /// vfork, and the child closes each number up to the limit.
+    /// vfork; the child closes each number up to the limit.
     CloseLoop,
-    /// vfork, and the child closes each number that it finds in /proc/self/fd.
+    /// vfork; the child closes each number that it finds in /proc/self/fd.
     CloseProc,
-    /// vfork, and the child closes all by one close_range.
+    /// vfork; the child closes all with one close_range.
     CloseRange,
-    /// clone with CLONE_FILES too, and the child takes a table of its own by close_range with CLOSE_RANGE_UNSHARE.
+    /// clone with additional CLONE_FILES; the child gets its own descriptor table from close_range with CLOSE_RANGE_UNSHARE.
     CloseUnshare,
 }
 
 impl Mechanism {
-    /// What tables call it.
+    /// The name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl Mechanism {
         }
     }
 
-    /// Whether the child writes into a pipe that is read.
+    /// Whether the child's output is read from a pipe.
     #[must_use]
     pub fn reads(self) -> bool {
         matches!(

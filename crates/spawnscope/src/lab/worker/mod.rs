@@ -1,5 +1,5 @@
-//! The processes that launch. What a launch costs depends on the parent's memory, descriptors and threads, so the parents are
-//! processes of their own: spawnscope again, with a hidden verb. `protocol` is what is said between the two.
+//! The launching processes. The cost of a launch depends on the parent's memory, descriptors and threads, so each parent is a separate
+//! process: spawnscope again, with a hidden verb. `protocol` defines the messages.
 
 pub mod protocol;
 pub mod serve;
@@ -27,11 +27,11 @@ use self::ending::ending;
 use self::protocol::{Reply, Request, Setting};
 use super::LabError;
 
-/// The hidden verb that makes spawnscope a worker.
+/// The hidden verb that runs spawnscope as a worker.
 pub const VERB: &str = "lab-worker";
 
-/// A process that launches what it is told to; it ends when this is dropped. One that died is started again for the next
-/// request, so that what one case did to it is not the end of others.
+/// A process that launches on request; dropping this ends it. If it died, it is started again for the next request, so that one case cannot
+/// affect the others.
 pub struct Worker {
     setting: String,
     environment: Environment,
@@ -39,18 +39,18 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts one that is as the setting says.
+    /// Starts a worker with this setting.
     ///
     /// # Errors
-    /// When it cannot be started, or cannot be made so.
+    /// If it cannot be started, or cannot take on the setting.
     pub fn start(setting: &Setting) -> Result<Worker, LabError> {
         Worker::start_with(setting, Environment::default())
     }
 
-    /// The same with an environment that is not that of bench.
+    /// Starts a worker with another environment than that of bench.
     ///
     /// # Errors
-    /// As above.
+    /// As `start`.
     pub fn start_with(setting: &Setting, environment: Environment) -> Result<Worker, LabError> {
         let worker = Worker {
             setting: serde_json::to_string(setting).map_err(|error| LabError::Untrusted(error.to_string()))?,
@@ -61,10 +61,10 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Has it do something.
+    /// Sends a request, and returns the values of the reply.
     ///
     /// # Errors
-    /// When it could not, or when what it did cannot be trusted.
+    /// If it failed, or if its result is untrusted.
     pub fn ask(&self, request: &Request) -> Result<Vec<f64>, LabError> {
         let mut line = serde_json::to_string(request).map_err(|error| LabError::Untrusted(error.to_string()))?;
         line.push('\n');
@@ -72,7 +72,7 @@ impl Worker {
             Some(process) => process,
             None => self.ready()?,
         };
-        // Where it cannot be told anything, it does not answer either.
+        // If writing fails, there is no reply either, which is handled below.
         let _ = process.input.write_all(line.as_bytes());
         match process.answer() {
             Some(answer) => {
@@ -83,13 +83,13 @@ impl Worker {
         }
     }
 
-    /// A process that has said that it is as it should be.
+    /// A process that has reported that it is ready.
     fn ready(&self) -> Result<Process, LabError> {
         loop {
             let mut process = self.spawn()?;
             match process.answer() {
                 Some(answer) => return answer.map(|_| process),
-                // A Ctrl-C that came before it was in a group of its own.
+                // Ctrl-C may arrive before the worker is in its own process group; try again.
                 None if process
                     .child
                     .wait()
@@ -104,7 +104,7 @@ impl Worker {
         self.environment.apply(&mut command);
         let mut child = command
             .args([VERB, &self.setting])
-            // Ctrl-C is for us, who end it in good order.
+            // Ctrl-C must only reach bench, which ends workers in an orderly way.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -116,7 +116,7 @@ impl Worker {
                 input,
                 output: BufReader::new(output),
             }),
-            _ => Err(LabError::Untrusted("a worker has no pipes".to_owned())),
+            _ => Err(LabError::Untrusted("no pipes to a worker".to_owned())),
         }
     }
 }
@@ -136,7 +136,7 @@ struct Process {
 }
 
 impl Process {
-    /// What it answers; nothing when it has ended.
+    /// Its reply; `None` if it has ended.
     fn answer(&mut self) -> Option<Result<Vec<f64>, LabError>> {
         let mut line = String::new();
         self.output.read_line(&mut line).ok()?;
@@ -147,13 +147,13 @@ impl Process {
         })
     }
 
-    /// The end of its input ends it. How it ended, for those whom that surprises.
+    /// Ends it by closing its input, and returns an error with its status, in case its end was unexpected.
     fn end(self) -> LabError {
         let Process { mut child, input, .. } = self;
         drop(input);
         let how = match child.wait() {
             Ok(status) => match status.signal() {
-                Some(libc::SIGKILL) => "was killed, perhaps for want of memory".to_owned(),
+                Some(libc::SIGKILL) => "was killed, possibly out of memory".to_owned(),
                 _ => format!("ended with {}", ending(status.into_raw())),
             },
             Err(error) => format!("is lost: {error}"),

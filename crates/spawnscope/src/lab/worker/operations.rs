@@ -1,4 +1,4 @@
-//! What a worker can do, each as one request asks for it: launches with their times here, the rest in files of their own.
+//! What a worker can do, one function per request: timed launches here, the others in their own files.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::throughput::throughput;
 use crate::lab::LabError;
 use crate::statistics::median;
 
-/// Does what is asked for.
+/// Performs a request.
 pub fn perform(request: &Request, ballast: &mut Ballast) -> Result<Vec<f64>, LabError> {
     match request {
         Request::Launch {
@@ -71,11 +71,11 @@ pub fn nanos(span: Duration) -> f64 {
     span.as_nanos() as f64
 }
 
-/// User and system time of this process and of its children that were waited for.
+/// User and system time of this process and of its reaped children.
 fn cpu_time() -> (Duration, Duration) {
     let mut sum = (Duration::ZERO, Duration::ZERO);
     for who in [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN] {
-        // SAFETY: a `rusage` of zeros is valid, and the kernel fills it.
+        // SAFETY: all zeroes is a valid `rusage`, which the kernel fills.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             libc::getrusage(who, &raw mut usage);
@@ -88,7 +88,7 @@ fn cpu_time() -> (Duration, Duration) {
     sum
 }
 
-/// Detached children: an exec that is held up holds up none of the others.
+/// Starts detached children, so that an exec that is delayed does not delay the others.
 fn all_at_once(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
     let programs: Vec<Program> = paths
         .iter()
@@ -105,21 +105,21 @@ fn all_at_once(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
         let began = Instant::now();
         match launcher.start(mechanism) {
             Ok(Running::Vspawn(child)) => running.push((began, child)),
-            Ok(_) => failure = Some(LabError::Untrusted("not a detached child".to_owned())),
+            Ok(_) => failure = Some(LabError::Untrusted("the child is not detached".to_owned())),
             Err(error) => failure = Some(error),
         }
     }
     let mut walls = Vec::new();
-    // All of them, also after a failure: the next who waits would meet the rest.
+    // Wait for all of them even after a failure; otherwise the next wait would return one of them.
     while !running.is_empty() {
         let (pid, ended) = any_end()?;
         let Some(position) = running.iter().position(|(_, child)| child.id() == pid) else {
-            return Err(LabError::Untrusted("a stranger's child ended".to_owned()));
+            return Err(LabError::Untrusted("an unknown child ended".to_owned()));
         };
         walls.push(nanos(running.swap_remove(position).0.elapsed()));
         if !libc::WIFEXITED(ended) || libc::WEXITSTATUS(ended) != status {
             failure = Some(LabError::Untrusted(format!(
-                "a child ended with {}, not with exit status {status}",
+                "a child ended with {} instead of exit status {status}",
                 ending(ended)
             )));
         }
@@ -127,7 +127,7 @@ fn all_at_once(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
     failure.map_or(Ok(walls), Err)
 }
 
-/// Waits for the end of any child: its pid and wait status.
+/// Waits for any child, and returns its pid and wait status.
 fn any_end() -> Result<(u32, i32), LabError> {
     let mut status = 0;
     // SAFETY: the kernel fills `status`.

@@ -1,4 +1,4 @@
-//! What a worker is told, one line of JSON each, and what it answers.
+//! The requests to a worker, one line of JSON each, and its replies.
 
 use std::path::Path;
 
@@ -6,46 +6,46 @@ use serde::{Deserialize, Serialize};
 
 use super::Mechanism;
 
-/// What the launching process is to be.
+/// The properties of the launching process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
-    /// Memory that it has touched, beyond its own.
+    /// Memory to populate, in addition to its own.
     pub memory_bytes: u64,
-    /// In what kind of pages.
+    /// The kind of pages of that memory.
     pub pages: Pages,
-    /// Descriptors that it has open, beyond its own.
+    /// Descriptors to open, in addition to its own.
     pub open_files: u64,
-    /// Its limit of open files, which its children inherit; as it is where nothing is said.
+    /// The limit on open files, which children inherit; `None`: unchanged.
     pub files_limit: Option<u64>,
-    /// Threads that sleep beside the one that launches.
+    /// Sleeping threads, in addition to the launching one.
     pub threads: u64,
 }
 
-/// A kind of memory.
+/// A kind of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pages {
-    /// Anonymous, in small pages.
+    /// Anonymous memory in small pages.
     #[default]
     Small,
-    /// Anonymous, in huge pages.
+    /// Anonymous memory in huge pages.
     Huge,
-    /// A file that was read through a mapping.
+    /// A mapped file that has been read.
     File,
 }
 
-/// What is launched, and what it must do for its launch to count.
+/// The launched program, and how to verify that it ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {
     /// The file and its arguments.
     pub argv: Vec<String>,
-    /// The exit status.
+    /// The expected exit status.
     pub status: i32,
-    /// What it writes to a pipe that is read.
+    /// The expected output, if it is read from a pipe.
     pub says: String,
 }
 
 impl Program {
-    /// One that ends with status 0 and writes nothing.
+    /// A program that exits with status 0 and writes nothing.
     #[must_use]
     pub fn new<A: AsRef<Path>>(argv: impl IntoIterator<Item = A>) -> Program {
         let text = |argument: A| argument.as_ref().display().to_string();
@@ -56,14 +56,14 @@ impl Program {
         }
     }
 
-    /// It must end with this status.
+    /// Sets the expected exit status.
     #[must_use]
     pub fn ends_with(mut self, status: i32) -> Program {
         self.status = status;
         self
     }
 
-    /// It must write this.
+    /// Sets the expected output.
     #[must_use]
     pub fn says(mut self, word: &str) -> Program {
         word.clone_into(&mut self.says);
@@ -71,72 +71,72 @@ impl Program {
     }
 }
 
-/// Positions in the answer to `Request::Launch`.
+/// The index of the wall time in the reply to `Request::Launch`.
 pub const WALL: usize = 0;
-/// Likewise: user and system time together.
+/// The index of the CPU time, user and system together.
 pub const CPU: usize = 2;
-/// Likewise: system time alone.
+/// The index of the system time.
 pub const SYSTEM: usize = 4;
-/// Position in the answer to `Request::Stall`.
+/// The index of the stall in the reply to `Request::Stall`.
 pub const STALL: usize = 1;
 
-/// Something to do. All times are nanoseconds.
+/// A request. All times are in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// Launch and wait, so many times, and once before that does not count where these are more than one: medians of wall and of time inside the call; means of all, user and system CPU
-    /// time, children's included.
+    /// Launch and wait `count` times. If that is more than once, an uncounted launch precedes them. Replies with the medians of wall and of
+    /// the time inside the call, and the means of total, user and system CPU time, including children.
     Launch {
-        /// How.
+        /// The mechanism.
         mechanism: Mechanism,
-        /// What.
+        /// The program.
         program: Program,
-        /// How often.
+        /// The number of launches.
         count: u32,
     },
-    /// Touch so much more memory: nothing.
+    /// Populate more memory. Replies without values.
     Grow {
-        /// How much.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// Launch while another thread maps and unmaps memory, as often as above, medians over launches: wall, the longest that
-    /// this thread stood still, time inside the call.
+    /// Launch as for `Launch` while another thread maps and unmaps memory. Replies with medians over launches: wall, the other thread's
+    /// longest pause, time inside the call.
     Stall {
-        /// How.
+        /// The mechanism.
         mechanism: Mechanism,
-        /// What.
+        /// The program.
         program: Program,
-        /// How often.
+        /// The number of launches.
         count: u32,
     },
-    /// The same where nothing is launched, medians over pauses: how long they were, the longest that the other thread stood still.
+    /// As `Stall`, but pause instead of launching. Replies with medians over pauses: their length, and the other thread's longest pause.
     Idle {
-        /// Of each pause, in which the thread that else launches sleeps.
+        /// The length of each pause, during which the launching thread sleeps.
         pause_ns: f64,
-        /// How often.
+        /// The number of pauses.
         count: u32,
     },
-    /// Keep so many in flight from each of so many threads: launches a second, from when all are in flight.
+    /// Keep `in_flight` children of each thread running. Replies with the launches per second, from the time when all are in flight.
     Throughput {
-        /// How.
+        /// The mechanism.
         mechanism: Mechanism,
-        /// What.
+        /// The program.
         program: Program,
-        /// Threads that launch.
+        /// The number of launching threads.
         threads: u32,
-        /// Children of each thread at a time.
+        /// The number of running children per thread.
         in_flight: u32,
-        /// Launches in all.
+        /// The total number of launches.
         count: u32,
     },
-    /// Launch all of these files at once: how long each took until it was reaped, in order of their ends.
+    /// Launch all of these files at once. Replies with the time of each until it was reaped, in order of their ends.
     AllAtOnce {
         /// The files.
         paths: Vec<String>,
-        /// What each ends with.
+        /// The expected exit status of each.
         status: i32,
     },
-    /// Write to all the memory before a launch, while the child lives, and after the end of another in whose life nothing
-    /// was written: three times.
+    /// Write to all memory three times: before a launch, while the child lives, and after the end of another child, during whose life
+    /// nothing was written. Replies with the three times.
     Rewrite {
         /// The child.
         child: Companion,
@@ -146,24 +146,24 @@ pub enum Request {
 /// A child that lives as long as its parent wants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Companion {
-    /// A fork that never calls exec: a snapshot.
+    /// A fork without exec: a snapshot.
     Copy,
     /// Another program.
     Program {
-        /// How.
+        /// The mechanism.
         mechanism: Mechanism,
-        /// One that ends, with status 0, when the file does that it is given the name of.
+        /// A program that exits with status 0 at the end of the file that it gets as an argument.
         program: Program,
     },
 }
 
-/// What a worker answers.
+/// A worker's reply.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Reply {
-    /// It was done.
+    /// The request was performed, with these values.
     Done(Vec<f64>),
-    /// It cannot be done here.
+    /// The request cannot be performed here.
     Unavailable(String),
-    /// It was done, but not as it should have been.
+    /// The request was performed incorrectly.
     Untrusted(String),
 }

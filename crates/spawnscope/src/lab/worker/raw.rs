@@ -1,12 +1,12 @@
-//! The bare system calls, with nothing around them that a library needs: no signals blocked, no errors told, no descriptors
-//! placed. The child runs in the parent's memory: it makes system calls only, and never returns.
+//! Bare system calls, without what a library adds: blocking signals, reporting errors, placing descriptors. The child runs in the parent's
+//! memory; it only makes system calls, and never returns.
 
 use std::ffi::{CString, c_char};
 use std::io;
 
 use crate::arch::{call, clone_into, vfork_call};
 
-/// What a raw child executes, and on which stack. Boxed, since the child is given its address.
+/// The program of a raw child, and its stack. Boxed, because the child receives its address.
 #[repr(C)]
 pub struct Raw {
     path: *const c_char,
@@ -17,10 +17,10 @@ pub struct Raw {
     stack: Box<[u8]>,
 }
 
-/// How the child gets rid of descriptors.
+/// How the child closes descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// By close-on-exec, or not at all.
+    /// By close-on-exec only.
     Exec,
     /// close(3), close(4), ... up to the limit.
     Loop,
@@ -28,11 +28,11 @@ pub enum Closing {
     Proc,
     /// One close_range.
     Range,
-    /// One close_range that takes a table of its own on the way.
+    /// One close_range that also unshares the descriptor table.
     Unshare,
 }
 
-/// How the process is made.
+/// The system call that creates the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     Vfork,
@@ -45,7 +45,7 @@ const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 const NAMES_BYTES: usize = 4096;
 
 impl Raw {
-    /// `argv` ends with a null pointer; both outlive all children.
+    /// `argv` must end with a null pointer; `path` and `argv` must outlive all children.
     pub fn new(path: &CString, argv: &[*const c_char], closing: Closing, most_files: usize) -> Box<Raw> {
         unsafe extern "C" {
             static environ: *const *const c_char;
@@ -63,7 +63,7 @@ impl Raw {
 }
 
 impl Raw {
-    /// The child's pid. A detached child's `Raw` is not to be used again before the child's end.
+    /// Starts a child and returns its pid. The `Raw` of a detached child must not be used again before the child has ended.
     pub fn start(&self, call: Call) -> io::Result<i32> {
         let top = (self.stack.as_ptr() as usize + STACK_BYTES) & !15;
         let mut pidfd = -1i32;
@@ -83,11 +83,11 @@ impl Raw {
             Call::Clone { flags } => (libc::SYS_clone, [(flags | libc::SIGCHLD) as usize, top]),
             Call::Clone3 => (libc::SYS_clone3, [args.as_ptr() as usize, size_of_val(&args)]),
         };
-        // SAFETY: the child has a stack of its own, or the parent waits and does not look below its stack pointer; it
-        // does what `child` does and never returns.
+        // SAFETY: the child has its own stack, or the parent waits and does not read below its stack pointer; the child
+        // executes `child`, which never returns.
         let outcome = unsafe { clone_into(number, arguments, child, std::ptr::from_ref(self).cast()) };
         if pidfd >= 0 {
-            // SAFETY: ours, and nobody else's.
+            // SAFETY: the descriptor is ours, and not used elsewhere.
             unsafe { libc::close(pidfd) };
         }
         match i32::try_from(outcome) {
@@ -99,7 +99,7 @@ impl Raw {
 
 unsafe extern "C" fn child(raw: *const u8) -> ! {
     const UNSHARE: usize = 2;
-    // SAFETY: the parent keeps all that the pointers lead to.
+    // SAFETY: the parent keeps everything that the pointers lead to.
     unsafe {
         let raw = &*raw.cast::<Raw>();
         match raw.closing {
@@ -125,11 +125,11 @@ unsafe extern "C" fn child(raw: *const u8) -> ! {
     }
 }
 
-/// Closes what /proc/self/fd lists, beyond the first three.
+/// Closes the descriptors listed in /proc/self/fd, except for the first three.
 unsafe fn close_listed() {
     let mut names = [0u8; NAMES_BYTES];
     let flags = (libc::O_RDONLY | libc::O_DIRECTORY) as usize;
-    // SAFETY: a path that ends in a null; the buffer is as long as it is said to be; records lie within it.
+    // SAFETY: the path ends with NUL; passes the real length of the buffer; records are within it.
     unsafe {
         let directory = c"/proc/self/fd".as_ptr() as usize;
         let listing = call(libc::SYS_openat, [libc::AT_FDCWD as usize, directory, flags]);

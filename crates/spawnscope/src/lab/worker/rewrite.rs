@@ -1,4 +1,4 @@
-//! What a child makes the parent pay that writes to its memory: while the child lives, and after it has ended.
+//! What a child costs a parent that writes to its memory, while the child lives and after its end.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,8 +16,8 @@ use super::operations::nanos;
 use super::protocol::{Companion, Program};
 use crate::lab::LabError;
 
-/// Before any child, while one lives, and, with new memory, after one has ended in whose life nothing was written: what
-/// is written meanwhile is the parent's own afterwards, and costs nothing more.
+/// The time to write to all memory before any child, while one lives, and after one has ended. The last measurement uses new memory and
+/// another child, during whose life nothing is written: pages written then would already belong to the parent alone.
 pub fn rewrite(child: &Companion, ballast: &mut Ballast) -> Result<Vec<f64>, LabError> {
     ballast.renew()?;
     ballast.rewrite();
@@ -36,7 +36,7 @@ fn timed(ballast: &Ballast) -> f64 {
     nanos(began.elapsed())
 }
 
-/// The child lives until a pipe ends: a copy of the parent reads it itself, a program is given its name.
+/// Keeps the child alive until the pipe is closed. A copy of the parent reads the pipe itself; a program gets its path.
 fn in_the_life_of(child: &Companion, act: impl FnOnce()) -> Result<(), LabError> {
     let (reader, writer) = pipe()?;
     match child {
@@ -50,7 +50,7 @@ fn in_the_life_of(child: &Companion, act: impl FnOnce()) -> Result<(), LabError>
             match status {
                 0 => Ok(()),
                 _ => Err(LabError::Untrusted(format!(
-                    "the child ended with {}, not with exit status 0",
+                    "the child ended with {} instead of exit status 0",
                     ending(status)
                 ))),
             }
@@ -60,7 +60,7 @@ fn in_the_life_of(child: &Companion, act: impl FnOnce()) -> Result<(), LabError>
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), LabError> {
-    pipe2(OFlag::O_CLOEXEC).map_err(|errno| LabError::doing("make a pipe")(errno.into()))
+    pipe2(OFlag::O_CLOEXEC).map_err(|errno| LabError::doing("create a pipe")(errno.into()))
 }
 
 fn beside_a_program(
@@ -70,7 +70,7 @@ fn beside_a_program(
     writer: OwnedFd,
     act: impl FnOnce(),
 ) -> Result<(), LabError> {
-    // SAFETY: clears close-on-exec of a descriptor of ours.
+    // SAFETY: clears close-on-exec of our own descriptor.
     unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFD, 0) };
     let mut program = program.clone();
     program.argv.push(format!("/dev/fd/{}", reader.as_raw_fd()));
@@ -84,17 +84,17 @@ fn beside_a_program(
     launcher.finish(mechanism, running)
 }
 
-/// A fork returns before its child calls exec, and until then has its memory in common with the parent. An exec closes the
-/// pipe after it has left that.
+/// Waits for the child's exec. fork returns before it, and until then the child shares pages with the parent. The exec closes the pipe
+/// after it has released that memory.
 fn await_exec(executed: OwnedFd) -> Result<(), LabError> {
     let ended = File::from(executed).read_to_end(&mut Vec::new());
     ended.map(drop).map_err(LabError::doing("wait for an exec"))
 }
 
 fn fork_until_the_end_of(reader: &OwnedFd, writer: &OwnedFd) -> io::Result<i32> {
-    // SAFETY: the child makes system calls only, on a byte of its own, and leaves.
+    // SAFETY: the child only makes system calls, on its own byte, and exits.
     match unsafe { libc::fork() } {
-        // SAFETY: as above.
+        // SAFETY: see above.
         0 => unsafe {
             libc::close(writer.as_raw_fd());
             let mut byte = 0u8;
@@ -110,7 +110,7 @@ fn fork_until_the_end_of(reader: &OwnedFd, writer: &OwnedFd) -> io::Result<i32> 
 mod tests {
     use super::*;
 
-    /// The name of the only child that this thread has.
+    /// The name of this thread's only child.
     fn name_of_the_child() -> String {
         let thread = nix::unistd::gettid();
         let children = std::fs::read_to_string(format!("/proc/self/task/{thread}/children")).unwrap();
@@ -138,7 +138,7 @@ mod tests {
         };
         let failed = in_the_life_of(&missing, || ()).unwrap_err().to_string();
         assert!(
-            failed.contains("ended with exit status 127, not with exit status 0"),
+            failed.contains("ended with exit status 127 instead of exit status 0"),
             "{failed}"
         );
     }

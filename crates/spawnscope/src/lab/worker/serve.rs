@@ -1,4 +1,4 @@
-//! A worker's life: be what it was told to be, say so, and then do what each line of its input says, until there is no more.
+//! The main loop of a worker: takes on its setting, reports that it is ready, and performs each request in its input until the end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -11,10 +11,10 @@ use super::operations;
 use super::protocol::{Reply, Request, Setting};
 use crate::lab::LabError;
 
-/// Serves until the end of the input.
+/// Performs requests until the end of the input.
 ///
 /// # Errors
-/// When the setting is not one, or when nobody listens any more.
+/// If the setting is invalid, or if the replies cannot be written.
 pub fn serve(setting: &str) -> io::Result<()> {
     die_with_the_parent();
     let mut pipes = Pipes::take()?;
@@ -33,15 +33,15 @@ pub fn serve(setting: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The parent's death must leave nothing behind, neither a process with gigabytes of memory nor what it launched. All of
-/// that is in a group of its own: the kernel does not tell children of children.
+/// When the parent dies, neither a process with gigabytes of memory nor its children must remain. The worker leads its own process group,
+/// which it kills, because the parent-death signal does not reach grandchildren.
 fn die_with_the_parent() {
     extern "C" fn end_all(_: i32) {
-        // SAFETY: a plain system call; the group is this process's own.
+        // SAFETY: a plain system call; the group belongs to this process.
         unsafe { libc::kill(0, libc::SIGKILL) };
     }
     let handler: extern "C" fn(i32) = end_all;
-    // SAFETY: plain system calls. A process that leads a group already is refused a new one, and needs none.
+    // SAFETY: plain system calls. setpgid fails if this process already leads a group, which is fine.
     unsafe {
         libc::setpgid(0, 0);
         libc::signal(libc::SIGTERM, handler as libc::sighandler_t);
@@ -49,7 +49,7 @@ fn die_with_the_parent() {
     }
 }
 
-/// What was standard input and output: children have /dev/null there, so that nothing they say is taken for an answer.
+/// The former standard input and output. Both are replaced by /dev/null, so that output of children is not mistaken for a reply.
 struct Pipes {
     input: BufReader<File>,
     output: File,

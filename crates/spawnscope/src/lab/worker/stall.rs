@@ -1,5 +1,5 @@
-//! How long another thread of the parent stands still during a launch: a neighbour that needs the memory's lock, as fork does.
-//! And how long in a pause without one, since a thread that waits for a CPU stands still too.
+//! How long another thread of the parent stalls during a launch, if it needs the memory's lock, which fork holds. Also how long it stalls
+//! without a launch, because a thread that waits for a CPU stalls too.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,15 +13,15 @@ use super::protocol::Program;
 use crate::lab::LabError;
 use crate::statistics::median;
 
-/// A new thread is under way after so many turns: a fork of a large parent could be over before it has begun.
+/// The number of turns after which a new thread counts as running. Otherwise a fork of a large parent could be over before it has started.
 const TURNS_TO_BEGIN: u64 = 16;
 
-/// Another thread, which maps, touches and unmaps a page without end.
+/// Another thread, which maps, writes to and unmaps a page in a loop.
 #[derive(Default)]
 struct Neighbour {
     ended: AtomicBool,
     batches: AtomicU64,
-    /// Nanoseconds of the longest turn.
+    /// The longest turn in nanoseconds.
     longest: AtomicU64,
 }
 
@@ -38,7 +38,7 @@ impl Neighbour {
         }
     }
 
-    /// Waits for so many more of its turns to end.
+    /// Waits until this many more turns have ended.
     fn await_turns(&self, count: u64) {
         let from = self.batches.load(Ordering::Relaxed);
         while self.batches.load(Ordering::Relaxed) < from + count {
@@ -47,7 +47,7 @@ impl Neighbour {
     }
 }
 
-/// Medians over launches: wall, the neighbour's longest turn, and time inside the call.
+/// Returns medians over launches: wall, the neighbour's longest turn, and time inside the call.
 pub fn stall(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64>, LabError> {
     let mut launcher = Launcher::new(mechanism, program)?;
     beside_a_neighbour(|neighbour| {
@@ -62,7 +62,7 @@ pub fn stall(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<
     })
 }
 
-/// Medians over pauses of so long, in which nothing is launched: wall, the neighbour's longest turn, and once more wall.
+/// Returns medians over pauses of this length without a launch: wall, the neighbour's longest turn, and the pause.
 pub fn idle(pause_ns: f64, count: u32) -> Result<Vec<f64>, LabError> {
     let pause = Duration::from_nanos(pause_ns as u64);
     let _exact = ExactTimers::set();
@@ -74,21 +74,21 @@ pub fn idle(pause_ns: f64, count: u32) -> Result<Vec<f64>, LabError> {
     })
 }
 
-/// The kernel lets timers be late by 50 us, half a launch, unless it is told otherwise.
+/// By default, the kernel lets timers expire 50 us late, which is half a launch.
 struct ExactTimers;
 
 impl ExactTimers {
     fn set() -> ExactTimers {
-        // SAFETY: a plain system call, about this thread.
+        // SAFETY: a plain system call for this thread.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
         ExactTimers
     }
 }
 
 impl Drop for ExactTimers {
-    /// Children inherit it: nothing stands for what was before.
+    /// Restores the default, because children inherit the setting.
     fn drop(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: see above.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 0) };
     }
 }
@@ -108,7 +108,7 @@ fn beside_a_neighbour(act: impl FnOnce(&Neighbour) -> Result<Vec<f64>, LabError>
     })
 }
 
-/// Medians over so many acts: wall, the neighbour's longest turn, and the time that the act tells.
+/// Returns medians over `count` calls of `act`: wall, the neighbour's longest turn, and the time that `act` returns.
 fn repeated(
     neighbour: &Neighbour,
     count: u32,
@@ -120,7 +120,7 @@ fn repeated(
         let began = Instant::now();
         calls.push(nanos(act()?));
         walls.push(nanos(began.elapsed()));
-        // A stall that outlasts the act is told when it ends.
+        // If a stall outlasts the act, wait until it has ended.
         neighbour.await_turns(1);
         stalls.push(neighbour.longest.load(Ordering::Relaxed) as f64);
     }

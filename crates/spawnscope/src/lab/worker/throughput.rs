@@ -1,4 +1,4 @@
-//! Launches a second, in a steady state: each thread has its children in flight before the clock starts.
+//! Launches per second in a steady state: each thread has its children in flight before the clock starts.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use super::launcher::{Launcher, Running};
 use super::protocol::Program;
 use crate::lab::LabError;
 
-/// A thread that launches, with its children that were not waited for, the oldest first.
+/// A launching thread, with its unreaped children, the oldest first.
 struct Lane<'p> {
     mechanism: Mechanism,
     launcher: Launcher<'p>,
@@ -18,7 +18,7 @@ struct Lane<'p> {
 }
 
 impl<'p> Lane<'p> {
-    /// Fills the lane twice: the second time, stacks and caches of the first are used again.
+    /// Fills the lane twice: the second time, the stacks and caches of the first are reused.
     fn filled(mechanism: Mechanism, program: &'p Program, in_flight: usize) -> Result<Lane<'p>, LabError> {
         let mut lane = Lane {
             mechanism,
@@ -40,7 +40,7 @@ impl<'p> Lane<'p> {
         oldest.map_or(Ok(()), |child| self.launcher.finish(self.mechanism, child))
     }
 
-    /// Waits for the oldest child and starts another, so many times.
+    /// Waits for the oldest child and starts another, `count` times.
     fn replace(&mut self, count: usize) -> Result<(), LabError> {
         for _ in 0..count {
             self.finish()?;
@@ -49,7 +49,7 @@ impl<'p> Lane<'p> {
         Ok(())
     }
 
-    /// From when to when that takes, after all lanes are filled.
+    /// The time span of `count` replacements, starting after all lanes are filled.
     fn timed(mut self, count: usize, unready: &AtomicUsize) -> Result<Span, LabError> {
         while unready.load(Ordering::Relaxed) > 0 {
             thread::yield_now();
@@ -65,7 +65,7 @@ impl<'p> Lane<'p> {
 }
 
 impl Drop for Lane<'_> {
-    /// Also after a failure: children may run on stacks of the lane, and none is to be left.
+    /// Also after a failure: children may run on stacks of the lane, and none must remain.
     fn drop(&mut self) {
         while !self.running.is_empty() {
             let _ = self.finish();
@@ -73,8 +73,8 @@ impl Drop for Lane<'_> {
     }
 }
 
-/// Each thread replaces its children until it has launched its part of `count`; what counts is the time from when
-/// the first one begins to when the last one has.
+/// Each thread replaces its children until it has launched its part of `count`. The measured time is from the start of the first thread to
+/// the end of the last.
 pub fn throughput(
     mechanism: Mechanism,
     program: &Program,
@@ -87,7 +87,7 @@ pub fn throughput(
     let outcomes: Vec<Result<Span, LabError>> = thread::scope(|scope| {
         let keep = || {
             let filled = Lane::filled(mechanism, program, in_flight);
-            // One that failed does not keep the others waiting.
+            // A failed thread must not keep the others waiting.
             unready.fetch_sub(1, Ordering::Relaxed);
             filled?.timed(of_each, &unready)
         };
@@ -109,13 +109,13 @@ pub fn throughput(
     Ok(vec![(of_each * threads) as f64 / in_common(&spans).as_secs_f64()])
 }
 
-/// When a thread launched.
+/// When a thread started and ended its launches.
 struct Span {
     began: Instant,
     ended: Instant,
 }
 
-/// The time in which all that was launched was launched. Where threads have to wait for a CPU, none of them is under way as long.
+/// The time from the first start to the last end. If threads wait for a CPU, no single thread runs that long.
 fn in_common(spans: &[Span]) -> Duration {
     let began = spans.iter().map(|span| span.began).min();
     let ended = spans.iter().map(|span| span.ended).max();

@@ -1,9 +1,9 @@
-//! Folded stacks: a line for each stack, its boxes separated by `;`, and its weight behind a space. Times are microseconds.
+//! Folded stacks: one line per stack, with boxes separated by `;` and the weight after a space. Times are in microseconds.
 
 use super::{each_line, folded_line, text_of};
 use crate::analyze::flame::Flame;
 
-/// A flame graph as folded stacks.
+/// Renders a flame graph as folded stacks.
 #[must_use]
 pub fn folded(flame: &Flame<'_>) -> String {
     let texts: Vec<String> = flame.nodes.iter().map(|node| text_of(&node.label)).collect();

@@ -1,4 +1,4 @@
-//! Flame graphs: as folded stacks for other programs, and as SVG. Here: the text on each box, and the order of boxes.
+//! Flame graphs, as folded stacks for other programs and as SVG. This file decides the text on each box and the order of boxes.
 
 mod folded;
 #[cfg(feature = "flame")]
@@ -17,12 +17,13 @@ pub use folded::folded;
 #[cfg(feature = "flame")]
 pub use svg::svg;
 
-/// The text of a box whose name is not known.
+/// The text of a box without a known name.
 const UNKNOWN: &str = "-";
-/// A name of more is of no use on a box.
+/// Longer names are of no use on a box.
 const MOST_COLUMNS: usize = 160;
 
-/// The text of a box. It has no `;`, which separates boxes in folded stacks, nothing that XML cannot hold, and is not empty.
+/// Returns the text of a box. It is not empty and contains neither `;`, which separates boxes in folded stacks, nor characters that XML
+/// does not allow.
 fn text_of(label: &Label<'_>) -> String {
     let shown = match label {
         Label::Phase(phase) => phase.name().to_owned(),
@@ -50,7 +51,7 @@ fn text_of_place(frame: &Frame<'_>) -> String {
     };
     let module = frame.module.map(|module| text::escape(base_name(module)));
     match (frame.function.map(text::escape), at, module, frame.address) {
-        // As other programs that write folded stacks mark the kernel's.
+        // Other programs that write folded stacks mark kernel functions in the same way.
         (Some(function), ..) if frame.language == Language::Kernel => format!("{function}_[k]"),
         (None, _, _, Some(address)) if frame.language == Language::Kernel => format!("{address:#x}_[k]"),
         (Some(function), Some(at), ..) => format!("{function} {at}"),
@@ -62,7 +63,7 @@ fn text_of_place(frame: &Frame<'_>) -> String {
     }
 }
 
-/// `-c 'mkdir -p a'`, `-c:3 'mv a b'`: its line is told where there are several.
+/// Formats `-c 'mkdir -p a'` or `-c:3 'mv a b'`. The line number is shown if it is not 1.
 fn text_of_given(script: &[u8], line: Option<u32>) -> String {
     let number = line.unwrap_or(1);
     let text = script
@@ -76,21 +77,21 @@ fn text_of_given(script: &[u8], line: Option<u32>) -> String {
     }
 }
 
-/// Escaped text as folded stacks and SVG can hold it.
+/// Makes escaped text safe for folded stacks and SVG.
 fn safe(escaped: &str) -> String {
     let cut = text::truncate(escaped.trim(), MOST_COLUMNS);
     let mut shown = String::with_capacity(cut.len());
     for character in without_noncharacters(&cut).chars() {
         match character {
-            // Other programs split lines at it.
+            // Other programs split lines at `;`.
             ';' => shown.push(':'),
-            // A line that begins so is a comment, to some.
+            // Some programs treat a line that begins with `#` as a comment.
             '#' if shown.is_empty() => shown.push_str("\\#"),
             _ => shown.push(character),
         }
     }
     match shown.rsplit_once(' ') {
-        // Would be taken for a weight.
+        // A number after a space would be parsed as a weight.
         Some((before, number)) if number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') => {
             format!("{before}_{number}")
         }
@@ -99,15 +100,15 @@ fn safe(escaped: &str) -> String {
     }
 }
 
-/// The text with the two that are valid Unicode, but no characters to XML, written as escapes.
+/// Escapes the two characters that are valid Unicode but that XML does not allow.
 fn without_noncharacters(text: &str) -> String {
     text.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 
-/// Tells every box with nothing upon a part of it, from left to right: phases in their order, then the rest by name. `tell` is
-/// given the whole stack, as positions among the nodes from the bottom up, and how wide that part is, in microseconds or
-/// launches. `texts` are those of the nodes.
-fn each_line(flame: &Flame<'_>, texts: &[String], mut tell: impl FnMut(&[u32], u64)) {
+/// Calls `visit` for every box that is wider than the boxes on top of it, from left to right: phases in their order, then the rest by name.
+/// `visit` gets the whole stack as node positions from the bottom up, and the width of the uncovered part in microseconds or launches.
+/// `texts` are the texts of the nodes.
+fn each_line(flame: &Flame<'_>, texts: &[String], mut visit: impl FnMut(&[u32], u64)) {
     let mut upon: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len()];
     let mut bottom = Vec::new();
     for (node, position) in flame.nodes.iter().zip(0u32..) {
@@ -133,13 +134,13 @@ fn each_line(flame: &Flame<'_>, texts: &[String], mut tell: impl FnMut(&[u32], u
             }
         };
         if width > 0 {
-            tell(&stack, width);
+            visit(&stack, width);
         }
         pending.extend(upon[position as usize].iter().rev().map(|upper| (level + 1, *upper)));
     }
 }
 
-/// A line of folded stacks.
+/// Formats a line of folded stacks.
 fn folded_line(stack: &[u32], width: u64, texts: &[String]) -> String {
     let names: Vec<&str> = stack
         .iter()
@@ -148,7 +149,7 @@ fn folded_line(stack: &[u32], width: u64, texts: &[String]) -> String {
     format!("{} {width}", names.join(";"))
 }
 
-/// Phases as they come, then the rest by kind and name: so equal names are neighbours.
+/// Orders phases by their sequence, then the rest by kind and name, so that equal names are adjacent.
 fn order(flame: &Flame<'_>, texts: &[String], a: u32, b: u32) -> Ordering {
     let label = |position: u32| &flame.nodes[position as usize].label;
     let text = |position: u32| &texts[position as usize];
@@ -160,7 +161,7 @@ fn order(flame: &Flame<'_>, texts: &[String], a: u32, b: u32) -> Ordering {
     }
 }
 
-/// What kind of box it is: each has colours of its own.
+/// The kind of a box. Each kind has its own colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum BoxKind {
     Phase,
@@ -179,18 +180,18 @@ fn kind(label: &Label<'_>) -> BoxKind {
     }
 }
 
-/// Rounds so that sums stay true: what one figure loses, the next one gets.
+/// Rounds without accumulating errors: each figure gets the remainder of the previous one.
 #[derive(Default)]
 struct Rounding {
     nanos: u64,
-    told: u64,
+    emitted: u64,
 }
 
 impl Rounding {
     fn microseconds(&mut self, nanos: u64) -> u64 {
         self.nanos += nanos;
-        let whole = (self.nanos + 500) / 1000 - self.told;
-        self.told += whole;
+        let whole = (self.nanos + 500) / 1000 - self.emitted;
+        self.emitted += whole;
         whole
     }
 }

@@ -1,4 +1,4 @@
-//! A flame graph as an interactive SVG: a click zooms, Ctrl-F searches. inferno draws it; here are colours and captions.
+//! A flame graph as an interactive SVG: a click zooms, Ctrl-F searches. inferno draws it; this file chooses colours and captions.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::analyze::phases::Phase;
 use crate::event::Language;
 use crate::present::text;
 
-/// Names are black: these are all light enough for that, and far enough from the background, which the picture brings with it.
+/// Names are black. These colours are light enough for black text and distinct from the background, which is part of the SVG.
 const BACKGROUND: Color = rgb(0xf6f6f4);
 const PHASES: [Color; 8] = [
     rgb(0xf0837a), // create
@@ -25,9 +25,9 @@ const PHASES: [Color; 8] = [
 ];
 const RUN_QUEUE: Color = rgb(0xf5dc92);
 const UNKNOWN: Color = rgb(0xbcbcbc);
-/// The whole, below all boxes; inferno knows it by an empty name.
+/// The bottom box. inferno identifies it by an empty name.
 const ALL: Color = rgb(0xd8d8d2);
-/// A name has its tint everywhere, and neighbours hardly ever the same.
+/// A name has the same tint in every box, and neighbours rarely share one.
 const PROGRAMS: [Color; 7] = [
     rgb(0xf3b27a),
     rgb(0xf5cb8c),
@@ -77,7 +77,7 @@ const fn rgb(value: u32) -> Color {
 /// Draws a flame graph.
 ///
 /// # Errors
-/// None that depend on the recording: what inferno refuses.
+/// Errors of inferno, which do not depend on the recording.
 pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     let texts: Vec<String> = flame.nodes.iter().map(|node| text_of(&node.label)).collect();
     let marked: Vec<String> = flame
@@ -99,7 +99,7 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     options.bgcolors = Some(BackgroundColor::Flat(BACKGROUND));
     options.text_truncate_direction = TextTruncateDirection::Right;
     options.palette_map = Some(&mut colours);
-    // Keeps our order instead of asking for the alphabet's; equal neighbours become one box all the same. It reads backwards.
+    // Keeps our order instead of sorting alphabetically; equal neighbours are still merged. This mode reads the lines backwards.
     options.flame_chart = true;
     let mut lines = Vec::new();
     each_line(flame, &texts, |stack, width| {
@@ -111,7 +111,7 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     Ok(with_the_whole_named(drawn))
 }
 
-/// Writes a name on the lowest box: inferno's script does, but where pictures are shown without scripts it would have none.
+/// Writes a name on the lowest box. inferno's script does that too, but viewers that do not run scripts would show none.
 fn with_the_whole_named(mut drawn: Vec<u8>) -> Vec<u8> {
     let position = |text: &[u8], from: usize| {
         let found = drawn[from..].windows(text.len()).position(|window| window == text);
@@ -119,15 +119,15 @@ fn with_the_whole_named(mut drawn: Vec<u8>) -> Vec<u8> {
     };
     let title = position(b"<title>all (", 0);
     let text = title.and_then(|title| position(b"</text>", title));
-    // A program called `all` has its name.
+    // If a program is called `all`, its box has a name already.
     if let Some(end) = text.filter(|end| drawn[..*end].ends_with(b">")) {
         drawn.splice(end..end, *b"all");
     }
     drawn
 }
 
-/// The text with the kind of its box behind it, in marks that inferno does not draw: a program may be called `load`, and is
-/// no phase.
+/// Appends the kind of the box to its text, in marks that inferno does not draw, because a program may be called `load` without being a
+/// phase.
 fn marked(label: &Label<'_>, text: &str) -> String {
     let mark = match kind(label) {
         BoxKind::Phase => 'k',
@@ -152,7 +152,7 @@ fn colour(label: &Label<'_>, text: &str) -> Color {
     }
 }
 
-/// FNV-1a: small, and the same in every run.
+/// FNV-1a: short and deterministic.
 fn hash(text: &str) -> usize {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     text.bytes().fold(0x811c_9dc5, step) as usize
@@ -168,18 +168,18 @@ fn unit(weight: Weight) -> &'static str {
 fn subtitle(flame: &Flame<'_>) -> String {
     let wanted = &flame.wanted;
     let width = match wanted.weight {
-        Weight::Wall => "wall time of processes in microseconds, without that of their children",
+        Weight::Wall => "wall time of processes in microseconds, without their children",
         Weight::Tax => "launch tax in microseconds",
         Weight::Count => "launches",
         Weight::Critical => "time on the critical path in microseconds",
-        Weight::OnCpu => "time on a CPU in microseconds, by samples",
-        Weight::OffCpu => "time of waits in microseconds, by samples",
+        Weight::OnCpu => "on-CPU time in microseconds, from samples",
+        Weight::OffCpu => "wait time in microseconds, from samples",
     };
     let phase = |phase: Phase| format!(", {} only", phase.name());
     let upon = match wanted.stacking {
-        Stacking::Tree => "process upon process",
-        Stacking::Caller => "what was launched upon the functions that asked for it",
-        Stacking::Command => "programs side by side",
+        Stacking::Tree => "boxes: processes and their children",
+        Stacking::Caller => "boxes: functions that launch, and what they launched",
+        Stacking::Command => "boxes: programs",
     };
     format!("width: {width}{}; {upon}", wanted.phase.map(phase).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! What differs from an older report: on a terminal, and as the parts of pages.
+//! The comparison with an older report: for terminals, and as parts of pages.
 
 use super::values::figure;
 use crate::lab::common_shift::CommonShift;
@@ -8,17 +8,17 @@ use crate::present::palette::{PLAIN, QUIET, WARNING};
 use crate::present::text::escape;
 use crate::units;
 
-pub(super) const HEADING: &str = "Against the older report";
-pub(super) const TOGETHER: &str = "All cases of an experiment together (± how far one is from another). This is the machine, or \
-     what was changed for all of them; measuring again tells which:";
-pub(super) const APART: &str = "Apart from the others, and beyond the noise of both:";
+pub(super) const HEADING: &str = "Comparison with the older report";
+pub(super) const TOGETHER: &str = "Common shift of all cases of an experiment (± spread between cases). The cause is the machine, or \
+     a change that affects all cases; measure again to find out which:";
+pub(super) const APART: &str = "Changed by more than the common shift, and beyond the noise of both reports:";
 const INDENT: usize = 2;
-/// A narrower terminal has the interval behind the name.
+/// A narrower terminal shows the interval after the name.
 const INTERVAL_FROM: usize = 60;
-/// More names are a number.
+/// Longer lists of names are replaced by their number.
 const MOST_NAMES: usize = 5;
 
-/// The whole comparison.
+/// Renders the whole comparison.
 pub(super) fn on_a_terminal(comparison: &Comparison, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.heading(HEADING);
@@ -53,14 +53,14 @@ pub(super) fn on_a_terminal(comparison: &Comparison, width: usize) -> String {
     page.finish()
 }
 
-/// What was not the same but the figures.
+/// Describes the conditions that differ between the reports.
 pub(super) fn conditions(comparison: &Comparison) -> String {
     format!("not under the same conditions: {}", comparison.conditions.join("; "))
 }
 
-/// The movements of each experiment that are beyond the noise: its name, and what its columns did.
+/// Returns the common shifts beyond the noise: the name of each experiment, and how its columns changed.
 pub(super) fn moved(comparison: &Comparison) -> Vec<(String, String)> {
-    let mut told: Vec<(String, String)> = Vec::new();
+    let mut shifts: Vec<(String, String)> = Vec::new();
     for common_shift in comparison
         .common_shifts
         .iter()
@@ -68,12 +68,12 @@ pub(super) fn moved(comparison: &Comparison) -> Vec<(String, String)> {
     {
         let experiment = common_shift.experiment.as_deref().unwrap_or("all others");
         let what = movement_in_words(common_shift);
-        match told.iter_mut().find(|(name, _)| name == experiment) {
+        match shifts.iter_mut().find(|(name, _)| name == experiment) {
             Some((_, others)) => *others = format!("{others}, {what}"),
-            None => told.push((experiment.to_owned(), what)),
+            None => shifts.push((experiment.to_owned(), what)),
         }
     }
-    told
+    shifts
 }
 
 fn movement_in_words(common_shift: &CommonShift) -> String {
@@ -85,14 +85,14 @@ fn movement_in_words(common_shift: &CommonShift) -> String {
     )
 }
 
-/// What stands out, the largest difference first.
+/// Returns the cases that changed by more than the common shift, largest difference first.
 pub(super) fn apart(comparison: &Comparison) -> Vec<&Change> {
     let mut apart: Vec<&Change> = comparison.changes.iter().filter(|change| change.stands_out).collect();
     apart.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
     apart
 }
 
-/// Ratio, its interval, old and new, the name.
+/// Formats the ratio, its interval, the old and new values, and the name.
 pub(super) fn cells(change: &Change) -> [String; 4] {
     let (old, new) = (figure(change.old, change.unit), figure(change.new, change.unit));
     [
@@ -103,11 +103,11 @@ pub(super) fn cells(change: &Change) -> [String; 4] {
     ]
 }
 
-/// What there is beside.
+/// Summarizes all other measurements.
 pub(super) fn rest(comparison: &Comparison) -> String {
     let all = comparison.changes.len();
     if all == 0 {
-        return "the two reports have no case in common".to_owned();
+        return "the reports have no case in common".to_owned();
     }
     let within = comparison.changes.iter().filter(|change| !change.beyond_noise).count();
     let apart = comparison.changes.iter().filter(|change| change.stands_out).count();
@@ -116,10 +116,10 @@ pub(super) fn rest(comparison: &Comparison) -> String {
         format!("{} within the noise", units::count(within as u64)),
     ];
     if comparison.common_shifts.is_empty() {
-        parts.push("too few cases to tell a change from the machine's drift".to_owned());
+        parts.push("too few cases to distinguish a change from machine drift".to_owned());
     } else {
         let with_others = units::count((all - within - apart) as u64);
-        parts.push(format!("{with_others} as far off as the others of their experiment"));
+        parts.push(format!("{with_others} within the common shift of their experiment"));
     }
     if comparison.unmatched > 0 {
         let cases = units::counted(comparison.unmatched as u64, "case is", "cases are");
@@ -128,8 +128,8 @@ pub(super) fn rest(comparison: &Comparison) -> String {
     parts.join("; ")
 }
 
-/// What only the older report has, a sentence for each kind: whole experiments by name, cases and measurements by name where they
-/// are few.
+/// Describes what only the older report has, one sentence per kind: whole experiments by name, cases and measurements by name if they are
+/// few.
 pub(super) fn gone(comparison: &Comparison) -> Vec<String> {
     let (mut experiments, mut cases, mut measurements) = (Vec::new(), Vec::new(), Vec::new());
     for Gone {
@@ -144,15 +144,15 @@ pub(super) fn gone(comparison: &Comparison) -> Vec<String> {
             (Some(case), Some(column)) => measurements.push(format!("{experiment}: {case}: {}", words_of(column))),
         }
     }
-    let told = [
+    let sentences = [
         counted(&experiments, usize::MAX, ["experiment", "experiments"]),
         counted(&cases, MOST_NAMES, ["case", "cases"]),
         counted(&measurements, MOST_NAMES, ["measurement", "measurements"]),
     ];
-    told.into_iter().flatten().collect()
+    sentences.into_iter().flatten().collect()
 }
 
-/// How many, and which if they are not too many.
+/// Counts the names, and lists them if there are at most `most`.
 fn counted(names: &[String], most: usize, [one, several]: [&str; 2]) -> Option<String> {
     let count = units::counted(names.len() as u64, one, several);
     match names.len() {

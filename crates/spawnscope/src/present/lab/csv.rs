@@ -1,5 +1,5 @@
-//! The lab's report as CSV, a line a measurement, so that all experiments have the same columns: the keys of all that were
-//! measured in their raw units, each in a column of its own. Fits are measurements of a series; notes have lines too.
+//! The lab's report as CSV. It has one line per measurement, so that all experiments share the same columns. Each key has its own column,
+//! in raw units. A linear fit is a measurement of its series; notes also have lines.
 
 use super::comparison::gone;
 use super::values::{caveats, sentence};
@@ -8,14 +8,14 @@ use crate::lab::outcome::{Outcome, Report, Row, Value};
 
 const BEFORE_KEYS: [&str; 2] = ["experiment", "case"];
 const BEHIND_KEYS: [&str; 6] = ["measure", "unit", "median", "low", "high", "rounds"];
-/// Only where there is something to compare with.
+/// Additional columns of a comparison.
 const COMPARED: [&str; 5] = ["old", "new_to_old", "new_to_old_low", "new_to_old_high", "stands_out"];
 const LAST: &str = "note";
 
-/// The whole report.
+/// Writes the whole report.
 ///
 /// # Errors
-/// Never in practice: it is written to memory.
+/// None in practice: it writes to memory.
 pub fn csv(report: &Report, comparison: Option<&Comparison>) -> Result<Vec<u8>, csv::Error> {
     let mut lines = Lines {
         writer: csv::Writer::from_writer(Vec::new()),
@@ -34,7 +34,7 @@ pub fn csv(report: &Report, comparison: Option<&Comparison>) -> Result<Vec<u8>, 
         lines.note("", &caveat)?;
     }
     for condition in comparison.iter().flat_map(|comparison| &comparison.conditions) {
-        lines.note("", &format!("not the same: {condition}"))?;
+        lines.note("", &format!("different condition: {condition}"))?;
     }
     for gone in comparison.iter().copied().flat_map(gone) {
         lines.note("", &gone)?;
@@ -42,7 +42,7 @@ pub fn csv(report: &Report, comparison: Option<&Comparison>) -> Result<Vec<u8>, 
     lines.writer.into_inner().map_err(|error| error.into_error().into())
 }
 
-/// The key columns of all experiments, each once. What is called as a column that is always there is in `case`.
+/// Returns the key columns of all experiments, each once. A key with the name of a fixed column appears only in `case`.
 fn keys(report: &Report) -> Vec<&str> {
     let mut keys: Vec<&str> = Vec::new();
     let columns = report.experiments.iter().flat_map(|outcome| &outcome.columns);
@@ -56,7 +56,6 @@ fn keys(report: &Report) -> Vec<&str> {
     keys
 }
 
-/// The lines that are being written.
 struct Lines<'r> {
     writer: csv::Writer<Vec<u8>>,
     keys: Vec<&'r str>,

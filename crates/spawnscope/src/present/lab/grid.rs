@@ -1,24 +1,23 @@
-//! An experiment with an x axis as a table: a line a series, a column an x.
+//! An experiment with an x axis as a table: one line per series, one column per x.
 
 use super::values::figure;
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Outcome, Unit};
 
-/// The table.
 pub(super) struct Grid<'o> {
-    /// What is measured by what.
+    /// The heading of the first column: `Y by X`.
     pub(super) corner: String,
-    /// The columns.
+    /// The headings of the columns.
     pub(super) x: Vec<String>,
-    /// What the cells are.
+    /// The unit of the cells.
     pub(super) unit: Unit,
-    /// The lines, with a cell for each column.
+    /// The lines, with one cell per column.
     pub(super) series: Vec<(String, Vec<Option<&'o Estimate>>)>,
-    /// What is not in it, in words.
+    /// A sentence about columns that are not shown.
     pub(super) left_out: Option<String>,
 }
 
-/// The table with at most so many columns; `None` when the experiment has no x axis.
+/// Returns the table with at most `most` columns, or `None` if the experiment has no x axis.
 pub(super) fn grid(outcome: &Outcome, most: usize) -> Option<Grid<'_>> {
     let chart = outcome.chart.as_ref()?;
     let column = |name: &str| outcome.columns.iter().find(|column| column.name == name);
@@ -46,14 +45,14 @@ pub(super) fn grid(outcome: &Outcome, most: usize) -> Option<Grid<'_>> {
     })
 }
 
-/// The points at these x.
+/// Returns the points at these x values.
 fn cells<'o>(points: &[(f64, &'o Estimate)], x: &[f64]) -> Vec<Option<&'o Estimate>> {
     let cell = |x: &f64| points.iter().find(|(other, _)| other == x).map(|(_, value)| *value);
     x.iter().map(cell).collect()
 }
 
-/// Which x are shown where not all fit, and of how many: the first, the last, those that most series have, and as many others,
-/// spread evenly.
+/// Selects the x values to show if not all fit, and counts all of them. The first, the last and those that most series have come first;
+/// others fill the rest evenly.
 fn places(series: &[(String, Vec<(f64, &Estimate)>)], most: usize) -> (Vec<f64>, usize) {
     let mut all: Vec<f64> = series
         .iter()
@@ -75,7 +74,7 @@ fn places(series: &[(String, Vec<(f64, &Estimate)>)], most: usize) -> (Vec<f64>,
     (chosen, number)
 }
 
-/// At most so many of the values; the first and, unless it is one, the last are among them.
+/// Selects at most `most` values, evenly spaced, including the first and, unless `most` is 1, the last.
 fn spread(values: &[f64], most: usize) -> Vec<f64> {
     let count = values.len().min(most);
     let last = values.len().saturating_sub(1);

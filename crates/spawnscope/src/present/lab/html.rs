@@ -1,4 +1,4 @@
-//! The lab's report as one page that needs nothing else: tables, plots, notes; light or dark as the reader prefers.
+//! The lab's report as one self-contained page: tables, plots and notes, with a light and a dark theme.
 
 use std::fmt::Write as _;
 
@@ -17,10 +17,10 @@ body{font:15px/1.5 system-ui,sans-serif;max-width:1040px;margin:2em auto;padding
 div.t{overflow-x:auto}table{border-collapse:collapse;margin:1em 0;font-size:14px}th,td{padding:.25em .6em;text-align:left;border-bottom:1px solid var(--line)}\
 .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.q{color:var(--quiet);font-size:85%}td .q{display:inline-block;min-width:3.6em}svg{max-width:100%;height:auto}\
 th{border-bottom:2px solid var(--quiet)}h2{margin-top:2.2em}li{margin:.2em 0}summary{color:var(--quiet);cursor:pointer}nav a{margin-right:.8em}a{color:inherit}";
-/// Columns of an x axis that fit on a page.
+/// Maximum x values per table on a page.
 const MOST_ACROSS: usize = 9;
 
-/// The whole report.
+/// Renders the whole report.
 #[must_use]
 pub fn html(report: &Report, comparison: Option<&Comparison>) -> String {
     let mut page = format!(
@@ -59,7 +59,7 @@ fn section(outcome: &Outcome, page: &mut String) {
         page.push('\n');
     }
     match grid(outcome, MOST_ACROSS) {
-        _ if outcome.rows.is_empty() => page.push_str("<p><b>No figure that can be trusted.</b></p>\n"),
+        _ if outcome.rows.is_empty() => page.push_str("<p><b>No reliable results.</b></p>\n"),
         Some(grid) => {
             series(grid, page);
             page.push_str("<details><summary>every case</summary>\n");
@@ -73,7 +73,7 @@ fn section(outcome: &Outcome, page: &mut String) {
     list(marks.chain(sentences), page);
 }
 
-/// What differs from an older report.
+/// Writes the comparison with an older report.
 fn compared(comparison: &Comparison, page: &mut String) {
     let _ = writeln!(page, "<h2>{}</h2>", comparison::HEADING);
     if !comparison.conditions.is_empty() {
@@ -119,7 +119,7 @@ fn list(sentences: impl Iterator<Item = String>, page: &mut String) {
     page.push_str("</ul>\n");
 }
 
-/// A line a series.
+/// Writes a table with one line per series.
 fn series(grid: Grid<'_>, page: &mut String) {
     let titles: Vec<(String, bool)> = std::iter::once((grid.corner, false))
         .chain(grid.x.into_iter().map(|x| (x, true)))
@@ -138,7 +138,7 @@ fn series(grid: Grid<'_>, page: &mut String) {
     }
 }
 
-/// A line a case.
+/// Writes a table with one line per case.
 fn cases(outcome: &Outcome, page: &mut String) {
     let columns = columns(outcome);
     let title = |column: &&Column| (column.title.clone(), column.unit != Unit::Text);
@@ -149,13 +149,13 @@ fn cases(outcome: &Outcome, page: &mut String) {
     table(&titles, rows, page);
 }
 
-/// A cell in HTML.
+/// Formats a cell as HTML.
 fn with_noise(text: &str, estimate: Option<&Estimate>) -> String {
     let noise = estimate.map(|found| format!(" <span class=\"q\">{}</span>", noise(found)));
     format!("{}{}", escaped(text), noise.unwrap_or_default())
 }
 
-/// Columns have a title, and are figures or not; cells are HTML.
+/// Writes a table. Each column has a title and a flag for figures; cells are HTML.
 fn table(titles: &[(String, bool)], rows: impl Iterator<Item = Vec<String>>, page: &mut String) {
     let class = |is_figure: bool| if is_figure { " class=\"n\"" } else { "" };
     page.push_str("<div class=\"t\"><table><tr>");

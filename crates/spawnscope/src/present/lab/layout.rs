@@ -1,4 +1,4 @@
-//! Tables on a terminal: no figure is cut and no column vanishes. What does not fit beside stands below, behind its keys again.
+//! Tables on a terminal. No figure is cut and no column is dropped: columns that do not fit are printed below, with the keys repeated.
 
 use crate::present::page::{Page, plain, styled};
 use crate::present::palette::{PLAIN, TITLE};
@@ -6,15 +6,15 @@ use crate::present::text::{pad_left, pad_right, width, wrap};
 
 pub(super) const INDENT: usize = 2;
 const GAP: usize = 2;
-/// A key's word is broken only where it has more.
+/// A word of a key is broken only if it is longer.
 const LONGEST_WORD: usize = 16;
 
-/// A table: the first line are headings.
+/// A table. The first row has the headings.
 pub(super) struct Table {
     pub(super) rows: Vec<Vec<String>>,
-    /// How many columns say which row it is.
+    /// The number of columns that identify a row.
     pub(super) keys: usize,
-    /// Which columns are words, and stand at the left.
+    /// Which columns contain text and are left-aligned.
     pub(super) is_text: Vec<bool>,
 }
 
@@ -25,7 +25,7 @@ impl Table {
         let mut widths: Vec<usize> = (0..count).map(widest).collect();
         let available = page.width().saturating_sub(INDENT);
         let figure = widths[self.keys..].iter().max().map_or(0, |width| width + GAP);
-        // Where even one figure does not fit behind the keys, these are broken.
+        // If not even one figure fits after the keys, the keys are wrapped.
         while taken(&widths[..self.keys]) + figure > available {
             let breakable = (0..self.keys).filter(|at| widths[*at] > self.longest_word(*at));
             let Some(key) = breakable.max_by_key(|at| widths[*at]) else {

@@ -8,10 +8,10 @@ use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Outcome, Report, Unit};
 use crate::present::text::escape;
 
-/// Columns of an x axis that fit on a page.
+/// Maximum x values per table.
 const MOST_ACROSS: usize = 9;
 
-/// The whole report.
+/// Renders the whole report.
 #[must_use]
 pub fn markdown(report: &Report, comparison: Option<&Comparison>) -> String {
     let mut lines = vec![words(&report.machine), String::new()];
@@ -26,7 +26,7 @@ pub fn markdown(report: &Report, comparison: Option<&Comparison>) -> String {
             String::new(),
         ]);
         if outcome.rows.is_empty() {
-            lines.extend(["**No figure that can be trusted.**".to_owned(), String::new()]);
+            lines.extend(["**No reliable results.**".to_owned(), String::new()]);
         } else if !series(outcome, &mut lines) {
             cases(outcome, &mut lines);
             marks(&legend_of(outcome, &columns(outcome)), &mut lines);
@@ -41,7 +41,7 @@ pub fn markdown(report: &Report, comparison: Option<&Comparison>) -> String {
     lines.join("\n")
 }
 
-/// A line a case.
+/// Writes a table with one line per case.
 fn cases(outcome: &Outcome, lines: &mut Vec<String>) {
     let columns = columns(outcome);
     let titles = columns.iter().map(|column| column.title.clone()).collect();
@@ -56,7 +56,7 @@ fn cases(outcome: &Outcome, lines: &mut Vec<String>) {
     table(titles, rows, &is_text, lines);
 }
 
-/// A line a series, where there is an x axis.
+/// Writes a table with one line per series. Returns false if there is no x axis.
 fn series(outcome: &Outcome, lines: &mut Vec<String>) -> bool {
     let Some(grid) = grid(outcome, MOST_ACROSS) else {
         return false;
@@ -85,7 +85,7 @@ fn series(outcome: &Outcome, lines: &mut Vec<String>) -> bool {
     true
 }
 
-/// What marks in a table mean.
+/// Explains the marks in a table.
 fn marks(legend: &[String], lines: &mut Vec<String>) {
     let quoted = legend.iter().map(|text| format!("- `{}`{}", &text[..1], &text[1..]));
     lines.extend(quoted);
@@ -135,7 +135,7 @@ fn table(titles: Vec<String>, rows: impl Iterator<Item = Vec<String>>, is_text: 
     lines.push(String::new());
 }
 
-/// Text that does not end a cell.
+/// Escapes text so that it does not end a cell.
 fn cell(text: &str) -> String {
     escape(text.as_bytes()).replace('|', "\\|")
 }

@@ -1,4 +1,4 @@
-//! What the lab found, for people and programs: tables for terminals, Markdown, CSV, JSON, and a page with plots.
+//! The lab's results for people and programs: tables for terminals, Markdown, CSV, JSON, and a page with plots.
 
 mod comparison;
 mod csv;
@@ -19,7 +19,7 @@ use crate::lab::compare::Comparison;
 use crate::lab::experiments::Experiment;
 use crate::lab::outcome::{Report, SCHEMA_VERSION};
 
-/// The report as JSON, with what differs from an older one where there is one.
+/// Renders the report as JSON, with the comparison if there is one.
 #[must_use]
 pub fn json(report: &Report, comparison: Option<&Comparison>) -> String {
     #[derive(serde::Serialize)]
@@ -32,7 +32,7 @@ pub fn json(report: &Report, comparison: Option<&Comparison>) -> String {
     pretty(&Whole { report, comparison })
 }
 
-/// The experiments there are, as JSON.
+/// Lists the experiments as JSON.
 #[must_use]
 pub fn list_json(experiments: &[Experiment]) -> String {
     let one = |experiment: &Experiment| serde_json::json!({"name": experiment.name, "about": experiment.about});
@@ -56,7 +56,7 @@ mod tests {
 
     const CASE: &str = "\"a\", | <b> & \u{1b}[2J";
 
-    /// A report whose texts are what each form must not take for its own.
+    /// A report with texts that look like markup of each form.
     fn hostile() -> Report {
         let columns = vec![
             key("case", "a<b|c", Unit::Text),
@@ -100,7 +100,7 @@ mod tests {
         let written = csv(&report, None).unwrap();
         let mut lines = ::csv::Reader::from_reader(written.as_slice());
         let rows: Vec<::csv::StringRecord> = lines.records().map(Result::unwrap).collect();
-        assert_eq!(rows.len(), 3, "the unknown is left out; the note has a line");
+        assert_eq!(rows.len(), 3, "the unknown value is omitted; the note has a line");
         assert_eq!((&rows[1][2], &rows[2][9]), ("1000000", "a note | with <tags>"));
         assert!(rows[0][1].starts_with("\"a\", | <b>"));
     }
@@ -121,7 +121,7 @@ mod tests {
         for line in [
             "slope_ns,nanos per MB,100,85,115,,",
             "at_zero_ns,nanos,-5,,,,",
-            "note,text,,,,,a: no straight line (R² 0.00)",
+            "note,text,,,,,a: not linear (R² 0.00)",
         ] {
             assert!(written.contains(line), "{line} in\n{written}");
         }

@@ -1,4 +1,4 @@
-//! The lab on a terminal. An experiment with a chart has a line a series and a column an x; any other a line a case.
+//! The lab on a terminal. An experiment with a chart has one line per series and one column per x; others have one line per case.
 
 use super::comparison;
 use super::grid::{Grid, grid};
@@ -13,12 +13,12 @@ use crate::present::page::{Page, plain};
 use crate::present::palette::{PLAIN, QUIET, WARNING};
 use crate::present::text::{escape, width};
 
-/// Columns of an x axis that a reader can take in.
+/// Maximum x values per table that a reader can take in.
 const MOST_ACROSS: usize = 7;
-/// What one of them takes.
+/// Columns for one of them.
 const WIDTH_ACROSS: usize = 11;
 
-/// The experiments there are.
+/// Lists the experiments.
 #[must_use]
 pub fn list(experiments: &[Experiment], width: usize) -> String {
     let mut page = Page::of_width(width);
@@ -28,7 +28,7 @@ pub fn list(experiments: &[Experiment], width: usize) -> String {
     page.finish()
 }
 
-/// Where it is measured.
+/// Describes the machine.
 #[must_use]
 pub fn machine(machine: &Machine, width: usize) -> String {
     let mut page = Page::of_width(width);
@@ -39,14 +39,14 @@ pub fn machine(machine: &Machine, width: usize) -> String {
     page.finish()
 }
 
-/// One experiment.
+/// Renders one experiment.
 #[must_use]
 pub fn experiment(outcome: &Outcome, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.heading(&outcome.name);
     page.sentence(INDENT, PLAIN, &outcome.title);
     match &outcome.chart {
-        _ if outcome.rows.is_empty() => page.sentence(INDENT, WARNING, "no figure that can be trusted"),
+        _ if outcome.rows.is_empty() => page.sentence(INDENT, WARNING, "no reliable results"),
         Some(_) => across(&mut page, outcome),
         None => down(&mut page, outcome),
     }
@@ -59,7 +59,7 @@ pub fn experiment(outcome: &Outcome, width: usize) -> String {
     page.finish()
 }
 
-/// What is said when all is measured: how busy the machine was, what is missing, and what differs from an older report.
+/// Renders the end of the output: how busy the machine was, which experiments are missing, and the comparison with an older report.
 #[must_use]
 pub fn end(report: &Report, comparison: Option<&Comparison>, width: usize) -> String {
     let mut page = Page::of_width(width);
@@ -74,7 +74,7 @@ pub fn end(report: &Report, comparison: Option<&Comparison>, width: usize) -> St
     text
 }
 
-/// A line a series, a column an x.
+/// Prints a table with one line per series and one column per x.
 fn across(page: &mut Page, outcome: &Outcome) {
     let names = outcome.series().iter().map(|(name, _)| width(name)).max();
     let fitting = page.width().saturating_sub(names.unwrap_or_default() + INDENT) / WIDTH_ACROSS;
@@ -107,7 +107,8 @@ fn across(page: &mut Page, outcome: &Outcome) {
     }
 }
 
-/// A line a case: keys, the first measurement and its noise, the others. Keys that are the same in all are said once.
+/// Prints a table with one line per case: keys, the first measurement and its noise, the other measurements. Keys with the same value in
+/// all cases are printed once, below.
 fn down(page: &mut Page, outcome: &Outcome) {
     let (same, columns): (Vec<&Column>, Vec<&Column>) = columns(outcome)
         .into_iter()
@@ -122,7 +123,7 @@ fn down(page: &mut Page, outcome: &Outcome) {
     }
     let mut is_text: Vec<bool> = columns.iter().map(|column| column.unit == Unit::Text).collect();
     if let Some(first) = columns.get(keys) {
-        // A column of its own: what does not fit beside stands below.
+        // The noise has its own column, so that it can move below if it does not fit.
         rows[0].insert(noise_at, format!("{} ±", first.title));
         for (cells, row) in rows[1..].iter_mut().zip(&outcome.rows) {
             let noise = row.get(&first.name).estimate().map(noise);

@@ -1,4 +1,4 @@
-//! Values of the lab as people read them.
+//! Formats values of the lab.
 
 use crate::event::Nanos;
 use crate::lab::harness::Estimate;
@@ -6,16 +6,16 @@ use crate::lab::machine::Machine;
 use crate::lab::outcome::{Column, Fit, Outcome, Report, Row, Unit, Value};
 use crate::units;
 
-/// A median whose interval is wider is marked.
+/// A median with a wider interval is marked.
 const NOISY: f64 = 0.1;
-/// One whose interval is wider is not shown.
+/// A median with a wider interval is not shown.
 const UNTRUSTED: f64 = 1.0;
-/// What stands for it.
+/// Shown instead of a value that is withheld.
 const WITHHELD: &str = "-";
-/// And for what was not measured of a case.
+/// Shown instead of a value that was not measured.
 const UNKNOWN: &str = "-";
 
-/// A row's value in a column; `-` when unknown or not to be trusted, and nothing where nobody published any.
+/// Formats a row's value in a column: `-` if it is unknown or withheld, empty if no value was published.
 pub(super) fn shown(row: &Row, column: &Column) -> String {
     let value = row.get(&column.name);
     match (value, value.number()) {
@@ -27,7 +27,7 @@ pub(super) fn shown(row: &Row, column: &Column) -> String {
     }
 }
 
-/// The columns of a table: without those that have no value in any row, which a note tells of.
+/// Returns the columns of a table without those that have no value in any row, which a note mentions.
 pub(super) fn columns(outcome: &Outcome) -> Vec<&Column> {
     let has_value = |column: &&Column| {
         let mut values = outcome.rows.iter().map(|row| row.get(&column.name));
@@ -36,7 +36,7 @@ pub(super) fn columns(outcome: &Outcome) -> Vec<&Column> {
     outcome.columns.iter().filter(has_value).collect()
 }
 
-/// What the marks mean in a table of these columns.
+/// Explains the marks in a table of these columns.
 pub(super) fn legend_of(outcome: &Outcome, columns: &[&Column]) -> Vec<String> {
     let values = |column: &&Column| {
         let name = column.name.clone();
@@ -45,15 +45,15 @@ pub(super) fn legend_of(outcome: &Outcome, columns: &[&Column]) -> Vec<String> {
     let measured = columns.iter().filter(|column| !column.is_key && !column.is_published);
     let unknown = measured.flat_map(values).filter(|value| **value == Value::Unknown);
     let unknown = unknown.count() as u64;
-    let mut told = legend(columns.iter().flat_map(values).filter_map(Value::estimate));
+    let mut sentences = legend(columns.iter().flat_map(values).filter_map(Value::estimate));
     if unknown > 0 {
         let figures = units::counted(unknown, "figure is unknown", "figures are unknown");
-        told.push(format!("{UNKNOWN} {figures}, or not of such a case"));
+        sentences.push(format!("{UNKNOWN} {figures} or not applicable"));
     }
-    told
+    sentences
 }
 
-/// A median in its unit: with a mark where its interval is wide, and `-` where it is too wide.
+/// Formats a median in its unit: with a mark if its interval is wide, `-` if it is too wide.
 pub(super) fn estimated(estimate: &Estimate, unit: Unit) -> String {
     let mark = match estimate.noise() {
         noise if noise > UNTRUSTED => return WITHHELD.to_owned(),
@@ -63,30 +63,30 @@ pub(super) fn estimated(estimate: &Estimate, unit: Unit) -> String {
     format!("{mark}{}", figure(estimate.median, unit))
 }
 
-/// Whether it says anything: tables and plots withhold the same.
+/// Whether the value is reliable enough to show. Tables and plots withhold the same values.
 pub(super) fn is_shown(estimate: &Estimate) -> bool {
     estimate.noise() <= UNTRUSTED
 }
 
-/// What the marks mean of those figures that are shown, as sentences.
+/// Explains the marks of those figures that are shown.
 pub(super) fn legend<'e>(estimates: impl IntoIterator<Item = &'e Estimate>) -> Vec<String> {
     let (mut is_marked, mut withheld) = (false, 0);
     for noise in estimates.into_iter().map(Estimate::noise) {
         is_marked |= noise > NOISY && noise <= UNTRUSTED;
         withheld += u64::from(noise > UNTRUSTED);
     }
-    let marked = is_marked.then(|| "~ the interval of 95 % is wider than ±10 %".to_owned());
+    let marked = is_marked.then(|| "~ the 95 % confidence interval is wider than ±10 %".to_owned());
     let withheld = (withheld > 0).then(|| {
         let figures = units::counted(withheld, "figure is", "figures are");
-        format!("{WITHHELD} {figures} not shown, with an interval wider than ±100 %; --json has all")
+        format!("{WITHHELD} {figures} not shown: interval wider than ±100 %; --json has all")
     });
     marked.into_iter().chain(withheld).collect()
 }
 
-/// A number in its unit.
+/// Formats a number in its unit.
 pub(super) fn figure(number: f64, unit: Unit) -> String {
     match unit {
-        // What is reckoned, such as a line's beginning, may lie below nothing.
+        // Computed values, such as a line's intercept, may be negative.
         Unit::Nanos if number <= -0.5 => format!("-{}", figure(-number, unit)),
         Unit::Nanos => units::time(Nanos(number.max(0.0).round() as u64)),
         Unit::Bytes => units::bytes(number.max(0.0) as u64),
@@ -96,7 +96,7 @@ pub(super) fn figure(number: f64, unit: Unit) -> String {
     }
 }
 
-/// Half the interval as a share, such as `±2 %`; nothing of what is not shown.
+/// Formats half the interval as a share, such as `±2 %`. Returns nothing for a withheld value.
 pub(super) fn noise(estimate: &Estimate) -> String {
     match 100.0 * estimate.noise() {
         percent if percent > 100.0 * UNTRUSTED => String::new(),
@@ -105,15 +105,15 @@ pub(super) fn noise(estimate: &Estimate) -> String {
     }
 }
 
-/// A fit as a sentence: the line, or what a unit costs at either end where there is none.
+/// Describes a linear fit: the line, or the cost per unit at either end if the data is not linear.
 pub(super) fn sentence(fit: &Fit) -> String {
     let series = &fit.series;
     let explained = fit.r_squared.unwrap_or_default();
     let linearity = &fit.linearity;
     if !linearity.holds {
         let what = match linearity.bends {
-            true => "it bends".to_owned(),
-            false => format!("no straight line (R² {explained:.2})"),
+            true => "not linear (the slope changes)".to_owned(),
+            false => format!("not linear (R² {explained:.2})"),
         };
         let ends = ends(fit);
         return match ends.is_empty() {
@@ -133,7 +133,7 @@ pub(super) fn sentence(fit: &Fit) -> String {
     )
 }
 
-/// What a unit costs near the first point and at the last.
+/// Describes the cost per unit near the first point and at the last.
 fn ends(fit: &Fit) -> String {
     let many = |x: f64| units::count(x.round() as u64);
     let at = |x: f64| match fit.per == "MB" {
@@ -141,14 +141,14 @@ fn ends(fit: &Fit) -> String {
         false => many(x),
     };
     let per = format!(" per {}", fit.per);
-    let told = fit.linearity.each_ns.iter().enumerate().map(|(number, (x, each))| {
+    let costs = fit.linearity.each_ns.iter().enumerate().map(|(number, (x, each))| {
         let per = if number == 0 { per.as_str() } else { "" };
         format!("{} us{per} with {}", microseconds(*each), at(*x))
     });
-    told.collect::<Vec<_>>().join(", ")
+    costs.collect::<Vec<_>>().join(", ")
 }
 
-/// In three digits.
+/// Formats microseconds with three digits.
 fn microseconds(nanos: f64) -> String {
     const DIGITS: i32 = 3;
     let value = nanos / 1e3;
@@ -157,11 +157,11 @@ fn microseconds(nanos: f64) -> String {
     format!("{value:.behind$}")
 }
 
-/// The machine in words.
+/// Describes the machine.
 pub(super) fn words(machine: &Machine) -> String {
     let kind = |is_virtual| match is_virtual {
         true => "a virtual machine".to_owned(),
-        false => "no virtual machine".to_owned(),
+        false => "not a virtual machine".to_owned(),
     };
     let parts = [
         machine.processor.clone(),
@@ -174,12 +174,12 @@ pub(super) fn words(machine: &Machine) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What is missing of a run that was ended; `None` when nothing is.
+/// Describes what is missing from an interrupted run; `None` if nothing is.
 pub(super) fn interruption(report: &Report) -> Option<String> {
     let missing = report.not_run.len() as u64;
     match (report.interrupted, missing) {
         (false, 0) => None,
-        (_, 0) => Some("interrupted: the last experiment has fewer rounds than it should".to_owned()),
+        (_, 0) => Some("interrupted: the last experiment has fewer rounds than planned".to_owned()),
         _ => {
             let count = units::counted(missing, "experiment was", "experiments were");
             Some(format!("interrupted: {count} not run: {}", report.not_run.join(", ")))
@@ -187,11 +187,11 @@ pub(super) fn interruption(report: &Report) -> Option<String> {
     }
 }
 
-/// What a reader must know of the run as a whole.
+/// Lists what a reader must know about the whole run.
 pub(super) fn caveats(report: &Report) -> Vec<String> {
     let quick = report
         .quick
-        .then(|| "measured quickly: small sizes, wide intervals".to_owned());
+        .then(|| "quick measurement: small sizes, wide intervals".to_owned());
     quick
         .into_iter()
         .chain(busy(report))
@@ -199,7 +199,7 @@ pub(super) fn caveats(report: &Report) -> Vec<String> {
         .collect()
 }
 
-/// That processes had to wait for a CPU.
+/// Reports whether processes had to wait for a CPU.
 pub(super) fn busy(report: &Report) -> Option<String> {
     report.machine.run_conditions.busy(report.machine.cpus)
 }
@@ -258,15 +258,15 @@ mod tests {
         };
         assert_eq!(
             sentence(&fit(0.0, 0.99, bent)),
-            "a folder each: 100 us per library with 10, 476 us with 300: it bends"
+            "a folder each: 100 us per library with 10, 476 us with 300: not linear (the slope changes)"
         );
         let mut noisy = fit(0.0, 0.717, Linearity::default());
-        assert_eq!(sentence(&noisy), "a folder each: no straight line (R² 0.72)");
+        assert_eq!(sentence(&noisy), "a folder each: not linear (R² 0.72)");
         noisy.per = "MB".to_owned();
         noisy.linearity.each_ns = vec![(4000.0, 45_892.0)];
         assert_eq!(
             sentence(&noisy),
-            "a folder each: 45.9 us per MB with 4,000 MB: no straight line (R² 0.72)"
+            "a folder each: 45.9 us per MB with 4,000 MB: not linear (R² 0.72)"
         );
     }
 
@@ -294,13 +294,13 @@ mod tests {
             row(Value::Estimate(within(1.0)), Value::Number(1.27)),
             row(Value::Unknown, Value::Unknown),
         ];
-        let told = columns(&outcome);
-        let names: Vec<&str> = told.iter().map(|column| column.name.as_str()).collect();
+        let kept = columns(&outcome);
+        let names: Vec<&str> = kept.iter().map(|column| column.name.as_str()).collect();
         assert_eq!(names, ["case", "wall_ns", "published_ratio"]);
         let cells = outcome
             .rows
             .iter()
-            .map(|row| [told[1], told[2]].map(|column| shown(row, column)));
+            .map(|row| [kept[1], kept[2]].map(|column| shown(row, column)));
         assert_eq!(
             cells.collect::<Vec<_>>(),
             [
@@ -308,10 +308,7 @@ mod tests {
                 ["-".to_owned(), String::new()]
             ]
         );
-        assert_eq!(
-            legend_of(&outcome, &told),
-            ["- 1 figure is unknown, or not of such a case"]
-        );
+        assert_eq!(legend_of(&outcome, &kept), ["- 1 figure is unknown or not applicable"]);
     }
 
     #[test]
@@ -332,7 +329,7 @@ mod tests {
         assert_eq!(
             estimated(&never_seen, Unit::Nanos),
             "-",
-            "mostly nothing, and sometimes something"
+            "mostly zero, and sometimes more"
         );
         assert_eq!(legend([&steady]), [""; 0]);
         let legend = legend([&steady, &wide, &useless, &never_seen]);

@@ -1,4 +1,4 @@
-//! Where a launch was asked for, in its line.
+//! The call site of a launch, in its line.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use crate::analyze::Forest;
 use crate::analyze::callers::{CallSite, Frame, Frames};
 use crate::analyze::launch::Launch;
 
-/// The place that a report tells, and the whole chain from the innermost frame outwards: of the script where one is known,
-/// and then that of the interpreter's machine code apart.
+/// The call site that a report shows, and the whole call chain from the innermost frame outwards. If a script's chain is known, `stack` has
+/// that, and `native_stack` has the chain of the interpreter's machine code.
 #[derive(Serialize)]
 pub(super) struct CallerObject<'a> {
     language: Option<&'static str>,
@@ -28,7 +28,7 @@ pub(super) struct CallerObject<'a> {
 }
 
 impl<'a> CallerObject<'a> {
-    /// `None` when nothing is known. A chain may be known in which no frame is worth telling.
+    /// Returns `None` if nothing is known. A chain may be known even if no frame of it is useful as a call site.
     pub(super) fn of(
         forest: &Forest<'a>,
         launch: &Launch<'a>,
@@ -69,7 +69,7 @@ struct FrameObject<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file_hex: Option<String>,
     line: Option<u32>,
-    /// Of machine code only.
+    /// Machine code only.
     #[serde(skip_serializing_if = "Option::is_none")]
     module: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]

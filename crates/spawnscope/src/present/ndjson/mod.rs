@@ -1,5 +1,5 @@
-//! One JSON object a line for each launch, in order of creation. Written as it goes, for the root of a recording may
-//! have a million waits; see `json` for bytes that are not UTF-8. Instants are nanoseconds since the recording began.
+//! One JSON object per line for each launch, in order of creation. Waits are serialized while they are written, because the root of a
+//! recording may have a million. See `json` for bytes that are not UTF-8. Instants are nanoseconds since the start of the recording.
 
 mod caller;
 
@@ -18,7 +18,7 @@ use crate::analyze::{Forest, Origin, Waits};
 use crate::event::{LeftCpu, Nanos};
 use caller::CallerObject;
 
-/// Writes every launch; processes that existed before are not launches.
+/// Writes every launch. Processes that existed before the recording are not launches.
 pub fn write(out: &mut dyn Write, forest: &Forest<'_>, waits: &Waits<'_>) -> io::Result<()> {
     let callers = Callers::find(forest, Detail::Line);
     for index in (0..forest.launches.len()).filter(|index| forest.launches[*index].is_launch()) {
@@ -62,7 +62,7 @@ fn write_launch(
     Ok(serde_json::to_writer(out, &line)?)
 }
 
-/// An array of objects that exist only while they are written.
+/// An array whose objects exist only while they are written.
 struct Each<I>(I);
 
 impl<I: Iterator<Item: Serialize> + Clone> Serialize for Each<I> {
@@ -214,11 +214,11 @@ struct WaitObject<'a> {
     woken_ns: Option<u64>,
     reason: &'static str,
     syscall: Option<u16>,
-    /// As the schema has it: `wait4(-1)` reads as -1, and no JSON reader rounds it.
+    /// Signed, as in the schema: `wait4(-1)` reads as -1, and JSON readers do not round it.
     argument: Option<i64>,
     object: Option<WaitedOnObject<'a>>,
     waker: Option<WakerObject<'a>>,
-    /// Only where it may have been an interrupt that hit the waker.
+    /// Present only if an interrupt may have woken the thread instead of this waker.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     waker_in_doubt: bool,
 }

@@ -1,4 +1,4 @@
-//! What events become, by subject.
+//! The rows that events produce, by subject.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn assembler() -> Assembler {
     Assembler::new(ORIGIN, Redaction::Mask)
 }
 
-/// The launch rows that events give, the last state of each.
+/// Returns the launch rows that events produce, each in its last state.
 fn launches(events: &[Event]) -> BTreeMap<LaunchId, LaunchRow> {
     let mut assembler = assembler();
     events.iter().for_each(|event| assembler.apply(event));

@@ -1,5 +1,4 @@
-//! A recording as of one instant: a recorder may be writing to it meanwhile. Reads its tables, in whole, and compares each with
-//! its checksum.
+//! A recording as of one instant, because a recorder may be writing to it. Reads whole tables and compares each with its checksum.
 
 use std::collections::HashMap;
 
@@ -21,13 +20,13 @@ use super::super::tables::{
 };
 use super::{RecordingFile, take};
 
-const TOO_LONG: &str = "what its processes lived through adds up to more than 292 years";
+const TOO_LONG: &str = "the lives of its processes add up to more than 292 years";
 
 /// A recording within one transaction.
 pub(super) struct Snapshot<'f> {
     file: &'f RecordingFile,
     transaction: Transaction<'f>,
-    /// Empty before version 8, and when another program wrote the recording.
+    /// Empty before version 8, and if another program wrote the recording.
     sums: HashMap<String, TableSum>,
 }
 
@@ -45,7 +44,7 @@ impl<'f> Snapshot<'f> {
         if is_complete || snapshot.sums.is_empty() {
             Ok(snapshot)
         } else {
-            Err(snapshot.corrupt("table checksum does not have a row for each other table"))
+            Err(snapshot.corrupt("table checksum does not have one row for each other table"))
         }
     }
 
@@ -103,7 +102,7 @@ impl<'f> Snapshot<'f> {
         stretches.finish().ok_or_else(|| self.corrupt(TOO_LONG))
     }
 
-    /// What slices and samples are held against.
+    /// Returns the checker for slices and samples.
     fn stretches(&self, end: Nanos) -> Result<Stretches, RecordError> {
         Ok(Stretches::new(Tasks::new(self.ids(&LAUNCH)?, self.ids(&THREAD)?), end))
     }
@@ -112,7 +111,7 @@ impl<'f> Snapshot<'f> {
         let no_texts = Index::default();
         let mut rows = self.rows(&RECORDING, &no_texts, take::info)?;
         let only = rows.pop().filter(|_| rows.is_empty());
-        let info = only.ok_or_else(|| self.corrupt("table recording does not hold exactly one row"))?;
+        let info = only.ok_or_else(|| self.corrupt("table recording does not have exactly one row"))?;
         Ok(Info {
             missing: self.rows(&MISSING, &no_texts, take::missing)?,
             lost: self.rows(&LOST, &no_texts, take::loss)?,
@@ -129,7 +128,7 @@ impl<'f> Snapshot<'f> {
         self.each(&TEXT, &Index::default(), |fields| {
             ids.push(fields.required()?);
             let text = fields.bytes()?;
-            // A page may be part of several texts: a small file would fill any memory.
+            // Several texts may share a page, so a small file could fill any memory.
             bytes += text.len() as u64;
             if bytes > most_bytes {
                 return Err(fields.bad_last("more bytes than the file has".to_owned()));
@@ -144,7 +143,7 @@ impl<'f> Snapshot<'f> {
         Ok((texts, texts_index))
     }
 
-    /// Objects, whose texts `index` knows, with their own index.
+    /// Reads the objects and indexes them. `index` already knows their texts.
     fn objects(&self, index: &Index) -> Result<(Vec<ObjectRow>, ObjectIndex), RecordError> {
         let (mut ids, mut rows, mut references) = (Vec::new(), Vec::new(), Vec::new());
         self.each(&OBJECT, index, |fields| {
@@ -157,7 +156,7 @@ impl<'f> Snapshot<'f> {
         Ok((rows, (Ids::new(ids), references)))
     }
 
-    /// Frames and call chains, which `index` knows from then on.
+    /// Reads frames and call chains, and adds them to `index`.
     fn stacks(&self, index: &mut Index) -> Result<(Vec<FrameRow>, Vec<StackRow>), RecordError> {
         let (mut ids, mut frames) = (Vec::new(), Vec::new());
         self.each(&FRAME, index, |fields| {
@@ -175,7 +174,7 @@ impl<'f> Snapshot<'f> {
         Ok((frames, self.rows(&STACK, index, take::stack)?))
     }
 
-    /// The numbers of a table's rows alone. Its other columns and its checksum are for who reads its rows.
+    /// Reads only the rowids of a table. The reader of its rows checks the other columns and the checksum.
     fn ids(&self, table: &'static Table) -> Result<Vec<i64>, RecordError> {
         if table.since > self.file.opened.version {
             return Ok(Vec::new());
@@ -191,7 +190,7 @@ impl<'f> Snapshot<'f> {
         Ok(ids)
     }
 
-    /// Pages that refer to each other in circles would never end.
+    /// Pages that refer to each other in a cycle would never end.
     fn check_order(&self, table: &Table, before: Option<i64>, id: i64) -> Result<i64, RecordError> {
         match before {
             Some(before) if id <= before => {
@@ -212,7 +211,7 @@ impl<'f> Snapshot<'f> {
         Ok(rows)
     }
 
-    /// Calls `take` with each row of a table, and compares the table with its checksum in the end.
+    /// Calls `take` with each row of a table, and finally compares the table with its checksum.
     fn each(
         &self,
         table: &'static Table,
@@ -243,7 +242,7 @@ impl<'f> Snapshot<'f> {
             }
             let values = &values[..table.columns.len()];
             if let Some(hasher) = &mut hasher {
-                // What came later was added behind.
+                // Columns added in later versions come last.
                 sum.add(hasher.hash(rowid, &values[..known]));
             }
             take(&mut Fields::new(values, table, index)).map_err(|bad| self.bad_value(bad))?;

@@ -1,4 +1,4 @@
-//! Rows out of columns, in the order in which `tables` lists these: one function a table.
+//! Decodes rows from columns in the order of `tables`, with one function per table.
 
 use crate::event::{
     Calibration, Constant, Language, LeftCpu, Loss, Mechanism, Missing, ObjectKind, Pid, TaskId, syscalls,
@@ -18,7 +18,7 @@ pub(super) fn info(fields: &mut Fields) -> Result<Info, BadValue> {
     let (version, collector) = (fields.word()?, fields.word()?);
     let scope = fields.word_of(&Scope::ALL, Scope::name)?;
     let command = arguments(fields.bytes()?);
-    // Its directory and its kernel.
+    // The working directory and the kernel.
     fields.skip();
     fields.skip();
     let arch = fields.word()?;
@@ -215,7 +215,7 @@ fn waker(fields: &mut Fields) -> Result<Option<WakerRow>, BadValue> {
     })
 }
 
-/// What the column `waker` holds, without the name that the next column has.
+/// The value of the column `waker`, without the name, which is in the next column.
 enum Waking {
     Interrupt,
     Task(TaskId),
@@ -232,7 +232,7 @@ impl FromColumn for Waking {
     }
 }
 
-/// Takes an argv apart, of which each argument ends with NUL.
+/// Splits an argv whose arguments end with NUL.
 fn arguments(argv: &[u8]) -> Vec<Vec<u8>> {
     match argv.strip_suffix(b"\0") {
         Some(argv) => argv.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect(),

@@ -1,4 +1,4 @@
-//! Reading what is sound, and naming every way in which a file can be unsound.
+//! Reading valid recordings, and reporting every way in which a file can be invalid.
 
 mod beside;
 mod flipped;
@@ -14,7 +14,7 @@ use crate::record::sample::*;
 use crate::record::tables::TABLES;
 use crate::record::{Manner, Recorder, Redaction, version};
 
-/// A recorder that was sent some launches.
+/// A recorder that received some launches.
 fn recorder_of(launches: u64, path: &Path) -> Recorder {
     let recorder = Recorder::create(path, &header(), Redaction::Mask, &Manner::default()).unwrap();
     recorder.send(vec![released()]);
@@ -28,7 +28,7 @@ fn recorder_of(launches: u64, path: &Path) -> Recorder {
     recorder
 }
 
-/// A recording of some launches in a folder of its own.
+/// A recording of some launches in its own folder.
 fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("spawnscope.db");
@@ -36,7 +36,7 @@ fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Changes a recording as a program does that means to: without checksums.
+/// Changes a recording as a program does on purpose: without checksums.
 fn change(path: &Path, sql: &str) {
     let connection = Connection::open(path).unwrap();
     connection
@@ -44,7 +44,6 @@ fn change(path: &Path, sql: &str) {
         .unwrap();
 }
 
-/// Reads everything.
 fn read_all(path: &Path) -> Result<Recording, RecordError> {
     let file = RecordingFile::open(path)?;
     let mut found = file.slices(&mut |_| {})?;
@@ -55,14 +54,14 @@ fn read_all(path: &Path) -> Result<Recording, RecordError> {
     Ok(recording)
 }
 
-/// What reading a recording gives after `sql` changed it.
+/// Returns the result of reading a recording that `sql` changed.
 fn read_after(sql: &str) -> Result<Recording, RecordError> {
     let (_folder, path) = recording(3);
     change(&path, sql);
     read_all(&path)
 }
 
-/// Makes a recording one of an earlier version: without the tables and columns that came later.
+/// Turns a recording into one of an earlier version: without the tables and columns added later.
 fn downgrade(path: &Path, to: i32) {
     let connection = Connection::open(path).unwrap();
     for table in TABLES {
@@ -98,7 +97,7 @@ fn what_is_not_a_recording_is_called_that() {
         fs::write(&path, content).unwrap();
         let error = RecordingFile::open(&path).err().unwrap();
         assert!(matches!(error, RecordError::NotARecording { .. }), "{error}");
-        assert_eq!(fs::read_to_string(&path).unwrap(), content, "and is left as it was");
+        assert_eq!(fs::read_to_string(&path).unwrap(), content, "and is left unchanged");
     }
     assert!(
         matches!(
@@ -402,7 +401,7 @@ fn system_calls_of_another_machine_have_the_numbers_of_x86_64() {
     let mut calls = Vec::new();
     let file = RecordingFile::open(&path).unwrap();
     file.slices(&mut |row| calls.push(row.syscall)).unwrap();
-    // wait4, and a number that aarch64 has given to none.
+    // wait4, and a number that aarch64 does not use.
     assert_eq!(calls, [Some(61), None]);
 }
 

@@ -1,5 +1,5 @@
-//! Names with values inside one argument, whatever language it is in: `--password=X`, `a=1&token=X`, `{"secret": "X"}`, `Password=X;`,
-//! `auth=("u", "X")`, headers of HTTP, and the clauses of SQL that set passwords. Which names tell of secrets is known to `names`.
+//! Finds names with values inside one argument, in any language: `--password=X`, `a=1&token=X`, `{"secret": "X"}`, `Password=X;`,
+//! `auth=("u", "X")`, HTTP headers, and SQL clauses that set passwords. `names` decides which names are secret.
 
 use std::ops::Range;
 
@@ -7,9 +7,9 @@ use super::names::{self, Name};
 use super::spots::Spots;
 use super::values::{self, closing, secret_part};
 
-/// Longer names are looked at by their ends only.
+/// Only the end of a longer name is examined.
 const LONGEST_NAME: usize = 64;
-/// Names that are secret where a URL gives them a value.
+/// Names that are secret as parameters of URLs.
 const OF_QUERIES: [&str; 12] = [
     "sig",
     "signature",
@@ -24,7 +24,7 @@ const OF_QUERIES: [&str; 12] = [
     "phpsessid",
     "code",
 ];
-/// How the value of a header says what kind of credentials follow.
+/// Words in a header's value that name the kind of credentials that follow.
 const SCHEMES: [&str; 13] = [
     "bearer",
     "basic",
@@ -41,14 +41,14 @@ const SCHEMES: [&str; 13] = [
     "sso-key",
 ];
 
-/// Finds them in a text.
+/// Finds the secrets in a text.
 pub(super) fn find(text: &[u8], spots: &mut Spots) {
     let signs = text
         .iter()
         .enumerate()
         .filter(|(_, byte)| matches!(byte, b'=' | b':' | b'>' | b'(' | b'\'' | b'"'));
     for (at, byte) in signs {
-        // Within a secret there is nothing left to find.
+        // A secret is not searched again.
         if spots.iter().next_back().is_some_and(|last| last.contains(&at)) {
             continue;
         }
@@ -63,8 +63,8 @@ pub(super) fn find(text: &[u8], spots: &mut Spots) {
     }
 }
 
-/// An argument that is one assignment as a whole: its value may hold anything, spaces and quotes too. What stands before other equals
-/// signs are names as well: `--from-literal=password=X`. With `is_property`, `-D` defines no macros of C.
+/// Handles an argument that is one assignment as a whole. Its value may contain anything, including spaces and quotes. Text before further
+/// equals signs is also checked as a name: `--from-literal=password=X`. With `is_property`, `-D` does not define C macros.
 pub(super) fn find_whole(word: &[u8], is_property: bool, spots: &mut Spots) -> bool {
     const MOST_LEVELS: usize = 4;
     let is_foreign = |byte: &u8| byte.is_ascii_whitespace() || b"\"'?&<>(){}$`".contains(byte);
@@ -87,7 +87,7 @@ pub(super) fn find_whole(word: &[u8], is_property: bool, spots: &mut Spots) -> b
     find_colon_option(word, spots)
 }
 
-/// `--password:X`, `/password:X`: options of .NET and Windows.
+/// Finds `--password:X` and `/password:X`, options of .NET and Windows.
 fn find_colon_option(word: &[u8], spots: &mut Spots) -> bool {
     let Some(colon) = word.iter().position(|byte| *byte == b':') else {
         return false;
@@ -108,7 +108,7 @@ fn judge(name: &[u8], is_property: bool) -> Option<Name> {
     }
     names::judge(name).or_else(|| match name {
         b"sonar.login" | b"-Dsonar.login" => Some(Name::Secret),
-        // `-PsigningKey`, `-eTOKEN`; what clang reports about its passes is apart.
+        // `-PsigningKey`, `-eTOKEN`. `-Rpass` is an exception: clang uses it to report on its passes.
         [b'-', letter, rest @ ..] if letter.is_ascii_alphabetic() && rest != b"pass" => names::judge(rest),
         _ => None,
     })
@@ -122,7 +122,7 @@ fn add(name: Name, value: Range<usize>, text: &[u8], spots: &mut Spots) -> bool 
     true
 }
 
-/// Where the value of a field of a form ends: before `&name=`, or with the argument.
+/// Returns where the value of a form field ends: before `&name=`, or at the end of the argument.
 fn end_of_form_field(word: &[u8], start: usize) -> usize {
     let mut ampersands = (start..word.len()).filter(|at| word[*at] == b'&');
     let begins_field = |at: &usize| {
@@ -137,14 +137,14 @@ fn is_name_byte(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-.".contains(byte)
 }
 
-/// The name that ends at `end`.
+/// Returns the name that ends at `end`.
 fn name_before(text: &[u8], end: usize) -> Range<usize> {
     let least = end.saturating_sub(LONGEST_NAME);
     let before = text[least..end].iter().rposition(|byte| !is_name_byte(byte));
     before.map_or(least, |before| least + before + 1)..end
 }
 
-/// Goes back over what closes a name, `"name"` and `form[name]`; also says whether there was a quote.
+/// Moves back over characters that close a name, as in `"name"` and `form[name]`. Also returns whether there was a quote.
 fn skip_closers(text: &[u8], end: usize) -> (usize, bool) {
     let mut at = end;
     let mut is_quoted = false;
@@ -160,7 +160,7 @@ fn skip_closers(text: &[u8], end: usize) -> (usize, bool) {
     (at, is_quoted)
 }
 
-/// A name before a sign, with spaces and quotes between.
+/// Returns the name before a sign, with spaces and quotes between them.
 fn subject(text: &[u8], sign: usize) -> (Range<usize>, bool) {
     let signs = text[..sign]
         .iter()
@@ -178,7 +178,7 @@ fn subject(text: &[u8], sign: usize) -> (Range<usize>, bool) {
     (name_before(text, end), is_quoted)
 }
 
-/// `name=value`, `name = "value"`, `name => "value"`.
+/// Finds `name=value`, `name = "value"`, `name => "value"`.
 fn find_set(text: &[u8], at: usize, spots: &mut Spots) {
     let behind = &text[at + 1..];
     if behind.first() == Some(&b'=') {
@@ -203,7 +203,7 @@ fn find_set(text: &[u8], at: usize, spots: &mut Spots) {
     }
 }
 
-/// Of QEMU: `-object secret,id=a,data=X`.
+/// QEMU: `-object secret,id=a,data=X`.
 fn judge_object(text: &[u8], name: Range<usize>) -> Option<Name> {
     let word = text[..name.start]
         .rsplit(u8::is_ascii_whitespace)
@@ -225,7 +225,7 @@ fn judge_query(name: &[u8], preceding: Option<u8>) -> Option<Name> {
     }
 }
 
-/// `"name": "value"`, `name: "value"`, a header, `password: value` at the end of a line.
+/// Finds `"name": "value"`, `name: "value"`, a header, and `password: value` at the end of a line.
 fn find_told(text: &[u8], at: usize, spots: &mut Spots) {
     let behind = &text[at + 1..];
     if matches!(behind.first(), Some(b'=' | b':') | None) || behind.starts_with(b"//") {
@@ -253,7 +253,7 @@ fn find_told(text: &[u8], at: usize, spots: &mut Spots) {
         add(judged, start..end_at(text, start, ends), text, spots);
     } else if spaces > 0 {
         let value = start..end_at(text, start, |byte| matches!(byte, b'\n' | b'\r' | b'"' | b'\''));
-        // In prose, a word follows: `password: unchanged`.
+        // In prose, another word follows: `password: unchanged`.
         let word = text[value.clone()].trim_ascii_end();
         let is_word = !word.iter().any(u8::is_ascii_whitespace) && !word.iter().all(u8::is_ascii_alphabetic);
         let judged = if judged == Name::Password { judged } else { Name::Key };
@@ -263,7 +263,7 @@ fn find_told(text: &[u8], at: usize, spots: &mut Spots) {
     }
 }
 
-/// A header with a well-known name, anywhere.
+/// Finds a header with a well-known name anywhere.
 fn find_header(text: &[u8], name: Range<usize>, colon: usize, spots: &mut Spots) -> bool {
     let attached = usize::from(text[name.clone()].starts_with(b"-H")) * 2;
     let start = name.start + attached;
@@ -283,7 +283,7 @@ fn find_header(text: &[u8], name: Range<usize>, colon: usize, spots: &mut Spots)
     true
 }
 
-/// Headers that are told from prose and from YAML by their names alone.
+/// Headers whose names distinguish them from prose and YAML.
 fn is_known_header(name: &[u8]) -> bool {
     const NAMES: [&str; 10] = [
         "authorization",
@@ -301,7 +301,7 @@ fn is_known_header(name: &[u8]) -> bool {
     NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())) || (is_own && names::is_secret_header(name))
 }
 
-/// An argument that is a header: `name: value`, or `name:value`.
+/// Finds the secret in an argument that is a header: `name: value` or `name:value`.
 pub(super) fn find_in_header(word: &[u8], spots: &mut Spots) {
     let Some(colon) = word.iter().position(|byte| *byte == b':') else {
         return;
@@ -324,7 +324,7 @@ fn add_header_value(text: &[u8], value: Range<usize>, spots: &mut Spots) {
     }
 }
 
-/// `<password>X</password>`
+/// Finds `<password>X</password>`.
 fn find_element(text: &[u8], at: usize, spots: &mut Spots) {
     let name = name_before(text, at);
     let opens = name.start.checked_sub(1).is_some_and(|before| text[before] == b'<');
@@ -334,7 +334,7 @@ fn find_element(text: &[u8], at: usize, spots: &mut Spots) {
     }
 }
 
-/// `db.auth("user", "X")`
+/// Finds `db.auth("user", "X")`.
 fn find_call(text: &[u8], at: usize, spots: &mut Spots) {
     let is_call = [".auth", "_auth", "BasicAuth", "ConvertTo-SecureString"]
         .iter()
@@ -345,7 +345,7 @@ fn find_call(text: &[u8], at: usize, spots: &mut Spots) {
     }
 }
 
-/// `IDENTIFIED BY 'X'`, `WITH PASSWORD 'X'`, `PASSWORD('X')`: in SQL, the only one of these languages with no sign before the value.
+/// Finds `IDENTIFIED BY 'X'`, `WITH PASSWORD 'X'`, `PASSWORD('X')`. SQL is the only one of these languages without a sign before the value.
 fn find_clause(text: &[u8], at: usize, spots: &mut Spots) {
     let before = &text[..at];
     let call = before.strip_suffix(b"(");
@@ -367,12 +367,12 @@ fn is_sql(text: &[u8]) -> bool {
         .any(|word| contains(text, word))
 }
 
-/// Whether a word occurs, in small or capital letters.
+/// Whether a word occurs, regardless of case.
 fn contains(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word))
 }
 
-/// What stands between the quotes that open at `start`, or in the brackets of a tuple.
+/// Returns the text between the quotes that open at `start`, or in the parentheses of a tuple.
 fn quoted(text: &[u8], start: usize) -> Option<Range<usize>> {
     let escape = usize::from(text.get(start) == Some(&b'\\'));
     let quote = *text.get(start + escape)?;
@@ -396,7 +396,7 @@ fn end_at(text: &[u8], start: usize, ends: impl Fn(&u8) -> bool) -> usize {
         .map_or(text.len(), |length| start + length)
 }
 
-/// Where a value without quotes ends. What ends it depends on the list that it stands in.
+/// Returns where an unquoted value ends, which depends on the kind of list around it.
 fn end_of_bare(text: &[u8], start: usize, preceding: Option<u8>) -> usize {
     let substituted = match &text[start..] {
         [b'$', b'(', ..] => closing(text, start + 1, b'(', b')'),

@@ -1,5 +1,5 @@
-//! Goes through the arguments of one command and finds the secrets among them: by the table of programs, by telling names, and within each
-//! argument. A command that runs another one (`sudo`, `docker exec`, `env`) is followed into it.
+//! Finds the secrets in the arguments of one command: by the table of programs, by secret names, and within each argument. A command that
+//! another one runs (`sudo`, `docker exec`, `env`) is searched as well.
 
 use std::collections::VecDeque;
 
@@ -12,31 +12,31 @@ use super::values::secret_part;
 use super::word::Word;
 use super::{assignments, shapes, text, urls};
 
-/// What an argument is, by those before it.
+/// The role of an argument, given by the arguments before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// By the table.
+    /// The table describes it.
     Template(Template),
-    /// The value of an option with a telling name.
+    /// The value of an option with a secret name.
     Named(Name),
-    /// A header of HTTP.
+    /// An HTTP header.
     Header,
-    /// The value of an option that has nothing to hide.
+    /// The value of an option without secrets.
     Other,
-    /// Words for people.
+    /// Prose.
     Prose,
-    /// A text for a shell, or another program's: `sh -c TEXT`.
+    /// A script for a shell or another interpreter: `sh -c TEXT`.
     Script,
 }
 
-/// Finds the secrets of a command; gives what of its input is one, if it reads any.
+/// Finds the secrets of a command. Returns which part of its input is secret, if it reads a secret.
 pub(super) fn find(words: &[Word<'_>], depth: u8, spots: &mut Spots) -> Option<Template> {
     let is_assignment = |word: &&Word| is_assignment(&word.text);
     let count = words.iter().take_while(is_assignment).count();
     find_behind(words, count, depth, spots)
 }
 
-/// Finds the secrets of a command that another one runs. A single argument is a text: `ssh host 'PASS=X make'`.
+/// Finds the secrets of a command that another one runs. A single argument is a script: `ssh host 'PASS=X make'`.
 fn find_carried(words: &[Word<'_>], depth: u8, spots: &mut Spots) -> Option<Template> {
     match words {
         [_] => find_behind(words, 0, depth, spots),
@@ -44,7 +44,7 @@ fn find_carried(words: &[Word<'_>], depth: u8, spots: &mut Spots) -> Option<Temp
     }
 }
 
-/// Finds the secrets of a command behind some assignments.
+/// Finds the secrets of a command after some assignments.
 fn find_behind(words: &[Word<'_>], count: usize, depth: u8, spots: &mut Spots) -> Option<Template> {
     for word in &words[..count] {
         inspect(word, None, None, depth, spots);
@@ -64,7 +64,7 @@ fn find_behind(words: &[Word<'_>], count: usize, depth: u8, spots: &mut Spots) -
     walk.go()
 }
 
-/// The name of a program, or of the image that it is in: `curlimages/curl:8.1`.
+/// Returns the name of a program, or of its container image: `curlimages/curl:8.1`.
 fn name_of(text: &[u8]) -> &[u8] {
     let base = text.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     let end = text[base..].iter().position(|byte| matches!(byte, b':' | b'@'));
@@ -82,13 +82,13 @@ struct Walk<'w, 's> {
     program: Option<&'static Program>,
     depth: u8,
     spots: &'s mut Spots,
-    /// What the next arguments are.
+    /// The roles of the next arguments.
     awaited: VecDeque<Role>,
-    /// Places of the arguments that are no options.
+    /// Positions of the arguments that are not options.
     positionals: Vec<usize>,
-    /// The options.
+    /// The options so far.
     given: Vec<&'w [u8]>,
-    /// `--` has come.
+    /// Whether `--` occurred.
     has_ended: bool,
 }
 
@@ -105,12 +105,12 @@ impl<'w> Walk<'w, '_> {
         self.reads()
     }
 
-    /// Takes one argument; gives where the command begins that this one runs, if it begins here or next.
+    /// Handles one argument. Returns where the command that this one runs begins, if it begins here or next.
     fn step(&mut self, at: usize) -> Option<usize> {
         let words = self.words;
         let argument = &*words[at].text;
         if argument.starts_with(b"+") && self.given.last().is_some_and(|option| option.starts_with(b"+")) {
-            // `+login anonymous +quit`: a command of its own.
+            // `+login anonymous +quit`: each `+` starts a command of its own.
             self.awaited.clear();
         }
         if let Some(role) = self.awaited.pop_front()
@@ -133,7 +133,7 @@ impl<'w> Walk<'w, '_> {
         None
     }
 
-    /// Takes an argument as what those before it said; not if it turns out to be an option.
+    /// Handles an argument in its role. Returns false if it turns out to be an option.
     fn take(&mut self, at: usize, role: Role) -> bool {
         let word = &self.words[at];
         match role {
@@ -199,7 +199,7 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Whether a program that nobody knows is told a user and a password: `-u me -p X`. A port, a path and a mapping are none.
+    /// Whether an unknown program gets a user and a password: `-u me -p X`. Ports, paths and mappings do not count.
     fn is_login(&self, at: usize) -> bool {
         const USERS: [&[u8]; 7] = [
             b"-u",
@@ -214,7 +214,7 @@ impl<'w> Walk<'w, '_> {
         let is_user = |at: Option<usize>| word(at).is_some_and(|flag| USERS.contains(&flag));
         let is_flag = matches!(word(Some(at)), Some(b"-p" | b"-P"));
         let value = word(Some(at + 1)).unwrap_or_default();
-        // A level, a queue and the like are words, a port is a number.
+        // Levels, queues and the like are words; a port is a number.
         let is_word = value.iter().all(u8::is_ascii_digit) || value.iter().all(u8::is_ascii_alphabetic);
         let is_other = is_word || value.starts_with(b"-") || value.iter().any(|byte| b":/,=".contains(byte));
         let is_named =
@@ -222,7 +222,7 @@ impl<'w> Walk<'w, '_> {
         self.program.is_none() && is_flag && !is_other && (is_named || is_user(Some(at + 2)))
     }
 
-    /// What the argument after this option is.
+    /// Returns the role of the argument after this option.
     fn role_of_next(&self, argument: &[u8]) -> Option<Role> {
         let is_in = |flags: &[&str]| flags.iter().any(|flag| flag.as_bytes() == argument);
         if let Some(program) = self.program {
@@ -267,7 +267,7 @@ impl<'w> Walk<'w, '_> {
         let runs_this = self.program.is_some_and(|program| !program.carries.is_empty());
         let is_text = at + 1 == words.len() && word.text.iter().any(u8::is_ascii_whitespace);
         if runs_this && is_assignment(&word.text) && !is_text {
-            // For the environment of the command.
+            // Part of the environment of the command.
             inspect(word, self.program, None, self.depth, self.spots);
             return None;
         }
@@ -279,7 +279,7 @@ impl<'w> Walk<'w, '_> {
         None
     }
 
-    /// Whether the command begins behind this argument: `find -exec`, `kubectl exec pod --`.
+    /// Whether the command begins after this argument: `find -exec`, `kubectl exec pod --`.
     fn begins_command(&self, argument: &[u8]) -> bool {
         let Some(program) = self.program.filter(|program| !program.carries.is_empty()) else {
             return false;
@@ -294,10 +294,10 @@ impl<'w> Walk<'w, '_> {
             .any(|word| word.as_bytes() == argument)
     }
 
-    /// Whether the command begins with the last positional argument, which is this.
+    /// Whether the command begins with this argument, the last positional one so far.
     fn is_carried(&self, argument: &[u8]) -> bool {
         let Some(program) = self.program else {
-            // Nobody knows what an unknown program does; that it runs a known one is likely where one is named.
+            // What an unknown program does is unknown, but if it names a known program, it probably runs it.
             return table::find(argument).is_some_and(|named| !named.is_plain && !named.is_word);
         };
         if program.carries.is_empty() {
@@ -314,7 +314,7 @@ impl<'w> Walk<'w, '_> {
         })
     }
 
-    /// Secrets by their positions, when all arguments are known.
+    /// Finds secrets by position, once all arguments are known.
     fn find_positionals(&mut self) {
         let of_program = self.program.map_or(&[][..], |program| &program.positionals);
         let is_plain = self.program.is_some_and(|program| program.is_plain);
@@ -344,7 +344,7 @@ impl<'w> Walk<'w, '_> {
         starts.into_iter().for_each(|start| self.fill(item, start));
     }
 
-    /// The slots of an item, from one positional argument on.
+    /// Applies the slots of an item from one positional argument on.
     fn fill(&mut self, item: &Positional, start: usize) {
         let mut name = None;
         for (at, place) in self.positionals.iter().skip(start).enumerate() {
@@ -371,7 +371,7 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// What of its input is secret, if the program reads any.
+    /// Returns which part of the program's input is secret, if it reads a secret.
     fn reads(&self) -> Option<Template> {
         let verbs = self.verbs();
         let fits = |reads: &&table::Reads| {
@@ -391,9 +391,9 @@ fn ends_with_verbs(wanted: &[Vec<&'static str>], verbs: &[&[u8]]) -> bool {
     })
 }
 
-/// Finds what one argument holds by itself.
+/// Finds secrets within one argument.
 fn inspect(word: &Word<'_>, program: Option<&'static Program>, role: Option<Role>, depth: u8, spots: &mut Spots) {
-    // What an option of the table names has nothing to hide, but may hold something.
+    // The value of an option in the table is not a secret itself, but may contain one.
     let start = program.map_or(0, |program| options::value_start(program, &word.text));
     let text = &word.text[start..];
     let has_spaces = text.iter().any(u8::is_ascii_whitespace);
@@ -409,7 +409,7 @@ fn inspect(word: &Word<'_>, program: Option<&'static Program>, role: Option<Role
         own.add_shifted(&within, header);
     }
     if !is_whole {
-        // What is not quoted was looked through with the text around it.
+        // Unquoted text was searched together with the text around it.
         if depth == 0 || word.is_quoted() {
             find_parts(text, &mut own);
         }
@@ -424,7 +424,7 @@ fn inspect(word: &Word<'_>, program: Option<&'static Program>, role: Option<Role
         .for_each(|part| spots.add(word.outer(start + part.start..start + part.end)));
 }
 
-/// Where the header begins in `-HX-Api-Key: X` and `--header=X-Api-Key: X`.
+/// Returns where the header begins in `-HX-Api-Key: X` and `--header=X-Api-Key: X`.
 fn attached_header(argument: &[u8]) -> Option<usize> {
     const OPTIONS: [&[u8]; 4] = [b"-H", b"--header=", b"--headers=", b"-header="];
     OPTIONS
@@ -433,7 +433,7 @@ fn attached_header(argument: &[u8]) -> Option<usize> {
         .map(|option| option.len())
 }
 
-/// Addresses and assignments inside.
+/// Finds secrets in addresses and assignments.
 fn find_parts(text: &[u8], spots: &mut Spots) {
     urls::find(text, spots);
     assignments::find(text, spots);

@@ -1,9 +1,9 @@
-//! Masks what looks like a secret before it is stored. Pure. Argument boundaries stay; a mask does not tell how long the secret was. It errs
-//! towards masking where a program or a name says that a secret stands there, and towards keeping where ordinary commands look alike
-//! (`-DEND_TOKEN=5`, `--passes=3`, `-p 22`).
+//! Masks likely secrets before they are stored. This code is pure. Argument boundaries are kept, and a mask does not reveal the length of
+//! the secret. If a program or a name indicates a secret, doubtful values are masked. If ordinary commands look the same (`-DEND_TOKEN=5`,
+//! `--passes=3`, `-p 22`), they are kept.
 //!
-//! `programs.txt` is the table of programs, which `table` reads; `command` goes through a command line, `text` through the commands in a
-//! text, which `shell` takes apart; `names` and `values` judge by names, and `assignments`, `shapes` and `urls` find within one argument.
+//! `programs.txt` is the table of programs, which `table` reads. `command` processes a command line, and `text` the commands in a text,
+//! which `shell` splits. `names` and `values` judge names and values. `assignments`, `shapes` and `urls` search within one argument.
 
 mod assignments;
 mod command;
@@ -31,24 +31,24 @@ use self::word::Word;
 /// Whether secrets are masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redaction {
-    /// What looks like a secret is replaced by `***`.
+    /// Likely secrets are replaced by `***`.
     Mask,
-    /// Everything is stored as it is.
+    /// Everything is stored unchanged.
     Keep,
 }
 
 impl Redaction {
-    /// An argv (each argument ended by NUL; the last may be cut) as it is to be stored.
+    /// Masks an argv (each argument ends with NUL; the last may be cut).
     #[must_use]
     pub fn apply(self, argv: &[u8]) -> Cow<'_, [u8]> {
-        // This runs for each launch, and hardly any holds a secret.
+        // This runs for each launch, and few have a secret.
         if self == Redaction::Keep || !SUSPICIOUS.is_match(argv) {
             return Cow::Borrowed(argv);
         }
         masked(argv, find_in_argv(argv))
     }
 
-    /// A path or another short text that is no command line.
+    /// Masks a path or another short text that is not a command line.
     #[must_use]
     pub fn apply_to_path(self, path: &[u8]) -> Cow<'_, [u8]> {
         if self == Redaction::Keep || !SUSPICIOUS.is_match(path) {
@@ -57,7 +57,7 @@ impl Redaction {
         let mut spots = Spots::default();
         shapes::find(path, false, &mut spots);
         urls::find_in_path(path, &mut spots);
-        // Somebody executed a whole command line as if it were a file.
+        // A whole command line was executed as if it were a file.
         if path.iter().any(u8::is_ascii_whitespace) {
             assignments::find(path, &mut spots);
             text::find(path, 1).iter().for_each(|place| spots.add(place.clone()));
@@ -65,7 +65,7 @@ impl Redaction {
         masked(path, spots)
     }
 
-    /// A text for people, such as a message, that may quote arguments.
+    /// Masks a text such as a message that may quote arguments.
     #[must_use]
     pub fn apply_to_text(self, text: &str) -> Cow<'_, str> {
         match self.apply_to_path(text.as_bytes()) {
@@ -85,7 +85,7 @@ fn masked(bytes: &[u8], spots: Spots) -> Cow<'_, [u8]> {
 
 fn find_in_argv(argv: &[u8]) -> Spots {
     let mut spots = Spots::default();
-    // No form has a NUL in it, and one search costs less than one for each argument.
+    // None of these forms contains NUL, and one search is faster than one per argument.
     shapes::find(argv, !argv.ends_with(b"\0"), &mut spots);
     let mut start = 0;
     let mut words = Vec::new();
@@ -97,7 +97,7 @@ fn find_in_argv(argv: &[u8]) -> Spots {
     spots
 }
 
-/// Found in every argv that holds something to mask, and in few others: telling words, beginnings of tokens, programs of the table.
+/// Matches every argv with something to mask, and few others: secret words, token prefixes, programs in the table.
 static SUSPICIOUS: LazyLock<Regex> = LazyLock::new(|| {
     const WORDS: &str = r"(?i:pass|pwd|pswd|[_\-.]pw|\bpw|[a-z]pw\b|secret|token|key|cred|auth|cookie|psk|bearer|jwt|mnemonic|otp|sig=|signature=|identified
         |session|sid=|ticket=|hmac=|code=|\bpin|-pin|puk|x-api|x-csrf|x-xsrf|sonar\.login|expect)";
@@ -107,7 +107,7 @@ static SUSPICIOUS: LazyLock<Regex> = LazyLock::new(|| {
     let programs = programs.join("|");
     let programs = format!(r"(?:^|[\x00/\s'\x22`;&|(])(?:{programs})(?:$|[\x00\s.:@0-9\-'\x22`;&|)])");
     let pattern = format!("(?x-u){WORDS}|{LOGINS}|{USERS}|{programs}|{}", shapes::suspicious());
-    Regex::new(&pattern).expect("the patterns of this folder are well formed, as its tests show")
+    Regex::new(&pattern).expect("the patterns in this folder are valid, as its tests show")
 });
 
 #[cfg(test)]

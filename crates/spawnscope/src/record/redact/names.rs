@@ -1,28 +1,28 @@
-//! Which names stand for secrets: `API_KEY`, `--db-password`, `authToken`, but not `KEYMAP`, `--max-tokens` or `--token-file`. A name is
-//! split into words at `_`, `-`, `.` and changes of case, and judged by them. What a value looks like is the matter of `values`.
+//! Decides which names denote secrets: `API_KEY`, `--db-password`, `authToken`, but not `KEYMAP`, `--max-tokens` or `--token-file`. A name
+//! is split into words at `_`, `-`, `.` and changes of case, and its words decide. `values` judges values.
 
 use super::vocabulary::{
     CARRIES_NONE, ENDINGS, KEYS_OF, NO_PASS, NO_TOKEN, NOT_KEYS_OF, PASSWORDS, PIN_OF, SWITCHES, WORDS, is_among,
 };
 
-/// What a name says of its value.
+/// What a name says about its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     /// A password.
     Password,
-    /// A token, a key of a service.
+    /// A token or a key of a service.
     Secret,
-    /// Credentials: a token, or `user:X`.
+    /// Credentials: a token or `user:X`.
     Login,
-    /// A key of some kind: what it looks like decides.
+    /// A key of some kind. Its value decides whether it is a secret.
     Key,
 }
 
-/// Longer names are judged by their ends.
+/// Only the end of a longer name is judged.
 const LONGEST: usize = 64;
 const MOST_WORDS: usize = 16;
 
-/// The words of a name, in lower case.
+/// The words of a name in lower case.
 struct Words {
     text: [u8; LONGEST],
     ends: [(u8, u8); MOST_WORDS],
@@ -52,7 +52,7 @@ impl Words {
         words
     }
 
-    /// Of more words than there is room for, the last ones are kept.
+    /// Adds a word. If there are too many, the last ones are kept.
     fn add(&mut self, start: usize, end: usize) {
         if start >= end {
             return;
@@ -61,12 +61,12 @@ impl Words {
             self.ends.rotate_left(1);
             self.count -= 1;
         }
-        // Both are at most LONGEST.
+        // Both are at most `LONGEST`.
         self.ends[self.count] = (start as u8, end as u8);
         self.count += 1;
     }
 
-    /// A word without the digits behind it: `password1`.
+    /// Returns a word without trailing digits: `password1`.
     fn get(&self, at: usize) -> &[u8] {
         let (start, end) = self.ends[at];
         let word = &self.text[usize::from(start)..usize::from(end)];
@@ -79,7 +79,7 @@ impl Words {
     }
 }
 
-/// Whether a change of case begins a word: `authToken`, `APIKey`.
+/// Whether a change of case starts a word: `authToken`, `APIKey`.
 fn begins_word(name: &[u8], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).map(|before| name[before]) else {
         return false;
@@ -89,7 +89,7 @@ fn begins_word(name: &[u8], at: usize) -> bool {
         && (before.is_ascii_lowercase() || before.is_ascii_digit() || (before.is_ascii_uppercase() && next_is_lower))
 }
 
-/// Whether a name has the letters of a secret word; hardly any has, and to look for them costs less than to take it apart.
+/// Whether a name contains a secret word. Few do, and this test is faster than splitting the name.
 fn may_tell(name: &[u8]) -> bool {
     const STEMS: [&[u8]; 16] = [
         b"pas",
@@ -118,7 +118,7 @@ fn may_tell(name: &[u8]) -> bool {
     })
 }
 
-/// What a name says of its value; `None`: nothing.
+/// Judges a name. Returns `None` if it says nothing about its value.
 pub(super) fn judge(name: &[u8]) -> Option<Name> {
     if !may_tell(name) {
         return None;
@@ -128,7 +128,7 @@ pub(super) fn judge(name: &[u8]) -> Option<Name> {
     let before = (0..last).map(|at| words.get(at)).next_back();
     let mut behind = words.all().skip(last + 1);
     let is_bare = behind.clone().all(is_neutral);
-    // The identifier of a role of Vault is public, that of its secret is the secret.
+    // In Vault, the id of a role is public, but the id of its secret is the secret.
     if name.eq_ignore_ascii_case(b"secret_id") {
         return Some(Name::Secret);
     }
@@ -150,7 +150,8 @@ pub(super) fn judge(name: &[u8]) -> Option<Name> {
     }
 }
 
-/// What an option says of the argument after it: as `judge`, but `--pwd` is the working directory of many programs.
+/// Judges the name of an option for the argument after it. Unlike in `judge`, `--pwd` is ignored: for many programs it is the working
+/// directory.
 pub(super) fn judge_flag(name: &[u8]) -> Option<Name> {
     let is_pwd = name.iter().filter(|byte| byte.is_ascii_alphabetic()).eq(b"pwd".iter());
     let is_definition = name.starts_with(b"-D") && name.get(2).is_some_and(u8::is_ascii_uppercase);
@@ -165,17 +166,17 @@ fn judge_key(name: &[u8], words: &Words, at: usize, is_bare: bool) -> Option<Nam
     if !is_bare || before.is_some_and(|of| is_among(of, NOT_KEYS_OF)) {
         return None;
     }
-    // A variable of the environment, `SENDGRID_KEY`, against `key=value` and `--sort-key`.
+    // Distinguishes an environment variable, `SENDGRID_KEY`, from `key=value` and `--sort-key`.
     let is_variable = !name.iter().any(u8::is_ascii_lowercase) && !name.starts_with(b"-");
     Some(if is_variable { Name::Secret } else { Name::Key })
 }
 
-/// Options about secrets that are switches, or act on one that is stored: `--ask-pass`, `--export-secret-keys`.
+/// Whether an option is a switch, or acts on a stored secret: `--ask-pass`, `--export-secret-keys`.
 fn is_switch(name: &[u8], words: &Words, last: usize) -> bool {
     name.starts_with(b"-") && last > 0 && is_among(words.get(0), SWITCHES)
 }
 
-/// Words behind a secret one that tell which it is: `DB_PASS_PROD`, `SECRET_KEY_BASE`.
+/// Whether a word after a secret one only says which secret it is: `DB_PASS_PROD`, `SECRET_KEY_BASE`.
 fn is_neutral(word: &[u8]) -> bool {
     word.iter().all(u8::is_ascii_digit) || is_among(word, super::vocabulary::NEUTRAL)
 }
@@ -184,7 +185,7 @@ fn is_secret_word(word: &[u8]) -> bool {
     is_among(word, WORDS) || is_glued(word)
 }
 
-/// Words without a border between them: `dbpassword`, `authkey`.
+/// Whether words are joined without a separator: `dbpassword`, `authkey`.
 fn is_glued(word: &[u8]) -> bool {
     let ends_so = |ending: &&[u8]| word.ends_with(ending);
     ENDINGS.iter().any(ends_so) || is_glued_password(word)
@@ -201,7 +202,7 @@ fn is_glued_password(word: &[u8]) -> bool {
     }
 }
 
-/// Whether a macro of C may have such a name, though it is about tokens and secrets of a parser: `-DEND_TOKEN=5`.
+/// Whether a C macro may have this name because it is about a parser's tokens or secrets: `-DEND_TOKEN=5`.
 pub(super) fn is_macro(name: &[u8]) -> bool {
     let is_definition = name.starts_with(b"-D") && !name.contains(&b'.');
     is_definition && judge(name) != Some(Name::Password) && !has_key_of(name)
@@ -213,7 +214,7 @@ fn has_key_of(name: &[u8]) -> bool {
     (1..words.count).any(is_key) || words.all().any(|word| word.ends_with(b"apikey"))
 }
 
-/// Whether a header of HTTP with this name says who one is.
+/// Whether an HTTP header with this name has credentials.
 pub(super) fn is_secret_header(name: &[u8]) -> bool {
     let is_named = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
     super::vocabulary::HEADERS.iter().any(is_named) || judge(name).is_some()

@@ -1,21 +1,21 @@
-//! Which of a program's options an argument is, in the forms that options have: apart from their value, `-pX`, `--opt=X`, and as the last of
-//! several letters (`-su user:X`).
+//! Matches an argument with a program's options in all their forms: separate from the value, `-pX`, `--opt=X`, and as the last of several
+//! letters (`-su user:X`).
 
 use super::table::{Program, SecretOption, Template, Verb};
 
-/// What an argument is.
+/// How an argument matches an option.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Matched<'t> {
-    /// The next arguments are these.
+    /// The next arguments have these templates.
     Next(&'t [Template]),
-    /// The rest of it, from here on, is this.
+    /// The rest of the argument, from this offset, has this template.
     Rest(usize, Template),
 }
 
-/// The option with a secret that an argument is.
+/// Returns the secret option that an argument matches.
 pub(super) fn find<'t>(program: &'t Program, argument: &[u8], verbs: &[&[u8]]) -> Option<Matched<'t>> {
     let fitting = program.options.iter().filter(|option| have_come(&option.verbs, verbs));
-    // An exact option before letters: `-pass` is no `-p`.
+    // Exact options come before letters: `-pass` is not `-p`.
     let mut letters = None;
     for option in fitting {
         if let Some(matched) = whole(option, argument) {
@@ -28,7 +28,7 @@ pub(super) fn find<'t>(program: &'t Program, argument: &[u8], verbs: &[&[u8]]) -
     letters
 }
 
-/// Whether the words have come in this order, with others between them.
+/// Whether these words occurred in this order, possibly with others between them.
 pub(super) fn have_come(wanted: &[Verb], verbs: &[&[u8]]) -> bool {
     let mut rest = verbs.iter();
     wanted.iter().all(|verb| rest.any(|word| is_verb(verb, word)))
@@ -57,7 +57,7 @@ fn whole<'t>(option: &'t SecretOption, argument: &[u8]) -> Option<Matched<'t>> {
     }
 }
 
-/// The letter of a short option.
+/// Returns the letter of a short option.
 fn letter(program: &Program, option: &SecretOption) -> Option<u8> {
     match option.flag.as_bytes() {
         [b'-', letter] if !program.is_exact && !option.values.is_empty() => Some(*letter),
@@ -86,13 +86,13 @@ fn clustered<'t>(program: &Program, option: &'t SecretOption, argument: &[u8]) -
     }
 }
 
-/// Whether the letter of an option takes the rest of the argument for its value.
+/// Whether an option letter takes the rest of the argument as its value.
 fn is_valued(program: &Program, letter: u8) -> bool {
     let is_letter = |flag: &str| flag.as_bytes() == [b'-', letter];
     program.valued.iter().any(|flag| is_letter(flag)) || program.options.iter().any(|option| is_letter(option.flag))
 }
 
-/// Whether the next argument is the value of the last of several short options, which has nothing to hide.
+/// Whether the last of several short options takes the next argument as a value that is not secret.
 pub(super) fn takes_next(program: &Program, argument: &[u8]) -> bool {
     match argument {
         [b'-', letters @ .., last] if !program.is_exact && !letters.is_empty() && letters[0] != b'-' => {
@@ -103,7 +103,7 @@ pub(super) fn takes_next(program: &Program, argument: &[u8]) -> bool {
     }
 }
 
-/// Where the value begins in `--opt=value`, if that option of the table has nothing to hide.
+/// Returns where the value begins in `--opt=value`, if the table says that this option is not secret.
 pub(super) fn value_start(program: &Program, argument: &[u8]) -> usize {
     let value = |flag: &&str| {
         argument

@@ -1,5 +1,5 @@
-//! Secrets that stand out by their own form, whatever is around them: tokens that their makers marked, private keys, and addresses
-//! that let in whoever knows them.
+//! Finds secrets by their own form, regardless of context: tokens with a known prefix, private keys, and addresses that grant access to
+//! anyone who knows them.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use regex::bytes::Regex;
 use self::Letters::{Alnum, Base64, Dashed, Dotted, Hex, Upper, Word};
 use super::spots::Spots;
 
-/// How marked tokens begin, what they consist of, and the fewest bytes of that. The beginnings are also what makes an argv suspicious.
+/// Prefixes of tokens, the characters that follow, and their minimum number. The prefixes also make an argv suspicious.
 #[rustfmt::skip]
 const TOKENS: &[(&str, Letters, usize)] = &[
     // GitHub, GitLab, Bitbucket, Atlassian
@@ -40,11 +40,11 @@ const TOKENS: &[(&str, Letters, usize)] = &[
     ("api_org_", Alnum, 20), ("fw_", Alnum, 24), ("waka_", Dashed, 30), ("ubtok_|CFPAT-", Dashed, 20),
     ("duffel_(?:live|test)_", Dashed, 20), ("dt0[a-z][0-9]{2}\\.", Dotted, 30), ("live_[a-z]{2}_", Alnum, 20), ("tfp_", Dashed, 30),
     ("[A-Za-z0-9]{14}\\.atlasv1\\.", Dashed, 20),
-    // JSON Web Tokens, and what begins as they do
+    // JSON Web Tokens, and others with the same prefix
     ("eyJ[A-Za-z0-9_-]{8,}\\.", Dotted, 4),
 ];
 
-/// What a token consists of.
+/// The characters of a token.
 #[derive(Clone, Copy)]
 enum Letters {
     Alnum,
@@ -69,7 +69,7 @@ fn is_of(letters: Letters, byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || others.contains(&byte)
 }
 
-/// Addresses that are secrets themselves, up to where the secret begins, and what that consists of.
+/// Addresses that are secrets themselves: the part before the secret, and the characters of the secret.
 const ADDRESSES: &[(&str, &str)] = &[
     (
         r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/",
@@ -100,11 +100,11 @@ const ADDRESSES: &[(&str, &str)] = &[
 ];
 
 fn compile(pattern: &str) -> Regex {
-    // Bytes, not UTF-8: the kernel does not care either.
-    Regex::new(&format!("(?-u){pattern}")).expect("the patterns of this file are well formed, as its tests show")
+    // Matches bytes, not UTF-8, because the kernel does not require UTF-8 either.
+    Regex::new(&format!("(?-u){pattern}")).expect("the patterns in this file are valid, as its tests show")
 }
 
-/// The beginnings, each a group, so that it is known which of them was found.
+/// The prefixes, each in its own group, so that the match shows which one was found.
 static STARTS: LazyLock<Regex> = LazyLock::new(|| {
     let starts: Vec<String> = TOKENS.iter().map(|(start, _, _)| format!("({start})")).collect();
     compile(&format!("\\b(?:{})", starts.join("|")))
@@ -115,14 +115,14 @@ static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
     compile(&alternatives.collect::<Vec<_>>().join("|"))
 });
 
-/// What is in an argv that holds such a secret, as a pattern: the beginnings.
+/// Returns a pattern of the prefixes, which every argv with such a secret contains.
 pub(super) fn suspicious() -> String {
     let tokens = TOKENS.iter().map(|(start, _, _)| format!("\\b(?:{start})"));
     let addresses = ADDRESSES.iter().map(|(start, _)| (*start).to_owned());
     tokens.chain(addresses).collect::<Vec<_>>().join("|")
 }
 
-/// Finds them in a text, of which the end may have been cut off.
+/// Finds such secrets in a text whose end may be cut.
 pub(super) fn find(text: &[u8], is_cut: bool, spots: &mut Spots) {
     for found in STARTS.captures_iter(text) {
         let group = (1..found.len()).find_map(|group| Some((group, found.get(group)?)));
@@ -142,7 +142,7 @@ pub(super) fn find(text: &[u8], is_cut: bool, spots: &mut Spots) {
     }
 }
 
-/// Beginnings as short as `sk-` are of words too: `sk-learn-contrib-estimators`.
+/// Prefixes as short as `sk-` also begin ordinary words: `sk-learn-contrib-estimators`.
 fn is_token(found: &[u8]) -> bool {
     const OF_WORDS: [&[u8]; 10] = [
         b"sk-", b"pypi-", b"s.", b"sl.", b"SG.", b"xai-", b"pplx-", b"tvly-", b"waka_", b"key-",
@@ -175,7 +175,7 @@ mod tests {
         ] {
             assert!(found(&format!("x {token} y"), false), "{token}");
         }
-        assert!(!found("x ghp_0123", false), "too short for one");
+        assert!(!found("x ghp_0123", false), "too short for a token");
         assert!(found("x ghp_0123", true), "the rest was cut off");
         for word in [
             "sk-learn-contrib-estimators",

@@ -1,15 +1,15 @@
-//! Takes a text for a shell apart: commands, their words without quotes, what is piped into what, here-documents, and what is substituted.
-//! It is no checker: whatever the text is, something comes out, and prose in another language does no harm.
+//! Splits shell text into commands, unquoted words, pipes, here-documents and substitutions. It does not check syntax: it returns a result
+//! for any text, and prose in other languages does no harm.
 
 use std::ops::Range;
 
 use super::word::Word;
 
-/// A text in parts.
+/// A parsed text.
 #[derive(Debug, Default)]
 pub(super) struct Script<'a> {
     pub(super) commands: Vec<Command<'a>>,
-    /// What stands in `$( )`, backquotes and `<( )`: texts of their own.
+    /// The contents of `$( )`, backquotes and `<( )`, which are parsed separately.
     pub(super) inner: Vec<Range<usize>>,
 }
 
@@ -17,18 +17,18 @@ pub(super) struct Script<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Command<'a> {
     pub(super) words: Vec<Word<'a>>,
-    /// Its output is the input of the next one.
+    /// Whether its output is piped into the next command.
     pub(super) is_piped_on: bool,
-    /// Words behind `<<<`.
+    /// Words after `<<<`.
     pub(super) here_words: Vec<Word<'a>>,
     /// Bodies of here-documents.
     pub(super) here_documents: Vec<Range<usize>>,
 }
 
-/// How far the end of a substitution is looked for.
+/// The maximum distance to the end of a substitution.
 const FARTHEST: usize = 4096;
 
-/// Takes a text apart.
+/// Parses a text.
 pub(super) fn parse(text: &[u8]) -> Script<'_> {
     let mut parser = Parser {
         text,
@@ -45,11 +45,11 @@ pub(super) fn parse(text: &[u8]) -> Script<'_> {
     parser.script
 }
 
-/// What the next word is.
+/// The kind of the next word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
     Word,
-    /// Of a redirection.
+    /// The target of a redirection.
     File,
     HereWord,
     HereDocument,
@@ -60,7 +60,7 @@ struct Parser<'a> {
     at: usize,
     script: Script<'a>,
     command: Command<'a>,
-    /// Here-documents that begin with the next line, by their last lines.
+    /// Delimiters of the here-documents that begin on the next line.
     awaited: Vec<Vec<u8>>,
     target: Target,
 }
@@ -110,7 +110,7 @@ impl<'a> Parser<'a> {
     fn redirection(&mut self) {
         let rest = &self.text[self.at..];
         if rest.len() > 1 && rest[1] == b'(' {
-            // A process substitution: what is within is found as a command of its own.
+            // A process substitution. Its contents are parsed as a separate command.
             self.at += 2;
             self.skip_substitution(self.at - 1, b'(', b')');
             return;
@@ -122,7 +122,7 @@ impl<'a> Parser<'a> {
             [_, b'>' | b'<' | b'&' | b'|', ..] => (2, Target::File),
             _ => (1, Target::File),
         };
-        // The number of a descriptor is no argument.
+        // The number of a file descriptor is not an argument.
         let is_number =
             |word: &Word| word.text.iter().all(u8::is_ascii_digit) && word.outer(0..word.text.len()).end == self.at;
         if self.command.words.last().is_some_and(is_number) {
@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
         self.target = target;
     }
 
-    /// Goes behind what opens at `from`, and notes it; if it is not closed, it is read as it stands.
+    /// Skips the substitution that opens at `from` and stores its range. If it is not closed, it is read as plain text.
     fn skip_substitution(&mut self, from: usize, opens: u8, closes: u8) -> bool {
         let farthest = self.text.len().min(from + FARTHEST);
         let end = if opens == closes {
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
             self.piece(&mut unquoted);
         }
         if self.at == start {
-            // Nothing that a word is made of.
+            // This byte is not part of a word.
             self.at += 1;
             return;
         }
@@ -255,7 +255,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A word as far as it has been read.
+/// The part of a word that was read so far.
 #[derive(Default)]
 struct Unquoted {
     text: Vec<u8>,

@@ -1,41 +1,41 @@
-//! Where in some bytes secrets are, and the bytes with a mask in their places. A mask does not tell how long the secret was.
+//! The places of secrets in a byte string, and the bytes with masks instead. A mask does not reveal the length of the secret.
 
 use std::ops::Range;
 
 const MASK: &[u8] = b"***";
 
-/// Places of secrets, in any order; they may overlap.
+/// The places of secrets, in any order. They may overlap.
 #[derive(Debug, Default)]
 pub(super) struct Spots {
     found: Vec<Range<usize>>,
 }
 
 impl Spots {
-    /// Notes a place. Nothing is masked that is empty.
+    /// Adds a place. Empty ranges are ignored.
     pub(super) fn add(&mut self, place: Range<usize>) {
         if !place.is_empty() {
             self.found.push(place);
         }
     }
 
-    /// Notes the places of another text, which begins at `by` in this one.
+    /// Adds the places of another text, which begins at `by` in this one.
     pub(super) fn add_shifted(&mut self, others: &Spots, by: usize) {
         others
             .iter()
             .for_each(|place| self.add(by + place.start..by + place.end));
     }
 
-    /// Whether nothing was found.
+    /// Whether there are no places.
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// The places as they were noted.
+    /// Returns the places in the order in which they were added.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Range<usize>> {
         self.found.iter()
     }
 
-    /// The bytes with masks; what touches or overlaps is one.
+    /// Returns the bytes with masks. Places that touch or overlap get one mask.
     pub(super) fn mask(mut self, bytes: &[u8]) -> Vec<u8> {
         self.found.sort_unstable_by_key(|place| (place.start, place.end));
         let mut masked = Vec::with_capacity(bytes.len());

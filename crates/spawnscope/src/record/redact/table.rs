@@ -1,12 +1,12 @@
-//! Reads `programs.txt`: which programs there are, and where on their command lines secrets stand. It judges no arguments.
+//! Parses `programs.txt`: the known programs, and the positions of secrets on their command lines. It does not judge arguments.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// The table, as it is written.
+/// The source text of the table.
 const TEXT: &str = include_str!("programs.txt");
 
-/// What of a value is secret.
+/// Which part of a value is secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Template {
     /// `_`: nothing.
@@ -15,90 +15,88 @@ pub(super) enum Template {
     Whole,
     /// `?X`: all of it, unless it is a path, a switch or a small number.
     Likely,
-    /// `U:X`, `U%X`, `U,X`: what follows the first of this byte.
+    /// `U:X`, `U%X`, `U,X`: the part after the first of this byte.
     After(u8),
-    /// `U/X@`, `U:X@`: what stands between the first of this byte and the last `@`.
+    /// `U/X@`, `U:X@`: the part between the first of this byte and the last `@`.
     Between(u8),
-    /// `N=X`: what follows the equals sign; without one, it is a file.
+    /// `N=X`: the part after the equals sign. Without one, the value is a file.
     AfterEquals,
-    /// `pass:X`: what follows these words.
+    /// `pass:X`: the part after this prefix.
     Behind(&'static str),
-    /// `N`: a name; if it is one of a secret, the next argument is that secret.
+    /// `N`: a name. If it is the name of a secret, the next argument is that secret.
     Named,
 }
 
-/// An option whose value is, or holds, a secret.
+/// An option whose value is or contains a secret.
 #[derive(Debug)]
 pub(super) struct SecretOption {
-    /// Words that must have come before: the verb.
+    /// Words that must occur before the option: the verb.
     pub(super) verbs: Vec<Verb>,
-    /// The option.
     pub(super) flag: &'static str,
-    /// What its values are, in the next arguments; empty: in the same argument only.
+    /// The templates of its values in the next arguments. If empty, only the same argument has a value.
     pub(super) values: Vec<Template>,
-    /// What the rest of the same argument is.
+    /// The template of the rest of the same argument.
     pub(super) attached: Template,
 }
 
-/// A word, or one of several.
+/// Alternatives for one word.
 pub(super) type Verb = Vec<&'static str>;
 
-/// Arguments that are secrets by their position.
+/// Arguments that are secrets because of their position.
 #[derive(Debug)]
 pub(super) struct Positional {
     /// The words before them.
     pub(super) verbs: Vec<Verb>,
-    /// Only with this option.
+    /// Applies only if this option was given.
     pub(super) flag: Option<&'static str>,
-    /// What follows the words; the last one stands for all the rest, if `repeats`.
+    /// The templates of the arguments after the words. With `repeats`, the last one applies to all that follow.
     pub(super) slots: Vec<Template>,
     pub(super) repeats: bool,
-    /// They are the last arguments, not the next.
+    /// They are the last arguments instead of the next.
     pub(super) is_last: bool,
 }
 
-/// Where the command begins that a program runs.
+/// Where the command that a program runs begins.
 #[derive(Debug)]
 pub(super) struct Carries {
     pub(super) verbs: Vec<Verb>,
-    /// So many arguments come before it.
+    /// The number of arguments before it.
     pub(super) skipped: usize,
-    /// It begins behind one of these words.
+    /// It begins after one of these words.
     pub(super) behind: Vec<&'static str>,
 }
 
-/// When a program takes a secret from its standard input, and what of that is secret.
+/// When a program reads a secret from its standard input, and which part of the input is secret.
 #[derive(Debug)]
 pub(super) struct Reads {
     pub(super) verbs: Vec<Verb>,
-    /// Only with this option.
+    /// Applies only if this option was given.
     pub(super) flag: Option<&'static str>,
     pub(super) template: Template,
 }
 
-/// A program of the table.
 #[derive(Debug, Default)]
 pub(super) struct Program {
     pub(super) options: Vec<SecretOption>,
     pub(super) positionals: Vec<Positional>,
     pub(super) carries: Vec<Carries>,
-    /// Options with a value of their own that is no secret.
+    /// Options whose values are not secret.
     pub(super) valued: Vec<&'static str>,
     /// Options whose values are prose.
     pub(super) prose: Vec<&'static str>,
-    /// When it takes a secret from its standard input.
+    /// When it reads a secret from its standard input.
     pub(super) reads: Vec<Reads>,
-    /// Long options have one dash: none is a cluster of short ones.
+    /// Long options have one dash, so no option is a cluster of letters.
     pub(super) is_exact: bool,
-    /// `name:value` is a header.
+    /// Arguments of the form `name:value` are headers.
     pub(super) has_headers: bool,
-    /// `-D` sets properties, not macros of C.
+    /// `-D` sets properties instead of C macros.
     pub(super) has_properties: bool,
-    /// Options without a value, whatever their names tell.
+    /// Options without a value, regardless of their names.
     pub(super) bare: Vec<&'static str>,
-    /// Its arguments are no command, whatever they look like.
+    /// Its arguments are never a command, even if they look like one.
     pub(super) is_plain: bool,
-    /// Its name is a word of other meanings too.
+    /// Its name is also an ordinary word.
     pub(super) is_word: bool,
 }
 
@@ -109,7 +107,7 @@ impl Program {
     }
 }
 
-/// `config set NAME X`, which many programs have.
+/// `config set NAME X`, a form that many programs share.
 pub(super) static SETTING: LazyLock<Positional> = LazyLock::new(|| Positional {
     verbs: vec![vec!["set", "config:set", "env:set"]],
     flag: None,
@@ -120,7 +118,7 @@ pub(super) static SETTING: LazyLock<Positional> = LazyLock::new(|| Positional {
 
 static TABLE: LazyLock<HashMap<&'static [u8], Program>> = LazyLock::new(|| read(TEXT));
 
-/// The program of a name: with its folder, `.exe` or a version (`python3.11`, `psql-15`) too.
+/// Returns the program with this name. A folder, `.exe` or a version (`python3.11`, `psql-15`) is ignored.
 pub(super) fn find(name: &[u8]) -> Option<&'static Program> {
     let name = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let name = name.strip_prefix(b"-").unwrap_or(name);
@@ -140,7 +138,7 @@ pub(super) fn find(name: &[u8]) -> Option<&'static Program> {
     TABLE.get(stem).or_else(|| TABLE.get(&stem[..=letters]))
 }
 
-/// The names of the programs that make an argv suspicious.
+/// Returns the names of the programs that make an argv suspicious.
 pub(super) fn suspicious() -> Vec<&'static str> {
     let named = TABLE.iter().filter(|(_, program)| program.has_secrets());
     let mut names: Vec<&str> = named.filter_map(|(name, _)| std::str::from_utf8(name).ok()).collect();
@@ -207,7 +205,7 @@ impl Program {
         match rest {
             [flag, "...", slots @ ..] if is_flag(flag) => self.add_positional(verbs, Some(flag), slots, true),
             [attached] if is_flag(attached) => {
-                // `-pX`: the same argument only.
+                // `-pX`: the value is in the same argument.
                 let flag = attached.strip_suffix('X').unwrap_or(attached);
                 self.options.push(SecretOption {
                     verbs,

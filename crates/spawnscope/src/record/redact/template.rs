@@ -1,4 +1,4 @@
-//! What of one argument is secret, by the template that the table has for it.
+//! Applies a template of the table to one argument.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::table::Template;
 use super::urls::add_pair;
 use super::values::{is_reference, secret_part};
 
-/// The secret part of an argument.
+/// Returns the secret part of an argument.
 pub(super) fn secret_of(template: Template, value: &[u8]) -> Option<Range<usize>> {
     let end = value.len();
     match template {
@@ -22,7 +22,7 @@ pub(super) fn secret_of(template: Template, value: &[u8]) -> Option<Range<usize>
         Template::Between(separator) => {
             let start = position(value, separator).filter(|start| !value[*start..].starts_with(b"://"))?;
             let at = value.iter().rposition(|byte| *byte == b'@').filter(|at| *at > start);
-            // `/ as sysdba` names no user, and a proxy may have no login.
+            // `/ as sysdba` has no user, and a proxy may have no login.
             let is_login = start > 0 && (at.is_some() || separator == b'/');
             is_login.then(|| pair(value, 0..at.unwrap_or(end), start))?
         }
@@ -43,7 +43,7 @@ fn pair(value: &[u8], pair: Range<usize>, separator: usize) -> Option<Range<usiz
     found.iter().next().cloned()
 }
 
-/// An option of the table says that it is a secret: only what stands for one, or for nothing, is none.
+/// The table says that the option has a secret. Only references to a secret and empty values are excluded.
 fn is_secret(value: &[u8]) -> bool {
     !value.is_empty() && value != b"-" && !is_reference(value)
 }

@@ -1,5 +1,5 @@
-//! Secrets that must be masked, and ordinary arguments that must not: `tests/secrets.txt` and `tests/harmless.txt`, each line as separate
-//! arguments and as a text for a shell.
+//! Secrets that must be masked (`tests/secrets.txt`), and ordinary arguments that must not (`tests/harmless.txt`). Each line is tested as
+//! separate arguments and as shell text.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.is_empty() && !line.starts_with("# "))
 }
 
-/// A line with what stands between `«` and `»` replaced.
+/// Returns a line with the text between `«` and `»` replaced.
 fn unmarked(line: &str, replacement: Option<&str>) -> String {
     let mut parts = line.split('«');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -23,7 +23,7 @@ fn unmarked(line: &str, replacement: Option<&str>) -> String {
 }
 
 fn arguments(line: &str) -> Vec<String> {
-    shlex::split(line).unwrap_or_else(|| panic!("no line for a shell: {line}"))
+    shlex::split(line).unwrap_or_else(|| panic!("not a shell line: {line}"))
 }
 
 fn stored(arguments: &[String]) -> Vec<String> {
@@ -36,7 +36,7 @@ fn behind_sh(line: &str) -> Vec<String> {
     ["sh", "-c", line].map(str::to_owned).to_vec()
 }
 
-/// What is stored of each line in the way that `typed` makes of it, where that is not as marked.
+/// Returns the lines that are not stored as marked. `typed` turns a line into arguments.
 fn wrong(text: &str, typed: impl Fn(&str) -> Vec<String>) -> Vec<String> {
     let wrong = lines(text).filter_map(|line| {
         let stored = stored(&typed(&unmarked(line, None)));
@@ -63,7 +63,7 @@ fn secrets_are_masked_in_texts_for_shells() {
 
 #[test]
 fn secrets_are_masked_in_texts_within_texts() {
-    // What another shell unquotes is masked all the same; how its quotes are written back is not compared.
+    // Text that another shell unquotes is also masked, but its quoting in the output is not compared.
     for line in lines(SECRETS).filter(|line| !line.contains('\'')) {
         let text = format!("sudo -u me bash -c '{}' && true", unmarked(line, None));
         let stored = stored(&behind_sh(&text)).concat();
@@ -173,7 +173,7 @@ proptest::proptest! {
     }
 }
 
-/// By hand, in a release build: `cargo test --release -p spawnscope --lib what_masking_costs -- --ignored --nocapture`.
+/// Run by hand in a release build: `cargo test --release -p spawnscope --lib what_masking_costs -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn what_masking_costs() {
@@ -186,7 +186,7 @@ fn what_masking_costs() {
     println!("table and patterns, once: {} us", start.elapsed().as_micros());
     let without = compiler.replace("keyboard", "keybd").replace("key", "bay");
     for (name, line) in [
-        ("compiler without a telling word", without.as_str()),
+        ("compiler without a secret word", without.as_str()),
         ("short", "dirname /usr/share/doc/hello"),
         ("compiler", compiler.as_str()),
         (

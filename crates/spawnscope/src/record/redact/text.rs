@@ -1,5 +1,5 @@
-//! Secrets in a text that holds commands: behind `sh -c`, for `ssh`, in `$( )`, in here-documents. The commands are judged by `command`; what
-//! goes from one to another through a pipe is judged here, and what scripts of expect type at prompts.
+//! Finds secrets in text with commands: after `sh -c`, for `ssh`, in `$( )`, in here-documents. `command` judges each command. This file
+//! handles secrets that are piped from one command to another, and input that expect scripts send at prompts.
 
 use super::command;
 use super::shell::{self, Command};
@@ -8,10 +8,10 @@ use super::table::Template;
 use super::template::secret_of;
 use super::word::Word;
 
-/// Texts within texts are followed so deep.
+/// Maximum depth of nested texts.
 pub(super) const DEEPEST: u8 = 5;
 
-/// Finds the secrets of the commands in a text; gives their places in it.
+/// Returns the places of secrets in the commands of a text.
 pub(super) fn find(text: &[u8], depth: u8) -> Spots {
     let mut spots = Spots::default();
     if depth > DEEPEST {
@@ -33,7 +33,7 @@ pub(super) fn find(text: &[u8], depth: u8) -> Spots {
     spots
 }
 
-/// What a command reads that takes a secret from its input.
+/// Finds the secret in the input of a command that reads one.
 fn find_input(text: &[u8], line: &Command<'_>, before: Option<&Command<'_>>, template: Template, spots: &mut Spots) {
     for word in &line.here_words {
         add(word, template, spots);
@@ -60,8 +60,8 @@ fn find_input(text: &[u8], line: &Command<'_>, before: Option<&Command<'_>>, tem
         &*program.text,
         b"echo" | b"printf" | b"yes" | b"/bin/echo" | b"/usr/bin/printf"
     ) {
-        let told = arguments.iter().filter(|word| !is_format(word) && !is_switch(word));
-        told.for_each(|word| add(word, template, spots));
+        let secrets = arguments.iter().filter(|word| !is_format(word) && !is_switch(word));
+        secrets.for_each(|word| add(word, template, spots));
     }
 }
 
@@ -74,14 +74,14 @@ fn add(word: &Word, template: Template, spots: &mut Spots) {
     }
 }
 
-/// Commands in here-documents: `ssh host <<END`.
+/// Finds secrets of commands in here-documents: `ssh host <<END`.
 fn find_in_documents(text: &[u8], line: &Command<'_>, depth: u8, spots: &mut Spots) {
     for document in &line.here_documents {
         spots.add_shifted(&find(&text[document.clone()], depth + 1), document.start);
     }
 }
 
-/// What a script of expect types once a password has been asked for: `expect "assword:"; send "X\r"`.
+/// Finds the text that an expect script sends at a password prompt: `expect "assword:"; send "X\r"`.
 fn find_typed(text: &[u8], spots: &mut Spots) {
     const SEND: &[u8] = b"send";
     let mut asked_from = 0;

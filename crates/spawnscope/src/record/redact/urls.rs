@@ -1,13 +1,13 @@
-//! Credentials in addresses: `https://user:X@host`, `https://X@host`, `redis://:X@host`, and without a scheme `user:X@host:80`.
+//! Finds credentials in addresses: `https://user:X@host`, `https://X@host`, `redis://:X@host`, and without a scheme `user:X@host:80`.
 
 use std::ops::Range;
 
 use super::spots::Spots;
 use super::values::{is_plain, is_reference};
 
-/// What stands in the place of a password when the user is the token.
+/// Placeholders for the password if the user is the token.
 const NO_PASSWORDS: [&str; 7] = ["", "x-oauth-basic", "x-oauth-token", "x", "X", "api_token", "unused"];
-/// Schemes in which a lone user is often a token.
+/// Schemes in which a user without a password is often a token.
 const OF_TOKENS: [&str; 10] = [
     "http",
     "https",
@@ -20,10 +20,10 @@ const OF_TOKENS: [&str; 10] = [
     "davs",
     "wss",
 ];
-/// Lone users that are none.
+/// Users without a password that are not tokens.
 const USERS: [&str; 8] = ["git", "hg", "svn", "anonymous", "root", "admin", "user", "oauth2"];
 
-/// What stands before an address of mail, of a telephone or of a role, and is no user with a password.
+/// Words before a mail address, phone number or role that are not a user with a password.
 const NO_USERS: [&str; 16] = [
     "mailto",
     "acct",
@@ -42,7 +42,7 @@ const NO_USERS: [&str; 16] = [
     "domain",
     "principal",
 ];
-/// The same, unless a port follows.
+/// As `NO_USERS`, unless a port follows.
 const HARDLY_USERS: [&str; 9] = [
     "user",
     "group",
@@ -55,7 +55,7 @@ const HARDLY_USERS: [&str; 9] = [
     "deleted",
 ];
 
-/// Finds them in a path, whose doubled slashes the system has made one: `/srv/https:/user:X@host`.
+/// Finds credentials in a path, in which the system has collapsed double slashes: `/srv/https:/user:X@host`.
 pub(super) fn find_in_path(path: &[u8], spots: &mut Spots) {
     find(path, spots);
     for (at, _) in path.windows(2).enumerate().filter(|(_, window)| window == b":/") {
@@ -69,7 +69,7 @@ pub(super) fn find_in_path(path: &[u8], spots: &mut Spots) {
     }
 }
 
-/// Finds them in a text.
+/// Finds credentials in a text.
 pub(super) fn find(text: &[u8], spots: &mut Spots) {
     if !text.contains(&b'@') {
         return;
@@ -83,7 +83,7 @@ pub(super) fn find(text: &[u8], spots: &mut Spots) {
     find_bare(text, spots);
 }
 
-/// The credentials before the host of an address whose scheme ends at `colon`; gives where the address ends.
+/// Finds the credentials before the host of an address whose scheme ends at `colon`. Returns where the address ends.
 fn find_login(text: &[u8], colon: usize, start: usize, spots: &mut Spots) -> usize {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>\\".contains(byte);
     let end = text[start..]
@@ -98,12 +98,12 @@ fn find_login(text: &[u8], colon: usize, start: usize, spots: &mut Spots) -> usi
     end
 }
 
-/// What stands before the `@` of the host. A password may hold an `@` or a slash that nobody encoded.
+/// Returns the range before the `@` of the host. A password may contain an unencoded `@` or slash.
 fn login_before(text: &[u8], address: Range<usize>) -> Option<Range<usize>> {
     let is_end = |at: &usize| b"/?#".contains(&text[*at]);
     let host_end = address.clone().find(is_end).unwrap_or(address.end);
     let first = address.start..host_end;
-    // A comma separates hosts, and a colon what may be a port.
+    // A comma separates hosts, and a colon may precede a port.
     let at = text[first.clone()].iter().rposition(|byte| *byte == b'@');
     let login = match at {
         Some(at) => first.start..first.start + at,
@@ -116,7 +116,7 @@ fn login_before(text: &[u8], address: Range<usize>) -> Option<Range<usize>> {
             (!is_port && !is_list).then_some(address.start..address.start + at)?
         }
     };
-    // `docker://alpine:3.18@sha256:...` is no login.
+    // `docker://alpine:3.18@sha256:...` is not a login.
     let host = &text[login.end + 1..address.end];
     (!host.starts_with(b"sha256:") && !host.starts_with(b"sha512:")).then_some(login)
 }
@@ -142,7 +142,7 @@ fn add_login(text: &[u8], login: Range<usize>, scheme: &[u8], spots: &mut Spots)
     add_pair(text, login.start..login.end, login.start + colon, spots);
 }
 
-/// `user:X`, or `X:` with nothing that could be a password.
+/// Adds the secret of `user:X`, or of `X:` if nothing after the colon can be a password.
 pub(super) fn add_pair(text: &[u8], pair: Range<usize>, colon: usize, spots: &mut Spots) {
     let (user, password) = (pair.start..colon, colon + 1..pair.end);
     if NO_PASSWORDS
@@ -157,12 +157,12 @@ pub(super) fn add_pair(text: &[u8], pair: Range<usize>, colon: usize, spots: &mu
     }
 }
 
-/// `user:X@host.name` or `user:X@host:80` as a word: proxies, and tools that know their scheme.
+/// Finds `user:X@host.name` or `user:X@host:80` as a word, as used by proxies and by tools with an implied scheme.
 fn find_bare(text: &[u8], spots: &mut Spots) {
     let mut start = 0;
     for word in text.split_inclusive(|byte| byte.is_ascii_whitespace() || b"\"'`=,;|&<>".contains(byte)) {
         let end = start + word.len();
-        // The way to reach a server of CVS.
+        // The access method of a CVS server.
         let method = if word.starts_with(b":pserver:") {
             b":pserver:".len()
         } else {
@@ -189,9 +189,9 @@ fn is_login(user: &[u8], host: &[u8]) -> bool {
     !user.is_empty() && is_word && !is_among(&NO_USERS) && (has_port || is_name && !is_among(&HARDLY_USERS))
 }
 
-/// What stands behind an `@`.
+/// The text after an `@`.
 struct Host {
-    /// A name with a dot, or an address. `npm:prettier@3.1` and `alpine:3@sha256:...` have none.
+    /// Whether it is a name with a dot, or an address. `npm:prettier@3.1` and `alpine:3@sha256:...` have neither.
     is_name: bool,
     has_port: bool,
 }

@@ -1,17 +1,17 @@
-//! What of a value behind a telling name is secret: all of it, unless it is a switch, a small number, a path, or says where the
-//! secret is to be found (`$TOKEN`, `env:TOKEN`, `@file`).
+//! Decides which part of a value after a secret name is secret: all of it, unless it is a switch, a small number, a path, or says where the
+//! secret is (`$TOKEN`, `env:TOKEN`, `@file`).
 
 use std::ops::Range;
 
 use super::names::Name;
 use super::vocabulary::SCHEMES;
 
-/// What a program is told instead of a secret.
+/// Words that programs accept instead of a secret.
 const WORDS: [&str; 22] = [
     "", "true", "false", "yes", "no", "on", "off", "none", "null", "nil", "auto", "stdin", "prompt", "ask", "default",
     "keyring", "random", "int", "always", "never", "env", "file",
 ];
-/// How a value begins that says where the secret is.
+/// Prefixes of values that say where the secret is.
 const PLACES: [&str; 22] = [
     "env:",
     "file:",
@@ -36,7 +36,7 @@ const PLACES: [&str; 22] = [
     "{{",
     "%(",
 ];
-/// How files are named that hold keys and passwords.
+/// Suffixes of files with keys and passwords.
 const SUFFIXES: [&str; 31] = [
     ".pem",
     ".key",
@@ -70,12 +70,12 @@ const SUFFIXES: [&str; 31] = [
     ".h",
     ".xml",
 ];
-/// Where the secret itself follows: the form of OpenSSL and of those who took it over.
+/// Prefix of a literal secret, in the form of OpenSSL and of programs that adopted it.
 const LITERAL: &[u8] = b"pass:";
-/// Shorter words are no tokens.
+/// Shorter words are not tokens.
 const SHORTEST_KEY: usize = 7;
 
-/// What of `value` is secret, behind a name.
+/// Returns the secret part of `value`, after a secret name.
 pub(super) fn secret_part(name: Name, value: &[u8]) -> Option<Range<usize>> {
     let start = match name {
         _ if value.starts_with(LITERAL) => LITERAL.len(),
@@ -93,7 +93,7 @@ pub(super) fn secret_part(name: Name, value: &[u8]) -> Option<Range<usize>> {
     is_secret.then_some(start..value.len())
 }
 
-/// Whether a value is nothing to hide whatever it belongs to.
+/// Whether a value is never secret, regardless of its name.
 pub(super) fn is_plain(value: &[u8]) -> bool {
     WORDS.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes()))
         || is_small_number(value)
@@ -102,7 +102,7 @@ pub(super) fn is_plain(value: &[u8]) -> bool {
         || PLACES.iter().any(|place| value.starts_with(place.as_bytes()))
 }
 
-/// Where the password begins in `user:X`; at 0, if what is before a colon may be the secret itself.
+/// Returns where the password begins in `user:X`, or 0 if the part before the colon may be the secret.
 fn behind_user(value: &[u8]) -> usize {
     const LONGEST_USER: usize = 32;
     let colon = value
@@ -132,7 +132,7 @@ fn is_scheme(value: &[u8]) -> bool {
         .any(|scheme| value.eq_ignore_ascii_case(scheme.as_bytes()))
 }
 
-/// Whether a value is nothing but references to variables and outputs of commands: `$TOKEN`, `${USER}:$(cat file)`, `%TOKEN%`.
+/// Whether a value consists only of references to variables and command outputs: `$TOKEN`, `${USER}:$(cat file)`, `%TOKEN%`.
 pub(super) fn is_reference(value: &[u8]) -> bool {
     if let [b'%', name @ .., b'%'] = value {
         return !name.is_empty() && name.iter().all(is_name_byte);
@@ -152,14 +152,14 @@ pub(super) fn is_reference(value: &[u8]) -> bool {
     found && rest.is_empty()
 }
 
-/// Bytes of the reference that a text begins with.
+/// Returns the length of the reference at the start of a text.
 fn reference_length(text: &[u8]) -> Option<usize> {
     match text {
         [b'$', b'(', ..] => closing(text, 1, b'(', b')'),
         [b'`', rest @ ..] => rest.iter().position(|byte| *byte == b'`').map(|at| at + 2),
         [b'$', b'{', rest @ ..] => {
             let end = rest.iter().position(|byte| *byte == b'}')?;
-            // What stands behind the name may be the secret that is used when the variable is not set.
+            // The text after the name may be the default secret, for an unset variable.
             rest[..end]
                 .iter()
                 .all(|byte| is_name_byte(byte) || b"[]!@.".contains(byte))
@@ -173,7 +173,7 @@ fn reference_length(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Where what opens at `from` is closed, with the byte that closes it.
+/// Returns where the bracket that opens at `from` is closed, including the closing byte.
 pub(super) fn closing(text: &[u8], from: usize, opens: u8, closes: u8) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in text.iter().enumerate().skip(from) {
@@ -193,7 +193,7 @@ fn is_name_byte(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || *byte == b'_'
 }
 
-/// Whether a value names a file. Keys in base64 may begin with a slash too, but are long and of mixed letters.
+/// Whether a value names a file. Base64 keys may also begin with a slash, but they are long and have mixed characters.
 pub(super) fn is_path(value: &[u8]) -> bool {
     let begins = |start: &&str| value.starts_with(start.as_bytes());
     if ["./", "../", "~/"].iter().any(begins) || value.first() == Some(&b'$') && value.contains(&b'/') {
@@ -207,14 +207,14 @@ pub(super) fn is_path(value: &[u8]) -> bool {
     SUFFIXES.iter().any(ends) || value.starts_with(b"id_")
 }
 
-/// Whether small and capital letters and digits occur.
+/// Whether small letters, capital letters and digits all occur.
 fn is_mixed(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_lowercase)
         && value.iter().any(u8::is_ascii_uppercase)
         && value.iter().any(u8::is_ascii_digit)
 }
 
-/// Whether a value looks as if nobody chose its letters, or as if somebody chose them to be hard to guess.
+/// Whether a value looks random, or like a password chosen to be hard to guess.
 fn looks_random(value: &[u8]) -> bool {
     let is_of_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_-!#%^*?".contains(byte);
     if value.len() < SHORTEST_KEY || !value.iter().all(is_of_token) {
@@ -223,7 +223,7 @@ fn looks_random(value: &[u8]) -> bool {
     value.split(|byte| b"-_/=+".contains(byte)).any(is_random_piece)
 }
 
-/// Letters and digits in turns that are no word with a number behind it, and no version.
+/// Whether a piece is long enough, has both letters and digits, and is not a known word.
 fn is_random_piece(piece: &[u8]) -> bool {
     let has_letter = piece.iter().any(u8::is_ascii_alphabetic);
     let has_digit = piece.iter().any(u8::is_ascii_digit);
@@ -231,7 +231,7 @@ fn is_random_piece(piece: &[u8]) -> bool {
     piece.len() >= SHORTEST_KEY && has_letter && has_digit && !is_known
 }
 
-/// Words with digits that are no keys.
+/// Words with digits that are not keys.
 const KNOWN: [&str; 8] = [
     "ed25519",
     "rsa2048",

@@ -1,4 +1,4 @@
-//! The words by which `names` judges. Data only: all in lower case, without digits at the end.
+//! The word lists that `names` uses. Data only: all words are in lower case, without trailing digits.
 
 /// Whether a word is in a list.
 pub(super) fn is_among(word: &[u8], list: &[&[u8]]) -> bool {
@@ -9,26 +9,26 @@ macro_rules! words {
     ($($word:literal)*) => { &[$($word.as_bytes()),*] };
 }
 
-/// Words for passwords, alone and at the end of a longer word. `pass` is the last: it ends the fewest.
+/// Words for passwords, alone or at the end of a longer word. `pass` is the last because it ends the fewest words.
 pub(super) const PASSWORDS: &[&[u8]] = words!(
     "password" "passwords" "passwd" "passphrase" "passwort" "passcode" "passwrd" "pswd" "pwd" "pass"
 );
 
-/// Words that make a name one of a secret.
+/// Words that make a name secret.
 pub(super) const WORDS: &[&[u8]] = words!(
     "password" "passwords" "passwd" "passphrase" "passwort" "passcode" "passwrd" "pswd" "pwd" "pass" "pw" "psk" "secret" "token" "key" "keys"
     "credential" "credentials" "cred" "creds" "auth" "cookie" "bearer" "jwt" "mnemonic" "otp" "totp" "pin" "puk" "passkey"
     "apikey" "apitoken" "authkey" "userpwd"
 );
 
-/// Endings of words that do.
+/// Word endings that make a name secret.
 pub(super) const ENDINGS: &[&[u8]] = words!(
     "secret" "token" "apikey" "accesskey" "secretkey" "privatekey" "authkey" "masterkey" "encryptionkey" "licensekey" "sharedkey"
     "sessionkey" "storagekey" "accountkey" "clientkey" "credential" "credentials" "cookie" "bindpw" "rootpw" "userpw" "adminpw"
     "psk" "proxyauth" "basicauth" "httpauth" "masterauth" "activationkey" "subscriptionkey"
 );
 
-/// Whose keys are secrets.
+/// Words before `key` whose keys are secret.
 pub(super) const KEYS_OF: &[&[u8]] = words!(
     "api" "access" "secret" "auth" "authentication" "authorization" "private" "account" "encryption" "encrypt" "enc" "decryption" "decrypt"
     "master" "license" "licence" "app" "application" "service" "client" "signing" "deploy" "deployment" "storage" "webhook" "shared"
@@ -37,7 +37,7 @@ pub(super) const KEYS_OF: &[&[u8]] = words!(
     "token" "cookie" "unseal" "setup" "recovery" "wallet" "developer" "personal" "bot" "join" "cluster"
 );
 
-/// Whose keys are not.
+/// Words before `key` whose keys are not secret.
 pub(super) const NOT_KEYS_OF: &[&[u8]] = words!(
     "public" "pub" "cache" "sort" "primary" "foreign" "partition" "hash" "group" "order" "hot" "host" "known" "index" "unique" "map" "row"
     "shortcut" "object" "lookup" "dedup" "idempotency" "routing" "translation" "config" "setting" "registry" "default" "recv" "trusted"
@@ -45,7 +45,7 @@ pub(super) const NOT_KEYS_OF: &[&[u8]] = words!(
     "arrow" "any" "meta" "restore" "foreignkey" "sortkey" "apt" "rpm" "repo" "archive" "keyboard" "bind" "string" "annotation" "topology"
 );
 
-/// What, behind a secret word, makes a name that of something about it.
+/// Words that, after a secret word, make a name describe the secret instead of containing it.
 pub(super) const CARRIES_NONE: &[&[u8]] = words!(
     "file" "files" "path" "paths" "dir" "directory" "folder" "name" "names" "id" "ids" "count" "counts" "type" "types" "kind" "ttl"
     "timeout" "expiry" "expires" "expiration" "expire" "expired" "age" "days" "hours" "minutes" "seconds" "interval" "len" "length" "size"
@@ -62,37 +62,37 @@ pub(super) const CARRIES_NONE: &[&[u8]] = words!(
     "cert" "ca" "flags" "cflags" "filenames" "error" "errors" "jar" "domain" "domains" "schema" "engine" "status" "state" "ids" "grip" "server" "servers"
 );
 
-/// Options that begin so take no secret, or act on one that is stored.
+/// Options that begin with these words take no secret, or act on a stored one.
 pub(super) const SWITCHES: &[&[u8]] = words!(
     "no" "ask" "prompt" "require" "required" "requires" "disable" "enable" "skip" "with" "without" "has" "is" "allow" "show" "print" "list"
     "export" "import" "delete" "remove" "recv" "receive" "send" "edit" "generate" "gen" "create" "verify" "check" "max" "min" "num" "count"
     "public" "pub" "quick" "search" "ignore" "hide" "force" "want" "copy" "stdin"
 );
 
-/// Words behind a secret one that tell which it is.
+/// Words after a secret word that only say which secret it is.
 pub(super) const NEUTRAL: &[&[u8]] = words!(
     "prod" "production" "dev" "development" "staging" "stage" "test" "testing" "qa" "live" "local" "ci" "root" "admin" "db" "new" "old"
     "value" "string" "text" "material" "plain" "plaintext" "raw" "base" "hash" "encrypted" "hashed" "b" "current" "default" "primary" "secondary"
     "backup" "main" "rw" "ro"
 );
 
-/// What `pass` stands behind when it is a turn and no password.
+/// Words before `pass` where it means a turn and not a password.
 pub(super) const NO_PASS: &[&[u8]] = words!(
     "first" "second" "third" "multi" "one" "two" "single" "render" "all" "low" "high" "band" "fast" "over" "under" "by" "com" "tres" "encom"
     "sur" "sub" "num" "n" "max" "last" "boarding" "opt"
 );
 
-/// What `token` stands behind when it is of a parser, or of a list with pages.
+/// Words before `token` where it belongs to a parser or a paged list.
 pub(super) const NO_TOKEN: &[&[u8]] = words!(
     "end" "start" "eos" "bos" "pad" "unk" "sep" "cls" "stop" "begin" "next" "page" "starting" "continuation" "max" "min" "num" "n" "last"
     "first" "per" "prompt" "image" "special"
 );
 
-/// Whose pins are secrets.
+/// Words before `pin` whose pins are secret.
 pub(super) const PIN_OF: &[&[u8]] =
     words!("so" "user" "card" "sim" "unlock" "new" "old" "default" "set" "login" "token" "device");
 
-/// Headers of HTTP that say who one is, beside those whose names tell it.
+/// HTTP headers with credentials whose names do not show it.
 pub(super) const HEADERS: &[&str] = &[
     "authorization",
     "proxy-authorization",
@@ -106,7 +106,7 @@ pub(super) const HEADERS: &[&str] = &[
     "x-xsrf",
 ];
 
-/// Words of HTTP and others for how one proves who one is; behind such a name they are no secret.
+/// Authentication schemes of HTTP and others. After such a name, these words are not secret.
 pub(super) const SCHEMES: &[&str] = &[
     "basic",
     "digest",

@@ -1,27 +1,26 @@
-//! One word of a command line: an argument, or a word of a text for a shell, whose quotes are gone. It knows where its bytes came from.
+//! One word of a command line: an argument, or an unquoted word of shell text. It knows the position of its bytes in the surrounding text.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A word.
 #[derive(Debug)]
 pub(super) struct Word<'a> {
-    /// What a program would receive.
+    /// The bytes that a program would receive.
     pub(super) text: Cow<'a, [u8]>,
     places: Places,
 }
 
-/// Where the bytes of a word stand in the text around it.
+/// The positions of a word's bytes in the surrounding text.
 #[derive(Debug)]
 enum Places {
-    /// One after the other, from here on.
+    /// Contiguous, from this offset.
     From(usize),
-    /// Each with what quotes it.
+    /// A range for each byte, including its quoting.
     Each(Vec<Range<usize>>),
 }
 
 impl<'a> Word<'a> {
-    /// Bytes that stand in a text as they are.
+    /// Creates a word that appears unchanged in a text.
     pub(super) fn plain(text: &'a [u8], start: usize) -> Word<'a> {
         Word {
             text: Cow::Borrowed(text),
@@ -29,7 +28,7 @@ impl<'a> Word<'a> {
         }
     }
 
-    /// Bytes that were quoted.
+    /// Creates a word that was quoted.
     pub(super) fn quoted(text: Vec<u8>, places: Vec<Range<usize>>) -> Word<'a> {
         Word {
             text: Cow::Owned(text),
@@ -37,12 +36,12 @@ impl<'a> Word<'a> {
         }
     }
 
-    /// Whether it is written with quotes or escapes, so that its bytes are others than those around it.
+    /// Whether it is written with quotes or escapes, so that its bytes differ from the surrounding text.
     pub(super) fn is_quoted(&self) -> bool {
         matches!(self.places, Places::Each(_))
     }
 
-    /// Where a part of it stands in the text around it.
+    /// Returns the range of a part in the surrounding text.
     pub(super) fn outer(&self, part: Range<usize>) -> Range<usize> {
         match &self.places {
             Places::From(start) => start + part.start..start + part.end,

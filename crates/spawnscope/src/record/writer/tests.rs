@@ -1,4 +1,4 @@
-//! Files as they are left by an orderly end, a kill, a full disk and other programs.
+//! Files after an orderly end, a kill, a full disk, and interference by other programs.
 
 mod killed;
 
@@ -34,12 +34,12 @@ fn read(path: &Path) -> Recording {
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        assert!(Instant::now() < deadline, "timed out waiting until {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// The life of child number `number` of the root.
+/// The life of child `number` of the root.
 fn life(number: u64) -> Vec<Event> {
     whole_life(
         1_000_000 + number * 10_000,
@@ -173,11 +173,7 @@ fn a_recording_can_be_read_while_it_grows() {
     recorder.send(life(0));
     wait_until("the batch is written", || read(&folder.path()).launches.len() == 2);
     let info = read(&folder.path()).info;
-    assert_eq!(
-        (info.wall, info.ended),
-        (None, None),
-        "cut off, as far as a reader can know"
-    );
+    assert_eq!((info.wall, info.ended), (None, None), "to a reader, it looks cut off");
     recorder.send(life(1));
     recorder.finish(ending()).unwrap();
     assert_eq!(read(&folder.path()).launches.len(), 3);
@@ -315,7 +311,7 @@ fn a_discarded_recording_gives_its_place_back() {
     assert!(!folder.path().with_extension("db.old").exists());
 }
 
-/// Keeps others from writing to a recording.
+/// Keeps other programs from writing to a recording.
 fn lock(path: &Path) -> Connection {
     let other = Connection::open(path).unwrap();
     other.busy_timeout(Duration::from_secs(5)).unwrap();
@@ -350,7 +346,7 @@ fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
     let lives = 2 * BATCH_EVENTS as u64 / 10;
     (0..lives).for_each(|number| recorder.send(life(number)));
     let progress = Arc::clone(&recorder.progress);
-    wait_until("some are too many", || progress.locked_out.load(Ordering::Relaxed) > 0);
+    wait_until("some are lost", || progress.locked_out.load(Ordering::Relaxed) > 0);
     drop(other);
     assert_eq!(recorder.finish(ending()).unwrap(), Finished::Whole);
     let recording = read(&folder.path());
@@ -372,7 +368,7 @@ fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
 fn samples_are_kept_with_their_stacks() {
     let folder = Folder::new();
     let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
-    // A wait is told when it is over.
+    // A wait is reported when it is over.
     let events = vec![
         released(),
         sampled(900, 10, false, "path_openat"),

@@ -1,4 +1,4 @@
-// Fills 256 MB with computed numbers and then starts children with fork; the memory is in small pages, or (-DFIXED) in huge ones.
+// Fills 256 MB with computed numbers and then starts children with fork; the memory is in small pages, or (-DFIXED) in huge pages.
 // The child is `work`, in the current directory.
 #include <stdio.h>
 #include <stdlib.h>

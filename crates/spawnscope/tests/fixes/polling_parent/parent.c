@@ -1,4 +1,4 @@
-// Starts children one after the other, and learns of their ends by asking every 10 ms, or (-DFIXED) by waiting.
+// Starts children one after the other, and polls for their ends every 10 ms, or (-DFIXED) waits.
 // The child is `work`, in the current directory.
 #include <errno.h>
 #include <stdio.h>

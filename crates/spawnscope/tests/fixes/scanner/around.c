@@ -1,7 +1,7 @@
-// Runs a command while a permission scanner looks at each file that is opened or executed under `scanned`, which holds copies
-// of cksum and its input. One thread, 5 ms a file; variant `after` excludes the folder. The mounts live in a mount namespace of
-// this process and the scanner ends with it: nothing outside is touched.
-// Usage: around before|after COMMAND..., in a directory of its own; gives the command's exit status.
+// Runs a command while a permission scanner checks each file that is opened or executed under `scanned`, which contains copies
+// of cksum and its input. One thread, 5 ms per file; variant `after` excludes the folder. The mounts are in the mount namespace
+// of this process, and the scanner ends with it: nothing outside changes.
+// Usage: around before|after COMMAND..., in a separate directory. Exits with the exit status of the command.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -76,7 +76,7 @@ static void answer(int scanner, const struct fanotify_event_metadata *event)
 
 static _Noreturn void scan(int scanner, volatile int *scanned)
 {
-    // Whatever happens to us, nothing may hang: the kernel allows all that waits when the scanner's descriptor closes.
+    // No process may hang if this one dies: the kernel allows all pending requests when the descriptor of the scanner closes.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "scand");
     alarm(DEADLINE_SECONDS);

@@ -1,5 +1,5 @@
-//! Forks of a shell that never exec: `$( )` around functions and builtins, `( )`, and the builtins in a pipeline. The shell copies
-//! itself for them and throws the copy away.
+//! Forks of a shell that never exec: `$( )` around functions and builtins, `( )`, and builtins in a pipeline. The shell copies itself for
+//! each, and discards the copy.
 
 use std::collections::BTreeMap;
 
@@ -16,22 +16,22 @@ use crate::analyze::whatif::changes::{Change, is_captured};
 use crate::units;
 
 const MOST_FINDINGS: usize = 3;
-/// A fork that runs for more than so many times what its launch takes does work that stays.
+/// A fork that runs longer than this multiple of its launch cost does real work, which stays.
 const MOST_RUN: u64 = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
-    // Those are told with the program that they are there for.
+    // The `builtin` rule reports these forks, together with the program they launch.
     let with_a_program = forks_around(context);
     let mut kinds: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
     for (index, launch) in forest.launches.iter().enumerate() {
-        let is_told = with_a_program.contains(&(index as u32));
+        let is_reported = with_a_program.contains(&(index as u32));
         let is_needless =
             || is_bare_leaf(forest, index) && is_little(context, index) && !is_inside(forest, index as u32);
-        if is_told || !is_needless() {
+        if is_reported || !is_needless() {
             continue;
         }
-        // Workers of other programs are forks without exec as well, and do what they were made for.
+        // Only shells: workers of other programs also fork without exec, but do the work they were made for.
         if let Some(dialect) = Dialect::of_parent(forest, index) {
             let kind = (launch.birth_command.name, dialect);
             kinds.entry(kind).or_default().push(index as u32);
@@ -43,8 +43,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether a fork does so little that having been copied is most of it: a copy's first write to each page counts as `run`, and
-/// so it is in a fork for an `echo` that runs for as long as its launch takes.
+/// Whether a fork does so little that the copying dominates. The first write to each page after the fork counts as `run`: even a fork for
+/// an `echo` runs as long as its launch takes.
 fn is_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
     let launch = &context.forest().launches[index];
     working(context, index)
@@ -69,18 +69,18 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launc
         ),
         evidence: vec![
             format!(
-                "{forks} that never exec and launch nothing take {} in all, for little work",
+                "{forks} that never exec and launch nothing take {} in all and do little work",
                 time(context.spent_on(&launches))
             ),
             format!(
-                "the shell reads what {} of them write, as for $( ); the others are parts of pipelines, or in ( )",
+                "the shell reads the output of {} of them, as in $( ); the others are parts of pipelines, or in ( )",
                 if captured == 0 { "none".to_owned() } else { units::count(captured as u64) }
             ),
         ],
         example: Vec::new(),
         fix: snippets(dialect).iter().map(|line| (*line).to_owned()).collect(),
-        limits: "what a subshell keeps apart (variables, cd, exit, traps) is then the script's own; $( ) takes the newline at the \
-                 end away, printf -v does not"
+        limits: "variables, cd, exit and traps then affect the script itself, which a subshell prevents; $( ) removes newlines at \
+                 the end, printf -v does not"
             .to_owned(),
         whatif: options(context, &tries),
         tries,
@@ -92,7 +92,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launc
 fn snippets(dialect: Dialect) -> &'static [&'static str] {
     match dialect {
         Dialect::Bash => &[
-            "do it in the shell's own process:",
+            "do the work in the shell process itself:",
             "  x=$(printf '%03d' \"$n\")   ->  printf -v x '%03d' \"$n\"",
             "  x=$(function arg)         ->  function arg; x=$REPLY",
             "      where the function sets REPLY, or the name given to `declare -n`",
@@ -102,7 +102,7 @@ fn snippets(dialect: Dialect) -> &'static [&'static str] {
             "  ( cd dir; ... )           ->  { ...; }, or pushd and popd",
         ],
         Dialect::Ksh | Dialect::Zsh => &[
-            "do it in the shell's own process:",
+            "do the work in the shell process itself:",
             "  x=$(function arg)          ->  function arg; x=$REPLY",
             "  x=$(function arg)          ->  x=${ function arg; }   (ksh93, mksh)",
             "  echo \"$x\" | read -r a b    ->  read -r a b <<<\"$x\"",
@@ -110,10 +110,10 @@ fn snippets(dialect: Dialect) -> &'static [&'static str] {
             "  ( ... )                    ->  { ...; }",
         ],
         Dialect::Posix => &[
-            "do it in the shell's own process:",
+            "do the work in the shell process itself:",
             "  x=$(function arg)          ->  function arg; x=$REPLY",
             "  x=$(echo \"$y\")             ->  x=$y",
-            "  echo \"$x\" | program        ->  program <<EOF, and $x in the next line",
+            "  echo \"$x\" | program        ->  program <<EOF, with $x in the next line",
             "  ( ... )                    ->  { ...; }",
         ],
     }

@@ -1,4 +1,4 @@
-//! A parent that grows while it launches: each fork copies more than the one before, as with a leak.
+//! Parents that grow while they launch, as with a memory leak: each fork copies more than the one before.
 
 use super::super::context::{name, time};
 use super::super::groups::MOST_FINDINGS;
@@ -23,7 +23,7 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
     let parent = forest.launches.iter().position(|launch| launch.id == drift.parent)?;
     let children = forest.children(parent).iter().map(|child| *child as u32);
     let mut launches: Vec<u32> = children.filter(|child| copies_tables(context.launch(*child))).collect();
-    // What the process launched before it became this program is not this program's.
+    // Leave out what the process launched before it became this program.
     let birth = |launch: u32| context.launch(launch).birth_command.name;
     let program = birth(*launches.last()?);
     launches.retain(|launch| birth(*launch) == program);
@@ -36,9 +36,10 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
         evidence: evidence(drift, growth, launches.len()),
         example: context.example(&launches),
         fix: fix(Runtime::of_parent(context, first)),
-        limits: "only what is copied at each fork is counted, not what the memory costs otherwise; if the program needs it, only \
-                 the other way remains"
-            .to_owned(),
+        limits:
+            "only the copies at each fork are counted, not other costs of the memory; if the program needs the memory, \
+                 launch without copying instead"
+                .to_owned(),
         whatif: format!("--steady-parent=parent={program}"),
         tries: vec![Fix {
             change: Change::SteadyParent,
@@ -54,13 +55,13 @@ fn evidence(drift: &Drift, growth: MemoryGrowth, count: usize) -> Vec<String> {
         |segment: Option<&crate::analyze::drift::Segment>| time(segment.map(|part| part.cost).unwrap_or_default());
     vec![
         format!(
-            "its memory went from {} to {} during {}",
+            "its memory grew from {} to {} during {}",
             units::bytes(growth.from_bytes),
             units::bytes(growth.to_bytes),
             units::counted(count as u64, "fork", "forks"),
         ),
         format!(
-            "launching one took {} at first and {} at last: {} more for each further MB",
+            "a launch took {} at first and {} at the end: {} more per additional MB",
             cost(drift.segments.first()),
             cost(drift.segments.last()),
             time(Nanos(growth.ns_per_mb.max(0.0) as u64)),
@@ -68,22 +69,22 @@ fn evidence(drift: &Drift, growth: MemoryGrowth, count: usize) -> Vec<String> {
     ]
 }
 
-/// What holds the memory differs by language; a launch that copies nothing does not mind.
+/// Returns the fix. The tool that finds the memory depends on the language; a launch that copies nothing is independent of the size.
 fn fix(runtime: Runtime) -> Vec<String> {
     let find_it = match runtime {
         Runtime::Python => {
-            "find what grows: python3 -X tracemalloc, or memray run; typical: lists of results, caches without a limit"
+            "find what grows: python3 -X tracemalloc, or memray run; typical causes: lists of results, unbounded caches"
         }
-        Runtime::Java => "find what grows: jcmd PID GC.class_histogram at two times",
-        Runtime::Node => "find what grows: node --inspect, two heap snapshots compared",
+        Runtime::Java => "find what grows: compare two runs of jcmd PID GC.class_histogram",
+        Runtime::Node => "find what grows: compare two heap snapshots of node --inspect",
         Runtime::Shell => {
-            "find what grows: a variable or array that is added to in the loop; write to a file or a pipe instead"
+            "find what grows: a variable or array that the loop appends to; write to a file or a pipe instead"
         }
         _ => "find what grows: heaptrack PROGRAM, or valgrind --tool=massif PROGRAM",
     };
     let mut fix = vec![find_it.to_owned()];
     if runtime != Runtime::Shell {
-        fix.push("or launch without copying, so that the parent's size does not matter".to_owned());
+        fix.push("or launch without copying page tables, so that the size of the parent does not matter".to_owned());
         let lines = runtime.without_copying().iter();
         fix.extend(lines.map(|line| (*line).to_owned()));
     }

@@ -1,5 +1,4 @@
-//! Interpreters started again and again for little work: python3 reads its library, node compiles its own, java loads classes, each
-//! time anew.
+//! Interpreters started repeatedly for little work. At each start python3 reads its library, node compiles its own, and java loads classes.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +14,8 @@ use crate::analyze::whatif::changes::chains::{did_other_work, runs};
 use crate::event::Nanos;
 use crate::units;
 
-/// An interpreter, and up to how many times what its launch takes a run is mostly its start: so the limit goes with the machine's
-/// speed. python3 starts in about half of that here, perl in less.
+/// An interpreter, and the longest run that counts as mostly start-up, as a multiple of the launch cost. A multiple adapts to the speed of
+/// the machine. On the development machine, python3 starts in about half of its limit, perl in less.
 struct Interpreter {
     prefix: &'static [u8],
     start: f64,
@@ -28,55 +27,55 @@ const INTERPRETERS: [Interpreter; 7] = [
         prefix: b"python",
         start: 25.0,
         advice: &[
-            "  one python3 that loops inside, or reads the work from standard input",
-            "  python3 -X importtime lists what is imported and how long that takes",
-            "  python3 -S -I leaves site-packages and the environment's paths out",
+            "  run one python3 that loops, or reads the work from standard input",
+            "  python3 -X importtime lists the imports and how long each takes",
+            "  python3 -S -I ignores site-packages and PYTHON* variables",
         ],
     },
     Interpreter {
         prefix: b"perl",
         start: 8.0,
-        advice: &["  one perl that takes all files, or reads the work with while (<>)"],
+        advice: &["  run one perl that takes all files, or reads the work with while (<>)"],
     },
     Interpreter {
         prefix: b"node",
         start: 60.0,
         advice: &[
-            "  one node that loops inside, or a server that is asked",
-            "  node --snapshot-blob shortens the start",
+            "  run one node that loops, or a server that takes requests",
+            "  node --snapshot-blob shortens start-up",
         ],
     },
     Interpreter {
         prefix: b"ruby",
         start: 60.0,
-        advice: &["  one ruby that loops inside, `ruby -ne`; --disable-gems shortens the start"],
+        advice: &["  run one ruby that loops, as with `ruby -ne`; --disable-gems shortens start-up"],
     },
     Interpreter {
         prefix: b"php",
         start: 25.0,
-        advice: &["  one php that loops inside; -n leaves php.ini and its extensions out"],
+        advice: &["  run one php that loops; -n ignores php.ini and its extensions"],
     },
     Interpreter {
         prefix: b"java",
         start: 90.0,
         advice: &[
-            "  one JVM that loops inside, or a daemon (as Gradle's)",
-            "  -XX:SharedArchiveFile (class data sharing) shortens the start",
+            "  run one JVM that loops, or a daemon (as Gradle does)",
+            "  -XX:SharedArchiveFile (class data sharing) shortens start-up",
         ],
     },
     Interpreter {
         prefix: b"Rscript",
         start: 120.0,
-        advice: &["  one R that loops inside; --vanilla shortens the start"],
+        advice: &["  run one R that loops; --vanilla shortens start-up"],
     },
 ];
-/// More work than this need not be given to one process.
+/// Maximum batch size. A larger batch saves almost nothing more.
 const MOST_AT_ONCE: usize = 1000;
-/// So many for each CPU keep all CPUs busy where the launches ran in parallel.
+/// Batches per CPU that keep all CPUs busy where the launches ran in parallel.
 const BATCHES_EACH: usize = 2;
 const MOST_FINDINGS: usize = 3;
 
-/// Interpreter by its place in the table, the program that launched it, its name, and what it was to run.
+/// Index in `INTERPRETERS`, parent program, interpreter name, and script.
 type Start<'a> = (usize, &'a [u8], &'a [u8], Vec<u8>);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -92,7 +91,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
                 of_parent.entry(kind).or_default().push(index as u32);
             }
         }
-        // Only launches of one process can become one.
+        // Only launches by one process can be merged.
         for (kind, mut launches) in of_parent.into_iter().filter(|(_, launches)| launches.len() >= HABIT) {
             kinds.entry(kind).or_default().append(&mut launches);
         }
@@ -106,7 +105,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// The interpreter that a launch runs, and for what, when its run is hardly more than its start.
+/// Returns the index of the interpreter that a launch runs, and its script, when the run is mostly start-up.
 fn started_for_little(launch: &Launch<'_>) -> Option<(usize, Vec<u8>)> {
     let exec = launch.execs.last()?;
     let program = runs(exec);
@@ -118,13 +117,13 @@ fn started_for_little(launch: &Launch<'_>) -> Option<(usize, Vec<u8>)> {
     is_start.then(|| (known, script_of(exec)))
 }
 
-/// `python3.11` is python, `pythonize` is not.
+/// Whether `program` is `prefix` with an optional version: `python3.11` is python, `pythonize` is not.
 fn is_version_of(program: &[u8], prefix: &[u8]) -> bool {
     let rest = program.strip_prefix(prefix);
     rest.is_some_and(|rest| rest.iter().all(|byte| byte.is_ascii_digit() || b".-".contains(byte)))
 }
 
-/// What an interpreter was told to run: a file, a module, or text.
+/// Returns the script of an interpreter: a file name, a module, or the option for inline text.
 fn script_of(exec: &Exec<'_>) -> Vec<u8> {
     if exec.interpreter().is_some() {
         return base_name(exec.path()).to_vec();
@@ -154,7 +153,7 @@ fn finding(
         script if script.starts_with(b"-") => format!(" {}", name(script)),
         script => format!(" for {}", name(script)),
     };
-    let mut fix = vec!["keep one process for all of it:".to_owned()];
+    let mut fix = vec!["use one process for all the work:".to_owned()];
     fix.extend(interpreter.advice.iter().map(|line| (*line).to_owned()));
     Finding {
         rule: "interpreter-start",
@@ -168,8 +167,8 @@ fn finding(
         example: context.example(&all),
         fix,
         limits:
-            "the shortest run is taken for the start: where every run does the same work, less is saved; variables and \
-                 modules that a run leaves behind are there for the next one"
+            "the shortest run is assumed to be pure start-up: if every run does the same work, less is saved; variables and \
+                 modules of one run remain visible to the next"
                 .to_owned(),
         whatif: format!("{}={size}", option("--batch", program, parent)),
         tries: vec![Fix {
@@ -188,7 +187,7 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32]) -> String {
     let least = runs.min().unwrap_or_default();
     let run = context.phase_of(all, Phase::Run);
     format!(
-        "{} take {} in all; each runs for {} at least, {} on average, which is its start and little else",
+        "{} take {} in all; each runs for at least {}, on average {}, mostly start-up",
         launches(all.len()),
         time(context.spent_on(all)),
         time(least),
@@ -196,7 +195,7 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32]) -> String {
     )
 }
 
-/// So many become one: all, or where they ran in parallel, what leaves work for every CPU.
+/// Returns the batch size: unlimited, or, where launches ran in parallel, small enough to leave work for every CPU.
 fn size(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
     let beside = all.windows(2).filter(|pair| {
         let [first, second] = [pair[0], pair[1]].map(|index| context.launch(index).instants);

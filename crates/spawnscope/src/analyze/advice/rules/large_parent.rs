@@ -1,5 +1,5 @@
-//! A fork copies the page tables of its parent, and the child's exec or end gives the copies back: with a large parent that
-//! costs more than all the rest of a launch.
+//! Forks by large parents. A fork copies the page tables of its parent, and the exec or the end of the child frees the copy. With a large
+//! parent this costs more than the rest of the launch.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,9 @@ use crate::event::Nanos;
 use crate::statistics::median;
 use crate::units;
 
-/// A parent's forks are dear when the middle one takes so many times what one from a small process does.
-const DEAR: f64 = 2.0;
-/// Below this, it is not the parent's memory that makes a fork dear.
+/// Forks by a parent are slow when the median takes this multiple of a fork by a small process.
+const SLOW: f64 = 2.0;
+/// Below this size, memory does not explain a slow fork.
 const LARGE_BYTES: f64 = 10e6;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -31,7 +31,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
         Some(Nanos(((create.0 as f64 - small).max(0.0) * freed) as u64))
     };
-    // A shell cannot launch otherwise than by fork, and what executes nothing needs the copy.
+    // A shell can only fork, and a child without exec needs the copy.
     let can_change = |index: u32, launch: &Launch<'_>| {
         !launch.execs.is_empty() && Runtime::of_parent(context, index) != Runtime::Shell
     };
@@ -46,7 +46,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     avoidable.chain(necessary).collect()
 }
 
-/// By launch: whether it was forked by a parent whose forks are dear for its size.
+/// Returns for each launch whether its parent is large and forks slowly.
 fn made_by_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool> {
     let launches = &context.forest().launches;
     let mut found = vec![false; launches.len()];
@@ -58,7 +58,7 @@ fn made_by_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool>
         };
         let create = median(copied().filter_map(|child| Some(child.phases.get(Phase::Create)?.0 as f64)));
         let bytes = median(copied().filter_map(|child| Some(child.parent_rss_bytes.get()? as f64)));
-        if create.is_some_and(|create| create >= DEAR * small) && bytes.is_some_and(|bytes| bytes >= LARGE_BYTES) {
+        if create.is_some_and(|create| create >= SLOW * small) && bytes.is_some_and(|bytes| bytes >= LARGE_BYTES) {
             let of_parent = children.iter().filter(|child| copies_tables(&launches[**child]));
             of_parent.for_each(|child| found[*child] = true);
         }
@@ -66,12 +66,15 @@ fn made_by_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool>
     found
 }
 
-/// Launches that need no copy.
+/// Returns the finding for launches that do not need the copy.
 fn avoidable(context: &RuleContext<'_, '_>, group: Group<'_>, small: f64) -> Finding {
     let runtime = Runtime::of_parent(context, group.launches[0]);
     let parent = name(group.name);
     let mut fix = lines(runtime.without_copying());
-    fix.push("where the call cannot be changed, huge pages make the copy smaller: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later)".to_owned());
+    fix.push(
+        "if the call cannot be changed, huge pages make the copy smaller: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later)"
+            .to_owned(),
+    );
     let mut evidence = evidence(context, &group, small);
     if runtime == Runtime::Python {
         evidence.extend(python_calls(context, &group.launches));
@@ -82,8 +85,8 @@ fn avoidable(context: &RuleContext<'_, '_>, group: Group<'_>, small: f64) -> Fin
         evidence,
         example: context.example(&group.launches),
         fix,
-        limits: "work that the child does between fork and exec has to be said otherwise, or done by a wrapper; huge pages help \
-                 only with memory that the program allocates itself, and may cost memory"
+        limits: "work that the child does between fork and exec must move to options of the call or to a wrapper; huge pages help \
+                 only with memory that the program allocates itself, and may use more memory"
             .to_owned(),
         whatif: format!("--vfork=parent={parent}"),
         tries: vec![Fix {
@@ -95,7 +98,7 @@ fn avoidable(context: &RuleContext<'_, '_>, group: Group<'_>, small: f64) -> Fin
     }
 }
 
-/// Launches that need their copy, or whose parent cannot do without.
+/// Returns the finding for launches that need the copy, or whose parent cannot avoid it.
 fn necessary(context: &RuleContext<'_, '_>, group: Group<'_>, small: f64) -> Finding {
     let runtime = Runtime::of_parent(context, group.launches[0]);
     let parent = name(group.name);
@@ -106,26 +109,26 @@ fn necessary(context: &RuleContext<'_, '_>, group: Group<'_>, small: f64) -> Fin
     let mut fix = match runtime {
         Runtime::Shell => lines(runtime.without_copying()),
         Runtime::Python => vec![
-            "multiprocessing, concurrent.futures: start method \"forkserver\" or \"spawn\", chosen before the memory is there"
+            "multiprocessing, concurrent.futures: start method \"forkserver\" or \"spawn\", set before the memory is allocated"
                 .to_owned(),
         ],
-        _ => vec!["make the workers first, before the memory is there, and keep them".to_owned()],
+        _ => vec!["start the workers early, before the memory is allocated, and keep them".to_owned()],
     };
     fix.extend(lines(&[
-        "or let the memory lie in huge pages, whose page tables are 512 times smaller (glibc 2.35 and later):",
+        "or put the memory in huge pages, whose page tables are 512 times smaller (glibc 2.35 and later):",
         "  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM",
-        "jemalloc: MALLOC_CONF=thp:always; memory of one's own: madvise(start, length, MADV_HUGEPAGE)",
-        "for all programs of the machine:",
+        "jemalloc: MALLOC_CONF=thp:always; memory that the program maps itself: madvise(start, length, MADV_HUGEPAGE)",
+        "for all programs on the machine:",
         "  echo always > /sys/kernel/mm/transparent_hugepage/enabled",
     ]));
     Finding {
         rule: "large-parent-pages",
-        title: format!("{parent} forks with much memory, whose page tables are copied each time"),
+        title: format!("{parent} forks with much memory, and each fork copies its page tables"),
         evidence,
         example: context.example(&group.launches),
         fix,
-        limits: "writing to memory after a fork copies whole pages, which is dearer with huge ones; they need memory that is not \
-                 scattered, and sparse use of them wastes it"
+        limits: "writing to memory after a fork copies whole pages, which takes longer with huge pages; they need unfragmented \
+                 memory, and waste memory that is used sparsely"
             .to_owned(),
         whatif: format!("--huge-pages=parent={parent}"),
         tries: vec![Fix {
@@ -144,7 +147,7 @@ fn evidence(context: &RuleContext<'_, '_>, group: &Group<'_>, small: f64) -> Vec
         Some(launch.phases.get(Phase::Create)?.0 as f64)
     });
     vec![format!(
-        "{count} by {} with {} resident took {} each, where one from a small process takes {}; {} in all",
+        "{count} by {} with {} resident took {} each (a fork by a small process: {}), {} in all",
         name(group.name),
         units::bytes(bytes.unwrap_or_default() as u64),
         time(Nanos(create.unwrap_or_default() as u64)),
@@ -153,7 +156,7 @@ fn evidence(context: &RuleContext<'_, '_>, group: &Group<'_>, small: f64) -> Vec
     )]
 }
 
-/// Which calls of Python made the copies, as far as the chains tell.
+/// Counts the Python calls that made the copies, as far as the call chains identify them.
 fn python_calls(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<String> {
     let mut counts: BTreeMap<PythonCall, u64> = BTreeMap::new();
     for index in launches {
@@ -161,10 +164,10 @@ fn python_calls(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<String> 
             *counts.entry(call).or_default() += 1;
         }
     }
-    let told = |(call, count): (PythonCall, u64)| {
+    let line = |(call, count): (PythonCall, u64)| {
         format!("{} made by {}", units::counted(count, "fork", "forks"), call.words())
     };
-    counts.into_iter().map(told).collect()
+    counts.into_iter().map(line).collect()
 }
 
 fn lines(lines: &[&str]) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! A parent that looks from time to time whether its child has ended, and sleeps in between: it sleeps through the end.
+//! Parents that poll for the end of a child and sleep in between: the child ends while the parent sleeps.
 
 use super::super::context::{name, time};
 use super::super::groups::Group;
@@ -12,17 +12,17 @@ use crate::analyze::whatif::changes::Change;
 use crate::event::Nanos;
 use crate::units;
 
-/// One parent that slept through so many ends does it by habit.
+/// A parent that slept through this many ends does so regularly.
 const HABIT: usize = 3;
-/// What a parent waited for before it reaped is looked at so far back.
+/// Number of slices before the reaping that are examined.
 const LOOKED_AT: usize = 8;
 
 /// How a parent slept while one child lived.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Slept {
-    /// Once, over its end.
+    /// One sleep, during which the child ended.
     ThroughItsEnd,
-    /// Several times, at last over its end.
+    /// Several sleeps; the child ended during the last one.
     AgainAndAgain,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         slept[index as usize]?;
         Some((launch.birth_command.name, launch.phases.get(Phase::Reap)?))
     });
-    // To sleep once and then to wait may be meant.
+    // A single sleep before a wait may be intended.
     groups.retain(|group| {
         let polls = |launch: &u32| slept[*launch as usize] == Some(Slept::AgainAndAgain);
         group.launches.len() >= HABIT || group.launches.iter().any(polls)
@@ -40,7 +40,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     groups.into_iter().map(|group| finding(context, group)).collect()
 }
 
-/// By launch, when its parent slept through its end with no other child at hand.
+/// Returns for each launch how its parent slept through its end. Only launches without a concurrent sibling count.
 fn all_slept(context: &RuleContext<'_, '_>) -> Vec<Option<Slept>> {
     let forest = context.forest();
     let mut slept = vec![None; forest.launches.len()];
@@ -81,16 +81,17 @@ fn finding(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
     let late = context.middle(&group.launches, |launch| Some(launch.phases.get(Phase::Reap)?.0 as f64));
     Finding {
         rule: "late-reaping",
-        title: format!("{parent} sleeps while its children have ended already"),
+        title: format!("{parent} sleeps while ended children wait to be reaped"),
         evidence: vec![format!(
-            "{} of {parent} ended while it slept, and waited {} each for it to look again, {} in all",
+            "{} of {parent} ended while it slept, and waited {} each for the next poll, {} in all",
             units::counted(group.launches.len() as u64, "child", "children"),
             time(Nanos(late.unwrap_or_default() as u64)),
             time(group.at_stake),
         )],
         example: context.example(&group.launches),
         fix: fix(Runtime::of_parent(context, group.launches[0])),
-        limits: "what the parent does at each look besides is still to be done; shorter sleeps find ends sooner, at the cost of CPU"
+        limits: "other work that the parent does at each poll must still be done; shorter sleeps detect the end sooner, at the cost of \
+            CPU time"
             .to_owned(),
         whatif: format!("--reap-now=parent={parent}"),
         tries: vec![Fix {
@@ -105,19 +106,19 @@ fn finding(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
 fn fix(runtime: Runtime) -> Vec<String> {
     let lines: &[&str] = match runtime {
         Runtime::Python => &[
-            "process.wait() rather than a loop of process.poll() and time.sleep()",
-            "with a time limit: before Python 3.15, wait(timeout=...) and run(timeout=...) without pipes look every 50 ms at most; \
-             select.poll() on os.pidfd_open(process.pid) wakes at the end (Python 3.9)",
+            "process.wait() instead of a loop of process.poll() and time.sleep()",
+            "with a time limit: before Python 3.15, wait(timeout=...) and run(timeout=...) without pipes poll at intervals of up to 50 ms; \
+             select.poll() on os.pidfd_open(process.pid) returns at the end (Python 3.9)",
             "for many children: asyncio.create_subprocess_exec",
         ],
-        Runtime::Shell => &[
-            "`wait PID`, or `wait -n` for whichever ends first, rather than a loop of `kill -0` or `jobs` and `sleep`",
-        ],
-        Runtime::Perl => &["waitpid($pid, 0) rather than a loop of waitpid($pid, WNOHANG) and sleep"],
-        Runtime::Ruby => &["Process.wait(pid) rather than a loop with Process::WNOHANG and sleep"],
-        Runtime::Java => &["process.waitFor() or process.onExit() rather than a loop of isAlive() and sleep"],
+        Runtime::Shell => {
+            &["`wait PID`, or `wait -n` for the first that ends, instead of a loop of `kill -0` or `jobs` and `sleep`"]
+        }
+        Runtime::Perl => &["waitpid($pid, 0) instead of a loop of waitpid($pid, WNOHANG) and sleep"],
+        Runtime::Ruby => &["Process.wait(pid) instead of a loop with Process::WNOHANG and sleep"],
+        Runtime::Java => &["process.waitFor() or process.onExit() instead of a loop of isAlive() and sleep"],
         Runtime::Node | Runtime::Native => &[
-            "waitpid(pid, &status, 0) rather than a loop of waitpid(pid, &status, WNOHANG) and a sleep",
+            "waitpid(pid, &status, 0) instead of a loop of waitpid(pid, &status, WNOHANG) and a sleep",
             "with a time limit, or together with other events: poll() on pidfd_open(pid, 0) (Linux 5.3), or SIGCHLD by signalfd",
             "Rust: child.wait(), not try_wait() in a loop; Go: cmd.Wait()",
         ],

@@ -1,4 +1,4 @@
-//! Launches that the dynamic loader takes a large part of: it looks for libraries where they are not, or there are many of them.
+//! Launches that spend much time in the dynamic loader: it searches directories without the libraries, or loads many of them.
 
 use super::super::context::{name, time};
 use super::super::groups::Group;
@@ -10,18 +10,19 @@ use crate::analyze::whatif::changes::{Change, search_share};
 use crate::event::Nanos;
 use crate::units;
 
-/// A loader that spends this share of its time on looking in vain is led astray.
-const ASTRAY: f64 = 0.2;
-/// So many libraries are many.
+/// Failed searches count as a problem from this share of the load phase.
+const LARGE_SEARCH_SHARE: f64 = 0.2;
+/// From this number of libraries on, loading itself is the problem.
 const MANY: u32 = 12;
-/// Loading is what a launch is spent on when it takes this share of it.
+/// Loading is the main cost of a launch from this share of it.
 const LARGE_SHARE: f64 = 0.3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let searching = context.groups(|_, launch| {
-        let in_vain: f64 = launch.execs.iter().map(time_in_vain).sum();
+        let failed: f64 = launch.execs.iter().map(failed_search_time).sum();
         let load = launch.phases.get(Phase::Load)?;
-        (in_vain >= ASTRAY * load.0 as f64 && in_vain > 0.0).then_some((launch.command.name, Nanos(in_vain as u64)))
+        (failed >= LARGE_SEARCH_SHARE * load.0 as f64 && failed > 0.0)
+            .then_some((launch.command.name, Nanos(failed as u64)))
     });
     let loading = context.groups(|_, launch| {
         let load = launch.phases.get(Phase::Load)?;
@@ -33,17 +34,17 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     searching.chain(loading).collect()
 }
 
-fn time_in_vain(exec: &Exec<'_>) -> f64 {
+fn failed_search_time(exec: &Exec<'_>) -> f64 {
     exec.load().unwrap_or_default().0 as f64 * search_share(exec)
 }
 
-/// Libraries that the program of the last exec loads.
+/// Returns the number of libraries that the program of the last exec loads.
 fn libraries(launch: &Launch<'_>) -> u32 {
     let opens = launch.execs.last().and_then(|exec| exec.load_opens);
     opens.unwrap_or_default()
 }
 
-/// The loader looks for libraries in directories that do not have them.
+/// Returns the finding for a loader that searches directories without the libraries.
 fn astray(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
     let program = name(group.name);
     let sum = |launch: &Launch<'_>, of: fn(&Exec<'_>) -> Option<u32>| {
@@ -58,7 +59,7 @@ fn astray(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
     };
     let lacks_cache = group.launches.iter().any(has_no_cache);
     let mut evidence = vec![format!(
-        "{} of {program}: the loader looks {} times in vain to find {}, {} of its {}",
+        "{} of {program}: the loader makes {} failed lookups for {}, which take {} of its {}",
         units::counted(group.launches.len() as u64, "launch", "launches"),
         units::count(failed.unwrap_or_default() as u64),
         units::counted(opened.unwrap_or_default() as u64, "library", "libraries"),
@@ -70,12 +71,11 @@ fn astray(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
     }
     Finding {
         rule: "loader-search",
-        title: format!("the loader of {program} looks for libraries where they are not"),
+        title: format!("the loader of {program} searches directories that lack the libraries"),
         evidence,
         example: context.example(&group.launches),
         fix: search_fix(&file_of(context, &group), lacks_cache),
-        limits: "how long looking in vain takes is estimated from the number of looks; on a network file system each takes longer, \
-                 so that more is saved"
+        limits: "the time of failed lookups is estimated from their number; on a network file system each takes longer, and more is saved"
             .to_owned(),
         whatif: format!("--no-search={program}"),
         tries: vec![Fix {
@@ -87,7 +87,7 @@ fn astray(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
     }
 }
 
-/// The file that is executed, as it was given.
+/// Returns the executed file as given to exec.
 fn file_of(context: &RuleContext<'_, '_>, group: &Group<'_>) -> String {
     let last = context.launch(group.launches[0]).execs.last();
     name(last.map_or(group.name, |exec| exec.path()))
@@ -96,28 +96,28 @@ fn file_of(context: &RuleContext<'_, '_>, group: &Group<'_>) -> String {
 fn search_fix(file: &str, lacks_cache: bool) -> Vec<String> {
     let mut fix = Vec::new();
     if lacks_cache {
-        fix.push("make the cache: `ldconfig` as root, or in the image that the program runs in".to_owned());
+        fix.push("create the cache: run `ldconfig` as root, or in the image that the program runs in".to_owned());
     }
     fix.extend([
-        "see where it looks:".to_owned(),
+        "list the directories that it searches:".to_owned(),
         format!("  LD_DEBUG=libs {file} 2>&1 | grep 'trying file'"),
-        "unset LD_LIBRARY_PATH where it is not needed, or put the directory that has the libraries first".to_owned(),
-        "system-wide: name the directory in /etc/ld.so.conf.d/ and run `ldconfig`, rather than setting LD_LIBRARY_PATH".to_owned(),
-        "the program's own list (RPATH, RUNPATH); `patchelf --shrink-rpath FILE` shortens it; with Nix and Spack, `shrinkwrap` gives \
-         each library its full path:"
+        "unset LD_LIBRARY_PATH where it is not needed, or put the directory with the libraries first".to_owned(),
+        "system-wide: add the directory to /etc/ld.so.conf.d/ and run `ldconfig`, instead of setting LD_LIBRARY_PATH".to_owned(),
+        "check the search list of the program (RPATH, RUNPATH); `patchelf --shrink-rpath FILE` shortens it; with Nix and Spack, \
+         `shrinkwrap` replaces each library name by its full path:"
             .to_owned(),
         format!("  readelf -d {file} | grep -E 'RPATH|RUNPATH'"),
     ]);
     fix
 }
 
-/// There are many libraries, each found at once.
+/// Returns the finding for a program with many libraries.
 fn many(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
     let program = name(group.name);
     let opened = context.middle(&group.launches, |launch| Some(f64::from(libraries(launch))));
     Finding {
         rule: "loader",
-        title: format!("{program} spends its launches on loading many libraries"),
+        title: format!("launches of {program} mostly load libraries"),
         evidence: vec![format!(
             "{} of {program} with {} each: loading them took {} of {} in all",
             units::counted(group.launches.len() as u64, "launch", "launches"),
@@ -127,13 +127,13 @@ fn many(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
         )],
         example: context.example(&group.launches),
         fix: vec![
-            format!("launch it less often: one {program} for many inputs, or one that keeps running"),
-            "link it statically, or against fewer libraries: -Wl,--as-needed, plug-ins by dlopen() only when they are used"
+            format!("launch it less often: run one {program} for many inputs, or keep one running"),
+            "link it statically, or against fewer libraries: -Wl,--as-needed, and dlopen() for plug-ins on first use"
                 .to_owned(),
-            "with symbols bound when they are first called: -Wl,-z,lazy, no LD_BIND_NOW in the environment".to_owned(),
-            "or take a smaller program for the same work".to_owned(),
+            "bind symbols lazily: -Wl,-z,lazy, and no LD_BIND_NOW in the environment".to_owned(),
+            "or use a smaller program for the same work".to_owned(),
         ],
-        limits: "the saving is that of a static program, the most that there is; fewer libraries or lazy binding save a part of it"
+        limits: "the predicted saving assumes a static program, which is the upper limit; fewer libraries or lazy binding save a part of it"
             .to_owned(),
         whatif: format!("--static={program}"),
         tries: vec![Fix {

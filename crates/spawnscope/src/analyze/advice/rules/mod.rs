@@ -1,5 +1,5 @@
-//! One rule a file: each finds launches that cost more than they need to, and proposes a fix. A rule decides by what was
-//! recorded, and leaves it to the replay whether its fix is worth anything.
+//! One file per rule. Each rule finds launches that cost more than necessary, and proposes a fix. A rule decides by the recording; the
+//! replay decides whether the fix saves enough.
 
 mod bare_forks;
 mod batch;
@@ -24,10 +24,10 @@ mod version_manager;
 
 use super::{Finding, RuleContext};
 
-/// Finds what there is to be found of one kind.
+/// Returns the findings of one rule.
 pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
-/// All rules. The one that plays a replay comes first, since it takes longest, and they run beside each other.
+/// All rules. They run in parallel. `run_queue` is first because it runs a replay and takes longest.
 pub(super) const ALL: [Rule; 18] = [
     run_queue::find,
     bare_forks::find,

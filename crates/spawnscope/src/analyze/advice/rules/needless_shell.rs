@@ -1,5 +1,4 @@
-//! `sh -c 'program arguments'`: a shell between a program and the one it wants, with nothing in the command that only a shell
-//! can do.
+//! `sh -c 'program arguments'`: launches through a shell of a command that needs no shell.
 
 use std::collections::BTreeMap;
 
@@ -27,21 +26,21 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], launches: Vec<u32>) -> 
     let parent = name(parent);
     Finding {
         rule: "needless-shell",
-        title: format!("{parent} starts programs through a shell that is not needed"),
+        title: format!("{parent} starts programs through an unnecessary shell"),
         evidence: vec![format!(
-            "{count} by {parent} through `sh -c`, {} in all; the commands hold nothing that only a shell can do",
+            "{count} by {parent} through `sh -c`, {} in all; none of the commands needs a shell",
             time(context.spent_on(&launches))
         )],
         example: context.example(&launches),
         fix: vec![
-            "start the program itself with its arguments as a list:".to_owned(),
+            "start the program directly, with its arguments as a list:".to_owned(),
             "  Python: subprocess.run([\"prog\", \"arg\"]) without shell=True".to_owned(),
-            "  C: posix_spawnp(), not system() or popen()".to_owned(),
+            "  C: posix_spawnp() instead of system() or popen()".to_owned(),
             "  Perl, Ruby: system(\"prog\", \"arg\")".to_owned(),
             "  Node: execFile()".to_owned(),
             "  make: a recipe line without quotes, redirections and ; needs no shell".to_owned(),
         ],
-        limits: "commands with pipes, redirections, wildcards or several steps still need their shell".to_owned(),
+        limits: "commands with pipes, redirections, wildcards or several steps still need a shell".to_owned(),
         whatif: format!("--no-shell=parent={parent}"),
         tries: vec![Fix {
             change: Change::NoShell,

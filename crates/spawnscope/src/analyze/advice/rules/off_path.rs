@@ -1,4 +1,4 @@
-//! Launches that take long and hold nothing up: others were at work all the while, so that a fix would not be felt.
+//! Launches that take long but delay nothing: other work ran all the while, so a fix would not shorten the wall.
 
 use super::super::context::{name, time};
 use super::super::phrases::{launches, option};
@@ -9,9 +9,9 @@ use crate::analyze::whatif::changes::Change;
 use crate::event::Nanos;
 use crate::units;
 
-/// The rule's name: its findings are never worth fixing.
+/// Id of this rule. Its findings are never worth fixing.
 pub(in crate::analyze::advice) const RULE: &str = "off-path";
-/// At most this share of their time is on the critical path.
+/// Launches count as off the path when at most this share of their time is on the critical path.
 const MOST_CRITICAL: f64 = 0.05;
 const MOST_FINDINGS: usize = 3;
 
@@ -27,7 +27,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether launches, with all below them, hold next to nothing up.
+/// Whether launches, including their descendants, delay almost nothing.
 pub(in crate::analyze::advice) fn are_off_path(context: &RuleContext<'_, '_>, launches: &[u32]) -> bool {
     are_off(context, &critical_with_descendants(context), launches)
 }
@@ -37,7 +37,8 @@ fn are_off(context: &RuleContext<'_, '_>, critical: &[u64], launches: &[u32]) ->
     on_path as f64 <= context.spent_on(launches).0 as f64 * MOST_CRITICAL
 }
 
-/// Time on the critical path of each launch and of all below it: what only waits for its own launches is not beside the path.
+/// Returns the time on the critical path of each launch including its descendants. A launch that only waits for its own launches is not off
+/// the path.
 fn critical_with_descendants(context: &RuleContext<'_, '_>) -> Vec<u64> {
     let forest = context.forest();
     let mut sums: Vec<u64> = context.path.launches.iter().map(|charges| charges.total().0).collect();
@@ -55,7 +56,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], label: &[u8], all: Vec<
     let spent = context.spent_on(&all);
     let critical = context.critical(&all);
     let title = format!(
-        "{} of {} by {} take {} beside the critical path: not worth fixing",
+        "{} of {} by {} take {} off the critical path: not worth fixing",
         launches(all.len()),
         name(label),
         name(parent),
@@ -65,14 +66,14 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], label: &[u8], all: Vec<
         rule: RULE,
         title,
         evidence: vec![format!(
-            "{} of their {} are on the critical path ({}): while they ran, something else held up the end",
+            "{} of their {} are on the critical path ({}): while they ran, other activity determined the wall",
             time(critical),
             time(spent),
             units::percent(critical, spent.max(Nanos(1)))
         )],
         example: context.example(&all),
-        fix: vec!["nothing: the command would take as long without them".to_owned()],
-        limits: "they use CPU time, which other work on this machine could have; with fewer CPUs they would count"
+        fix: vec!["none needed: the command would take as long without them".to_owned()],
+        limits: "they use CPU time that other work on this machine could use; with fewer CPUs they would matter"
             .to_owned(),
         whatif: option("--remove", label, parent),
         tries: vec![Fix {

@@ -1,4 +1,4 @@
-//! Execs that fail along PATH: the program is looked for in directories that lack it, each launch anew.
+//! Failed execs along PATH: each launch searches for its program in directories that lack it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +12,7 @@ use crate::analyze::whatif::changes::Change;
 use crate::event::Nanos;
 use crate::units;
 
-/// So many directories, parents and programs are named.
+/// Maximum number of directories, of parents and of programs that are listed.
 const MOST_NAMED: usize = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -61,13 +61,13 @@ fn finding(
     Finding {
         rule: "path-search",
         title: format!(
-            "{} look for their program in directories of PATH that lack it",
+            "{} search PATH directories that lack the program",
             launches(searching.len())
         ),
         evidence: evidence(searches, &parents),
         example: context.example(&searching),
         fix: instructions(searches, &found),
-        limits: "a search costs what its failed execs cost; programs start no faster otherwise".to_owned(),
+        limits: "only the time of the failed execs is saved".to_owned(),
         whatif: "--absolute='*'".to_owned(),
         tries: vec![Fix {
             change: Change::Absolute,
@@ -78,7 +78,7 @@ fn finding(
     }
 }
 
-/// The first few by their number.
+/// Returns the most frequent names.
 fn most<'a>(counted: impl Iterator<Item = (u64, &'a [u8])>) -> Vec<(u64, &'a [u8])> {
     let mut counted: Vec<_> = counted.collect();
     counted.sort_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));
@@ -94,8 +94,8 @@ fn evidence(searches: &PathSearches, parents: &[String]) -> Vec<String> {
     let each = Nanos(searches.cost.0 / searches.misses.max(1));
     vec![
         format!(
-            "{} in vain, {} each, {} in all; most in {}",
-            units::counted(searches.misses, "file was tried", "files were tried"),
+            "{}, {} each, {} in all; most in {}",
+            units::counted(searches.misses, "failed exec", "failed execs"),
             time(each),
             time(searches.cost),
             directories.join(", ")
@@ -114,10 +114,10 @@ fn instructions(searches: &PathSearches, found: &[(u64, &[u8])]) -> Vec<String> 
         .map(|fault| name(&fault.name))
         .collect();
     lines.push(format!(
-        "or put the directory that has it first in PATH, and take out those that nothing is found in: {}",
+        "or put its directory first in PATH, and remove directories in which no program is found: {}",
         directories.join(", ")
     ));
-    lines.push("or look it up once, outside the loop:".to_owned());
+    lines.push("or search once, outside the loop:".to_owned());
     lines.push(
         "  shell: prog=$(command -v prog)   Python: shutil.which(\"prog\")   xargs, env: give the path".to_owned(),
     );

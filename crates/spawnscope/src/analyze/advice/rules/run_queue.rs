@@ -1,4 +1,4 @@
-//! Much of the critical path is waiting for a CPU: more wants to run than there are CPUs.
+//! Run queue waits on the critical path: the CPUs are oversubscribed.
 
 use super::super::context::time;
 use super::super::{Basis, Finding, RuleContext, share_of};
@@ -11,9 +11,10 @@ use crate::event::Nanos;
 use crate::record::reader::SliceRow;
 use crate::units;
 
-/// More CPUs are dear: they have to save this share of the wall before anybody is told.
+/// More CPUs are expensive: they must save this share of the wall to be suggested.
 const LARGE_SHARE: f64 = 0.1;
-/// So many threads for each CPU are too many; the three of a short pipeline on two CPUs, which take turns, are not.
+/// Runnable threads per CPU from which CPUs count as oversubscribed. A short pipeline of three threads that take turns on two CPUs does
+/// not.
 const CROWD: f64 = 1.5;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -35,7 +36,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     if wanted < CROWD * f64::from(context.recording.info.cpus) {
         return Vec::new();
     }
-    // Every wake-up takes a moment; only what more CPUs would have saved was a queue. A replay takes much longer than all of the above.
+    // Every wake-up has some latency. Only the time that more CPUs would save was queueing. The replay takes much longer than the checks
+    // above, so it comes last.
     let replay = context.whatif.replay;
     let twice = replay.with_cpus(context.recording.info.cpus.saturating_mul(2));
     if replay.unchanged.since(twice) < large {
@@ -44,14 +46,14 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     vec![finding(context, launches, waited, wanted)]
 }
 
-/// The report's own line for waiting holds no launching, and that of new processes is launching.
+/// The report counts the queue time of new processes as launch tax, and not in its line for waiting. This sentence explains the difference.
 fn of_it_new(context: &RuleContext<'_, '_>) -> String {
     let of_launch = |charges: &Charges| charges.get(Phase::Queue).0;
     let new = Nanos(context.path.launches.iter().map(of_launch).sum());
     if new.0 == 0 {
         return String::new();
     }
-    format!("; {} of it as new processes, which is launch tax", time(new))
+    format!("; {} of it as new processes, which counts as launch tax", time(new))
 }
 
 fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, waited: Nanos, wanted: f64) -> Finding {
@@ -60,8 +62,8 @@ fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, waited: Nanos, wan
     Finding {
         rule: "run-queue",
         title: format!(
-            "more wants to run than {} can take",
-            units::counted(u64::from(cpus), "CPU", "CPUs")
+            "{} oversubscribed",
+            units::counted(u64::from(cpus), "CPU is", "CPUs are")
         ),
         evidence: vec![
             format!(
@@ -71,17 +73,18 @@ fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, waited: Nanos, wan
                 units::percent(waited, context.wall()),
                 of_it_new(context),
             ),
-            format!("on average {wanted:.1} threads ran or were able to run"),
+            format!("on average {wanted:.1} threads were running or runnable"),
         ],
         example: Vec::new(),
         fix: vec![
-            format!("a machine with {twice} CPUs, or, in a container, a larger limit (cpu.max, --cpus)"),
-            "other work on this machine at another time; what need not be waited for behind the rest, with `nice`".to_owned(),
-            format!("fewer processes at a time (-j{cpus}) use less memory, but save no wall time by themselves"),
+            format!("use a machine with {twice} CPUs or, in a container, a higher limit (cpu.max, --cpus)"),
+            "run other work on this machine at another time; start work that delays nothing with `nice`".to_owned(),
+            format!("fewer concurrent processes (-j{cpus}) use less memory, but save no wall time by themselves"),
         ],
-        limits: "memory, disks and locks that the processes share are not in the prediction, and may set a limit of their own; CPUs \
-                 that other processes used would be used by them again"
-            .to_owned(),
+        limits:
+            "the prediction ignores shared memory, disks and locks, which may limit the saving; it assumes that other \
+                 processes use as many CPUs as before"
+                .to_owned(),
         whatif: format!("--cpus={twice}"),
         tries: vec![Fix {
             change: Change::Cpus(twice),
@@ -92,7 +95,7 @@ fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, waited: Nanos, wan
     }
 }
 
-/// How many threads wanted a CPU at once, on average.
+/// Returns the average number of running and runnable threads.
 fn wanted(context: &RuleContext<'_, '_>) -> f64 {
     let timelines = context.whatif.timelines;
     let threads = 0..timelines.threads.len() as u32;

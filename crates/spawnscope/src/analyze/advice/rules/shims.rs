@@ -1,5 +1,5 @@
-//! Programs that are reached through others: `#!/usr/bin/env`, the shims of pyenv, rbenv, asdf and rustup, and wrapper scripts that
-//! exec or launch the real program and do nothing else.
+//! Programs that are launched through others: `#!/usr/bin/env`, the shims of pyenv, rbenv, asdf and rustup, and wrapper scripts that only
+//! exec or launch the real program.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ use crate::units;
 
 const MOST_FINDINGS: usize = 3;
 
-/// A program reached through others.
+/// A program launched through others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Chain<'a> {
-    /// Who calls the first of them: the parent, or what the process was before; `None` for the command itself.
+    /// The program that calls the first link: the parent, or the previous program of the process. `None` for the recorded command.
     caller: Option<&'a [u8]>,
-    /// The parent; `None` for the command itself.
+    /// The parent. `None` for the recorded command.
     parent: Option<&'a [u8]>,
-    /// As they come after each other, the real program last.
+    /// The programs in order, the real program last.
     links: Vec<&'a [u8]>,
     /// File of the real program.
     real: &'a [u8],
@@ -34,7 +34,7 @@ struct Chain<'a> {
 }
 
 impl Chain<'_> {
-    /// Whether its process was another program before, whose last command this is.
+    /// Whether the process ran another program before, and the chain is its last command.
     fn is_last_command(&self) -> bool {
         self.caller != self.parent
     }
@@ -43,7 +43,7 @@ impl Chain<'_> {
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut chains: BTreeMap<Chain<'_>, Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&context.forest().launches) {
-        // What a version manager calls is no shim of its user's.
+        // Launches inside a version manager are not shims of the user.
         if !launch.is_launch() || is_inside(context.forest(), index) {
             continue;
         }
@@ -51,14 +51,14 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             chains.entry(chain).or_default().push(index);
         }
     }
-    // A script that does much before it comes to the program is more than a way to it.
+    // A script that does much work before the program is more than a wrapper.
     let does_little = |chain: &Chain<'_>, all: &[u32]| {
         let of =
             |time: fn(&RuleContext<'_, '_>, u32) -> Nanos| all.iter().map(|index| time(context, *index).0).sum::<u64>();
         chain.kind != Link::Wrapper
             || of(own_work) <= of(|context, index| context.launch(index).tax().unwrap_or_default())
     };
-    // What a version manager does before a program is known from a single time, and need never be done.
+    // The work of a version manager is never needed, so a single launch is enough to report it.
     let is_habit = |chain: &Chain<'_>, all: &[u32]| chain.kind == Link::Chooser || all.len() >= HABIT;
     let chains = chains
         .into_iter()
@@ -69,7 +69,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// A process that becomes one program after the other, in the end or all along.
+/// Returns the chain of a process that execs one program after the other.
 fn executed_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain<'a>> {
     let forest = context.forest();
     let launch = &forest.launches[index as usize];
@@ -79,7 +79,7 @@ fn executed_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain
         return None;
     }
     let kinds: Option<Vec<Link>> = before.iter().map(|exec| Link::of(exec, real)).collect();
-    // A script that execs itself is no way to itself; that `#!/usr/bin/env` finds a shell, which reads the same script, is.
+    // A script that execs itself is not a shim. `#!/usr/bin/env` followed by a shell that reads the same script is one.
     let is_again = |exec: &&Exec<'_>| Link::of(exec, real) != Some(Link::EnvLine) && is_same_script(exec, real);
     if before.iter().any(|exec| is_again(&exec)) {
         return None;
@@ -103,13 +103,13 @@ fn parent_of<'a>(launch: &Launch<'a>) -> Option<&'a [u8]> {
     launch.parent.get().map(|_| launch.birth_command.name)
 }
 
-/// The execs of a process from the first of its chain on.
+/// Returns the execs of a process from the beginning of its chain.
 fn chained<'g, 'a>(context: &'g RuleContext<'_, 'a>, index: u32) -> &'g [Exec<'a>] {
     let begin = begin(context.forest(), context.whatif.timelines, index);
     context.launch(index).execs.get(begin..).unwrap_or_default()
 }
 
-/// Wall time of a launch without what its process did before the chain.
+/// Returns the wall time of a launch, without the time before the chain.
 fn spent(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
     let (launch, chained) = (context.launch(index), chained(context, index));
     let first = chained.first().filter(|_| chained.len() < launch.execs.len());
@@ -117,7 +117,7 @@ fn spent(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
     context.spent_on(&[index]).since(before.unwrap_or_default())
 }
 
-/// What a launch did that was not the real program's.
+/// Returns the work of a launch outside of the real program.
 fn own_work(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
     let launch = context.launch(index);
     if let [_] = &launch.execs[..] {
@@ -132,7 +132,7 @@ fn own_work(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
     Nanos(between.sum())
 }
 
-/// A script that launches one program, waits for it, and ends.
+/// Returns the chain of a script that launches one program, waits for it, and ends.
 fn launched_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain<'a>> {
     let forest = context.forest();
     let launch = &forest.launches[index as usize];
@@ -153,7 +153,7 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
     let links: Vec<String> = chain.links.iter().map(|link| name(link)).collect();
     let real = name(chain.real);
     let program = chain.links.last().copied().unwrap_or_default();
-    // A wrapper that launches the program keeps its own name; one that execs it is found by either.
+    // A wrapper that launches the program keeps its own name. One that execs it can be selected by either name.
     let is_wrapper = chain.kind == Link::Wrapper;
     let selected = if is_wrapper { chain.links[0] } else { program };
     let between = match &links[..links.len() - 1] {
@@ -163,7 +163,7 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
     Finding {
         rule: "shims",
         title: format!(
-            "{} reaches {} through {between}{}",
+            "{} launches {} through {between}{}",
             chain.caller.map_or_else(|| "the command".to_owned(), name),
             name(program),
             times(chain, all.len())
@@ -203,7 +203,7 @@ fn evidence(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: &[u32]) -> Ve
     ];
     if let Some(caller) = chain.caller.filter(|_| chain.is_last_command()) {
         evidence.push(format!(
-            "it is the last command of {}, whose process becomes it; what that did before stays",
+            "it is the last command of {}, which execs it; the earlier work of that process stays",
             name(caller)
         ));
     }
@@ -220,18 +220,16 @@ fn times(chain: &Chain<'_>, count: usize) -> String {
 
 fn limits(kind: Link) -> &'static str {
     match kind {
-        Link::Env => "env also makes sure that a program and not a builtin of the shell is meant",
-        Link::EnvLine => "the path of the interpreter is then fixed: other machines may have it elsewhere",
+        Link::Env => "env also ensures that the program runs, and not a shell builtin",
+        Link::EnvLine => "the path of the interpreter is then fixed; other machines may have it elsewhere",
         Link::Namesake | Link::Chooser => {
-            "the version is then fixed: what the shim looks up (a .tool-versions, a toolchain file) has no effect"
+            "the version is then fixed: files that the shim reads (.tool-versions, a toolchain file) have no effect"
         }
-        Link::Wrapper => {
-            "what the wrapper sets (environment, arguments, limits) has to be set by who calls the program"
-        }
+        Link::Wrapper => "the caller must then set what the wrapper sets (environment, arguments, limits)",
     }
 }
 
-/// From the first exec until the real program's, or until it is launched.
+/// Returns the time from the first exec until the exec or the launch of the real program.
 fn before_real(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
     let launch = context.launch(index);
     let first = chained(context, index).first().and_then(|exec| exec.enter.get());
@@ -247,16 +245,18 @@ fn before_real(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
 
 fn instructions(chain: &Chain<'_>, real: &str) -> Vec<String> {
     match chain.kind {
-        Link::Env => vec![format!("call the program without env: {real}")],
-        Link::EnvLine => vec![format!("name the interpreter in the script's first line: #!{real}")],
+        Link::Env => vec![format!("run the program without env: {real}")],
+        Link::EnvLine => vec![format!(
+            "give the path of the interpreter in the first line of the script: #!{real}"
+        )],
         Link::Namesake | Link::Chooser => vec![
-            format!("call the program itself: {real}"),
-            "  its path: pyenv which, rbenv which, asdf which, mise which, rustup which".to_owned(),
-            "  or put its directory before the shims' in the script's PATH".to_owned(),
+            format!("run the program directly: {real}"),
+            "  find its path with: pyenv which, rbenv which, asdf which, mise which, rustup which".to_owned(),
+            "  or put its directory before the shims in the PATH of the script".to_owned(),
         ],
         Link::Wrapper => vec![
-            format!("call the program itself: {real}, with the arguments that the wrapper adds"),
-            "  or end the wrapper with `exec PROGRAM ...`: one process less".to_owned(),
+            format!("run the program directly, with the arguments that the wrapper adds: {real}"),
+            "  or end the wrapper with `exec PROGRAM ...`, which saves one process".to_owned(),
         ],
     }
 }

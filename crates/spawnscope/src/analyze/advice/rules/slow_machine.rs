@@ -1,4 +1,4 @@
-//! Whatever is launched, it takes long: the machine is at fault, not what runs on it.
+//! Machines on which every launch is slow: the cause is the machine, not the workload.
 
 use super::super::context::time;
 use super::super::{Basis, Finding, RuleContext};
@@ -11,9 +11,9 @@ use crate::event::{LeftCpu, Nanos};
 use crate::statistics::median;
 use crate::units;
 
-/// A machine where the middle launch takes longer is at fault.
+/// A machine is slow when the median launch takes longer than this.
 const SLOW: Nanos = Nanos(50_000_000);
-/// The phases that the machine is responsible for: not waiting for a CPU, nor for the parent.
+/// The phases that depend on the machine: not those spent waiting for a CPU or for the parent.
 const OF_THE_MACHINE: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -26,7 +26,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let Some(middle) = context.middle(&launches, cost).filter(|cost| *cost >= SLOW.0 as f64) else {
         return Vec::new();
     };
-    // Only now the dear question: where CPUs are scarce, everything takes long without anybody's fault.
+    // The expensive check comes last: where CPUs are scarce, every launch is slow, but the machine is not the cause.
     let own = median(launches.iter().filter_map(|index| own_cost(context, *index)));
     if own.is_none_or(|own| own < SLOW.0 as f64) {
         return Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     vec![finding(context, launches, Nanos(middle as u64))]
 }
 
-/// What a launch costs without what other rules find: a large parent, closing descriptors, waiting for a CPU or a scanner.
+/// Returns the cost of a launch without what other rules report: a large parent, closing descriptors, waiting for a CPU or a scanner.
 fn own_cost(context: &RuleContext<'_, '_>, index: u32) -> Option<f64> {
     let launch = context.launch(index);
     let cost = launch.phases.sum(OF_THE_MACHINE)?.0 as f64;
@@ -49,7 +49,7 @@ fn own_cost(context: &RuleContext<'_, '_>, index: u32) -> Option<f64> {
     Some(cost - copied - closed as f64 - waited_for_others(context, index) as f64)
 }
 
-/// How long the first thread of a launch, outside of its work, had no CPU or no permission.
+/// Returns how long the first thread of a launch waited for a CPU or for a scanner outside of its run phase.
 fn waited_for_others(context: &RuleContext<'_, '_>, index: u32) -> u64 {
     let launch = context.launch(index);
     let loaded = launch.execs.last().and_then(|exec| exec.loaded.get());
@@ -85,20 +85,20 @@ fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, middle: Nanos) -> 
         .collect();
     Finding {
         rule: "slow-machine",
-        title: "launching anything takes long on this machine".to_owned(),
+        title: "every launch is slow on this machine".to_owned(),
         evidence: vec![
             format!(
-                "the middle one of {} took {} before its program ran and after it",
+                "the median of {}: {} before and after the program ran",
                 units::counted(launches.len() as u64, "launch", "launches"),
                 time(middle),
             ),
-            format!("by phase, the middle of each: {}", split.join(", ")),
+            format!("median by phase: {}", split.join(", ")),
         ],
         example: context.example(&launches),
         fix: fix(phases[0].0),
         limits: format!(
-            "the saving is what remains when no launch costs more than {}, as on a machine without faults; what causes the delay \
-             is not in the recording",
+            "the predicted saving assumes that no launch costs more than {}, as on a healthy machine; the recording does not show \
+             the cause of the delay",
             time(QUICK_LAUNCH),
         ),
         whatif: "--quick-launch=*".to_owned(),
@@ -111,11 +111,11 @@ fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, middle: Nanos) -> 
     }
 }
 
-/// Where to look first, by the phase that takes the most.
-fn fix(dearest: Phase) -> Vec<String> {
-    let lines: &[&str] = match dearest {
+/// Returns where to look first, for the phase that takes longest.
+fn fix(slowest: Phase) -> Vec<String> {
+    let lines: &[&str] = match slowest {
         Phase::Create => &[
-            "creating a process takes long: look for emulation (gVisor, qemu-user, WSL 1), a tracer (`grep TracerPid /proc/PID/status`), \
+            "creating a process is slow: look for emulation (gVisor, qemu-user, WSL 1), a tracer (`grep TracerPid /proc/PID/status`), \
              and memory at its limit (`cat /sys/fs/cgroup/memory.events`, `cat /proc/pressure/memory`)",
         ],
         Phase::Setup => &[
@@ -123,15 +123,15 @@ fn fix(dearest: Phase) -> Vec<String> {
              and for a CPU limit (`cat /sys/fs/cgroup/cpu.stat`: nr_throttled)",
         ],
         Phase::Exec => &[
-            "execve takes long: look for a security scanner or an audit rule (`auditctl -l`, `ps -e`), programs on a network or \
-             overlay file system (`findmnt -T FILE`), and disks that are slow (`cat /proc/pressure/io`)",
+            "execve is slow: look for a security scanner or an audit rule (`auditctl -l`, `ps -e`), programs on a network or \
+             overlay file system (`findmnt -T FILE`), and slow disks (`cat /proc/pressure/io`)",
         ],
         Phase::Load => &[
-            "loading libraries takes long: look for libraries on a network file system (`findmnt -T FILE`), a page cache that is too \
+            "loading libraries is slow: look for libraries on a network file system (`findmnt -T FILE`), a page cache that is too \
              small (`cat /proc/pressure/memory`), LD_PRELOAD and LD_AUDIT in the environment, and a security scanner",
         ],
         _ => &[
-            "ending a process takes long: look for memory at its limit, swap (`cat /proc/pressure/memory`), and core dumps that are \
+            "ending a process is slow: look for memory at its limit, swap (`cat /proc/pressure/memory`), and core dumps that are \
              piped to a program (`cat /proc/sys/kernel/core_pattern`)",
         ],
     };

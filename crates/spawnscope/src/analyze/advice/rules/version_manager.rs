@@ -1,5 +1,5 @@
-//! Version managers that are called for themselves: `eval "$(pyenv init -)"` in a shell's startup file starts a dozen scripts to print
-//! what is the same each time.
+//! Direct calls of version managers: `eval "$(pyenv init -)"` in a shell's startup file starts a dozen scripts to print the same text each
+//! time.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::units;
 
 const MOST_FINDINGS: usize = 3;
 
-/// The program that calls, and what it calls: the manager and its arguments.
+/// The calling program, and the manager with its arguments.
 type Call<'a> = (&'a [u8], Vec<&'a [u8]>);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -34,7 +34,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// `None` for what is done for its own sake, as `pyenv install`.
+/// Returns `None` for commands with an effect of their own, such as `pyenv install`.
 fn finding(context: &RuleContext<'_, '_>, caller: &[u8], call: &[&[u8]], all: Vec<u32>) -> Option<Finding> {
     let (manager, command) = (name(call.first()?), name(call.get(1)?));
     let call = name(&call.join(&b' '));
@@ -55,7 +55,7 @@ fn finding(context: &RuleContext<'_, '_>, caller: &[u8], call: &[&[u8]], all: Ve
         rule: "version-manager",
         title: format!("{} calls `{call}` {times}", name(caller)),
         evidence: vec![format!(
-            "{took} {} in all, for what is the same each time",
+            "{took} {} in all, with the same result each time",
             time(context.spent_on(&all))
         )],
         example: Vec::new(),
@@ -68,30 +68,27 @@ fn finding(context: &RuleContext<'_, '_>, caller: &[u8], call: &[&[u8]], all: Ve
     })
 }
 
-/// What to do instead of a command of a version manager, and what is then otherwise.
+/// Returns the replacement for a command of a version manager, and its limits.
 fn instead(manager: &str, command: &str, call: &str) -> Option<(Vec<String>, String)> {
     match command {
         "init" | "virtualenv-init" | "activate" => Some((
             vec![
-                "keep what it prints in a file, and have the shell read that:".to_owned(),
+                "save its output in a file, and read that in the shell:".to_owned(),
                 format!("  {call} >~/.{manager}-{command}.sh"),
                 format!("  eval \"$({call})\"  ->  . ~/.{manager}-{command}.sh"),
             ],
-            format!("the file has to be written anew after {manager} was updated"),
+            format!("the file must be written again after each update of {manager}"),
         )),
         "rehash" => Some((
             vec![
-                format!("leave it out: {manager} renews its shims itself when it installs a version"),
+                format!("omit it: {manager} updates its shims itself when it installs a version"),
                 format!("  {manager} init -  ->  {manager} init - --no-rehash"),
             ],
-            format!(
-                "programs that were installed otherwise (by pip, gem, npm) have no shim before the next `{manager} rehash`"
-            ),
+            format!("programs that pip, gem or npm installed have no shim before the next `{manager} rehash`"),
         )),
         "which" | "whence" | "where" | "root" | "prefix" | "version" | "version-name" | "current" => Some((
-            vec!["call it once, and keep its answer in a variable".to_owned()],
-            "in a folder that asks for another version (.python-version, .tool-versions) the answer is another one"
-                .to_owned(),
+            vec!["call it once, and keep the result in a variable".to_owned()],
+            "the result differs in a folder that requests another version (.python-version, .tool-versions)".to_owned(),
         )),
         _ => None,
     }

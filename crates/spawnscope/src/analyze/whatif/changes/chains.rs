@@ -1,5 +1,5 @@
-//! Programs that lead to others in their own process, exec by exec: with which exec such a way begins, and what it is for. A shell
-//! becomes its last command, so that a process may have done other work before.
+//! Chains of execs in one process: the exec at which the chain to the last program starts, and the purpose of each link. A shell execs its
+//! last command, so a process may have done other work before the chain.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -13,26 +13,26 @@ use crate::analyze::timeline::Timelines;
 use crate::analyze::tree::Forest;
 use crate::event::Nanos;
 
-/// Programs that look up which version is meant, and exec it.
+/// Programs that choose a version of a program, and exec it.
 const CHOOSERS: [&[u8]; 7] = [b"pyenv", b"rbenv", b"nodenv", b"goenv", b"asdf", b"mise", b"rustup"];
 
-/// What an exec is for when another program follows it; of several, the last of these tells what all are for.
+/// The purpose of an exec that another exec follows. Of several links, the greatest in this order describes the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Link {
-    /// `env` in a command, which changes nothing in the environment.
+    /// `env` in a command, without changes to the environment.
     Env,
-    /// `#!/usr/bin/env`, which looks for an interpreter along PATH.
+    /// `#!/usr/bin/env`, which searches for an interpreter along PATH.
     EnvLine,
-    /// A script that sets something, at most.
+    /// A wrapper script, which at most sets up the environment.
     Wrapper,
-    /// A program of the same name elsewhere.
+    /// A program of the same name at another path.
     Namesake,
-    /// What chooses a version.
+    /// A version manager.
     Chooser,
 }
 
 impl Link {
-    /// What an exec before that of `real` is for; `None` when it may have a purpose of its own (nice, sudo, `sh -c`).
+    /// Returns the purpose of an exec before that of `real`. `None` when it may have a purpose of its own (nice, sudo, `sh -c`).
     #[must_use]
     pub fn of(exec: &Exec<'_>, real: &Exec<'_>) -> Option<Link> {
         let program = base_name(exec.path());
@@ -56,8 +56,8 @@ impl Link {
     }
 }
 
-/// The exec of a process, from 0, with which the way to its last program begins: that program's own when nothing leads to it.
-/// What the process did before, as a shell whose last command it became, is no part of the way.
+/// Returns the index of the exec at which the chain to the last program starts: the last exec when nothing leads to it. Earlier work of the
+/// process, such as that of a shell whose last command it is, is not part of the chain.
 #[must_use]
 pub fn begin(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> usize {
     let execs = &forest.launches[launch as usize].execs;
@@ -69,7 +69,7 @@ pub fn begin(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> usize {
     begin.unwrap_or(last)
 }
 
-/// Whether a process launched other work before the way to its last program began.
+/// Whether a process launched other work before the chain to its last program.
 #[must_use]
 pub fn did_other_work(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
     let execs = &forest.launches[launch as usize].execs;
@@ -77,7 +77,7 @@ pub fn did_other_work(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -
     until.is_some_and(|until| !are_helpers(forest, timelines, &made_between(forest, launch, Nanos(0), until)))
 }
 
-/// What a process launched from one of its execs on until another.
+/// Returns the launches by a process between two of its execs.
 #[must_use]
 pub fn launched_between(forest: &Forest<'_>, launch: u32, from: usize, to: usize) -> Vec<usize> {
     let execs = &forest.launches[launch as usize].execs;
@@ -88,7 +88,7 @@ pub fn launched_between(forest: &Forest<'_>, launch: u32, from: usize, to: usize
         .unwrap_or_default()
 }
 
-/// Whether a program did nothing but to lead to the next one, with the help of others at most.
+/// Whether a program only led to the next one, possibly with short helper launches.
 fn leads_on(forest: &Forest<'_>, timelines: &Timelines, launch: u32, at: usize) -> bool {
     let execs = &forest.launches[launch as usize].execs;
     if entered(&execs[at]).is_none() || entered(&execs[at + 1]).is_none() {
@@ -104,7 +104,7 @@ fn leads_on(forest: &Forest<'_>, timelines: &Timelines, launch: u32, at: usize) 
     }
 }
 
-/// Whether launches only told their parent something, or did next to nothing: a wrapper's `dirname` and `mkdir -p`.
+/// Whether launches only returned output to their parent, or did almost nothing, such as `dirname` and `mkdir -p` in a wrapper.
 fn are_helpers(forest: &Forest<'_>, timelines: &Timelines, launches: &[usize]) -> bool {
     let not_read = launches
         .iter()
@@ -123,7 +123,7 @@ fn are_helpers(forest: &Forest<'_>, timelines: &Timelines, launches: &[usize]) -
 fn made_between(forest: &Forest<'_>, launch: u32, from: Nanos, to: Nanos) -> Vec<usize> {
     let children = forest.children(launch as usize);
     let made_before = |at: Nanos| {
-        // They are in this order; one whose making is unknown comes first, and counts as none.
+        // Children are in this order. One with an unknown creation time comes first, and does not count.
         let making = |child: usize| {
             forest.launches[child]
                 .instants
@@ -141,7 +141,7 @@ fn entered(exec: &Exec<'_>) -> Option<Nanos> {
     exec.enter.get().or(exec.returned.get())
 }
 
-/// Whether a launch was made while a version manager looked for the program that is meant: its scripts are nobody's to change.
+/// Whether a launch happened inside a version manager, whose scripts the user does not maintain.
 #[must_use]
 pub fn is_inside(forest: &Forest<'_>, launch: u32) -> bool {
     let mut child = launch as usize;
@@ -157,8 +157,8 @@ pub fn is_inside(forest: &Forest<'_>, launch: u32) -> bool {
     false
 }
 
-/// What a version manager was told, when a process is that manager and not the program that it chose: its name, and behind that its
-/// arguments.
+/// Returns the name and arguments of a version manager that was called directly. `None` when the process is a program that the manager
+/// chose.
 #[must_use]
 pub fn own_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
     script_of(&launch.execs).filter(|exec| is_chooser(exec) && !is_shim(exec))?;
@@ -171,7 +171,7 @@ pub fn own_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
     Some([name].into_iter().chain(arguments.skip(1)).collect())
 }
 
-/// What a process runs after these execs: the script, where that begins with `#!/usr/bin/env` and the last exec is of its shell.
+/// Returns the program after these execs: the script, if it starts with `#!/usr/bin/env` and the last exec is its shell.
 fn script_of<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
     match execs {
         [.., script, shell] if runs(script) == b"env" && is_shell(base_name(shell.path())) => Some(script),
@@ -179,7 +179,7 @@ fn script_of<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
     }
 }
 
-/// Whether an exec is of a version manager: `pyenv`, its `pyenv-exec`, or one of its shims.
+/// Whether an exec runs a version manager: `pyenv`, its `pyenv-exec`, or one of its shims.
 fn is_chooser(exec: &Exec<'_>) -> bool {
     let program = base_name(exec.path());
     let is_of = |chooser: &&[u8]| {
@@ -193,21 +193,21 @@ fn is_shim(exec: &Exec<'_>) -> bool {
     exec.path().windows(7).any(|part| part == b"/shims/") || exec.path().starts_with(b"shims/")
 }
 
-/// A shell that runs a file, not the text behind `-c`.
+/// Whether an exec runs a shell on a file, and not on the text after `-c`.
 #[must_use]
 pub fn is_shell_script(exec: &Exec<'_>) -> bool {
     let of_file = || exec.arguments().nth(1).is_some_and(|first| !first.starts_with(b"-"));
     is_shell(runs(exec)) && (exec.interpreter().is_some() || of_file())
 }
 
-/// The program that a process really runs: of a `#!` script, its interpreter.
+/// Returns the program that a process really runs: the interpreter of a `#!` script, otherwise the file itself.
 #[must_use]
 pub fn runs<'a>(exec: &Exec<'a>) -> &'a [u8] {
     base_name(exec.interpreter().unwrap_or(exec.path()))
 }
 
-/// Whether a script that only launches one program belongs to a recursion: that program is the script itself, or one of those that led
-/// to it. Each of them is meant to run, and none is a mere way to the next.
+/// Whether a script that only launches one program is part of a recursion: the program is the script itself, or one that led to it. Each
+/// level of a recursion is intended, so none is a shim.
 #[must_use]
 pub fn is_recursion(forest: &Forest<'_>, wrapper: u32, real: &Exec<'_>) -> bool {
     const MOST_SCRIPTS: usize = 64;
@@ -220,18 +220,18 @@ pub fn is_recursion(forest: &Forest<'_>, wrapper: u32, real: &Exec<'_>) -> bool 
     execs.by_ref().take(MOST_SCRIPTS).any(|exec| is_same_script(exec, real))
 }
 
-/// Whether two execs are of one script, however its path was written.
+/// Whether two execs run the same script, regardless of how its path was written.
 #[must_use]
 pub fn is_same_script(one: &Exec<'_>, other: &Exec<'_>) -> bool {
     is_shell_script(one) && is_shell_script(other) && place_of_script(one) == place_of_script(other)
 }
 
-/// The file that a shell runs, from the root on where the working directory is known.
+/// Returns the file that a shell runs, as an absolute path where the working directory is known.
 fn place_of_script(exec: &Exec<'_>) -> PathBuf {
     let of_shell = || exec.arguments().nth(1).filter(|_| exec.interpreter().is_none());
     let path = Path::new(OsStr::from_bytes(of_shell().unwrap_or(exec.path())));
     let directory = Path::new(OsStr::from_bytes(exec.cwd().unwrap_or_default()));
-    // Components leave out `.` and doubled slashes.
+    // `components` drops `.` and repeated slashes.
     directory
         .join(path)
         .components()

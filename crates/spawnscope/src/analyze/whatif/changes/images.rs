@@ -1,4 +1,4 @@
-//! What comes between fork and the program's first instruction: searching PATH, closing descriptors, the dynamic loader.
+//! Changes to the time between fork and the program's first instruction: PATH search, closing descriptors, the dynamic loader.
 
 use super::Context;
 use crate::analyze::launch::Exec;
@@ -7,7 +7,7 @@ use crate::analyze::tree::Forest;
 use crate::analyze::whatif::adjustments::Adjustments;
 use crate::event::Nanos;
 
-/// A static program has no loader; its C library still asks the CPU what it is, which the loader did for it.
+/// Removes the loader, as for a static program. Its C library still identifies the CPU, which the loader did before.
 pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = Vec::new();
     for &launch in launches {
@@ -24,18 +24,18 @@ pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], adjustm
     held
 }
 
-/// Asking the CPU is never more of `load` than this.
+/// Upper limit of CPU identification, as a share of `load`.
 const MOST_IDENTIFYING: f64 = 0.9;
-/// How much the number of questions differs between C libraries and CPUs, as a share of it.
+/// Variation of the number of CPUID instructions between C libraries and CPUs, as a share of it.
 const IDENTIFY_SPREAD: f64 = 0.3;
 
-/// Looks for a file that is not there which take as long as one library that is found, mapped and relocated: 90 to 120 of them
-/// where directories are cached.
+/// Number of failed lookups that take as long as one library that is found, mapped and relocated. 90 to 120 were measured with cached
+/// directories.
 const LOOKS_PER_LIBRARY: f64 = 100.0;
-/// Looks that glibc makes in any case: for `/etc/ld.so.preload`.
+/// Failed lookups that glibc always makes: `/etc/ld.so.preload`.
 const USUAL_LOOKS: u32 = 1;
 
-/// The share of an exec's `load` that its loader spent on looking in vain; nothing when the recording does not say.
+/// Returns the share of an exec's `load` that its loader spent on failed lookups. Zero when the recording lacks the counts.
 #[must_use]
 pub fn search_share(exec: &Exec<'_>) -> f64 {
     let (Some(found), Some(failed)) = (exec.load_opens, exec.load_failed_opens) else {
@@ -45,7 +45,7 @@ pub fn search_share(exec: &Exec<'_>) -> f64 {
     looks / (looks + f64::from(found.max(1)))
 }
 
-/// What the loader spent on looking in vain goes.
+/// Removes the failed lookups of the loader.
 pub(super) fn without_search(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = Vec::new();
     for &launch in launches {
@@ -64,7 +64,7 @@ pub(super) fn without_search(forest: &Forest<'_>, launches: &[u32], adjustments:
     held
 }
 
-/// Without the execs that failed: those before the first exec were made in `setup`, later ones in the work between two.
+/// Removes failed execs before the first successful exec, which are part of `setup`. Later ones belong to the work between two execs.
 pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = Vec::new();
     for &launch in launches {
@@ -83,7 +83,7 @@ pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], adjustments: &mut 
     held
 }
 
-/// One system call in the place of many: what closing took in `setup` goes.
+/// Replaces many close calls by one: removes their time from `setup`.
 pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = Vec::new();
     for &launch in launches {

@@ -1,4 +1,4 @@
-//! What the machine makes of launches: giving memory back at their ends, and launching that is slow whatever is launched.
+//! Changes to the machine: freeing memory at the end of launches, and launches that are slow for any program.
 
 use super::Context;
 use crate::analyze::external_wait::{ExternalWait, external_wait_of};
@@ -7,14 +7,13 @@ use crate::analyze::tree::Forest;
 use crate::analyze::whatif::adjustments::Adjustments;
 use crate::event::Nanos;
 
-/// No launch needs longer than this before its program runs and after it, where nothing is wrong with the machine: large dynamic
-/// programs take a few milliseconds.
+/// Upper limit of the launch cost on a healthy machine. Large dynamic programs take a few milliseconds.
 pub const QUICK_LAUNCH: Nanos = Nanos(10_000_000);
 
-/// The phases that a launch goes through by itself: not what it waits for a CPU, nor for its parent.
+/// The phases without those spent waiting for a CPU or for the parent.
 const OWN_TAX: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
 
-/// The end of a launch is the end of its work.
+/// Removes `teardown`: a launch ends with its work.
 pub(super) fn without_teardown(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = launches.to_vec();
     held.retain(|launch| {
@@ -26,7 +25,7 @@ pub(super) fn without_teardown(forest: &Forest<'_>, launches: &[u32], adjustment
     held
 }
 
-/// What a launch took beyond `QUICK_LAUNCH` goes, of each phase the same share.
+/// Reduces the launch cost to `QUICK_LAUNCH`, every phase by the same share.
 pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = Vec::new();
     for &launch in launches {
@@ -43,7 +42,7 @@ pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], adjustments: &
     held
 }
 
-/// No exec and no open waits for permission, whatever launches were asked for: a scanner is there for all or none.
+/// Removes all waits for permission, for every launch: a scanner applies to all launches or to none.
 pub(super) fn without_scanner(context: Context<'_, '_>, adjustments: &mut Adjustments) -> Vec<u32> {
     adjustments.no_scan = true;
     let mut held = Vec::new();

@@ -1,4 +1,4 @@
-//! What a large parent costs: fork copies its page tables, and the child's exec or exit gives the copies back.
+//! The cost of a large parent: fork copies its page tables, and the exec or exit of the child frees the copies.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::analyze::whatif::adjustments::Adjustments;
 use crate::event::Mechanism;
 use crate::statistics::median;
 
-/// Entries of a page table: as many small pages are one huge page (Documentation/admin-guide/mm/transhuge.rst).
+/// Entries per page table, which is the number of small pages in a huge page (Documentation/admin-guide/mm/transhuge.rst).
 const PAGES_IN_HUGE_PAGE: f64 = 512.0;
 
-/// Whether a launch got a copy of its parent's page tables.
+/// Whether the launch copied the page tables of its parent.
 #[must_use]
 pub fn copies_tables(launch: &Launch<'_>) -> bool {
     matches!(
@@ -21,7 +21,7 @@ pub fn copies_tables(launch: &Launch<'_>) -> bool {
     )
 }
 
-/// Creation at the cost of vfork; the parent then waits for the exec. A launch without one cannot be made so.
+/// Creates launches at the cost of vfork; the parent then waits for the exec. Launches without exec cannot use vfork.
 pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let Some(create) = context.constants.vfork_create else {
         return Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], adjustments: &mu
     held
 }
 
-/// Page tables of huge pages have one entry for 512.
+/// Creates launches at the cost of a parent with huge pages: one page table entry replaces 512.
 pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let Some(least) = context.constants.fork_create else {
         return Vec::new();
@@ -60,10 +60,10 @@ pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], adjustments
     held
 }
 
-/// Of a parent's children, this share counts as made at first.
+/// The first tenth of a parent's children counts as its first launches.
 const FIRST: usize = 10;
 
-/// Every launch costs what the first tenth of its parent's did.
+/// Reduces the cost of every launch to that of the first tenth of its parent's launches.
 pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut by_parent: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     for &launch in launches {
@@ -90,13 +90,13 @@ pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustme
     held
 }
 
-/// Shortens `create`, and by as much as goes with it what the child pays to give the copies back.
+/// Reduces `create`, and accordingly the time that the child takes to free the copies.
 fn create_at(context: Context<'_, '_>, launch: u32, create: f64, adjustments: &mut Adjustments) {
     let each = &context.forest.launches[launch as usize];
     let Some(own) = each.phases.get(Phase::Create) else {
         return;
     };
-    // Another change may have shortened it before.
+    // Another change may have reduced it already.
     let own = own.0 as f64 * adjustments.remaining(launch, Phase::Create);
     if own <= create {
         return;
@@ -120,20 +120,20 @@ fn create_at(context: Context<'_, '_>, launch: u32, create: f64, adjustments: &m
     }
 }
 
-/// No exec of a small process takes longer.
+/// Upper limit of the CPU time for an exec of a small process, in nanoseconds.
 const MOST_EXEC_CPU: f64 = 1e6;
-/// Giving a page table back never takes so many times as long as copying it.
+/// Upper limit of freeing a page table, as a multiple of copying it.
 const MOST_FREE_PER_COPY: f64 = 1.5;
-/// What remains of an exec or an exit is not asked to be more than this share of it.
+/// Upper limit of the guaranteed remainder of an exec or exit, as a share of it.
 const LEAST_EXEC: f64 = 0.5;
 
-/// The CPU time of an exec of a small process.
+/// Returns the CPU time of an exec of a small process.
 fn usual_exec(context: Context<'_, '_>) -> f64 {
     context.constants.exec.unwrap_or(MOST_EXEC_CPU).min(MOST_EXEC_CPU)
 }
 
-/// What giving back takes that took `copied` to copy. The ratio was measured with little memory, and large page tables do not
-/// fit a cache, so that an exec which used more CPU than that is believed.
+/// Returns the time to free what took `copied` to copy. The ratio was measured with little memory. Large page tables do not fit into a
+/// cache, so an exec that used more CPU time than predicted takes precedence.
 fn freed_by(launch: &Launch<'_>, copied: f64, context: Context<'_, '_>) -> f64 {
     let constants = context.constants;
     let exec = launch.cpu_phases.get(Phase::Exec).unwrap_or_default().0 as f64;

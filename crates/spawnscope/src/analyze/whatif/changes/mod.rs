@@ -1,4 +1,4 @@
-//! The fixes that can be tried: each turns a set of launches into edits, and says of how many of them it holds.
+//! The available changes. Each turns a set of launches into adjustments, and returns the launches it applies to.
 
 pub mod chains;
 mod images;
@@ -20,46 +20,46 @@ pub use removal::is_captured;
 pub(in crate::analyze) use shells::command_of;
 pub use shells::{Shell, is_shell, needless_shell, wrapped_child};
 
-/// A fix.
+/// A change to launches or to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The launches and all below them do not happen.
+    /// Removes the launches and their descendants.
     Remove,
-    /// The shell does it itself: exec, loader and work are gone, a fork for `$( )` stays.
+    /// The shell does the work itself: exec, load and run disappear, a fork for `$( )` stays.
     Builtin,
-    /// So many launches of one parent become one.
+    /// Merges this many launches by one parent into one.
     Batch(u32),
-    /// They are created as by vfork or `posix_spawn`.
+    /// Creates the launches as with vfork or `posix_spawn`.
     Vfork,
-    /// Their parents' memory is in huge pages.
+    /// Puts the memory of the parents into huge pages.
     HugePages,
-    /// Their parents stay as small as they were at first.
+    /// Keeps the parents as small as at their first launches.
     SteadyParent,
-    /// No shell between the parent and the program.
+    /// Removes the shell between the parent and the program.
     NoShell,
-    /// They are linked statically.
+    /// Links the programs statically.
     Static,
-    /// Their loaders find each library where they look first.
+    /// Lets the loader find each library at the first lookup.
     NoSearch,
-    /// The program itself is executed, without what comes before it in a chain of execs.
+    /// Executes the real program directly, without the chain of execs before it.
     Direct,
-    /// The program's file is given, so that it is not looked for along PATH.
+    /// Launches the program by its path, without a PATH search.
     Absolute,
-    /// Descriptors are closed in one call.
+    /// Closes descriptors in one call.
     CloseRange,
-    /// Their parent does not sleep through their end.
+    /// Lets the parent reap the launches at once.
     ReapNow,
-    /// Nobody waits until their memory is given back.
+    /// Lets no process wait until the memory of the launches is freed.
     NoTeardown,
-    /// Launching costs no more than on a machine without faults.
+    /// Limits the launch cost to that of a healthy machine.
     QuickLaunch,
-    /// No permission scanner.
+    /// Removes the permission scanner.
     NoScan,
-    /// So many CPUs.
+    /// Changes the number of CPUs.
     Cpus(u32),
 }
 
-/// What changes are decided upon.
+/// The data that changes read.
 #[derive(Clone, Copy)]
 pub(in crate::analyze) struct Context<'c, 'a> {
     pub(in crate::analyze) forest: &'c Forest<'a>,
@@ -68,7 +68,7 @@ pub(in crate::analyze) struct Context<'c, 'a> {
 }
 
 impl Change {
-    /// Adds the edits; gives the launches that it holds for.
+    /// Adds the adjustments. Returns the launches that the change applies to.
     pub(super) fn edit(self, context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
         let forest = context.forest;
         match self {

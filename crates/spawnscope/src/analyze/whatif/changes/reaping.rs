@@ -1,4 +1,4 @@
-//! Parents that find out late that a child has ended, since they sleep between their looks.
+//! Parents that poll for the end of a child, and notice it late.
 
 use super::Context;
 use crate::analyze::external_wait::{ExternalWait, external_wait_of};
@@ -6,7 +6,7 @@ use crate::analyze::whatif::adjustments::Adjustments;
 use crate::event::Nanos;
 use crate::record::reader::SliceRow;
 
-/// The parent does not sleep through the end.
+/// Lets parents reap their children at once.
 pub(super) fn without_late_reaping(
     context: Context<'_, '_>,
     launches: &[u32],
@@ -18,7 +18,7 @@ pub(super) fn without_late_reaping(
     held
 }
 
-/// Whether the parent's sleep went on after a launch's end.
+/// Whether the parent slept beyond the end of a launch.
 fn is_slept_through(context: Context<'_, '_>, launch: u32) -> bool {
     let Context { forest, timelines, .. } = context;
     let at = &forest.launches[launch as usize].instants;
@@ -36,7 +36,7 @@ fn is_slept_through(context: Context<'_, '_>, launch: u32) -> bool {
     until_reaped.any(|slice| external_wait_of(&slice) == ExternalWait::Timer)
 }
 
-/// When the thread that left its CPU after a slice could run again.
+/// Returns when a thread became runnable again after a slice.
 fn end_of_absence(slice: &SliceRow) -> Nanos {
     Nanos(slice.off.0 + slice.wake_span.or(slice.off_span).unwrap_or_default().0)
 }

@@ -1,4 +1,4 @@
-//! Launches that do not happen, or not as often: remove, builtin, batch.
+//! Launches that are removed or merged: remove, builtin, batch.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -12,10 +12,10 @@ use crate::analyze::whatif::adjustments::Adjustments;
 use crate::event::Nanos;
 use crate::statistics::median;
 
-/// System calls with which a shell reads what a `$( )` writes, by x86-64's numbers: read, pread64, readv.
+/// System calls that a shell uses to read the output of `$( )`, as x86-64 numbers: read, pread64, readv.
 const READS: [u16; 3] = [0, 17, 19];
 const MEBIBYTE: f64 = 1_048_576.0;
-/// Forks without exec that make a median of their own worth using.
+/// Minimum number of forks without exec to compute their median.
 const ENOUGH_FORKS: usize = 5;
 
 pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
@@ -25,7 +25,7 @@ pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Ad
     held
 }
 
-/// The program's work is done by its parent, a shell. What a `$( )` or a pipeline forks is still forked, and sets itself up.
+/// Lets the parent, a shell, do the work of the program. The fork for a `$( )` or a pipeline stays, with its setup.
 pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let forest = context.forest;
     let bare_end = end_of_bare_forks(forest);
@@ -54,7 +54,7 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &
     held
 }
 
-/// What the ends of forks without exec take in this recording; nothing when there are hardly any.
+/// Returns the median teardown of forks without exec. `None` when there are too few.
 fn end_of_bare_forks(forest: &Forest<'_>) -> Option<f64> {
     let forks = || forest.launches.iter().filter(|launch| launch.is_fork_without_exec());
     let ends = forks().filter_map(|fork| fork.phases.get(Phase::Teardown));
@@ -62,14 +62,14 @@ fn end_of_bare_forks(forest: &Forest<'_>) -> Option<f64> {
     median.filter(|_| forks().count() >= ENOUGH_FORKS)
 }
 
-/// What an end takes when no exec before it has given back the parent's page tables.
+/// Returns the teardown of a launch without an exec, which would have freed the page tables of the parent.
 fn end_without_exec(context: Context<'_, '_>, launch: &Launch<'_>) -> Option<f64> {
     let end = launch.phases.get(Phase::Teardown)?.0 as f64;
     let tables = context.constants.page_free? * launch.parent_rss_bytes.get()? as f64 / MEBIBYTE;
     Some(end + tables)
 }
 
-/// Whether what a launch writes is read by its parent while it runs, as the shell does for `$( )`.
+/// Whether the parent reads the output of a launch while it runs, as a shell does for `$( )`.
 #[must_use]
 pub fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
     let at = &forest.launches[launch as usize].instants;
@@ -85,8 +85,8 @@ pub fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> b
     is_read_by(timelines, creator, created, reaped)
 }
 
-/// A command that runs by itself needs no fork when the shell does it. One that others run beside (a pipeline), or whose
-/// output is read (`$( )`), does.
+/// Whether the fork stays. A command that runs alone needs no fork when the shell does the work. A command in a pipeline, or with captured
+/// output (`$( )`), does.
 fn keeps_its_fork(context: Context<'_, '_>, launch: u32, has_company: bool) -> bool {
     let Context { forest, timelines, .. } = context;
     let at = &forest.launches[launch as usize].instants;
@@ -94,7 +94,7 @@ fn keeps_its_fork(context: Context<'_, '_>, launch: u32, has_company: bool) -> b
     !is_known || has_company || is_captured(forest, timelines, launch)
 }
 
-/// Those of `launches` that another launch of their parent runs beside.
+/// Returns those of `launches` that overlap another launch by the same parent.
 fn with_company(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
     let parents: BTreeSet<usize> = launches
         .iter()
@@ -103,7 +103,7 @@ fn with_company(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
     let mut company = HashSet::new();
     for parent in parents {
         let siblings = forest.children(parent);
-        // They are in order of creation: what began before and is not over is told by the latest end so far.
+        // Siblings are in order of creation, so the latest end so far shows whether an earlier one still runs.
         let mut latest = Nanos(0);
         for (position, sibling) in siblings.iter().enumerate() {
             let at = &forest.launches[*sibling].instants;
@@ -128,8 +128,8 @@ fn is_read_by(timelines: &Timelines, thread: u32, from: Nanos, to: Nanos) -> boo
     between.any(|slice| slice.syscall.is_some_and(|call| READS.contains(&call)))
 }
 
-/// Of each so many launches of one program by one parent, the first does the work of all: the fixed part of a run is paid once, and
-/// what each did beyond that is work that stays. A process that did other work before it became the program is none of these.
+/// Merges up to `size` launches of one program by one parent into the first of them. The fixed part of a run is paid once; the work beyond
+/// it stays. A process that did other work before it became the program is skipped.
 pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjustments: &mut Adjustments) -> Vec<u32> {
     let Context { forest, timelines, .. } = context;
     let run_of = |launch: u32| forest.launches[launch as usize].phases.get(Phase::Run);
@@ -161,24 +161,24 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjus
     held
 }
 
-/// The part of a program's run that each launch of it pays, in nanoseconds.
+/// The fixed part of a program's run that each launch pays, in nanoseconds.
 #[derive(Clone, Copy)]
 struct Fixed {
     likely: f64,
     most: f64,
 }
 
-/// Where runs differ by so much, from the least to the median, the least of them did next to no work.
+/// From this ratio of median to shortest run, the shortest run did almost no work.
 const DIFFERENT: f64 = 1.5;
-/// Where they differ by no more than this, as launches with equal work do, they do not tell the fixed part from the work.
+/// Below this ratio of median to shortest run, launches do equal work, and the runs do not separate the fixed part from the work.
 const ALIKE: f64 = 1.1;
-/// Of the least of runs that are alike, this share is work: 0.05 to 0.35 with coreutils' programs on small files.
+/// Share of work in the shortest run where all runs are alike. 0.05 to 0.35 for coreutils programs on small files.
 const WORK_OF_ALIKE: f64 = 0.3;
-/// No program takes more times as long to begin than to be executed and loaded; python3 does about so.
+/// Upper limit of the start-up time of a program, as a multiple of exec and load. python3 is close to it.
 const MOST_STARTS: f64 = 25.0;
 
 impl Fixed {
-    /// No more than the least run.
+    /// Estimates the fixed part from runs. It is at most the shortest run.
     fn of(mut runs: Vec<Nanos>) -> Fixed {
         runs.sort_unstable();
         let (least, median) = (runs[0].0 as f64, runs[runs.len() / 2].0 as f64);
@@ -189,7 +189,7 @@ impl Fixed {
         }
     }
 
-    /// No more than a program takes to begin.
+    /// Limits the fixed part to the longest plausible start-up.
     fn bounded(self, launch: &Launch<'_>) -> Fixed {
         let phase = |phase| launch.phases.get(phase).unwrap_or_default().0 as f64;
         let most = MOST_STARTS * (phase(Phase::Exec) + phase(Phase::Load));

@@ -1,5 +1,4 @@
-//! Programs that only start another one: shells between a parent and a program, and wrappers (shims) that exec or launch the
-//! real one.
+//! Programs that only launch another one: shells between a parent and a program, and wrappers (shims) that exec or launch the real program.
 
 use super::{Context, chains};
 use crate::analyze::launch::{Exec, Launch, base_name};
@@ -7,12 +6,12 @@ use crate::analyze::phases::Phase;
 use crate::analyze::tree::Forest;
 use crate::analyze::whatif::adjustments::Adjustments;
 
-/// Names under which shells run.
+/// Names of shells.
 const SHELLS: [&[u8]; 15] = [
     b"sh", b"dash", b"bash", b"ash", b"ksh", b"ksh93", b"mksh", b"lksh", b"oksh", b"pdksh", b"posh", b"yash", b"zsh",
     b"busybox", b"rbash",
 ];
-/// What only a shell can do; with these in a command, it is not needless.
+/// Characters that need a shell. A command with one of these is not needless.
 const OPERATORS: &[u8] = b"|&;<>()`$*?[]{}~!\n";
 
 /// Whether a program of this name is a shell.
@@ -21,16 +20,16 @@ pub fn is_shell(name: &[u8]) -> bool {
     SHELLS.contains(&name)
 }
 
-/// A shell that a program was started through.
+/// How a shell started a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shell {
-    /// The shell's own process became the program, behind this exec of it.
+    /// The shell execed the program in its own process. The value is the index of the shell's exec.
     Became(usize),
-    /// The shell launched the program, and waited for it.
+    /// The shell launched the program and waited for it.
     Launched(u32),
 }
 
-/// How a launch is one of `sh -c 'program arguments'` that needs no shell; `None` when it is not.
+/// Returns how a launch went through an unnecessary `sh -c 'program arguments'`. `None` when it did not.
 #[must_use]
 pub fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
     let launch = &forest.launches[index as usize];
@@ -49,13 +48,13 @@ pub fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
     wrapped_child(forest, index).map(Shell::Launched)
 }
 
-/// Whether a command is one program with its arguments, which needs no shell.
+/// Whether a command is a single program with arguments, which needs no shell.
 #[must_use]
 pub fn is_plain(command: &[u8]) -> bool {
     !command.iter().any(|byte| OPERATORS.contains(byte))
 }
 
-/// What a shell was to run: the string behind `-c`.
+/// Returns the command of a shell: the string after `-c`.
 pub(in crate::analyze) fn command_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     if !is_shell(base_name(exec.path())) {
         return None;
@@ -69,7 +68,7 @@ pub(in crate::analyze) fn command_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     if is_command { arguments.next() } else { None }
 }
 
-/// The one child of a launch that does nothing else than to run it.
+/// Returns the only child of a launch that runs a program.
 #[must_use]
 pub fn wrapped_child(forest: &Forest<'_>, index: u32) -> Option<u32> {
     match forest.children(index as usize) {
@@ -96,8 +95,8 @@ pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], adjustments: &mut 
     held
 }
 
-/// The execs that only lead to the last one go, with all that they launched; a wrapper that launches the program instead goes
-/// altogether.
+/// Removes the execs that only lead to the last one, with all launches between them. A wrapper that launches the program is removed
+/// completely.
 pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let Context { forest, timelines, .. } = context;
     let mut held = Vec::new();
@@ -119,21 +118,21 @@ pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &m
     held
 }
 
-/// Whether a process was nothing else than one script.
+/// Whether a process only ran one script.
 fn is_script(launch: &Launch<'_>) -> bool {
     let of = |exec: &Exec<'_>| exec.interpreter().is_some() || is_shell(base_name(exec.path()));
     matches!(&launch.execs[..], [only] if of(only))
 }
 
-/// One exec of several does not happen, nor what its program did.
+/// Removes one of several execs, with the work of its program.
 fn leave_out(launch: u32, exec: usize, adjustments: &mut Adjustments) {
     for phase in [Phase::Exec, Phase::Load, Phase::Run] {
         adjustments.scale_piece(launch, phase, exec, 0.0);
     }
 }
 
-/// What was a later exec is made in the place of an earlier one: it gives back what was there then (at the first: what was shared with
-/// the parent) rather than the memory of the program before it, and so takes no longer than the earlier one did.
+/// Moves a later exec to the position of an earlier one. It then frees the memory from before (for the first exec: the memory shared with
+/// the parent) instead of that of the previous program, and takes no longer than the earlier exec did.
 fn begin_with(launch: u32, execs: &[Exec<'_>], [earlier, later]: [usize; 2], adjustments: &mut Adjustments) {
     let span = |exec: &Exec<'_>| Some(exec.returned.get()?.since(exec.enter.get()?).0 as f64);
     let own = execs.get(later).and_then(span);
@@ -142,7 +141,7 @@ fn begin_with(launch: u32, execs: &[Exec<'_>], [earlier, later]: [usize; 2], adj
     }
 }
 
-/// Of two launches, one that only launches the other, one remains: the work of the latter in the process of the former.
+/// Merges a launch that only launches another one with that launch: the work of the child remains, in the process of the launcher.
 fn leave_out_launcher(launch: u32, child: u32, adjustments: &mut Adjustments) {
     for phase in [Phase::Setup, Phase::Exec, Phase::Load, Phase::Run, Phase::Teardown] {
         adjustments.scale(launch, phase, 0.0);

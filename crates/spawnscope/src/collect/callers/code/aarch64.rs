@@ -1,6 +1,7 @@
-//! aarch64: a register gets the page of a variable, and the variable's place in it, or that of one near by; then it is loaded.
+//! aarch64: an instruction loads the page of a variable (or of a neighbour) into a register, others add the offset, then a load
+//! follows.
 
-/// What registers are known to hold.
+/// The known values of registers.
 struct Known([Option<u64>; 32]);
 
 pub(super) fn reads(code: &[u8], address: u64) -> Vec<u64> {
@@ -13,8 +14,8 @@ pub(super) fn reads(code: &[u8], address: u64) -> Vec<u64> {
 }
 
 impl Known {
-    /// Follows one instruction; where it loads eight bytes from, if that is known. Branches are passed over: what a register holds is
-    /// set in front of those that need it.
+    /// Follows one instruction. Returns the address if it is a load of eight bytes from a known address. Branches are ignored: a
+    /// register is set shortly before the instructions that use it.
     fn step(&mut self, at: u64, instruction: u32) -> Option<u64> {
         let (target, base) = (instruction & 31, instruction >> 5 & 31);
         let immediate = u64::from(instruction >> 10 & 0xfff);
@@ -26,15 +27,15 @@ impl Known {
             // adr
             Some(at.wrapping_add_signed(relative(instruction)))
         } else if instruction & 0xff80_0000 == 0x9100_0000 {
-            // add of a constant, which may be of pages
+            // add with a constant, which may be shifted by 12
             let shift = 12 * (instruction >> 22 & 1);
             self.get(base).map(|value| value.wrapping_add(immediate << shift))
         } else if instruction & 0xffc0_0000 == 0xf940_0000 {
-            // ldr of 64 bits
+            // 64-bit ldr
             read = self.get(base).map(|value| value.wrapping_add(8 * immediate));
             None
         } else if instruction & 0x1c00_0000 == 0x1400_0000 {
-            // Branches have no such register; bl and blr keep from x19 on.
+            // Branches have no target register; bl and blr preserve registers from x19 on.
             if instruction & 0xfc00_0000 == 0x9400_0000 || instruction & 0xfffe_0000 == 0xd63e_0000 {
                 self.0[..19].fill(None);
             }
@@ -46,7 +47,7 @@ impl Known {
         read
     }
 
-    /// Number 31 is the stack pointer.
+    /// Register 31 is the stack pointer.
     fn get(&self, register: u32) -> Option<u64> {
         self.0
             .get(register as usize)
@@ -56,7 +57,7 @@ impl Known {
     }
 }
 
-/// The distance in adr and adrp: 19 bits above 2 others, with a sign.
+/// The distance in adr and adrp: 19 high bits and 2 low bits, signed.
 fn relative(instruction: u32) -> i64 {
     let high = (instruction.cast_signed() << 8) >> 13;
     i64::from(high << 2) | i64::from(instruction >> 29 & 3)
@@ -75,7 +76,7 @@ mod tests {
             0xf9400c00,
         ];
         let bytes: Vec<u8> = code.iter().flat_map(|instruction| instruction.to_le_bytes()).collect();
-        // Three addresses of exported variables, from the table of the loader, and the variable.
+        // Three addresses of exported variables, loaded from the loader's table, and the variable itself.
         assert_eq!(reads(&bytes, 0x4a574), [0x14fba0, 0x14f560, 0x14f7b0, 0x159ba8]);
     }
 

@@ -1,12 +1,12 @@
-//! x86-64: instructions name variables by their distance from the next instruction. Where instructions begin is not known: what
-//! looks like one within another leads to a place that is no variable.
+//! x86-64: instructions refer to variables by their distance from the next instruction. Instruction boundaries are unknown, but
+//! bytes that look like such an instruction within another one refer to an address that is not a variable.
 
 pub(super) fn reads(code: &[u8], address: u64) -> Vec<u64> {
     let read = code.windows(7).enumerate().filter_map(|(at, bytes)| {
         let [prefix, operation, operands, displacement @ ..] = bytes else {
             return None;
         };
-        // mov: 64 bits into any register; cmp: with a byte that follows.
+        // mov: 64 bits into any register; cmp: with an immediate byte that follows.
         let immediate = match (prefix, operation, operands) {
             (0x48 | 0x4c, 0x8b, operands) if operands & 0xc7 == 0x05 => 0,
             (0x48, 0x83, 0x3d) => 1,

@@ -1,10 +1,10 @@
-//! Builds of dash that are known without being run: those of distributions, which containers bring along.
+//! Builds of dash whose layout is known without running them: those of distributions, which are common in containers.
 
 use crate::collect::ebpf::wire::WireDash;
 
 const BUILDS: &str = include_str!("builds.txt");
 
-/// What is known of a build.
+/// The layout of a known build.
 pub(super) fn find(build: &[u8]) -> Option<WireDash> {
     let lines = BUILDS.lines().filter(|line| !line.starts_with('#'));
     let mut parsed = lines.filter_map(parse);

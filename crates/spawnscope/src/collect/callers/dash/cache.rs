@@ -1,5 +1,5 @@
-//! What was found out about builds of dash, in the user's cache folder, and while this process runs. Not being able to read
-//! or write the folder costs some milliseconds at the next start, and is no error.
+//! Caches the layouts of dash builds, in the user's cache folder and in this process. If the folder cannot be read or written, the
+//! next start is slower by some milliseconds, which is not an error.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,13 +11,13 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::collect::ebpf::wire::WireDash;
 
-/// A build, and what was found out about it.
+/// A build id and the layout found for it.
 type Known = (Box<[u8]>, Option<WireDash>);
 
-/// What this process found out itself.
+/// Layouts that this process has found itself.
 static OWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
-/// What is known of a build: `Some(None)` is that nothing can be found out.
+/// The cached result for a build. `Some(None)`: its layout cannot be determined.
 pub(super) fn find(build: &[u8]) -> Option<Option<WireDash>> {
     let own = OWN
         .lock()
@@ -36,14 +36,14 @@ fn read(build: &[u8]) -> Option<Option<WireDash>> {
     WireDash::read_from_bytes(&bytes).ok().map(Some)
 }
 
-/// Keeps what was found out of a build.
+/// Stores the result for a build.
 pub(super) fn keep(build: &[u8], found: Option<WireDash>) {
     if let Ok(mut own) = OWN.lock() {
         own.push((build.into(), found));
     }
     let Some(file) = file(build) else { return };
     let bytes = found.as_ref().map_or(&[][..], IntoBytes::as_bytes);
-    // Somebody may be reading it.
+    // Another process may be reading the file.
     let new = file.with_extension(std::process::id().to_string());
     let written = file
         .parent()
@@ -55,7 +55,7 @@ pub(super) fn keep(build: &[u8], found: Option<WireDash>) {
     }
 }
 
-/// Where a build is kept; another layout of the format gets another name.
+/// The cache file of a build. The number in its name changes with the format.
 fn file(build: &[u8]) -> Option<PathBuf> {
     let mut name = "dash-2-".to_owned();
     for byte in build {
@@ -64,8 +64,8 @@ fn file(build: &[u8]) -> Option<PathBuf> {
     Some(folder()?.join("spawnscope").join(name))
 }
 
-/// The cache folder of the user that this process runs as. The environment may be somebody else's, under sudo for instance: only a folder
-/// that is this user's own is written to, and believed.
+/// The cache folder of the user that this process runs as. The environment may be another user's, for instance under sudo: only a
+/// folder that this user owns is written to and trusted.
 fn folder() -> Option<PathBuf> {
     let user = nix::unistd::geteuid();
     let named = |name| {

@@ -1,4 +1,4 @@
-//! Finds dash's variables: runs it on a script that stops at known places, and has them searched at each.
+//! Finds dash's variables: runs it on a script that stops at known places, and searches its memory at each.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -15,7 +15,7 @@ use super::search::{ARGUMENT, NAME, Reads, Search, Stop};
 use crate::collect::callers::elf::Elf;
 use crate::collect::ebpf::wire::WireDash;
 
-/// Lines are far from those that other counts may have by chance.
+/// Lines far from values that other counters may have by chance.
 const FUNCTION: usize = 331;
 const IN_FUNCTION: usize = 347;
 const FIRST: usize = 419;
@@ -50,13 +50,13 @@ const STOPS: [Stop; 5] = [
     },
 ];
 
-/// Stops until a line comes; the shell itself waits for it, with all its variables as for this command.
+/// Blocks until it reads a line. The shell itself waits for this subshell, with all its variables set for this command.
 const STOP: &str = "(echo; read -r x)";
 
-/// Longer than any stop takes on a busy machine; what does not come to it is no dash.
-const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+/// Longer than any stop takes on a busy machine. A program that does not reach it is not a dash.
+const STOP_TIMEOUT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
-/// The layout of the dash in `file`; `Some(None)`: it is none, or another one than those known. `None`: that did not come out.
+/// The layout of the dash in `file`. `Some(None)`: not a dash, or an unknown kind of it. `None`: calibration failed.
 pub(super) fn layout(program: &Elf<'_>, file: &File) -> Option<Option<WireDash>> {
     if !is_trustworthy(file)? {
         return None;
@@ -65,7 +65,7 @@ pub(super) fn layout(program: &Elf<'_>, file: &File) -> Option<Option<WireDash>>
     let own = format!("/proc/self/fd/{}", sourced.as_raw_fd());
     let (blocked, blocker) = io::pipe().ok()?;
     let text = script(&[
-        // A job that keeps the first place in the table of jobs.
+        // A job that occupies the first slot in the table of jobs.
         (1, &format!("read -r x <&{} &", blocked.as_raw_fd())),
         (FUNCTION, &format!("{NAME}() {{")),
         (IN_FUNCTION, STOP),
@@ -82,23 +82,23 @@ pub(super) fn layout(program: &Elf<'_>, file: &File) -> Option<Option<WireDash>>
     let mut shell = Shell::start(file, &name, inherited).ok()?;
     let mut search = Search::new(&name, &own);
     for stop in STOPS {
-        shell.come_to_stop()?;
+        shell.reach_stop()?;
         search.narrow(&Memory::of(&shell.child, program)?, stop);
-        shell.go_on()?;
+        shell.resume()?;
     }
     drop(blocker);
     let code_start = program.code_start()?;
     Some(search.found(code_start))
 }
 
-/// Whether the file is nobody else's to change.
+/// Whether no other user may change the file.
 fn is_trustworthy(file: &File) -> Option<bool> {
     let found = file.metadata().ok()?;
     let is_ours = found.uid() == 0 || found.uid() == nix::unistd::geteuid().as_raw();
     Some(is_ours && found.mode() & 0o022 == 0)
 }
 
-/// A file in memory with these lines at these places.
+/// A memory file with these commands at these lines.
 fn script(lines: &[(usize, &str)]) -> io::Result<File> {
     let mut text = String::new();
     let mut at = 1;
@@ -137,7 +137,7 @@ impl Shell {
             }
             Ok(())
         };
-        // SAFETY: between fork and exec it makes only system calls.
+        // SAFETY: it only makes system calls between fork and exec.
         unsafe { command.pre_exec(keep) };
         let mut child = command.spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take());
@@ -151,14 +151,14 @@ impl Shell {
         })
     }
 
-    fn come_to_stop(&mut self) -> Option<()> {
+    fn reach_stop(&mut self) -> Option<()> {
         let mut ready = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
-        (poll(&mut ready, Some(&PATIENCE)).ok()? == 1).then_some(())?;
+        (poll(&mut ready, Some(&STOP_TIMEOUT)).ok()? == 1).then_some(())?;
         let mut line = String::new();
         (self.output.read_line(&mut line).ok()? == 1).then_some(())
     }
 
-    fn go_on(&mut self) -> Option<()> {
+    fn resume(&mut self) -> Option<()> {
         self.input.write_all(b"\n").ok()
     }
 }

@@ -1,4 +1,4 @@
-//! The variables of a process, read through /proc while it waits.
+//! Reads the variables of a process through /proc while it waits.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -7,20 +7,20 @@ use std::process::Child;
 
 use crate::collect::callers::elf::Elf;
 
-/// A place in a block that a variable points to: that variable, and the offset.
+/// A place in a block that a variable points to: the variable, and the offset in the block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct InBlock {
     pub(super) holder: u64,
     pub(super) offset: u64,
 }
 
-/// Nothing is mapped below.
+/// No mapping is below this address.
 const FIRST_ADDRESS: u64 = 1 << 16;
 
-/// The variables of a process that stands still.
+/// The variables of a process that is blocked.
 pub(super) struct Memory {
     file: File,
-    /// Addresses as in the file, and what is there.
+    /// Addresses as in the file, with the bytes there.
     variables: Vec<(u64, Vec<u8>)>,
     /// The process that it waits for.
     pub(super) job: u32,
@@ -62,7 +62,7 @@ impl Memory {
         read.is_some_and(|read| read.strip_suffix(b"\0") == Some(text.as_bytes()))
     }
 
-    /// All variables of `BYTES` bytes that lie where such may, with their values.
+    /// All aligned variables of `BYTES` bytes, with their values.
     fn all<const BYTES: usize>(&self) -> impl Iterator<Item = (u64, [u8; BYTES])> {
         self.variables.iter().flat_map(|(start, bytes)| {
             let skipped = start.next_multiple_of(BYTES as u64) - start;
@@ -102,7 +102,7 @@ impl Memory {
             .map(|(place, word)| (place, u64::from_le_bytes(word)))
     }
 
-    /// What a variable of eight bytes holds.
+    /// The value of an eight-byte variable.
     fn value(&self, variable: u64) -> Option<u64> {
         let of = |(start, bytes): &(u64, Vec<u8>)| {
             let at = usize::try_from(variable.checked_sub(*start)?).ok()?;
@@ -120,19 +120,19 @@ impl Memory {
     }
 }
 
-/// Where the kernel says that a process's code begins.
+/// The start of a process's code, as reported by the kernel.
 fn code_start(process: u32) -> Option<u64> {
     let mut text = String::new();
     File::open(format!("/proc/{process}/stat"))
         .ok()?
         .read_to_string(&mut text)
         .ok()?;
-    // The fields behind the name, which may hold anything; `startcode` is the 26th.
+    // Splits after the name, which may contain any character; `startcode` is the 26th field.
     text.rsplit(')').next()?.split_whitespace().nth(23)?.parse().ok()
 }
 
 fn last_child(process: u32) -> Option<u32> {
     let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).ok()?;
-    // In the order in which they were created.
+    // They are in order of creation.
     children.split_whitespace().next_back()?.parse().ok()
 }

@@ -1,6 +1,6 @@
-//! The Debian Almquist shell, and its like in busybox: where it keeps the command that it executes. It exports nothing, so a copy of it
-//! is run once (`calibrate`, `search`, `memory`), and what was found is kept for all of the same build (`cache`); some are known without (`builds`). Read by
-//! `ebpf/dash.h`, which says what is read.
+//! The Debian Almquist shell, and busybox's variant of it: finds where it stores the command being executed. It exports nothing, so
+//! a copy of it is run once (`calibrate`, `search`, `memory`), and the result is stored for all copies of the same build (`cache`).
+//! Some builds are known without running them (`builds`). The reader is `ebpf/dash.h`, which documents what is read.
 
 mod builds;
 mod cache;
@@ -13,14 +13,15 @@ use std::fs::File;
 use super::elf::Elf;
 use crate::collect::ebpf::wire::{DASH_BLOCK_BYTES, WireDash};
 
-/// What only dash and its kin say; these are the texts of errors.
+/// Error messages that only dash and its variants contain.
 const MARKS: [&[u8]; 2] = [b"Illegal number: %s", b"parameter not set"];
 
-/// Busybox has half of this, and dash much less; larger programs are not searched.
+/// Upper limit for the read-only data: busybox has half of it, dash much less. Larger programs are not searched.
 const MOST_CONSTANTS: u64 = 1 << 19;
 
-/// The layout of a dash. `trusted` is its file, if it may be run for that: one which somebody else brought may not, and is known
-/// only if a dash of the same build was seen before, or is one of a distribution's. `None`: it is another program, or not known.
+/// The layout of a dash. `trusted` is its file if it may be run to find the layout. A file that another user's process brought may
+/// not; its layout is known only if a dash of the same build was seen before, or if it is a distribution's. `None` if it is another
+/// program, or unknown.
 pub(super) fn layout(program: &Elf<'_>, trusted: Option<&File>) -> Option<WireDash> {
     let constants = program.constants(MOST_CONSTANTS)?;
     let says = |text: &&[u8]| constants.windows(text.len()).any(|window| window == *text);
@@ -38,7 +39,7 @@ pub(super) fn layout(program: &Elf<'_>, trusted: Option<&File>) -> Option<WireDa
     layout.filter(|layout| fits(layout, program))
 }
 
-/// Whether all that is read lies in the program's variables, whoever wrote the cache.
+/// Whether all addresses are within the program's variables. The cache may have been written by anyone.
 fn fits(layout: &WireDash, program: &Elf<'_>) -> bool {
     let variables = program.variables();
     let is_variable = |address: &u64| variables.iter().any(|range| range.contains(address));

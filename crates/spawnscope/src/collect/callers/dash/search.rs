@@ -1,5 +1,5 @@
-//! Which of dash's variables hold what they must at all places at which it was stopped. Nothing is taken that is not the only one.
-//! Busybox keeps most of them in blocks that variables point to.
+//! Finds dash's variables as those that hold the expected values at all stops. A variable is accepted only if it is the only
+//! candidate. Busybox keeps most of them in blocks that variables point to.
 
 use super::memory::{InBlock, Memory};
 use crate::collect::ebpf::wire::{DASH_BLOCK_BYTES, WireDash};
@@ -7,13 +7,13 @@ use crate::collect::ebpf::wire::{DASH_BLOCK_BYTES, WireDash};
 /// A place at which the script stops.
 #[derive(Clone, Copy)]
 pub(super) struct Stop {
-    /// `None`: in a string, which has lines of its own.
+    /// `None` in a string, which has line numbers of its own.
     pub(super) line: Option<u32>,
     pub(super) function_line: u32,
     pub(super) reads: Reads,
 }
 
-/// What the script's commands come from.
+/// The source of the script's commands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
     Script,
@@ -21,14 +21,14 @@ pub(super) enum Reads {
     String,
 }
 
-/// The function's name, and what it is called with.
+/// The function's name and its argument.
 pub(super) const NAME: &str = "calibrated";
 pub(super) const ARGUMENT: &str = "argument";
 
-/// The line and the parameters stand at the beginning of their blocks, where memory of others that lies behind a block does not.
+/// The line and the parameters are near the beginning of their blocks. The limit excludes other memory behind a block.
 const HEAD_BYTES: u64 = 128;
 
-/// A variable that is searched for: what may still be it.
+/// The remaining candidates for a variable.
 struct Candidates<Place>(Option<Vec<Place>>);
 
 impl<Place: Copy + PartialEq> Candidates<Place> {
@@ -49,7 +49,7 @@ impl<Place: Copy + PartialEq> Candidates<Place> {
     }
 }
 
-/// A variable that may stand in a block as well.
+/// A variable that may also be in a block.
 struct Variable {
     direct: Candidates<u64>,
     in_block: Candidates<InBlock>,
@@ -63,7 +63,7 @@ impl Variable {
         }
     }
 
-    /// Keeps the pointers that fit, and those in these blocks.
+    /// Keeps the pointers that fit, among the variables and in these blocks.
     fn keep(&mut self, memory: &Memory, holders: &[u64], bytes: u64, fits: impl Fn(u64) -> bool) {
         let direct = memory.pointers().filter(|(_, value)| fits(*value));
         self.direct.keep(direct.map(|(address, _)| address));
@@ -74,7 +74,7 @@ impl Variable {
         self.in_block.keep(in_block.map(|(place, _)| place));
     }
 
-    /// Its address, or else its offset in this block.
+    /// Its address, or otherwise its offset in this block.
     fn place(&self, block: Option<u64>) -> Option<u64> {
         self.direct.only().or_else(|| {
             let within = self.in_block.all().iter().filter(|place| Some(place.holder) == block);
@@ -84,7 +84,7 @@ impl Variable {
     }
 }
 
-/// All that is searched for.
+/// All variables that are searched for.
 pub(super) struct Search<'a> {
     script: &'a str,
     sourced: &'a str,
@@ -119,7 +119,7 @@ impl<'a> Search<'a> {
         self.own_name
             .keep(memory, &own, DASH_BLOCK_BYTES, |name| memory.holds(name, self.script));
         let is_command = |name: u64| match stop.reads {
-            // Busybox has the script's own name there.
+            // Busybox stores the script's own name there.
             Reads::Script => name == 0 || memory.holds(name, self.script),
             Reads::File => memory.holds(name, self.sourced),
             Reads::String => memory.holds(name, "eval"),
@@ -171,7 +171,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether this is what commands are read from: an outer input, the line there, and a descriptor.
+/// Whether this is an input that commands are read from: an outer input, its line, and a descriptor.
 fn is_input(memory: &Memory, input: u64, reads: Reads) -> bool {
     let read = || Some((memory.pointer(input)?, memory.number(input + 12)? as i32));
     match (read(), reads) {

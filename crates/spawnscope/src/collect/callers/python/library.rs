@@ -1,5 +1,5 @@
-//! Finds the library that holds the interpreter of a Python program, as the program's loader does. Should it be another one
-//! than the loader took, addresses do not fit, and the program's launches stay without lines.
+//! Finds the library that contains a Python program's interpreter, as the program's loader does. If the loader used another one,
+//! the addresses do not fit, and the lines of the program's launches are unknown.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::arch::LIBRARY_FOLDERS;
 use crate::event::Pid;
 
-/// Where loaders look in the end, glibc's on Debian's and on others' machines, and musl's.
+/// The loaders' default directories: glibc's on Debian and on other distributions, and musl's.
 const DIRECTORIES: [&str; 7] = [
     "/usr/local/lib",
     LIBRARY_FOLDERS[0],
@@ -21,7 +21,7 @@ const DIRECTORIES: [&str; 7] = [
     "/usr/lib",
 ];
 
-/// Opens the library of this name that a program is linked with; `directories` are those in which it wants it searched.
+/// Opens the library of this name that a program is linked with; `directories` are those that the program wants searched first.
 pub(super) fn open(name: &[u8], directories: &[&[u8]], program: &File, process: Option<Pid>) -> Option<File> {
     let root = process.map_or(PathBuf::from("/"), |pid| PathBuf::from(format!("/proc/{}/root", pid.0)));
     let path = match process {
@@ -37,7 +37,7 @@ pub(super) fn open(name: &[u8], directories: &[&[u8]], program: &File, process: 
         .find_map(|directory| File::open(within(&root, &directory.join(OsStr::from_bytes(name)))).ok())
 }
 
-/// What a process, or a command yet to be run, has in LD_LIBRARY_PATH.
+/// The LD_LIBRARY_PATH of a process, or of a command that has not been started.
 fn library_path(process: Option<Pid>) -> Vec<u8> {
     const NAME: &str = "LD_LIBRARY_PATH";
     let Some(pid) = process else {
@@ -53,7 +53,7 @@ fn within(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// `$ORIGIN` is the directory of the program.
+/// Replaces `$ORIGIN` with the directory of the program.
 fn expanded(directory: &[u8], program: Option<&Path>) -> PathBuf {
     let words = [&b"$ORIGIN"[..], b"${ORIGIN}"];
     let rest = words.iter().find_map(|word| directory.strip_prefix(*word));
@@ -63,7 +63,7 @@ fn expanded(directory: &[u8], program: Option<&Path>) -> PathBuf {
     }
 }
 
-/// The directories of the loader's configuration.
+/// The directories in the loader's configuration.
 fn configured(root: &Path) -> Vec<PathBuf> {
     let folder = within(root, Path::new("/etc/ld.so.conf.d"));
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -88,7 +88,7 @@ mod tests {
             );
         }
         assert_eq!(expanded(b"/opt/lib", program), Path::new("/opt/lib"));
-        assert!(!expanded(b"$ORIGIN/lib", None).is_absolute(), "it is not searched");
+        assert!(!expanded(b"$ORIGIN/lib", None).is_absolute(), "relative: not searched");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Lines of Python programs. The BPF side (`ebpf/python.h`) reads the frames of a thread that forks; here is what it has to
-//! know of an interpreter for that (`library`, `versions`), and what the tables and strings mean that it tells (`linetable`,
-//! `text`). CPython 3.9 to 3.14, with a global lock.
+//! Lines of Python programs. The BPF side (`ebpf/python.h`) reads the frames of a forking thread. This module provides what it must
+//! know about an interpreter (`library`, `versions`), and decodes the tables and strings that it reports (`linetable`, `text`).
+//! CPython 3.9 to 3.14, with a global interpreter lock.
 
 mod library;
 mod linetable;
@@ -16,15 +16,15 @@ use super::elf::{Elf, Symbol};
 use crate::collect::ebpf::wire::{PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEPS, WirePython};
 use crate::event::Pid;
 
-/// What the program of every version calls when its interpreter is in a library, and little else does.
+/// The function that every version's program calls if its interpreter is in a library, and that few other programs call.
 const MAIN: &str = "Py_BytesMain";
-/// What says the version since 3.11, and functions that are new in the two before.
+/// The symbol with the version since 3.11, and functions that were added in 3.10 and 3.9.
 const VERSION: &str = "Py_Version";
 const SINCE_3_10: &str = "PyIter_Send";
 const SINCE_3_9: &str = "PyInterpreterState_Get";
 
-/// Where the interpreter of a program keeps its frames; `file` is the program's, `process` one that runs it. `None`: it is
-/// no Python, or not one whose frames can be read.
+/// Where the interpreter of a program stores its frames. `file` is the program's, `process` is one that runs it. `None` if it is
+/// not a Python, or not one whose frames can be read.
 pub(super) fn layout(program: &Elf<'_>, file: &File, process: Option<Pid>) -> Option<WirePython> {
     let layout = interpreter(program).or_else(|| linked(program, file, process))?;
     Some(WirePython {
@@ -33,8 +33,8 @@ pub(super) fn layout(program: &Elf<'_>, file: &File, process: Option<Pid>) -> Op
     })
 }
 
-/// The line of the instruction at `code_offset`, in bytes, by a table of lines as its version writes them. `None`: it has none, or
-/// the table was cut before it.
+/// The line of the instruction at `code_offset`, in bytes, from a line table in the format of its version. `None` if it has no
+/// line, or if the table was truncated before it.
 pub(in crate::collect) fn line(format: u32, table: &[u8], first_line: u32, code_offset: u32) -> Option<u32> {
     let line = match u16::try_from(format).ok()? {
         PYTHON_LINES_LOCATIONS => linetable::line,

@@ -1,9 +1,9 @@
-//! CPython's tables of lines up to 3.10: pairs of a byte that says how much code follows, and a signed one that says how many
-//! lines further it is (Objects/lnotab_notes.txt describes both forms).
+//! Decodes CPython's line tables up to 3.10: pairs of a byte with the length of the code, and a signed byte with the line
+//! difference (Objects/lnotab_notes.txt describes both forms).
 
 use crate::collect::ebpf::wire::PYTHON_TABLE_BYTES;
 
-/// No line, in a table of 3.10.
+/// In a table of 3.10: the code has no line.
 const NO_LINE: i8 = i8::MIN;
 
 fn pairs(table: &[u8]) -> impl Iterator<Item = (u32, i8)> {
@@ -13,8 +13,8 @@ fn pairs(table: &[u8]) -> impl Iterator<Item = (u32, i8)> {
         .map(|[code, lines]| (u32::from(*code), lines.cast_signed()))
 }
 
-/// The line of the instruction at `code_offset` by a table of 3.9 (`co_lnotab`): each pair says where the next line begins. Where such
-/// a table ends cannot be seen in it. `None`: the table may have been cut before that instruction.
+/// The line of the instruction at `code_offset`, from a table of 3.9 (`co_lnotab`), in which each pair says where the next line
+/// begins. Such a table does not show where it ends. `None` if the table may have been truncated before the instruction.
 pub(super) fn line_by_steps(table: &[u8], first_line: u32, code_offset: u32) -> Option<u32> {
     let (mut line, mut begin) = (i64::from(first_line), 0);
     for (code, lines) in pairs(table) {
@@ -28,8 +28,8 @@ pub(super) fn line_by_steps(table: &[u8], first_line: u32, code_offset: u32) -> 
     known(line).filter(|_| is_whole)
 }
 
-/// The line of the instruction at `code_offset` by a table of 3.10 (`co_linetable`): each pair is for a range of code. `None`: it has none, or
-/// the table ends before it.
+/// The line of the instruction at `code_offset`, from a table of 3.10 (`co_linetable`), in which each pair describes a range of
+/// code. `None` if the code has no line, or if the table ends before it.
 pub(super) fn line_by_ranges(table: &[u8], first_line: u32, code_offset: u32) -> Option<u32> {
     let (mut line, mut end) = (i64::from(first_line), 0);
     for (code, lines) in pairs(table) {
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn nonsense_gives_no_line() {
-        assert_eq!(line_by_steps(&[0, 0xf0, 10, 1], 3, 0), None, "lines before the first");
+        assert_eq!(line_by_steps(&[0, 0xf0, 10, 1], 3, 0), None, "a line below 1");
         assert_eq!(line_by_ranges(&[2, 0xf0], 3, 0), None);
         assert_eq!(line_by_ranges(&[2, 0x80, 2, 1], 3, 1), None, "code without a line");
         assert_eq!(line_by_ranges(&[2, 0x80, 2, 1], 3, 2), Some(4));

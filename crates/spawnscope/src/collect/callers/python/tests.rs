@@ -1,4 +1,4 @@
-//! Tables of lines that interpreters made, with the lines they say themselves: see the head of `linetables.txt`.
+//! Line tables created by real interpreters, with the lines that the interpreters report: see the head of `linetables.txt`.
 
 use super::*;
 
@@ -9,7 +9,7 @@ struct Table {
     format: u32,
     first_line: u32,
     bytes: Vec<u8>,
-    /// The line from each of these offsets to the next; the last one is the end of the code.
+    /// The line from each of these offsets up to the next; the last offset is the end of the code.
     lines: Vec<(u32, Option<u32>)>,
 }
 
@@ -65,7 +65,7 @@ fn every_instruction_has_the_line_that_its_interpreter_says() {
             }
         }
         let end = table.lines.last().unwrap().0;
-        // The tables of 3.9 do not say where the code ends.
+        // The tables of 3.9 do not show where the code ends.
         if table.format != u32::from(PYTHON_LINES_STEPS) {
             assert_eq!(table.line(&table.bytes, end), None, "{}", table.name);
         }

@@ -1,7 +1,7 @@
-//! CPython's strings as bytes: characters of one, two or four bytes each, none of them encoded.
+//! Converts CPython's internal strings, which are unencoded characters of one, two or four bytes each.
 
-/// A string of characters that are `width` bytes wide, as UTF-8. What stands for a byte that was no text when a file name
-/// was read (PEP 383) becomes that byte again. `None`: no string of CPython's, or an empty one.
+/// Converts a string of `width`-byte characters to UTF-8. A surrogate that represents an undecodable byte of a file name (PEP 383)
+/// becomes that byte again. `None` if it is not a valid string, or is empty.
 pub(in crate::collect) fn decode(bytes: &[u8], width: u32) -> Option<Vec<u8>> {
     const ESCAPED_BYTES: std::ops::RangeInclusive<u32> = 0xdc80..=0xdcff;
     let width = usize::try_from(width).ok().filter(|width| [1, 2, 4].contains(width))?;

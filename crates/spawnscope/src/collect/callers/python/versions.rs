@@ -1,5 +1,5 @@
-//! Where the versions of CPython keep their frames. From 3.13 on the interpreter says itself, in `_Py_DebugOffsets` at the
-//! start of `_PyRuntime`; for 3.9 to 3.12 it is known from their headers. A version's patches do not change it.
+//! Where each version of CPython stores its frames. Since 3.13 the interpreter publishes the offsets itself, in `_Py_DebugOffsets`
+//! at the start of `_PyRuntime`; for 3.9 to 3.12 they are taken from the headers. Patch releases do not change them.
 
 use zerocopy::FromZeros;
 
@@ -7,11 +7,11 @@ use crate::collect::ebpf::wire::{
     PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEPS, PYTHON_PIECE_BYTES, WirePython,
 };
 
-/// Bytes of `_PyRuntime` that are looked at: the offsets of all versions that have them.
+/// Bytes of `_PyRuntime` to read: enough for the offsets of all versions that publish them.
 pub(super) const PUBLISHED_BYTES: u64 = 50 * 8;
 
-/// The offsets of the interpreter whose `Py_Version` is given; `runtime` is what its file holds for the beginning of
-/// `_PyRuntime`. `None`: a version that is not known, or one without a global lock, or built for debugging it.
+/// The offsets of the interpreter with this `Py_Version`; `runtime` is the beginning of `_PyRuntime` in its file. `None` for an
+/// unknown version, and for a build without a global interpreter lock or for debugging that.
 pub(super) fn offsets(version: u32, runtime: &[u8]) -> Option<WirePython> {
     let layout = match version >> 16 {
         0x309 => python_3_9(),
@@ -25,7 +25,7 @@ pub(super) fn offsets(version: u32, runtime: &[u8]) -> Option<WirePython> {
     fits(&layout).then_some(layout)
 }
 
-/// Whether the pieces that are read hold every field of theirs.
+/// Whether the pieces that are read contain all their fields.
 fn fits(layout: &WirePython) -> bool {
     const WORD: u16 = 8;
     let within =
@@ -45,7 +45,7 @@ fn fits(layout: &WirePython) -> bool {
     within(frame_end, &frame) && within(layout.code_instructions, &code)
 }
 
-/// Versions in which frames are objects: the last fields that are read are `f_lasti` and the table of lines.
+/// Versions in which frames are objects. The last fields read are `f_lasti` and the line table.
 fn with_frame_objects(line_format: u16, frame_instruction: u16) -> WirePython {
     WirePython {
         runtime_interpreters: 32,
@@ -126,7 +126,7 @@ fn python_3_12() -> WirePython {
     }
 }
 
-/// Which of the numbers of `_Py_DebugOffsets`, counted from its start, gives which offset.
+/// The position of each offset in `_Py_DebugOffsets`, counted in numbers from its start.
 struct Places {
     runtime_interpreters: usize,
     interpreter_next: usize,
@@ -181,7 +181,7 @@ const PLACES_3_14: Places = Places {
     code_instructions: 48,
 };
 
-/// The number at a place: a cookie, the version, whether threads run freely, then offsets.
+/// The number at a position: a cookie, the version, whether it is a free-threaded build, then offsets.
 fn number(runtime: &[u8], place: usize) -> Option<u64> {
     let bytes = runtime.get(place * 8..)?.first_chunk()?;
     Some(u64::from_ne_bytes(*bytes))
@@ -221,7 +221,7 @@ fn published(version: u32, runtime: &[u8], places: &Places) -> Option<WirePython
 mod tests {
     use super::*;
 
-    /// The first numbers of `_PyRuntime` in Debian's 3.13.5 and 3.14.10, behind the cookie.
+    /// The first numbers of `_PyRuntime` in Debian's 3.13.5 and 3.14.10, after the cookie.
     const DEBIAN_3_13: [u64; 43] = [
         0x30d_05f0, 0, 283_376, 608, 632, 194_976, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16, 7752, 0, 7768, 7760,
         304, 0, 8, 16, 72, 152, 160, 232, 32, 80, 8, 0, 56, 72, 70, 208, 112, 120, 128, 136, 68, 52, 96, 104, 200,
@@ -269,8 +269,8 @@ mod tests {
 
     #[test]
     fn a_version_that_is_not_known_has_no_layout() {
-        assert!(offsets(0x30b_02f0, &[]).is_some(), "3.11 needs no table of its own");
-        assert!(offsets(0x309_00f0, &[]).is_some(), "nor does 3.9");
+        assert!(offsets(0x30b_02f0, &[]).is_some(), "3.11 publishes no offsets");
+        assert!(offsets(0x309_00f0, &[]).is_some(), "3.9 does not either");
         assert_eq!(offsets(0x308_05f0, &[]), None);
         assert_eq!(offsets(0x30f_00f0, &runtime(&DEBIAN_3_14)), None);
     }
@@ -282,17 +282,17 @@ mod tests {
             numbers[place - 1] = number;
             offsets(0x30d_05f0, &runtime(&numbers))
         };
-        assert!(with(3, 7).is_some(), "a number that is not used");
-        assert_eq!(with(1, 0x30d_00f0), None, "of another version");
-        assert_eq!(with(2, 1), None, "without a global lock");
-        assert_eq!(with(PLACES_3_13.frame_owner, 20), None, "fields behind the last one");
+        assert!(with(3, 7).is_some(), "an unused number");
+        assert_eq!(with(1, 0x30d_00f0), None, "another version");
+        assert_eq!(with(2, 1), None, "no global lock");
+        assert_eq!(with(PLACES_3_13.frame_owner, 20), None, "fields beyond the piece");
         assert_eq!(
             with(PLACES_3_13.code_instructions, 4000),
             None,
-            "a piece that is too large"
+            "a piece larger than allowed"
         );
         assert_eq!(with(PLACES_3_13.code_file, 70_000), None);
-        assert_eq!(offsets(0x30d_05f0, &runtime(&DEBIAN_3_13)[..100]), None, "cut");
+        assert_eq!(offsets(0x30d_05f0, &runtime(&DEBIAN_3_13)[..100]), None, "truncated");
         assert_eq!(offsets(0x30d_05f0, &[0; 500]), None, "no cookie");
     }
 }

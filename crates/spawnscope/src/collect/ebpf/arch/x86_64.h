@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * x86-64: registers, what the kernel keeps of a thread beside them, and numbers of system calls. Every file of this folder has
+ * x86-64: registers, where the kernel stores a thread's other state, and system call numbers. All files in this folder define
  * the same items. */
 #pragma once
 
@@ -7,13 +7,13 @@ struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 } CORE;
 
-/* The user's arguments of a system call, in its entry and in its exit. */
+/* The user's arguments of a system call, at its entry and at its exit. */
 static __always_inline __u64 argument(struct pt_regs *regs, const int place)
 {
 	return place == 0 ? regs->di : place == 1 ? regs->si : place == 2 ? regs->dx : place == 3 ? regs->r10 : regs->r8;
 }
 
-/* The same of a call that came through the 32-bit entry. */
+/* The same for a call through the 32-bit entry. */
 static __always_inline __u64 argument_of_32_bit_call(struct pt_regs *regs, const int place)
 {
 	return (__u32)(place == 0 ? regs->bx : place == 1 ? regs->cx : place == 2 ? regs->dx : place == 3 ? regs->si : regs->di);
@@ -21,7 +21,7 @@ static __always_inline __u64 argument_of_32_bit_call(struct pt_regs *regs, const
 
 /* arch/x86/include/asm/segment.h: the code segment of 64-bit user space */
 #define USER_CS 0x33
-/* Whether copied registers are those of 64-bit code in user space. */
+/* Whether copied registers are those of 64-bit user code. */
 #define ARE_USERS(registers) ((registers)->cs == USER_CS)
 
 struct thread_info {
@@ -30,26 +30,27 @@ struct thread_info {
 struct thread_struct {
 	unsigned long fsbase;
 } CORE;
-/* Where libc keeps what belongs to a thread. */
+/* The base of libc's thread-local data. */
 #define THREAD_POINTER(p) BPF_CORE_READ(p, thread.fsbase)
-/* Whether that is of the thread that libc knows by this pthread_t. */
+/* Whether this is the thread pointer of the thread with this pthread_t. */
 #define IS_PTHREAD(pthread, pointer) ((pthread) == (pointer))
 
-/* arch/x86/include/asm/thread_info.h: the present system call came through the 32-bit entry */
+/* arch/x86/include/asm/thread_info.h: the current system call came through the 32-bit entry */
 #define TS_COMPAT 0x02
 #define MAKES_32_BIT_CALLS(p) (TASK_READ(p, thread_info.status) & TS_COMPAT)
 
 /* arch/x86/include/asm/page_64_types.h, without KASAN */
 #define THREAD_SIZE (4 * 4096)
 
-/* The preempt count of a CPU is a variable of its own, and from Linux 6.2 to 6.14 in this structure. */
+/* A CPU's preempt count is a variable of its own; from Linux 6.2 to 6.14 it is in this structure. */
 struct pcpu_hot {
 	int preempt_count;
 } CORE;
 extern const int __preempt_count __ksym __weak;
 extern const struct pcpu_hot pcpu_hot __ksym __weak;
 
-/* Whether that can be found by its name, and what it is. A program with it is refused where the kernel hides the name. */
+/* Reads the count by its name; false if there is no such name. A kernel that hides the name refuses a program with this
+ * function. */
 static __always_inline bool read_preempt_count(__u32 *count)
 {
 	if (&pcpu_hot)

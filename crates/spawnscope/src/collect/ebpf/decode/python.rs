@@ -1,14 +1,14 @@
-//! From the record of a Python program's frames to a call chain.
+//! Decodes the frames of a Python program into a call chain.
 
 use super::read;
 use crate::collect::callers::python::{self, text};
 use crate::collect::ebpf::wire::{NOT_COUNTED, WirePythonCalled, WirePythonFrame};
 use crate::event::{Chain, Frame, Language};
 
-/// What CPython calls the code of a module outside of its functions.
+/// CPython's name for module-level code.
 const NO_FUNCTION: &[u8] = b"<module>";
 
-/// The chain in a record and the frames behind it. `None`: not a record of this format.
+/// The chain of a record and the frames that follow it. `None` if it is not a record of this format.
 pub(super) fn chain(called: &WirePythonCalled, rest: &[u8]) -> Option<Chain> {
     let mut bytes = rest.get(..called.bytes as usize)?;
     let mut frames = Vec::new();

@@ -1,15 +1,16 @@
-//! The call chain of a shell's script, from what the shell itself keeps of it.
+//! Decodes what a shell stores about its script's call chain.
 
 use crate::collect::ebpf::wire::*;
 use crate::event::{Chain, Frame, Language};
 
-/// What a shell has for one frame.
+/// The shell's data for one frame.
 struct Kept<'a> {
     file: &'a [u8],
     function: &'a [u8],
 }
 
-/// The chain in a record and the data behind it; without frames where nothing is known. `None`: not a record of this format.
+/// The chain of a record and the data that follows it; without frames if nothing is known. `None` if it is not a record of this
+/// format.
 pub(super) fn chain(called: &WireScriptCalled, data: &[u8]) -> Option<Chain> {
     let data = data.get(..called.data_bytes as usize)?;
     let mut texts = data.split(|&byte| byte == 0);
@@ -31,12 +32,12 @@ fn line(called: &WireScriptCalled, frame: usize) -> Option<u32> {
     line.filter(|&line| line != 0)
 }
 
-/// The name that bash gives to code outside of functions in a file that is read by another.
+/// Bash's name for code outside of functions in a file that another file sources.
 const SOURCE: &[u8] = b"source";
-/// And in the script itself, whose frame is the outermost.
+/// Bash's name for such code in the script itself, whose frame is the outermost.
 const MAIN: &[u8] = b"main";
 
-/// `own_name` is $0 where it matters, and else empty.
+/// `own_name` is $0 if it matters, otherwise empty.
 fn bash(called: &WireScriptCalled, kept: &[Kept<'_>], own_name: &[u8]) -> Chain {
     let is_truncated = called.flags & SCRIPT_TRUNCATED != 0;
     let is_interactive = called.flags & SCRIPT_INTERACTIVE != 0;
@@ -47,9 +48,10 @@ fn bash(called: &WireScriptCalled, kept: &[Kept<'_>], own_name: &[u8]) -> Chain 
     let frame = |(at, kept): (usize, &Kept<'_>)| {
         let is_main = is_script && at + 1 == called.frames as usize;
         let is_function = !is_main && kept.function != SOURCE;
-        // What bash calls the place of functions that came from no file.
+        // The file names that bash reports for functions that came from no file.
         let came_in = kept.file == MAIN || kept.file == own_name || own_name.is_empty();
-        // With a prompt, bash counts in functions otherwise, and most of those that startup files call were evaluated by them.
+        // With a prompt, bash counts lines in functions differently, and most functions called by startup files were evaluated by
+        // them.
         let has_line = !is_interactive || kept.function == SOURCE;
         let is_placeholder = is_function && (kept.file == b"environment" || (!ends && came_in));
         let has_line = has_line && !(is_placeholder && is_from_zero);
@@ -67,7 +69,7 @@ fn bash(called: &WireScriptCalled, kept: &[Kept<'_>], own_name: &[u8]) -> Chain 
         }
     };
     let mut frames: Vec<Frame> = kept.iter().enumerate().map(frame).collect();
-    // What `-c` was given, or came from standard input.
+    // The outermost code came from `-c` or standard input.
     if !ends && !is_truncated && !is_interactive {
         frames.push(Frame {
             line: line(called, kept.len()).filter(|_| !is_from_zero),
@@ -77,7 +79,7 @@ fn bash(called: &WireScriptCalled, kept: &[Kept<'_>], own_name: &[u8]) -> Chain 
     Chain { frames, is_truncated }
 }
 
-/// Dash keeps the innermost frame only.
+/// Dash keeps only the innermost frame.
 fn dash(called: &WireScriptCalled, kept: &Kept<'_>) -> Chain {
     let frame = Frame {
         function: Some(kept.function).filter(known).map(<[u8]>::to_vec),
@@ -102,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// What a shell told: lines, file and function of each frame, and behind them what is left of the data.
+    /// Decodes a record with these lines, with file and function of each frame, and with any remaining texts.
     fn told(interpreter: u32, flags: u32, lines: &[u32], texts: &[&str], frames: u32) -> Option<Chain> {
         let mut called = WireScriptCalled::new_zeroed();
         called.lines[..lines.len()].copy_from_slice(lines);

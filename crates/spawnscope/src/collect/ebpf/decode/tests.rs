@@ -1,4 +1,4 @@
-//! Records made by hand, and what they mean.
+//! Decodes hand-made records.
 
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -258,7 +258,7 @@ fn a_waker_is_a_followed_thread_another_one_or_an_interrupt() {
     assert_eq!(wake(WAKER_TASK, 0), None);
 }
 
-/// A frame as the programs lay it out, whose table says one line a code unit, from the second line of the function on.
+/// A frame as the programs write it. Its table advances one line per code unit, starting at the second line of the function.
 fn python_frame(file: &[u8], width: u32, function: &[u8], code_offset: u32) -> Vec<u8> {
     let table = [0xd8, 0x00, 0x00, 0xd8, 0x00, 0x00];
     let head = WirePythonFrame {

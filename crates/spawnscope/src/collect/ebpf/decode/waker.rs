@@ -1,24 +1,24 @@
-//! Who ended a wait. Where the kernel does not let programs see whether a wake-up was an interrupt's, the waiting system call may
-//! tell: by what it is, by what it waited for, and by what it returned.
+//! Determines what ended a wait. If the kernel does not let programs see whether a wake-up came from an interrupt, the waiting
+//! system call may show it: by its number, by the object it waited for, and by its return value.
 
 use crate::collect::ebpf::wire::*;
 use crate::event::{ObjectKind, TaskId, Wake, Waker};
 
 use super::{pid, seen, until_nul};
 
-/// What a call returns whose time is over, and that has no result for it.
+/// The return values of a call that timed out and has no result for that.
 const TIME_IS_OVER: [i32; 2] = [-libc::ETIMEDOUT, -libc::EAGAIN];
 
 const SLEEPS: &[i64] = &[libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
 
-/// Calls that only a signal ends, which may be a timer's.
+/// Calls that only a signal ends, possibly that of a timer.
 const SUSPENSIONS: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_pause,
     libc::SYS_rt_sigsuspend,
 ];
 
-/// Calls with a time limit, after which they return 0.
+/// Calls with a time limit that return 0 when it expires.
 const COUNTING: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
@@ -33,7 +33,7 @@ const COUNTING: &[i64] = &[
     libc::SYS_io_getevents,
 ];
 
-/// Calls with a time limit, after which they fail. Of those on sockets, it is the socket's.
+/// Calls with a time limit that fail when it expires. For sockets, it is the socket's time limit.
 const FAILING: &[i64] = &[
     libc::SYS_futex,
     libc::SYS_futex_waitv,
@@ -55,7 +55,7 @@ const FAILING: &[i64] = &[
 ];
 const FUTEX_WAIT: i64 = 455;
 
-/// Calls within which a thread waits for one that it created, and no signal can end that wait.
+/// Calls in which a thread waits, uninterruptibly, for a process that it created.
 const CREATIONS: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_fork,
@@ -65,7 +65,7 @@ const CREATIONS: &[i64] = &[
     libc::SYS_clone3,
 ];
 
-/// The end of a wait; `None` where it was not seen.
+/// The wake-up that ended a wait; `None` if it was not seen.
 pub(super) fn wake(slice: &WireSlice, object: Option<ObjectKind>) -> Option<Wake> {
     let at = seen(slice.waker.woken)?;
     let is_in_doubt = slice.waker.kind & WAKER_IN_DOUBT != 0;
@@ -99,19 +99,19 @@ fn is_in(slice: &WireSlice, calls: &[i64]) -> bool {
     calls.contains(&i64::from(slice.syscall))
 }
 
-/// What the system call returned, if this was its last wait.
+/// The return value of the system call, if this was its last wait.
 fn result(slice: &WireSlice) -> Option<i32> {
     (slice.waker.kind & WAKER_CALL_RETURNED != 0).then_some(slice.result)
 }
 
-/// Whether the system call says that its time was over: a timer's interrupt ended the wait.
+/// Whether the return value shows a timeout: a timer interrupt ended the wait.
 fn is_over_in_time(slice: &WireSlice) -> bool {
     result(slice).is_some_and(|result| {
         is_in(slice, SLEEPS) || TIME_IS_OVER.contains(&result) || (result == 0 && is_in(slice, COUNTING))
     })
 }
 
-/// Whether only a thread can have ended the wait. A call that failed otherwise was ended by a signal, which may be a timer's.
+/// Whether only a thread can have ended the wait. A call with another failure was ended by a signal, which may be a timer's.
 fn is_by_thread(slice: &WireSlice, object: Option<ObjectKind>) -> bool {
     if slice.left != LEFT_INTERRUPTIBLE {
         return is_in(slice, CREATIONS) || object == Some(ObjectKind::Permission);
@@ -192,7 +192,7 @@ mod tests {
         assert!(by_thread(libc::SYS_recvfrom, RETURNED, 1, Some(ObjectKind::UnixSocket)));
         assert!(
             by_thread(libc::SYS_read, RETURNED, 0, Some(ObjectKind::Pipe)),
-            "the end of a pipe is no time that is over"
+            "the end of a pipe is not a timeout"
         );
     }
 
@@ -227,6 +227,6 @@ mod tests {
             "the network"
         );
         assert!(!by_thread(libc::SYS_ppoll, RETURNED, 1, Some(ObjectKind::Timerfd)));
-        assert!(!by_thread(-1, DOUBT, 0, None), "in no system call that is known");
+        assert!(!by_thread(-1, DOUBT, 0, None), "no known system call");
     }
 }

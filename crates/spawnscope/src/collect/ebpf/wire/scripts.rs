@@ -1,25 +1,26 @@
-//! The part of the wire format that tells which executables are interpreters, and where in scripts of shells launches were asked for.
+//! The part of the wire format for interpreters: which executables are interpreters, and the call sites of launches in shell
+//! scripts.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::WireHeader;
 
-/// Most executables that are told apart at a time.
+/// Maximum number of executables known at a time.
 pub const EXECUTABLES: u32 = 8192;
-/// Most layouts of each kind of interpreter.
+/// Maximum number of layouts per kind of interpreter.
 pub const LAYOUTS: u32 = 64;
 
-/// Most frames of a script's chain.
+/// Maximum number of frames in a script's chain.
 pub const SCRIPT_FRAMES: u32 = 32;
-/// Longest name of a script's file and of a function, with its NUL; a longer one is not known.
+/// Maximum lengths of a script's file name and of a function name, including the NUL; a longer name is unknown.
 pub const SCRIPT_FILE_BYTES: u32 = 256;
 pub const SCRIPT_FUNCTION_BYTES: u32 = 128;
-/// Room for all of these.
+/// Room for all names of a chain.
 pub const SCRIPT_DATA_BYTES: u32 = 12288;
 
-/// `kind` of an executable: not looked at yet.
+/// `kind` of an executable: not examined yet.
 pub const INTERPRETER_PENDING: u32 = 0;
-/// `kind` of an executable: no interpreter whose memory is understood.
+/// `kind` of an executable: not an interpreter, or one whose memory cannot be read.
 pub const INTERPRETER_NONE: u32 = 1;
 /// `kind` of an executable: bash, see `WireBash`.
 pub const INTERPRETER_BASH: u32 = 2;
@@ -28,17 +29,17 @@ pub const INTERPRETER_DASH: u32 = 3;
 /// `kind` of an executable: CPython, see `WirePython`.
 pub const INTERPRETER_PYTHON: u32 = 4;
 
-/// An executable, as the kernel names the file of a process: a key without gaps.
+/// An executable, identified like in the kernel. Used as a map key, so it has no padding.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireExecutable {
     pub inode: u64,
-    /// As the kernel encodes it.
+    /// In the kernel's encoding.
     pub device: u32,
     pub reserved: u32,
 }
 
-/// What an executable is: INTERPRETER_*, and which of the layouts of that kind.
+/// The kind of an executable (INTERPRETER_*), and its layout among those of that kind.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireInterpreter {
@@ -46,11 +47,11 @@ pub struct WireInterpreter {
     pub layout: u32,
 }
 
-/// Where a bash keeps what it executes: addresses of its variables, as in its file.
+/// Where a bash stores what it executes: addresses of its variables, as in its file.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireBash {
-    /// Where its first executable segment begins.
+    /// Start of its first executable segment.
     pub code_start: u64,
     pub line_number: u64,
     pub global_variables: u64,
@@ -62,45 +63,46 @@ pub struct WireBash {
     pub running_trap: u64,
     pub expanding_redirection: u64,
     pub dollar_variables: u64,
-    /// The command that it executes, and what it will undo.
+    /// The command being executed, and the unwind-protect list.
     pub command: u64,
     pub unwinds: u64,
-    /// Of an array: how many elements it has, and their list.
+    /// Offsets in an array, of its element count and of its list.
     pub count_offset: u32,
     pub head_offset: u32,
-    /// Of the names BASH_SOURCE, FUNCNAME and BASH_LINENO, as its tables have them.
+    /// Hashes of the names BASH_SOURCE, FUNCNAME and BASH_LINENO in its tables.
     pub hashes: [u32; 3],
-    /// 1: it counts the lines of what `-c` was given from 0.
+    /// 1: it counts the lines of `-c` from 0.
     pub counts_from_zero: u32,
 }
 
-/// Below are no addresses of variables but offsets in a block that one of them points to: busybox keeps what its ash executes in such.
+/// A value below this is not the address of a variable, but an offset in a block that a variable points to: busybox keeps the state
+/// of its ash in such blocks.
 pub const DASH_BLOCK_BYTES: u64 = 1024;
 
-/// Where a dash keeps what it executes: addresses of its variables, as in its file, or offsets in its own block.
+/// Where a dash stores what it executes: addresses of its variables, as in its file, or offsets in its own block.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireDash {
-    /// Where its first executable segment begins.
+    /// Start of its first executable segment.
     pub code_start: u64,
-    /// The line, and that of the function's head (0: it is in none).
+    /// The line, and the line of the function's head (0: not in a function).
     pub line: u64,
     pub function_line: u64,
-    /// $0; the command that is built in, or the file that is read by another.
+    /// $0; and the builtin command, or the file being sourced.
     pub own_name: u64,
     pub command_name: u64,
-    /// What it reads commands from, and its latest job.
+    /// The input that commands are read from, and the latest job.
     pub input: u64,
     pub job: u64,
-    /// $1 and so on, behind the name of the function; an offset is one in a block of their own.
+    /// $1 and so on, preceded by the name of the function. An offset refers to a separate block.
     pub parameters: u64,
-    /// The variables that point to these blocks; 0: there are none.
+    /// The variables that point to these blocks; 0: there are no blocks.
     pub own_block: u64,
     pub parameters_block: u64,
 }
 
-/// Where in a script a launch was asked for. `data_bytes` bytes follow: file and function of each of the frames, the
-/// innermost first, each ended by NUL; an empty one is not known. Without SCRIPT_OUTERMOST, bash's $0 is the last.
+/// The call site of a launch in a script. `data_bytes` bytes follow: file and function of each frame, innermost first, each
+/// NUL-terminated; an empty one is unknown. Without SCRIPT_OUTERMOST, bash's $0 comes last.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireScriptCalled {
@@ -110,23 +112,23 @@ pub struct WireScriptCalled {
     /// SCRIPT_* flags.
     pub flags: u32,
     pub frames: u32,
-    /// Lines from this one on are not to be trusted.
+    /// Lines from this index on are unreliable.
     pub known_lines: u32,
     pub data_bytes: u32,
-    /// The line of each frame, and of what called the outermost; 0: not known.
+    /// The line of each frame, and of the caller of the outermost one; 0: unknown.
     pub lines: [u32; 33],
 }
 
-/// `flags` of a chain: more frames follow outwards.
+/// `flags` of a chain: further frames follow outwards.
 pub const SCRIPT_TRUNCATED: u32 = 1;
-/// `flags` of a chain: the outermost frame was called by nobody.
+/// `flags` of a chain: the outermost frame has no caller.
 pub const SCRIPT_OUTERMOST: u32 = 2;
-/// `flags` of a chain: a shell with a prompt, which has lines only for the files that it reads.
+/// `flags` of a chain: a shell with a prompt, whose lines are known only in files that it reads.
 pub const SCRIPT_INTERACTIVE: u32 = 4;
-/// `flags` of a chain: lines of what is in no file may be counted from 0.
+/// `flags` of a chain: lines of text that is not in a file may be counted from 0.
 pub const SCRIPT_FROM_ZERO: u32 = 8;
 
-/// A process runs an executable that nobody has looked at yet; told once for each.
+/// A process runs an executable that has not been examined yet. Emitted once per executable.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireExecutableMet {

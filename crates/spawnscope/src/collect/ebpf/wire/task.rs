@@ -1,22 +1,22 @@
-//! The part of the wire format that programs keep of each thread that is followed.
+//! The part of the wire format that the programs keep for each followed thread.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::WireWaker;
 
-/// Value of the map that says which threads are followed; the collector seeds it with the first ones.
+/// Value of the map of followed threads. The collector inserts the first ones.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireTask {
     pub task: u64,
     pub launch: u64,
     pub first_run: u64,
-    /// When it got the CPU, when it left it, and the CPU time it had had by then.
+    /// When it got the CPU, when it left it, and its CPU time at that moment.
     pub on: u64,
     pub off: u64,
     pub cpu: u64,
     pub waker: WireWaker,
-    /// Entry of the present system call, for those whose duration matters.
+    /// Entry of the current system call, for calls whose duration matters.
     pub entered: u64,
     pub argument: u64,
     pub clone_flags: u64,
@@ -32,15 +32,15 @@ pub struct WireTask {
     pub cache_address: u64,
     pub load_candidate: u64,
     pub load_candidate_cpu: u64,
-    /// During set-up, when the latest call of close or close_range was entered or returned, if no other system call
-    /// came since; else 0. The time from each such instant to the next makes up `setup_close_span`.
+    /// During setup, when the latest call of close or close_range was entered or returned, if no other system call followed;
+    /// otherwise 0. The intervals between these instants add up to `setup_close_span`.
     pub close_run_since: u64,
     pub setup_close_span: u64,
-    /// When the errands began that the thread is on, and when the last of them returned. Errands are the calls that go
-    /// with launching: on signals, pipes, descriptors, children; less than ERRAND_GAP_NS apart, nothing else between.
+    /// When the thread's current errands began, and when the last of them returned. Errands are the calls that accompany a launch:
+    /// on signals, pipes, descriptors, children; less than ERRAND_GAP_NS apart, with no other call in between.
     pub errand_since: u64,
     pub errand_last: u64,
-    /// When the errands that followed its last reaping were done.
+    /// When the errands after its last reaping ended.
     pub tidied: u64,
     /// Its minor faults at its last launch or reaping, plus one; 0 before the first.
     pub faults_then: u64,
@@ -52,7 +52,7 @@ pub struct WireTask {
     /// TASK_* flags.
     pub flags: u32,
     pub setup_closes: u32,
-    /// Files that the loader opened so far, and looks for files that failed; and how many of each at `load_candidate`.
+    /// Files opened by the loader and failed lookups so far; and the same numbers at `load_candidate`.
     pub load_opens: u32,
     pub load_failed_opens: u32,
     pub candidate_opens: u32,
@@ -60,67 +60,68 @@ pub struct WireTask {
     /// CACHE_*.
     pub cache: u32,
     pub object_kind: u32,
-    /// Of the wait that is over and not told yet: who ended it; from when on the thread had been on the CPU before, and `calls` of that
-    /// time.
+    /// The finished wait that has not been emitted yet: its waker, the start of the on-CPU stretch before it, and the `calls` of
+    /// that stretch.
     pub held: WireWaker,
     pub held_on: u64,
     pub object_inode: u64,
-    /// Second argument of the present system call, for those that wait for several descriptors.
+    /// Second argument of the current system call, for calls that wait for several descriptors.
     pub second_argument: u64,
     pub object_device: u32,
     /// System calls that it entered since it got the CPU.
     pub calls: u32,
-    /// Of a subshell of dash: the line that it was forked for (0: not known), and the head of the function that it was in.
+    /// For a dash subshell: the line that it was forked for (0: unknown), and the line of the head of the enclosing function.
     pub script_line: u32,
     pub script_function: u32,
-    /// What its commands were read from (DASH_READS_*), and how many lines of strings at most, which were being evaluated.
+    /// The input of its commands (DASH_READS_*), and the largest line count of the strings being evaluated.
     pub script_input: u32,
     pub script_counted: u32,
-    /// The line at or below which it must stand itself, until it was told.
+    /// The smallest line that its own position can have, until it is reported.
     pub script_bound: u32,
-    /// How many files it has moved out of the way, as dash does with those that it reads commands from: two are many.
+    /// Number of files that it moved to high descriptors, as dash does with files that it reads commands from; not counted beyond
+    /// two.
     pub script_files: u32,
-    /// Of a process's first thread: how often the process mapped code or made memory executable.
+    /// For a process's first thread: how often the process mapped code or made memory executable.
     pub code_changes: u32,
-    /// The mappings that were told for this thread's launches (0: none), and what `code_changes` and the kernel's count of
-    /// executable pages were then.
+    /// The mappings reported for this thread's launches (0: none), and the values of `code_changes` and of the kernel's count of
+    /// executable pages at that time.
     pub told_changes: u32,
     pub told_image: u64,
     pub told_pages: u64,
-    /// The number under which its mappings are to be told, since samples have named it; 0: none.
+    /// The number under which its mappings must be reported because samples refer to it; 0: none.
     pub wanted_image: u64,
-    /// Time of its waits since the last one that was taken as a sample.
+    /// Total time of its waits since the last one that was sampled.
     pub waited: u64,
-    /// 1: of a process that existed before, somebody has begun to follow it.
+    /// 1: a CPU has begun to follow this process, which existed before the recording.
     pub claimed: u32,
     pub held_calls: u32,
 }
 
-/// `flags` of a task: do not follow it, nor what it creates.
+/// `flags` of a task: do not follow it or its children.
 pub const TASK_IGNORED: u32 = 1;
 /// `flags` of a task: the last thread of its process to exit.
 pub const TASK_LAST_THREAD: u32 = 2;
-/// `flags` of a task: an `execve` of it succeeded and has not returned yet.
+/// `flags` of a task: its `execve` succeeded and has not returned yet.
 pub const TASK_EXECUTED: u32 = 4;
-/// `flags` of a task: the first thread of a process that was created while recording and has not executed a program yet.
+/// `flags` of a task: the first thread of a process that was created during the recording and has not called exec yet.
 pub const TASK_IN_SETUP: u32 = 8;
-/// `flags` of a task: it is on the errands that follow a reaping.
+/// `flags` of a task: it is in the errands that follow a reaping.
 pub const TASK_TIDYING: u32 = 16;
-/// `flags` of a task: a shell, or one that it descends from, was created at a line that is not known.
+/// `flags` of a task: the shell, or one of its ancestors, was created at an unknown line.
 pub const TASK_LINE_DOUBT: u32 = 32;
-/// `flags` of a task: a shell that another forked; what it executes stands at or below `script_line`.
+/// `flags` of a task: a shell forked by another; what it executes is at line `script_line` or later.
 pub const TASK_SUBSHELL: u32 = 64;
-/// `flags` of a task: where it was asked for is told when it begins to execute.
+/// `flags` of a task: its call site is reported when it begins to execute.
 pub const TASK_ASKS: u32 = 128;
-/// `flags` of a task: its own line says that, not the line of the shell which forked it.
+/// `flags` of a task: its own line is the call site, not the line of the shell that forked it.
 pub const TASK_OWN_LINE: u32 = 256;
-/// `flags` of a task: a wait of it is over that is to be told as a sample.
+/// `flags` of a task: a wait of it is over and will be emitted as a sample.
 pub const TASK_WAITED: u32 = 512;
-/// `flags` of a task: it is off the CPU in a wait that may become a sample.
+/// `flags` of a task: it is off-CPU in a wait that may become a sample.
 pub const TASK_WAITS: u32 = 1024;
-/// `flags` of a task: it has left the CPU for good.
+/// `flags` of a task: it has left the CPU for the last time.
 pub const TASK_GONE: u32 = 2048;
-/// `flags` of a task: its last wait is told when its system call has returned, which says who ended it.
+/// `flags` of a task: its last wait is emitted after its system call has returned, because the result may identify the waker.
 pub const TASK_HOLDS_SLICE: u32 = 4096;
-/// `flags` of a task: a program has handled the thread's event, and its spare need not.
+/// `flags` of a task: a program has handled the thread's event, so its spare does nothing.
 pub const TASK_HANDLED: u32 = 8192;

@@ -1,4 +1,4 @@
-//! aarch64: a call leaves the address to return to in x30, which may be signed, and a signal's frame is the kernel's.
+//! aarch64: a call leaves the return address in x30, possibly signed, and the kernel builds signal frames.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,27 +8,28 @@ use gimli::{AArch64, Register, Vendor};
 
 use crate::collect::stacks::unwind::{Memory, Registers};
 
-/// x0 to x30 and the stack pointer, as DWARF numbers them, and behind them where the next instruction is.
+/// x0 to x30 and the stack pointer in DWARF order, followed by the next instruction's address.
 pub(in crate::collect) const REGISTERS: usize = 33;
 pub(in crate::collect::stacks) const STACK_POINTER: Register = AArch64::SP;
 pub(in crate::collect::stacks) const FRAME_POINTER: Register = AArch64::X29;
-/// Where the next instruction is.
+/// The next instruction's address.
 pub(in crate::collect::stacks) const NEXT_INSTRUCTION: Register = Register(32);
-/// Of which tables say where the address to return to is.
+/// The register for which the tables describe where the return address is.
 pub(in crate::collect::stacks) const RETURN_ADDRESS: Register = AArch64::X30;
-/// Whether a function that calls nobody may leave the address to return to in that register, without a rule.
+/// Whether a leaf function may keep the return address in that register, without a rule.
 pub(in crate::collect::stacks) const RETURNS_BY_REGISTER: bool = true;
-/// Whose own instructions there may be in tables.
+/// The vendor whose own instructions may occur in tables.
 pub(in crate::collect::stacks) const VENDOR: Vendor = Vendor::AArch64;
-/// Of an instruction that calls.
+/// Length of a call instruction.
 pub(in crate::collect::stacks) const CALL_BYTES: usize = 4;
 
-/// struct rt_sigframe (arch/arm64/kernel/signal.c): where behind the stack pointer the kernel has x0 to x30, the stack pointer and the
-/// next instruction of whoever was interrupted: siginfo_t takes 128 bytes, what is before uc_mcontext 176, the fault's address 8.
+/// struct rt_sigframe (arch/arm64/kernel/signal.c): the offset from the stack pointer at which the kernel stores x0 to x30, the
+/// stack pointer and the next instruction of the interrupted code. siginfo_t takes 128 bytes, what precedes uc_mcontext 176, the
+/// fault address 8.
 const SAVED_REGISTERS: u64 = 128 + 176 + 8;
 
-/// The address of code in a register or on the stack: without the signature that pointer authentication leaves in the bits
-/// above those of an address.
+/// A code address from a register or the stack, without the signature that pointer authentication stores in the bits above those of
+/// an address.
 pub(in crate::collect::stacks) fn code_address(value: u64) -> u64 {
     value & ((1 << 48) - 1)
 }
@@ -41,14 +42,14 @@ pub(in crate::collect::stacks) fn ends_with_call(code: &[u8; CALL_BYTES]) -> boo
         || instruction & 0xfeff_f800 == 0xd63f_0800
 }
 
-/// Where a function returns to that has put nothing on the stack, and the stack pointer then.
+/// The return address of a function that has put nothing on the stack, and the stack pointer after the return.
 pub(in crate::collect::stacks) fn bare_return(registers: &Registers, _: &Memory<'_>) -> Option<(u64, u64)> {
     let returns_to = registers.get(RETURN_ADDRESS).map(code_address)?;
     Some((returns_to, registers.stack_pointer()))
 }
 
-/// The registers of whoever a signal interrupted, if its handler has returned to the kernel's own page, of which nobody tells, and
-/// which has no tables. Believed if it stands where that function is in every process's.
+/// The registers of the interrupted code, if the return address of a signal handler is in the vDSO. Its mapping is not reported,
+/// and no tables describe it. Accepted if its offset in the page is that of the trampoline, which is the same in every process.
 pub(in crate::collect::stacks) fn interrupted(registers: &Registers, memory: &Memory<'_>) -> Option<Registers> {
     const PAGE: u64 = 4096;
     let next = registers.get(NEXT_INSTRUCTION)?;
@@ -63,7 +64,7 @@ pub(in crate::collect::stacks) fn interrupted(registers: &Registers, memory: &Me
     (interrupted.stack_pointer() > registers.stack_pointer()).then_some(interrupted)
 }
 
-/// Where in this process the kernel's own page has the function that handlers return to: `mov x8, #139; svc #0`.
+/// The address in this process of the vDSO function that handlers return to: `mov x8, #139; svc #0`.
 fn trampoline() -> Option<u64> {
     const CODE: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
     static FOUND: OnceLock<Option<u64>> = OnceLock::new();
@@ -80,7 +81,7 @@ fn trampoline() -> Option<u64> {
     })
 }
 
-/// The registers that calls preserve, where the stack is, and where this is.
+/// The registers that calls preserve, the stack pointer, and the current address.
 #[cfg(test)]
 #[inline(always)]
 pub(in crate::collect::stacks) fn registers_here() -> Registers {

@@ -1,30 +1,30 @@
-//! x86-64: a call puts the address to return to on the stack, of which every table says so.
+//! x86-64: a call puts the return address on the stack, and every table describes where.
 
 use gimli::{Register, Vendor, X86_64};
 
 use crate::collect::stacks::unwind::{Memory, Registers};
 
-/// The registers that DWARF numbers, up to the one that stands for where the caller goes on.
+/// The registers that DWARF numbers, up to the one for the return address.
 pub(in crate::collect) const REGISTERS: usize = 17;
 pub(in crate::collect::stacks) const STACK_POINTER: Register = X86_64::RSP;
 pub(in crate::collect::stacks) const FRAME_POINTER: Register = X86_64::RBP;
-/// Where the next instruction is.
+/// The next instruction's address.
 pub(in crate::collect::stacks) const NEXT_INSTRUCTION: Register = X86_64::RA;
-/// Of which tables say where the address to return to is.
+/// The register for which the tables describe where the return address is.
 pub(in crate::collect::stacks) const RETURN_ADDRESS: Register = X86_64::RA;
-/// Whether a function that calls nobody may leave the address to return to in that register, without a rule.
+/// Whether a leaf function may keep the return address in that register, without a rule.
 pub(in crate::collect::stacks) const RETURNS_BY_REGISTER: bool = false;
-/// Whose own instructions there may be in tables.
+/// The vendor whose own instructions may occur in tables.
 pub(in crate::collect::stacks) const VENDOR: Vendor = Vendor::Default;
-/// The longest instruction that calls.
+/// Length of the longest call instruction.
 pub(in crate::collect::stacks) const CALL_BYTES: usize = 7;
 
-/// The address of code in a register or on the stack.
+/// A code address from a register or the stack.
 pub(in crate::collect::stacks) fn code_address(value: u64) -> u64 {
     value
 }
 
-/// Whether a call ends these bytes: the instruction E8 with 32 bits, or FF /2 with one of its operands.
+/// Whether these bytes end with a call: E8 with a 32-bit operand, or FF /2 with one of its operand forms.
 pub(in crate::collect::stacks) fn ends_with_call(code: &[u8; CALL_BYTES]) -> bool {
     let is_indirect = |length: &usize| {
         let place = code.len() - length;
@@ -33,18 +33,18 @@ pub(in crate::collect::stacks) fn ends_with_call(code: &[u8; CALL_BYTES]) -> boo
     code[2] == 0xe8 || [2, 3, 4, 6, 7].iter().any(is_indirect)
 }
 
-/// Where a function returns to that has put nothing on the stack, and the stack pointer then.
+/// The return address of a function that has put nothing on the stack, and the stack pointer after the return.
 pub(in crate::collect::stacks) fn bare_return(registers: &Registers, memory: &Memory<'_>) -> Option<(u64, u64)> {
     let stack = registers.stack_pointer();
     Some((memory.read(stack)?, stack.checked_add(8)?))
 }
 
-/// The registers of whoever a signal interrupted: here the frame of a signal is libc's, and in its tables.
+/// The registers of the code that a signal interrupted: always `None`, since here libc builds the frame and its tables describe it.
 pub(in crate::collect::stacks) fn interrupted(_: &Registers, _: &Memory<'_>) -> Option<Registers> {
     None
 }
 
-/// The registers that calls preserve, where the stack is, and where this is.
+/// The registers that calls preserve, the stack pointer, and the current address.
 #[cfg(test)]
 #[inline(always)]
 pub(in crate::collect::stacks) fn registers_here() -> Registers {

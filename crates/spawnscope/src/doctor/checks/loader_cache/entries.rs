@@ -1,10 +1,11 @@
-//! The names in a cache of the dynamic loader, in each format that `ldconfig` writes (glibc's `dl-cache.h`). Numbers are in the
-//! machine's byte order, and four bytes long where nothing else is said.
+//! The library names in a cache of the dynamic loader, in each format that `ldconfig` writes (glibc's `dl-cache.h`). Numbers are in native
+//! byte order, and four bytes long unless stated otherwise.
 //!
-//! - new: `glibc-ld.so.cache1.1`, how many entries, 24 bytes of no matter here; entries of flags, key, value, version of the kernel, and
-//!   8 bytes for kinds of processors; strings. A key is where its string begins, counted from the beginning of all this.
-//! - old: `ld.so-1.7.0`, a byte, how many entries; entries of flags, key, value; strings, which keys are counted from.
-//! - both: the new one lies where the strings of the old one begin, from the next multiple of 8 on.
+//! - new: `glibc-ld.so.cache1.1`, number of entries, 24 bytes not used here; entries of flags, key, value, kernel version, and 8 bytes of
+//!   processor capabilities; strings. A key is the offset of its string from the start of this format.
+//! - old: `ld.so-1.7.0`, a byte, number of entries; entries of flags, key, value; strings. A key is an offset from the start of the
+//!   strings.
+//! - both: the new format starts where the strings of the old one start, rounded up to a multiple of 8.
 
 use std::collections::HashSet;
 
@@ -14,15 +15,15 @@ const NEW_HEADER: usize = 48;
 const NEW_ENTRY: usize = 24;
 const OLD_HEADER: usize = 16;
 const OLD_ENTRY: usize = 12;
-/// Where both have the key in an entry.
+/// The offset of the key within an entry, in both formats.
 const KEY: usize = 4;
 
-/// Whether it begins as a cache does.
+/// Whether it starts with the magic of a cache.
 pub(super) fn is_cache(bytes: &[u8]) -> bool {
     bytes.starts_with(NEW) || bytes.starts_with(OLD)
 }
 
-/// The names of libraries that the loader finds by it: those that programs ask for. `None` where it is cut off.
+/// The library names in the cache, as programs request them. `None` if the cache is truncated.
 pub(super) fn names(bytes: &[u8]) -> Option<HashSet<&[u8]>> {
     if !bytes.starts_with(OLD) {
         return new(bytes);
@@ -40,7 +41,7 @@ fn new(bytes: &[u8]) -> Option<HashSet<&[u8]>> {
     keys(entries, NEW_ENTRY, bytes)
 }
 
-/// All entries; how many there are stands before them, at the end of the old header, and behind the magic of the new one.
+/// All entries. Their number is stored at the end of the old header, or directly after the magic of the new one.
 fn entries(bytes: &[u8], header: usize, entry: usize) -> Option<&[u8]> {
     let place = if header == NEW_HEADER {
         NEW.len()

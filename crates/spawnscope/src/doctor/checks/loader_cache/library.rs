@@ -1,4 +1,4 @@
-//! What `ldconfig` would enter of a file: the name that a library has for itself (its SONAME), or else that of its file.
+//! The name that `ldconfig` would enter for a file: the library's own name (its SONAME), or else its file name.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,14 +10,14 @@ use object::elf::{DT_NULL, DT_SONAME, DT_STRTAB, DynamicTag, ET_DYN, FileHeader3
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 
-/// More is not read of a file's dynamic section: whoever made the file may claim any size.
+/// The limit for a file's dynamic section: an untrusted file may claim any size.
 const MOST_BYTES: u64 = 1 << 16;
-/// Longer than any name.
+/// The limit for a name.
 const LONGEST_NAME: u64 = 4096;
 
-/// `None` where it would enter nothing: of a file that is no library, or one of other processors.
+/// `None` if `ldconfig` would enter nothing: the file is not a library, or is for other processors.
 pub(super) fn entered_as(path: &Path) -> Option<Vec<u8>> {
-    // Without waiting for who would write to a pipe.
+    // O_NONBLOCK: opening a FIFO must not wait for its writer.
     let file = File::options()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
@@ -35,10 +35,10 @@ pub(super) fn entered_as(path: &Path) -> Option<Vec<u8>> {
     own.or_else(|| Some(path.file_name().map(OsStr::as_bytes)?.to_owned()))
 }
 
-/// The name, if it has one; nothing at all where it is no library of this machine.
+/// The SONAME, if the library has one; `None` if the file is not a library for this machine.
 #[expect(
     clippy::option_option,
-    reason = "a library without a name is another thing than no library"
+    reason = "a library without a name differs from a file that is not a library"
 )]
 fn own_name<Elf: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> Option<Option<Vec<u8>>> {
     let header = Elf::parse(data).ok()?;
@@ -69,7 +69,7 @@ fn own_name<Elf: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> Opt
     Some(Some(data.read_bytes_at_until(place..end, 0).ok()?.to_owned()))
 }
 
-/// `ldconfig` passes over libraries of other processors, but for those that this one can execute in 32 bits.
+/// `ldconfig` skips libraries for other processors, except for the 32-bit ones that this processor can execute.
 fn is_of_this_machine(machine: u16) -> bool {
     use object::elf::{EM_386, EM_AARCH64, EM_ARM, EM_X86_64};
     let own = [EM_X86_64, EM_386, EM_AARCH64, EM_ARM];

@@ -1,16 +1,16 @@
-//! Axes of plots: where a value stands, and which are labelled. A logarithmic axis has a place of its own for zero.
+//! Axes of plots: the position of a value, and the labelled values. A logarithmic axis reserves a separate position for zero.
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
 use crate::lab::outcome::{Scale, Unit};
 
-/// What zero and the gap behind it take of a logarithmic axis.
+/// The share of a logarithmic axis for zero and the gap after it.
 const ZERO_SHARE: f64 = 0.1;
-/// With fewer decades, their halves and fifths are labelled too.
+/// With fewer decades than this, multiples of 2 and 5 are labelled as well.
 const FEW_DECADES: usize = 3;
 const FEWEST_STEPS: f64 = 4.0;
 
-/// An axis: its values in order, as positions between 0 and 1.
+/// An axis. It maps values to positions between 0 and 1.
 #[derive(Clone)]
 pub(super) struct Axis {
     low: f64,
@@ -31,7 +31,7 @@ impl Axis {
         } else {
             0.0
         };
-        // A single value has an axis too; and nothing stands on the frame.
+        // A single value needs a range too, and points must not touch the frame.
         let (low, high) = match is_logarithmic {
             true if low > high => (1.0, 10.0),
             true => (low / 1.5, high * 1.5),
@@ -46,7 +46,7 @@ impl Axis {
         }
     }
 
-    /// Between 0 and 1, where what lies above the axis stands too.
+    /// Returns the position between 0 and 1. Values above the axis are clipped to its end.
     pub(super) fn position(&self, value: f64) -> f64 {
         let value = value.min(self.high);
         if self.scale == Scale::Linear {
@@ -60,7 +60,7 @@ impl Axis {
         }
     }
 
-    /// The values that are labelled.
+    /// Returns the values that are labelled.
     pub(super) fn ticks(&self) -> Vec<f64> {
         if self.scale == Scale::Linear {
             let step = round_step(self.high - self.low);
@@ -83,7 +83,7 @@ impl Axis {
     }
 }
 
-/// A step of 1, 2 or 5 of a power of ten that gives at least four.
+/// Returns a step of 1, 2 or 5 times a power of ten that gives at least four steps.
 fn round_step(range: f64) -> f64 {
     let decade = 10f64.powf(range.log10().floor());
     let steps = [decade, decade / 2.0, decade / 5.0];

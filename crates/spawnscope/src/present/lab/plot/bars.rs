@@ -1,4 +1,4 @@
-//! Tables of few cases as bars: a group for each row, a bar for each column that is drawn, with its interval.
+//! Small tables as bars: a group per row, and a bar per drawn column with its interval.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -14,16 +14,16 @@ use crate::present::text::width;
 
 const BAR: i32 = 16;
 const GROUP_GAP: i32 = 10;
-/// Above the bars: the title, and the names of colours where there are several.
+/// Height above the bars: the title, and the names of colours if there are several.
 const HEAD: i32 = 34;
 const NAMES: i32 = 24;
-/// Below them: the axis.
+/// Height below the bars: the axis.
 const FOOT: i32 = 34;
-/// The figure behind a bar, and its interval.
+/// Width of the figure after a bar and its interval.
 const FIGURE: i32 = 80;
 const LARGEST_LABEL: i32 = 330;
 
-/// The picture; `None` when nothing was measured.
+/// Draws the bars. Returns `None` if nothing was measured.
 pub(super) fn draw(outcome: &Outcome) -> Option<String> {
     let column = |name: &String| outcome.columns.iter().find(|column| column.name == *name);
     let columns: Vec<&Column> = outcome.bars.iter().filter_map(column).collect();
@@ -59,7 +59,7 @@ struct Bars<'o> {
     left: i32,
 }
 
-/// Where bars begin.
+/// Returns the x position at which bars begin.
 fn left(outcome: &Outcome) -> i32 {
     let widest = outcome.rows.iter().map(|row| width(&label(outcome, row))).max();
     i32::try_from(widest.unwrap_or_default() * CHARACTER + 32).map_or(LARGEST_LABEL, |left| left.min(LARGEST_LABEL))

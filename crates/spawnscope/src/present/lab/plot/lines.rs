@@ -1,4 +1,4 @@
-//! Lines over an x axis, with intervals. Where there would be many, a panel for each value of the last key, on the same axes.
+//! Lines over an x axis, with intervals. If there are many series, there is one panel per value of the last key, all with the same axes.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -13,33 +13,33 @@ use crate::units;
 
 const HEAD: u32 = 34;
 const PANEL: u32 = 430;
-/// What labels of the y axis take: those of the first panel are for all.
+/// Width of the y axis labels. The labels of the first panel apply to all.
 const FIRST_LABELS: u32 = 76;
 const LABELS: u32 = 12;
 const LEGEND_COLUMN: i32 = 236;
 const LEGEND_LINE: i32 = 22;
-/// More series than these are shown in panels,
+/// With more series than this, the plot is split into panels,
 const MOST_IN_A_PANEL: usize = 8;
-/// of which there are not more.
+/// unless there would be more panels than this.
 const MOST_PANELS: usize = 4;
 
-/// A series: the number of its colour, and its points.
+/// A series: its colour index and its points.
 type Series<'o> = (usize, Vec<(f64, &'o Estimate)>);
 
-/// One of the pictures side by side.
+/// One of the plots side by side.
 struct Panel<'o> {
     name: String,
     series: Vec<Series<'o>>,
 }
 
-/// All that is drawn, by the names of colours.
+/// Everything that is drawn. Names are indexed by colour.
 struct Lines<'o> {
     names: Vec<String>,
     panels: Vec<Panel<'o>>,
     published: &'o [Published],
 }
 
-/// The picture; `None` when there is no point.
+/// Draws the lines. Returns `None` if there is no point.
 pub(super) fn draw(outcome: &Outcome, chart: &Chart) -> Option<String> {
     let lines = sort(outcome, chart);
     let points = lines.panels.iter().flat_map(|panel| &panel.series);
@@ -77,8 +77,8 @@ pub(super) fn draw(outcome: &Outcome, chart: &Chart) -> Option<String> {
     Some(drawn)
 }
 
-/// How far intervals are shown: on a linear axis, one that is far longer than the others would leave the medians no room. It goes on
-/// to the frame.
+/// Returns the value up to which intervals are shown. On a linear axis, an interval far longer than the others would compress the medians;
+/// it is clipped at the frame.
 fn most_shown(points: &[(f64, &Estimate)], scale: Scale) -> f64 {
     const BEYOND_MEDIANS: f64 = 1.5;
     match scale {
@@ -87,7 +87,7 @@ fn most_shown(points: &[(f64, &Estimate)], scale: Scale) -> f64 {
     }
 }
 
-/// Sorts rows into series, and these into panels.
+/// Sorts rows into series, and series into panels.
 fn sort<'o>(outcome: &'o Outcome, chart: &'o Chart) -> Lines<'o> {
     let series_count = outcome.series().len();
     let last = chart.series.last().filter(|_| chart.series.len() > 1);
@@ -123,18 +123,18 @@ fn sort<'o>(outcome: &'o Outcome, chart: &'o Chart) -> Lines<'o> {
     lines
 }
 
-/// What stands above a panel.
+/// Returns the caption of a panel.
 fn panel_name(outcome: &Outcome, key: &str, value: &Value) -> String {
     let title = outcome.columns.iter().find(|column| column.name == key);
     let title = title.map_or("", |column| &column.title);
     match value {
-        Value::Text(text) if text.is_empty() => format!("{title}: usual"),
+        Value::Text(text) if text.is_empty() => format!("{title}: default"),
         Value::Text(text) => format!("{title}: {text}"),
         _ => format!("{title}: {}", value.number().unwrap_or_default()),
     }
 }
 
-/// A key of a series in words.
+/// Formats the value of a series key.
 fn shown(outcome: &Outcome, key: &str, value: &Value) -> String {
     let title = outcome.columns.iter().find(|column| column.name == key);
     match value {
@@ -183,7 +183,7 @@ fn draw_panels(
     for (number, (panel, place)) in lines.panels.iter().zip(places).enumerate() {
         let mut builder = ChartBuilder::on(&place);
         builder.margin(10).margin_right(20).x_label_area_size(46);
-        // The same axis for all.
+        // All panels share the labels of the first.
         builder.y_label_area_size(if number == 0 { FIRST_LABELS } else { LABELS });
         if !panel.name.is_empty() {
             builder.caption(&panel.name, font());
@@ -209,7 +209,7 @@ fn draw_panels(
         for (number, points) in &panel.series {
             draw_series(&mut context, *number, points)?;
         }
-        // What was published is of parents as they usually are: the first panel.
+        // Published figures are for parents with default settings, which are in the first panel.
         for published in lines.published.iter().filter(|_| number == 0) {
             let points = published.points.iter().copied();
             context.draw_series(DashedLineSeries::new(points, 6, 4, INK.stroke_width(2)))?;
@@ -224,10 +224,10 @@ fn draw_series(
     points: &[(f64, &Estimate)],
 ) -> Result<(), Error> {
     let colour = colour(number);
-    // A line through a point that is not shown would show it.
+    // A line through a withheld point would reveal it.
     for points in points.split(|(_, y)| !is_shown(y)) {
         let medians = points.iter().map(|(x, y)| (*x, y.median));
-        // Colours that come again are dashed.
+        // Colours that repeat are dashed.
         if comes_again(number) {
             let line = DashedLineSeries::new(medians.clone(), 2, 3, colour.stroke_width(2));
             context.draw_series(line)?;
@@ -242,7 +242,7 @@ fn draw_series(
     Ok(())
 }
 
-/// How many points are left out, in words.
+/// Describes how many points are omitted.
 fn not_shown(count: usize) -> Option<String> {
     (count > 0).then(|| {
         let points = units::counted(count as u64, "point", "points");
@@ -250,7 +250,7 @@ fn not_shown(count: usize) -> Option<String> {
     })
 }
 
-/// The names of the series below the pictures, each with a piece of its line.
+/// Draws the legend below the plots: the name of each series with a piece of its line.
 fn draw_legend(
     area: &DrawingArea<SVGBackend<'_>, Shift>,
     lines: &Lines<'_>,
@@ -274,7 +274,7 @@ fn draw_legend(
     }
     for (number, (name, colour, dashed, dot)) in ours.chain(theirs).enumerate() {
         let (x, y) = place(number);
-        // A dot stands between its line's halves.
+        // The dot is between the two halves of a dashed line.
         let ends: &[(i32, i32)] = match (dashed, dot) {
             (false, _) => &[(0, 20)],
             (true, true) => &[(0, 4), (16, 20)],

@@ -1,5 +1,4 @@
-//! Experiments as SVG: what has an x axis as lines, what others published as dashes; tables of few cases as bars. All with
-//! their intervals.
+//! Experiments as SVG plots: lines if there is an x axis, dashed lines for published figures, bars for small tables. All have intervals.
 
 mod axis;
 mod bars;
@@ -15,7 +14,7 @@ use crate::present::text::escape;
 
 type Error = DrawingAreaErrorKind<std::io::Error>;
 
-/// The picture; `None` when there is nothing to draw.
+/// Draws an experiment. Returns `None` if there is nothing to draw.
 pub(super) fn svg(outcome: &Outcome) -> Option<String> {
     let drawn = match &outcome.chart {
         Some(chart) => lines::draw(outcome, chart),
@@ -24,7 +23,7 @@ pub(super) fn svg(outcome: &Outcome) -> Option<String> {
     Some(theme::dressed(&drawn?, &super::html::escaped(&outcome.title)))
 }
 
-/// Text from its upper left corner.
+/// Draws text from its upper left corner.
 fn text_at(
     area: &DrawingArea<SVGBackend<'_>, Shift>,
     text: &str,
@@ -35,7 +34,7 @@ fn text_at(
     area.draw(&Text::new(escape(text.as_bytes()), at, font))
 }
 
-/// A value of an axis: round, so that it needs no zeros behind the point; and nothing has no unit.
+/// Formats a value of an axis, without trailing zeros. Zero has no unit.
 fn tick(value: f64, unit: Unit) -> String {
     let text = if value == 0.0 {
         "0".to_owned()
@@ -56,7 +55,7 @@ mod tests {
     use crate::lab::harness::Estimate;
     use crate::lab::outcome::{Row, Scale, Value, key, measure};
 
-    /// Three sizes, of which the second says nothing and the third is uncertain.
+    /// Three sizes. The second is too noisy to show, and the third is uncertain.
     fn outcome() -> Outcome {
         let columns = vec![
             key("size", "size", Unit::Count),
@@ -91,7 +90,7 @@ mod tests {
         }
         assert!(
             !drawn.contains("10 s"),
-            "nor do withheld intervals stretch the axis:\n{drawn}"
+            "withheld intervals must not stretch the axis:\n{drawn}"
         );
     }
 

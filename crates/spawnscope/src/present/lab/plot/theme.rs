@@ -1,15 +1,14 @@
-//! How plots look: colours for light and for dark surroundings, sizes of text. Elements are drawn in the light colours; a style
-//! sheet in each picture replaces them by the dark ones where the reader asks for these.
+//! The look of plots: light and dark colours, text sizes. Elements are drawn in the light colours. A style sheet in each SVG replaces them
+//! with the dark ones if the viewer prefers a dark theme.
 
 use std::fmt::Write as _;
 
 use plotters::prelude::*;
 
-/// The width of every picture.
 pub(super) const WIDTH: u32 = 960;
-/// Plotters draws text at 1/1.24 of the size that it is told: 13 pixels.
+/// Plotters draws text at 1/1.24 of the requested size: 13 pixels.
 pub(super) const TEXT: i32 = 16;
-/// What a character of it takes at most, about.
+/// Approximate maximum width of a character.
 pub(super) const CHARACTER: usize = 7;
 pub(super) const GROUND: RGBColor = RGBColor(0xff, 0xff, 0xff);
 pub(super) const INK: RGBColor = RGBColor(0x24, 0x29, 0x2f);
@@ -17,7 +16,7 @@ pub(super) const GRID: RGBColor = RGBColor(0xdd, 0xe1, 0xe6);
 const DARK_GROUND: RGBColor = RGBColor(0x16, 0x1a, 0x20);
 const DARK_INK: RGBColor = RGBColor(0xe3, 0xe7, 0xec);
 const DARK_GRID: RGBColor = RGBColor(0x3a, 0x41, 0x4b);
-/// Of series, on light and on dark: apart from one another also to most who see few colours.
+/// Colours of series, for light and dark themes. Most readers with colour vision deficiency can distinguish them.
 const SERIES: [(RGBColor, RGBColor); 10] = [
     (RGBColor(0x1b, 0x6c, 0xa8), RGBColor(0x6c, 0xb6, 0xf0)),
     (RGBColor(0xc9, 0x3c, 0x50), RGBColor(0xff, 0x8a, 0x98)),
@@ -31,17 +30,17 @@ const SERIES: [(RGBColor, RGBColor); 10] = [
     (RGBColor(0x7c, 0x89, 0x12), RGBColor(0xcf, 0xdc, 0x5e)),
 ];
 
-/// The colour of a series by its number.
+/// Returns the colour of a series by its index.
 pub(super) fn colour(number: usize) -> RGBColor {
     SERIES[number % SERIES.len()].0
 }
 
-/// Whether the colours of such a number have been used before.
+/// Whether the colour of this index was used before.
 pub(super) fn comes_again(number: usize) -> bool {
     number >= SERIES.len()
 }
 
-/// The picture with its title for those who do not see it, and with its dark colours.
+/// Adds a title for screen readers and the dark colours.
 pub(super) fn dressed(drawn: &str, title: &str) -> String {
     let Some((head, body)) = drawn.split_once('>') else {
         return String::new();
@@ -64,7 +63,7 @@ fn dark_style() -> String {
     style
 }
 
-/// As plotters writes it.
+/// Formats a colour as plotters writes it.
 fn hexadecimal(colour: RGBColor) -> String {
     format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2)
 }

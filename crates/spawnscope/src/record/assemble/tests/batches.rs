@@ -1,4 +1,4 @@
-//! Batches: what one holds, and that neither cutting nor losing events makes a recording inconsistent.
+//! Batches: their contents, and that neither splitting nor losing events makes a recording inconsistent.
 
 use proptest::prelude::*;
 use rusqlite::Connection;
@@ -130,11 +130,11 @@ fn a_thread_that_is_not_back_when_the_recording_ends_has_an_open_slice() {
         .collect();
     assert_eq!(spans, [(Some(Nanos(20)), None), (None, None)]);
     assert!(batch.slices[0].is_open_wait() && batch.slices[1].is_open());
-    assert_eq!(batch.last, Nanos(100), "up to there it is known");
+    assert_eq!(batch.last, Nanos(100), "known up to there");
     assert!(batch.launches.is_empty(), "it never ran");
 }
 
-/// Writes events in batches of some size, and gives the file back. Its checksums are those of its rows.
+/// Writes events in batches of some size, and returns the file. Its checksums match its rows.
 fn written(events: &[Event], batch_events: usize) -> Connection {
     let mut connection = Connection::open_in_memory().unwrap();
     let mut sums = create_schema(&mut connection, &header(), Redaction::Mask).unwrap();
@@ -174,7 +174,7 @@ const DANGLING: [&str; 6] = [
     "SELECT count(*) FROM launch WHERE origin = 0 AND (pid IS NULL OR created_ns IS NULL)",
 ];
 
-/// A valid history of a few processes that launch each other, reuse pids, thread and die, from a list of choices.
+/// Builds a valid history from a list of choices: a few processes that launch each other, reuse pids, create threads and die.
 fn history(choices: &[(u8, u8)]) -> Vec<Event> {
     let mut events = vec![released()];
     let mut alive = vec![(ROOT, 100)];

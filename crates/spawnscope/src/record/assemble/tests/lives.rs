@@ -1,4 +1,4 @@
-//! What events become: a launch's whole life and its execs.
+//! The rows that events produce: a launch's whole life and its execs.
 
 use super::*;
 use crate::event::{Mechanism, ParentMemory};
@@ -77,7 +77,7 @@ fn an_exec_carries_its_loader_and_a_chain_keeps_each() {
     );
     assert_eq!(
         first.execs[0].row.has_loader, None,
-        "unknown, since it execed again before"
+        "unknown, because it executed again first"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Who reaped whom, when pids are used again and parents die.
+//! Which process reaped which, when pids are reused and parents die.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn a_child_that_reaps_itself_is_reaped_as_a_zombie_unless_a_wait_says_otherwise(
         .into_iter()
         .find(|row| row.id == CHILD)
         .unwrap();
-    assert_eq!(late.reaped, Some(Nanos(400)), "even when it had left memory");
+    assert_eq!(late.reaped, Some(Nanos(400)), "even after it left memory");
 
     events.insert(3, reaped(250, ROOT, 200));
     assert_eq!(

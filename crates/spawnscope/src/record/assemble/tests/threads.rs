@@ -1,8 +1,8 @@
-//! Several threads: when does their process begin to exit, and when is it a zombie?
+//! Processes with several threads: when they begin to exit, and when they become zombies.
 
 use super::*;
 
-/// Exit of a thread: its task, whether it called `exit_group` and when, whether it is the last.
+/// The exit of a thread: its task, whether and when it called `exit_group`, and whether it is the last.
 fn thread_exit(at: u64, task: u64, group: Option<u64>, last_thread: bool) -> Event {
     let kind = EventKind::Exited(Exited {
         first_run: None,
@@ -48,7 +48,7 @@ fn without_exit_group_exit_begins_with_the_last_thread() {
     assert_eq!(
         (row.exit, row.wait_status),
         (None, None),
-        "the first thread alone ends no process"
+        "the first thread alone does not end the process"
     );
     let events = [
         thread_started(100, 7),

@@ -1,11 +1,11 @@
-//! The log of a recording that was cut off or goes on, and whatever else may lie beside one: it is read, and nothing is written.
+//! The log of a recording that was cut off or is live, and other files beside a recording: they are read, and nothing is written.
 
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 use crate::record::{Finished, log};
 
-/// A recording as a killed recorder leaves it: its batches are in the log.
+/// A recording as a killed recorder leaves it, with its batches in the log.
 pub(super) fn cut_off(launches: u64) -> (tempfile::TempDir, PathBuf) {
     let (growing, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let path = growing.path().join("spawnscope.db");
@@ -76,13 +76,10 @@ fn a_log_that_is_no_file_is_named() {
     fs::remove_file(log::path_of(&path)).unwrap();
     fs::create_dir(log::path_of(&path)).unwrap();
     let error = read_all(&path).unwrap_err().to_string();
-    assert!(
-        error.contains("spawnscope.db-wal belongs to it and cannot be read"),
-        "{error}"
-    );
+    assert!(error.contains("spawnscope.db-wal cannot be read"), "{error}");
 }
 
-/// What a recorder before version 8 left when it was killed inside a batch.
+/// A recorder before version 8 that was killed inside a batch left this.
 #[test]
 fn a_change_that_another_program_did_not_finish_is_not_taken_back_by_reading() {
     let (folder, path) = recording(200);
@@ -130,7 +127,7 @@ fn a_reader_that_stays_costs_no_launch_and_leaves_two_files_that_are_read_togeth
     let seen: i64 = reader
         .query_row("SELECT count(*) FROM launch", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(seen, 2, "as of when it began");
+    assert_eq!(seen, 2, "as of the start of the read");
     drop(reader);
     assert!(!log::path_of(&path).exists());
     assert_eq!(read_all(&path).unwrap().launches.len(), 401);

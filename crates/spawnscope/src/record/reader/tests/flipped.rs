@@ -1,11 +1,11 @@
-//! Bits that flipped on the way. In a finished recording each is found, wherever it is; in one that was cut off, each is found
-//! unless what is read is the same all the same.
+//! Bits that flipped in transit. In a finished recording, each flip is detected. In one that was cut off, each flip is detected unless the
+//! data that is read is the same.
 
 use super::beside::cut_off;
 use super::*;
 use crate::record::log;
 
-/// Flips in each kind of file. The generator is that of the C standard, so that they are the same everywhere.
+/// Flips in each kind of file. The generator is that of the C standard, so that they are the same on every machine.
 const FLIPS: usize = 300;
 
 fn places(bytes: usize, seed: u32) -> impl Iterator<Item = (usize, u8)> {
@@ -37,7 +37,7 @@ fn in_a_finished_recording_every_flip_is_found() {
     }
 }
 
-/// Everything that is read, as text.
+/// Returns everything that is read, as text.
 fn content(path: &Path) -> Result<String, RecordError> {
     let file = RecordingFile::open(path)?;
     let mut slices = Vec::new();
@@ -50,10 +50,10 @@ fn in_a_recording_that_was_cut_off_no_flip_changes_what_is_read_unnoticed() {
     let (_folder, path) = cut_off(60);
     let log = log::path_of(&path);
     let sound = content(&path).unwrap();
-    // Most pages of the file have a later version in the log.
+    // Most pages of the file have a newer version in the log.
     for (file, seed, at_least) in [(&path, 2, FLIPS / 20), (&log, 3, FLIPS * 9 / 10)] {
         let whole = fs::read(file).unwrap();
-        // That the last frame ends a batch is what makes it one: without, there was no such batch.
+        // Without the mark that the last frame ends a batch, that batch does not exist.
         let last_mark = whole.len() - PAGE_AND_HEADER + 4..whole.len() - PAGE_AND_HEADER + 16;
         let mut found = 0;
         for (at, bit) in places(whole.len(), seed).filter(|(at, _)| *file != log || !last_mark.contains(at)) {

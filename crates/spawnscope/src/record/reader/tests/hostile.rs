@@ -1,8 +1,8 @@
-//! Files made to run somebody's code, to fill the memory, to go on for ever, or to lie. Each came from an attack that worked.
+//! Files made to run code, to exhaust memory, to loop forever, or to report wrong data. Each is based on an attack that worked.
 
 use super::*;
 
-/// Fails to read within seconds, and says what was found.
+/// Fails to read within seconds, and returns the error.
 fn refused(sql: &str) -> String {
     match read_after(sql) {
         Err(error) => error.to_string(),
@@ -14,7 +14,7 @@ fn refused(sql: &str) -> String {
 fn a_view_in_the_place_of_a_table_is_not_run() {
     let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS rowid, 'x' AS what, 'y' AS effect FROM n";
     let found = refused(&format!("DROP TABLE missing; CREATE VIEW missing AS {endless}"));
-    assert!(found.contains("its view missing is none that recordings"), "{found}");
+    assert!(found.contains("its view missing does not match format"), "{found}");
     let found = refused("ALTER TABLE text ADD COLUMN made AS (zeroblob(1 << 29))");
     assert!(found.contains("its table text"), "{found}");
 }
@@ -69,7 +69,7 @@ fn numbers_that_would_size_a_loop_or_an_allocation_are_limited() {
     assert!(found.contains("more than 292 years"), "{found}");
 }
 
-/// The rows that say so, and the number of the first.
+/// Returns the kinds of contradictions, with their numbers of rows and first ids.
 fn contradictions_after(sql: &str) -> Vec<(&'static str, u64, u64)> {
     let found = read_after(sql).unwrap().info.contradictions.0;
     found.iter().map(|kind| (kind.what, kind.rows, kind.first)).collect()
@@ -77,7 +77,7 @@ fn contradictions_after(sql: &str) -> Vec<(&'static str, u64, u64)> {
 
 #[test]
 fn rows_that_contradict_each_other_are_counted() {
-    assert_eq!(contradictions_after(""), [], "a recorder's own");
+    assert_eq!(contradictions_after(""), [], "written by a recorder");
     let minute = "60000000000";
     for (sql, what, first) in [
         (
@@ -114,12 +114,12 @@ fn rows_that_contradict_each_other_are_counted() {
         ),
         (
             format!("UPDATE launch SET cpu_ns = {minute} WHERE id = 4"),
-            "launches with more time than they lived",
+            "launches whose CPU or set-up time exceeds their life",
             4,
         ),
         (
             format!("UPDATE launch SET setup_close_span = {minute} WHERE id = 4"),
-            "launches with more time than they lived",
+            "launches whose CPU or set-up time exceeds their life",
             4,
         ),
         (
@@ -176,7 +176,7 @@ fn rows_that_contradict_each_other_are_counted() {
         ),
         (
             "UPDATE recording SET root_launch = 77".to_owned(),
-            "commands that are no launch of the recording",
+            "commands without a launch in the recording",
             77,
         ),
     ] {
@@ -191,7 +191,7 @@ fn rows_that_contradict_each_other_are_counted() {
 }
 
 const PAGE: usize = 4_096;
-/// Of this length, 489 bytes stand in the row itself, and the others fill pages of their own.
+/// Of a text with this length, 489 bytes are in the row itself, and the rest fills overflow pages.
 const LONG: usize = 489 + 48 * (PAGE - 4);
 
 #[test]
@@ -201,8 +201,8 @@ fn texts_that_share_their_pages_do_not_fill_the_memory() {
         |letter: char| format!("INSERT INTO text (bytes) VALUES (CAST(printf('%.*c', {LONG}, '{letter}') AS BLOB));");
     change(&path, &"ABCDE".chars().map(row).collect::<String>());
     let mut bytes = fs::read(&path).unwrap();
-    // Behind its part in the row stands the first of a text's pages: for all texts it becomes that of the first one, and the
-    // file ends behind those.
+    // The row has the number of the text's first overflow page after its own bytes. All texts get the first page of the first text, and the
+    // file ends after those pages.
     let own_part = |bytes: &[u8], letter: u8| {
         let starts = (0..bytes.len() - 489).filter(|at| at % PAGE != 4 && bytes[at - 1.min(*at)] != letter);
         starts
@@ -242,7 +242,7 @@ fn pages_that_go_round_in_circles_end() {
     let mut bytes = fs::read(&path).unwrap();
     let start = (root as usize - 1) * PAGE;
     assert_eq!(bytes[start], 5, "an inner page of a table");
-    // Each child becomes the first one.
+    // Every child pointer is set to the first child.
     let cells = u16::from_be_bytes([bytes[start + 3], bytes[start + 4]]) as usize;
     let place = |bytes: &[u8], cell: usize| {
         start + u16::from_be_bytes([bytes[start + 12 + 2 * cell], bytes[start + 13 + 2 * cell]]) as usize

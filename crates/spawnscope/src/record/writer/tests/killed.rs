@@ -1,4 +1,4 @@
-//! What recorders leave that are killed: each is this test program once more, in a process of its own.
+//! What killed recorders leave behind. Each recorder is this test program, started as a separate process.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ fn a_stray_log_is_not_played_into_a_new_recording() {
 const HELPER_FILE: &str = "SPAWNSCOPE_TEST_RECORD_TO";
 const HELPER_WAY: &str = "SPAWNSCOPE_TEST_RECORD_HOW";
 
-/// This test program once more, as a process that records until it is killed.
+/// This test program, as a process that records until it is killed.
 fn helper(path: &Path, way: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([
@@ -48,7 +48,7 @@ fn helper_process_that_records_until_it_is_killed() {
         wait_until("the batch is written", || read(&path).launches.len() == 1);
         die_inside_a_batch(&path);
     }
-    // Bounded, should the test that is to kill it die first.
+    // Bounded, in case the test that should kill it dies first.
     for number in 0..100_000 {
         recorder.send(life(number));
         if number % 100 == 0 {
@@ -58,7 +58,7 @@ fn helper_process_that_records_until_it_is_killed() {
 }
 
 fn die_inside_a_batch(path: &Path) -> ! {
-    // A tiny cache makes SQLite write pages of the open transaction to the log.
+    // With a tiny cache, SQLite writes pages of the open transaction to the log.
     let connection = Connection::open(path).unwrap();
     connection
         .execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = 1; BEGIN IMMEDIATE")
@@ -70,7 +70,7 @@ fn die_inside_a_batch(path: &Path) -> ! {
             .unwrap();
     }
     nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).unwrap();
-    unreachable!("SIGKILL cannot be survived")
+    unreachable!("the process was killed")
 }
 
 fn kill_helper_inside_a_batch(path: &Path) {

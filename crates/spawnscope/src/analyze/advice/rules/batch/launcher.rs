@@ -1,14 +1,14 @@
-//! Who launches a program for one file at a time: xargs, find, or a loop of a shell.
+//! Launchers that pass one file at a time to a program: xargs, find, or a shell loop.
 
 use super::super::super::context::name;
 use super::super::super::shell::Dialect;
 use crate::analyze::launch::Exec;
 use crate::analyze::whatif::changes::chains::runs;
 
-/// Who launches one by one.
+/// A launcher that passes one file at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Launcher {
-    /// `xargs`, with how many at a time, and whether it puts each in a place of its own (-I).
+    /// `xargs`, with its number of parallel processes, and whether it replaces a placeholder (-I).
     Xargs {
         parallel: usize,
         replaces: bool,
@@ -17,19 +17,19 @@ pub(super) enum Launcher {
     Shell(Dialect),
 }
 
-/// The launcher that a program is; `None` when it is none, or already gives many at once.
+/// Returns the launcher that an exec runs. `None` when it is not one, or already passes many files at once.
 pub(super) fn launcher(exec: &Exec<'_>, cpus: usize) -> Option<Launcher> {
     let program = runs(exec);
     let arguments: Vec<String> = exec.arguments().map(name).collect();
     match program {
         b"xargs" | b"gxargs" => xargs(&arguments, cpus),
-        // With anything behind its `;` the command is a test, whose answer find needs for each file.
+        // A command that is not last in the expression is a test: find needs its result for each file.
         b"find" | b"gfind" => (arguments.last().is_some_and(|last| last == ";")).then_some(Launcher::Find),
         _ => Dialect::of_program(program).map(Launcher::Shell),
     }
 }
 
-/// xargs, if it was told to take one at a time.
+/// Returns xargs if its options pass one argument at a time.
 fn xargs(arguments: &[String], cpus: usize) -> Option<Launcher> {
     let mut parallel = 1;
     let (mut is_single, mut replaces) = (false, false);
@@ -47,7 +47,7 @@ fn xargs(arguments: &[String], cpus: usize) -> Option<Launcher> {
     is_single.then_some(Launcher::Xargs { parallel, replaces })
 }
 
-/// An option with its value; `None` from the program on that xargs is to launch.
+/// Returns the next option with its value. `None` at the program that xargs launches.
 fn next_option<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<(&'w str, Option<&'w str>)> {
     let word = words.next().filter(|word| word.starts_with('-'))?;
     if word.starts_with("--") {

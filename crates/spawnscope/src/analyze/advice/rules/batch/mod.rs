@@ -1,5 +1,4 @@
-//! One launch a file: `xargs -n1`, `find -exec ... \;` and loops of a shell that give a program one file at a time, which would take
-//! them all at once.
+//! One launch per file: `xargs -n1`, `find -exec ... \;` and shell loops that pass one file at a time to a program that accepts many.
 
 mod launcher;
 mod snippet;
@@ -16,7 +15,7 @@ use crate::units;
 use launcher::{Launcher, launcher};
 use snippet::snippet;
 
-/// Programs that treat each of many files alike, and that shells have not built in.
+/// Programs that handle each of many files independently, and that are not shell builtins.
 const TAKES_MANY: [&[u8]; 36] = [
     b"chattr",
     b"chgrp",
@@ -55,9 +54,9 @@ const TAKES_MANY: [&[u8]; 36] = [
     b"xz",
     b"zstd",
 ];
-/// Those whose last argument is where the files go.
+/// Programs whose last argument is the destination.
 const HAS_DESTINATION: [&[u8]; 4] = [b"cp", b"install", b"ln", b"mv"];
-/// Given to xargs and find, these mean something else with more arguments, or do not do the work themselves.
+/// Programs that must not get more arguments from xargs or find: their meaning changes, or they only run another program.
 const NOT_TOGETHER: [&[u8]; 34] = [
     b"[",
     b"ash",
@@ -94,15 +93,15 @@ const NOT_TOGETHER: [&[u8]; 34] = [
     b"unzip",
     b"zsh",
 ];
-/// More than this need not be one launch: the fixed part is small by then, and the command line must not get too long.
+/// Maximum batch size. Beyond it the fixed cost is small, and the command line must not get too long.
 const MOST_AT_ONCE: usize = 1000;
-/// So many batches for each process that xargs runs at a time keep them all busy.
+/// Batches per parallel process of xargs that keep all of them busy.
 const BATCHES_EACH: usize = 4;
 const MOST_FINDINGS: usize = 3;
-/// This share of the files, in percent, must differ: `rm -f conftest.o` again and again is no list of files.
+/// Minimum share of distinct files, in percent. Repeated calls such as `rm -f conftest.o` are not a list of files.
 const LEAST_DISTINCT: usize = 80;
 
-/// Launches that differ in one argument.
+/// Key of launches that differ only in one argument.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct BatchKey<'a> {
     launcher: Launcher,
@@ -111,10 +110,10 @@ struct BatchKey<'a> {
     has_destination: bool,
 }
 
-/// What launches that become one have in common: all arguments but the one that varies.
+/// Arguments that merged launches share: all but the varying one.
 type Common<'a> = Vec<&'a [u8]>;
 
-/// Launches with the file that each was given.
+/// Launches, each with its file.
 type Files<'a> = Vec<(u32, &'a [u8])>;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -135,7 +134,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// The launches of one process that could be one each.
+/// Returns the batches of launches by one process that one launch each could replace.
 fn batches_of<'a>(context: &RuleContext<'_, 'a>, parent: usize) -> Vec<(BatchKey<'a>, Vec<u32>)> {
     let forest = context.forest();
     let children = forest.children(parent);
@@ -144,7 +143,7 @@ fn batches_of<'a>(context: &RuleContext<'_, 'a>, parent: usize) -> Vec<(BatchKey
         return Vec::new();
     }
     let mut alike: BTreeMap<(BatchKey<'a>, Common<'a>), Files<'a>> = BTreeMap::new();
-    // A process may exec between two launches, but hardly a launcher of this sort: the first child tells for all.
+    // The launcher is read from the first child only. A process can exec between two launches, but launchers of this kind do not.
     let Some(launcher) = forest.launcher(children[0]).and_then(|exec| launcher(exec, cpus)) else {
         return Vec::new();
     };
@@ -187,7 +186,7 @@ fn one_of_many<'a>(
         .checked_sub(if has_destination { 2 } else { 1 })
         .filter(|at| *at > 0)?;
     let varying = common.remove(at);
-    // Two files of which neither is an option: not one of a list.
+    // A second file argument: the launch does not belong to a list of files.
     let has_other_file = common
         .iter()
         .skip(1)
@@ -213,7 +212,7 @@ fn takes_many(launcher: Launcher, program: &[u8]) -> bool {
     }
 }
 
-/// So many files go to one launch.
+/// Returns the number of files per launch.
 fn size(key: &BatchKey<'_>, count: usize) -> usize {
     match key.launcher {
         Launcher::Xargs { parallel, .. } if parallel > 1 => (count / (parallel * BATCHES_EACH)).clamp(2, MOST_AT_ONCE),
@@ -237,7 +236,7 @@ fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, bat
         ),
         evidence: vec![
             format!(
-                "{} take {} in all, and differ in one argument",
+                "{} take {} in all and differ in only one argument",
                 launches(all.len()),
                 time(context.spent_on(&all))
             ),
@@ -246,8 +245,8 @@ fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, bat
         example: context.example(&all),
         fix: snippet(key.launcher, &context.example(&all), key.has_destination, size),
         limits: format!(
-            "for programs that treat every file alike: {program} then sees them all at once, its output is that of all, and one \
-             status stands for all; what a loop does with a file afterwards has to wait until then"
+            "for programs that handle every file independently: {program} then gets all files at once, with one combined output and one \
+             exit status; steps of a loop that follow must wait until then"
         ),
         whatif: format!("{}={size}", option("--batch", key.program, key.parent)),
         tries: batches.iter().map(fix).collect(),

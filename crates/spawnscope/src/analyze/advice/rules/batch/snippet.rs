@@ -1,20 +1,21 @@
-//! What to write so that a program gets many files at once.
+//! The code that passes many files at once to a program.
 
 use super::super::super::context::name;
 use super::super::super::phrases::{instead, quoted};
 use super::super::super::shell::Dialect;
 use super::launcher::Launcher;
 
-/// A launch of one file, taken apart.
+/// The parts of a command line with one file.
 struct Parts {
     program: String,
     /// Between the program and the file.
     options: String,
-    /// Behind the file.
+    /// After the file.
     destination: String,
 }
 
-/// The lines of the fix, for a launch like `argv`, with so many files at once where several launches run in parallel.
+/// Returns the lines of the fix for a launch with the arguments `argv`. `size` is the number of files per launch where several launches run
+/// in parallel.
 pub(super) fn snippet(launcher: Launcher, argv: &[Vec<u8>], has_destination: bool, size: usize) -> Vec<String> {
     let parts = Parts::of(argv, has_destination);
     let together = parts.together();
@@ -33,10 +34,10 @@ pub(super) fn snippet(launcher: Launcher, argv: &[Vec<u8>], has_destination: boo
             format!("{together} -- \"${{files[@]}}\""),
         ),
     };
-    let mut fix = vec!["give it many files at once:".to_owned()];
+    let mut fix = vec!["pass many files at once:".to_owned()];
     fix.extend(instead(&before, &after));
     if matches!(launcher, Launcher::Xargs { .. }) && has_destination {
-        fix.push("  (-t names the directory first: the files can come last, without -I)".to_owned());
+        fix.push("  (with -t, the directory comes first, so the files can come last without -I)".to_owned());
     }
     fix
 }
@@ -63,7 +64,7 @@ impl Parts {
     fn of(argv: &[Vec<u8>], has_destination: bool) -> Parts {
         let file = argv.len().saturating_sub(if has_destination { 2 } else { 1 });
         let words = |words: Option<&[Vec<u8>]>| -> String {
-            // The end of the options is said again where it is needed.
+            // `--` is added again where it is needed.
             let words = words.unwrap_or_default().iter().filter(|word| *word != b"--");
             words.map(|word| format!(" {}", quoted(&name(word)))).collect()
         };

@@ -1,21 +1,21 @@
-//! A call of a small program as its shell made it, and what the shell can write instead.
+//! A call of a small program by a shell, and the shell code that replaces it.
 
 use super::super::super::shell::Dialect;
 
-/// A program's arguments and what is around it.
+/// The arguments of a program and its context in the script.
 pub(super) struct Call {
-    /// Behind the program's name.
+    /// Arguments without the program name.
     pub(super) arguments: Vec<String>,
-    /// What the shell that made it understands.
+    /// Dialect of the calling shell.
     pub(super) dialect: Dialect,
-    /// A fork of the shell writes what it reads: `echo "$x" | program`.
+    /// A fork of the shell writes its input: `echo "$x" | program`.
     pub(super) is_fed: bool,
-    /// The shell reads what it writes: `$(program)`.
+    /// The shell reads its output: `$(program)`.
     pub(super) is_captured: bool,
 }
 
 impl Call {
-    /// Its arguments, to be matched.
+    /// Returns the arguments as `&str`, for matching.
     pub(super) fn words(&self) -> Vec<&str> {
         self.arguments.iter().map(String::as_str).collect()
     }
@@ -30,34 +30,34 @@ impl Call {
     }
 }
 
-/// What goes when the shell does it.
+/// The launches that disappear when the shell does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Effect {
-    /// The launch and its surroundings: an expansion needs no process.
+    /// The launch and the forks around it: an expansion needs no process.
     Gone,
-    /// The program: where the shell forks for `$( )` or a pipe, that fork stays.
+    /// The program. A fork for `$( )` or a pipe stays.
     Builtin,
-    /// All calls but the first: the answer does not change.
+    /// All calls but the first, since the result does not change.
     Once,
 }
 
-/// What to write.
+/// Shell code that replaces a call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Substitute {
-    /// What is in the script, as far as the arguments tell.
+    /// The code in the script, as far as the arguments reveal it.
     pub(super) before: String,
-    /// What does the same.
+    /// The replacement.
     pub(super) after: String,
-    /// The variable that `after` sets, where it is a statement and not a word.
+    /// The variable that `after` sets, if it is a statement and not a word.
     sets: Option<&'static str>,
-    /// What goes.
+    /// The launches that disappear.
     pub(super) effect: Effect,
-    /// Where it does not do the same; may be empty.
+    /// Cases in which the replacement differs. May be empty.
     pub(super) limits: &'static [&'static str],
 }
 
 impl Substitute {
-    /// A word that stands where the substitution stood.
+    /// Replaces the substitution by a word.
     pub(super) fn expansion(
         before: impl Into<String>,
         after: impl Into<String>,
@@ -66,7 +66,7 @@ impl Substitute {
         Substitute::new(before, after, Effect::Gone, limits)
     }
 
-    /// A command that leaves the answer in a variable.
+    /// Replaces the substitution by a command that sets the variable `sets`.
     pub(super) fn statement(
         before: impl Into<String>,
         after: impl Into<String>,
@@ -96,7 +96,7 @@ impl Substitute {
         Substitute::new(before, after, Effect::Once, limits)
     }
 
-    /// The same where no `$( )` is around the call, and what it says is written: by printf, since echo would take -n for itself.
+    /// Adapts the substitute to a call without `$( )`, whose output is printed. Uses printf, since echo would interpret -n.
     pub(super) fn printed(mut self) -> Substitute {
         let Some(inner) = self.before.strip_prefix("$(").and_then(|inner| inner.strip_suffix(')')) else {
             return self;
@@ -126,18 +126,18 @@ impl Substitute {
     }
 }
 
-/// What `$( )` and echo do to a text, and an expansion does not.
+/// Differences between an expansion and the `$( )` and echo that it replaces.
 pub(super) const AS_IT_IS: &str =
-    "newlines at the end stay, and what echo takes for itself (-n, -e; in sh, backslashes)";
+    "unlike $(echo), it keeps newlines at the end and what echo interprets (-n, -e; in sh, backslashes)";
 
-/// Whether a text stands for itself in regular expressions and between single quotes.
+/// Whether a text has no special characters in regular expressions and in single quotes.
 pub(super) fn is_literal(text: &str) -> bool {
     let is_plain = |character: char| character.is_alphanumeric() || "_-,:@%=#~!/&; ".contains(character);
     !text.is_empty() && text.chars().all(is_plain)
 }
 
-/// A text as a pattern that fits only itself, in double quotes or not: `#` and `%` would bind it to an end. What stays without a
-/// backslash is nothing special in any shell, which keeps it readable.
+/// Returns a pattern that matches only this text, in double quotes or not. `#` and `%` are escaped, since they would anchor the pattern.
+/// Characters without a special meaning in any shell stay unescaped, for readability.
 pub(super) fn in_pattern(text: &str) -> String {
     let mut pattern = String::new();
     for character in text.chars() {
@@ -149,13 +149,13 @@ pub(super) fn in_pattern(text: &str) -> String {
     pattern
 }
 
-/// The same for `${x/a/b}`, where a slash would end it.
+/// Like `in_pattern`, for `${x/a/b}`, where a slash would end the pattern.
 pub(super) fn in_replaced(text: &str) -> String {
     in_pattern(text).replace('/', "\\/")
 }
 
-/// Whether a text stands for itself behind the second slash of `${x/a/b}`: not `&`, which bash 5.2 takes for what fitted, not `~`,
-/// which is a home there, and no quote, since shells differ in whether they take it away.
+/// Whether a text is literal after the second slash of `${x/a/b}`. `&` is not: bash 5.2 replaces it with the match. `~` is not: it is the
+/// home directory there. Quotes are not: shells differ in whether they remove them.
 pub(super) fn is_replacement(text: &str) -> bool {
     let is_plain = |character: char| character.is_alphanumeric() || "_-,:@%=#/+.!^;|*?<> ".contains(character);
     text.chars().all(is_plain)

@@ -1,9 +1,9 @@
-//! Commands that every shell has built in, called as programs, and arithmetic.
+//! Commands that every shell has as builtins but that are launched as programs, and arithmetic.
 
 use super::super::super::shell::Dialect;
 use super::call::{AS_IT_IS, Call, Substitute};
 
-/// A program that shells have built in: who calls it by its path, or through `env` or `command -p`, launches it.
+/// Returns the substitute for a program that is a shell builtin. A script launches the program if it uses its path, `env` or `command -p`.
 fn built_in(name: &str) -> Option<Substitute> {
     Substitute::builtin(
         format!("/usr/bin/{name} ..."),
@@ -13,7 +13,7 @@ fn built_in(name: &str) -> Option<Substitute> {
 }
 
 pub(super) fn echo(call: &Call) -> Option<Substitute> {
-    // Of shells but bash, each makes its own of these.
+    // Shells other than bash differ in options and backslashes.
     let words = call.words();
     let has_options = words.first().is_some_and(|word| word.starts_with('-') && *word != "-n");
     let is_plain = !has_options && words.iter().all(|word| !word.contains('\\'));
@@ -38,7 +38,7 @@ pub(super) fn kill(_: &Call) -> Option<Substitute> {
     built_in("kill")
 }
 
-// `[[ ]]` would save nothing more, and would compare with patterns and evaluate names.
+// `[[ ]]` would save no more, would match patterns, and would evaluate names.
 pub(super) fn test(_: &Call) -> Option<Substitute> {
     built_in("test")
 }
@@ -50,9 +50,7 @@ pub(super) fn bracket(_: &Call) -> Option<Substitute> {
 
 pub(super) fn sleep(call: &Call) -> Option<Substitute> {
     match call.words()[..] {
-        ["0" | "0.0" | "0s" | ".0"] => {
-            Substitute::expansion("sleep 0", ":", &["sleep 0 also lets others have the CPU"])
-        }
+        ["0" | "0.0" | "0s" | ".0"] => Substitute::expansion("sleep 0", ":", &["sleep 0 also yields the CPU"]),
         _ => None,
     }
 }
@@ -63,21 +61,21 @@ pub(super) fn expr(call: &Call) -> Option<Substitute> {
         [a, operator @ ("<" | "<=" | ">" | ">=" | "=" | "!="), b] => comparison(a, operator, b),
         ["length", _] if call.has_extensions() => Substitute::expansion("$(expr length \"$s\")", "${#s}", &[]),
         ["length", _] => {
-            let limits = &["sh may count bytes, where expr counts characters"];
+            let limits = &["sh may count bytes; expr counts characters"];
             Substitute::expansion("$(expr length \"$s\")", "${#s}", limits)
         }
         ["substr", _, _, _] if call.has_extensions() => Substitute::expansion(
             "$(expr substr \"$s\" 1 n)",
             "${s:0:n}",
-            &["positions begin with 0 and not with 1", AS_IT_IS],
+            &["positions start at 0, not at 1", AS_IT_IS],
         ),
-        // Without a group it tells how much fits.
+        // Without a group, expr prints the length of the match.
         [_, ":", regex] if call.is_bash() && regex.contains("\\(") => Substitute::statement(
             "$(expr \"$s\" : '\\(regex\\)')",
             "y=; [[ $s =~ ^(regex) ]] && y=${BASH_REMATCH[1]}",
             "y",
             &[
-                "[[ =~ ]] takes extended regular expressions, expr basic ones, which are bound to the beginning",
+                "[[ =~ ]] takes extended regular expressions; expr takes basic ones, anchored at the beginning",
                 AS_IT_IS,
             ],
         ),
@@ -91,13 +89,13 @@ fn arithmetic(operator: &str) -> Option<Substitute> {
         format!("$(expr \"$a\" {shown} \"$b\")"),
         format!("$((a {operator} b))"),
         &[
-            "$(( )) reads a number with a leading zero as octal, takes what is no number for a name or for 0, and has 64 bits",
-            "expr also ends with status 1 when the result is 0",
+            "$(( )) reads a number with a leading zero as octal, treats other text as a variable name or as 0, and has 64 bits",
+            "expr also exits with status 1 when the result is 0",
         ],
     )
 }
 
-/// As numbers when both are, as text otherwise; for the order of texts sh has nothing.
+/// Compares numbers if both operands are numbers, and text otherwise. sh cannot compare the order of texts.
 fn comparison(a: &str, operator: &str, b: &str) -> Option<Substitute> {
     let is_of_numbers = [a, b].iter().all(|operand| operand.parse::<i64>().is_ok());
     let option = match operator {
@@ -114,17 +112,18 @@ fn comparison(a: &str, operator: &str, b: &str) -> Option<Substitute> {
         format!("expr \"$a\" '{operator}' \"$b\""),
         format!("[ \"$a\" {option} \"$b\" ]"),
         &[
-            "expr compares as numbers when both are, and else as text: [ -eq ] only numbers, [ = ] only text; it also writes 1 or 0",
+            "expr compares numbers if both operands are numbers, and text otherwise; [ -eq ] compares only numbers, [ = ] only text; expr \
+             also prints 1 or 0",
         ],
     )
 }
 
 pub(super) fn seq(call: &Call) -> Option<Substitute> {
-    // In a pipeline its numbers are wanted, not a loop.
+    // In a pipeline, another program reads the numbers.
     if !call.is_captured {
         return None;
     }
-    // As numbers: a loop would take 010 for eight.
+    // Only plain numbers: a loop would read 010 as octal.
     let numbers: Option<Vec<i64>> = call.words().iter().map(|word| word.parse().ok()).collect();
     let (from, step, to) = match numbers?[..] {
         [to] => (1, 1, to),
@@ -132,7 +131,7 @@ pub(super) fn seq(call: &Call) -> Option<Substitute> {
         [from, step, to] => (from, step, to),
         _ => return None,
     };
-    // Beyond the last number there has to be another one, for the loop to end.
+    // The loop ends only if a number after the last one exists.
     if step < 1 || to.checked_add(step).is_none() {
         return None;
     }
@@ -142,7 +141,7 @@ pub(super) fn seq(call: &Call) -> Option<Substitute> {
         return Substitute::expansion(
             before,
             after,
-            &["what changes i in the loop, or leaves a turn by continue, has to count too"],
+            &["code in the loop that changes i or uses continue must increment i itself"],
         );
     }
     let next = if step == 1 {
@@ -151,5 +150,5 @@ pub(super) fn seq(call: &Call) -> Option<Substitute> {
         format!("i += {step}")
     };
     let after = format!("for ((i = {from}; i <= {to}; {next}))");
-    Substitute::expansion(before, after, &["not where the loop itself changes i"])
+    Substitute::expansion(before, after, &["not if the loop body changes i"])
 }

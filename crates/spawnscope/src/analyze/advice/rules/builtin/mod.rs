@@ -1,5 +1,5 @@
-//! Small programs that a shell launches and whose work it can do itself. `names`, `text`, `sed` and `commands` know what to write
-//! instead, by the arguments that were recorded; what they do not know for sure they leave alone.
+//! Small programs that a shell launches although it can do their work itself. `names`, `text`, `sed` and `commands` choose the replacement
+//! by the recorded arguments, and skip calls that they cannot replace reliably.
 
 mod call;
 mod commands;
@@ -23,10 +23,10 @@ use crate::analyze::whatif::changes::chains::is_inside;
 use crate::event::Mechanism;
 use call::{Call, Effect, Substitute};
 
-/// What a shell writes instead of a call; `None` where that is not sure to do the same.
+/// Returns the substitute for a call. `None` where the result might differ.
 type Substitution = fn(&Call) -> Option<Substitute>;
 
-/// What a shell can do itself, by the program that does it otherwise, in the order of these.
+/// Substitutions by program, sorted by program name.
 const TABLE: [(&[u8], Substitution); 33] = [
     (b"[", commands::bracket),
     (b"arch", names::arch),
@@ -62,17 +62,17 @@ const TABLE: [(&[u8], Substitution); 33] = [
     (b"which", names::which),
     (b"whoami", names::whoami),
 ];
-/// So many programs are told.
+/// Maximum number of programs that are reported.
 const MOST_FINDINGS: usize = 5;
-/// So many ways of calling one of them.
+/// Maximum number of forms that are shown per program.
 const MOST_FORMS: usize = 4;
 
-/// One launch that its shell can do without.
+/// A launch that the shell can replace.
 struct Needless {
     launch: u32,
-    /// What goes with it.
+    /// The launches that disappear with it, itself included.
     unit: Vec<u32>,
-    /// Forks of the shell among that.
+    /// Forks of the shell in `unit`.
     forks: Vec<u32>,
     substitute: Substitute,
 }
@@ -102,7 +102,7 @@ fn all_needless(context: &RuleContext<'_, '_>) -> impl Iterator<Item = Needless>
     })
 }
 
-/// Forks of shells that go with what this rule finds.
+/// Returns the shell forks that disappear with the launches that this rule finds.
 pub(super) fn forks_around(context: &RuleContext<'_, '_>) -> HashSet<u32> {
     all_needless(context).flat_map(|needless| needless.forks).collect()
 }
@@ -125,7 +125,7 @@ fn needless(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) 
     } else {
         is_mostly_tax(context, index)
     };
-    // The scripts of a version manager are nobody's to change.
+    // The user does not maintain the scripts of a version manager.
     if !is_small || is_inside(forest, index as u32) {
         return None;
     }
@@ -136,7 +136,7 @@ fn needless(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) 
         is_captured: pipeline.is_captured,
     };
     let substitute = TABLE[known].1(&call)?;
-    // What a shell makes by vfork is a plain command: in $( ) and in pipelines it forks.
+    // Shells use vfork only for plain commands; for $( ) and pipelines they fork.
     let is_plain = launch.mechanism == Some(Mechanism::Vfork) && !call.is_captured;
     Some(Needless {
         launch: index as u32,
@@ -160,7 +160,7 @@ fn finding(
     Some(Finding {
         rule: "builtin",
         title: format!(
-            "{} launches {} {} for what a shell does itself",
+            "{} launches {} {} for work it can do itself",
             name(parent),
             name(program),
             times(all.len())
@@ -176,7 +176,7 @@ fn finding(
     })
 }
 
-/// The ways in which a program was called, the most frequent first.
+/// Returns the forms in which a program was called, the most frequent first.
 fn forms_of(needless: &[Needless]) -> Vec<(&Substitute, usize)> {
     let mut forms: BTreeMap<&Substitute, usize> = BTreeMap::new();
     for each in needless {
@@ -192,7 +192,7 @@ fn limits(forms: &[(&Substitute, usize)]) -> String {
     let limits: BTreeSet<&str> = shown.flat_map(|(form, _)| form.limits).copied().collect();
     let limits: Vec<&str> = limits.into_iter().collect();
     if limits.is_empty() {
-        return "nothing is known that it does not do as well".to_owned();
+        return "no known differences".to_owned();
     }
     limits.join("; ")
 }
@@ -209,7 +209,7 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[Needless]) -
         .map(|tax| tax.0)
         .sum();
     let mut evidence = vec![format!(
-        "{} take {} in all; {} of it is the launching, not the program's own work",
+        "{} take {} in all; {} of it is launch tax, not work of the program",
         launches(all.len()),
         time(spent),
         crate::units::percent(crate::event::Nanos(tax), spent)
@@ -220,7 +220,7 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[Needless]) -
         .collect();
     if !forks.is_empty() {
         evidence.push(format!(
-            "{} of the shell only for them: a subshell, or an echo that feeds them",
+            "{} of the shell exist only for them: a subshell, or an echo that feeds them",
             crate::units::counted(forks.len() as u64, "fork", "forks")
         ));
     }
@@ -228,28 +228,28 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[Needless]) -
 }
 
 fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
-    let mut lines = vec!["let the shell do it:".to_owned()];
+    let mut lines = vec!["do the work in the shell:".to_owned()];
     for (form, count) in forms.iter().take(MOST_FORMS) {
         lines.extend(instead(&form.before, &format!("{}   ({})", form.after, times(*count))));
     }
     if forms.len() > MOST_FORMS {
         let rest: usize = forms[MOST_FORMS..].iter().map(|(_, count)| count).sum();
-        lines.push(format!("  and the same with other arguments ({})", times(rest)));
+        lines.push(format!("  and the same for other arguments ({})", times(rest)));
     }
     lines
 }
 
-/// The changes to play: what goes altogether, what leaves a fork, what is asked once.
+/// Returns the changes to replay: launches that disappear, and programs that become builtins.
 fn tries(context: &RuleContext<'_, '_>, needless: &[Needless]) -> Vec<Fix> {
     let (mut gone, mut builtin) = (Vec::new(), Vec::new());
-    let mut asked: HashSet<(Option<usize>, Vec<Vec<u8>>)> = HashSet::new();
+    let mut seen: HashSet<(Option<usize>, Vec<Vec<u8>>)> = HashSet::new();
     for each in needless {
         match each.substitute.effect {
             Effect::Gone => gone.extend(&each.unit),
             Effect::Builtin => builtin.push(each.launch),
             Effect::Once => {
                 let arguments = context.example(&[each.launch]);
-                let is_first = asked.insert((context.forest().parent(each.launch as usize), arguments));
+                let is_first = seen.insert((context.forest().parent(each.launch as usize), arguments));
                 gone.extend(each.unit.iter().filter(|_| !is_first));
             }
         }
@@ -261,7 +261,7 @@ fn tries(context: &RuleContext<'_, '_>, needless: &[Needless]) -> Vec<Fix> {
         .collect()
 }
 
-/// Tries every program of the table, for `fuzz/`: `flags` say how it is called.
+/// Calls every substitution of the table, for `fuzz/`. `flags` encode the context of the call.
 #[cfg(fuzzing)]
 pub(in crate::analyze::advice) fn fuzz(flags: u8, words: &[&str]) {
     use super::super::shell::Dialect;
@@ -273,7 +273,7 @@ pub(in crate::analyze::advice) fn fuzz(flags: u8, words: &[&str]) {
         is_captured: flags & 8 != 0,
     };
     for (_, substitution) in TABLE {
-        // Controls in what is found are escaped where it is shown.
+        // Control characters in the result are escaped when it is shown.
         let _ = substitution(&call);
     }
 }

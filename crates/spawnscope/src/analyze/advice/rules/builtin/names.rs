@@ -1,17 +1,17 @@
-//! Names and facts: parts of paths, where and who the shell is, what time it is.
+//! Parts of paths, and facts: the directory, the user, the host and the time.
 
 use super::super::super::shell::Dialect;
 use super::call::{Call, Substitute};
 
-const OF_DIRNAME: &str = "${p%/*} leaves a name without a slash as it is and makes nothing of /name, where dirname says . and /; \
-                          it does not pass over a slash at the end, nor over several in a row; ask `case $p in */*)` first where \
-                          such names come";
-const OF_BASENAME: &str = "${p##*/} makes nothing of a path that ends with a slash: take that off first with ${p%/}";
-const OF_SUFFIX: &str = "basename leaves a name that is nothing but the suffix";
-const OF_NEWLINES: &str = "newlines at the end of a name stay";
-const OF_ONCE: &str = "what is kept in a variable does not follow later changes";
+const OF_DIRNAME: &str = "${p%/*} keeps a name without a slash and turns /name into nothing, where dirname prints . and /; it does not \
+                          skip a slash at the end, or several in a row; test `case $p in */*)` first if such names occur";
+const OF_BASENAME: &str =
+    "${p##*/} turns a path that ends with a slash into nothing: remove the slash first with ${p%/}";
+const OF_SUFFIX: &str = "basename keeps a name that equals the suffix";
+const OF_NEWLINES: &str = "newlines at the end of a name are kept";
+const OF_ONCE: &str = "the variable does not follow later changes";
 const OF_USER: &str = "$USER and $HOSTNAME are variables, which the environment or the script can change, and which cron and containers \
-                       may not set";
+                       may leave unset";
 
 pub(super) fn dirname(call: &Call) -> Option<Substitute> {
     match call.words()[..] {
@@ -51,7 +51,7 @@ pub(super) fn pwd(call: &Call) -> Option<Substitute> {
         [] | ["-L"] => Substitute::expansion(
             "$(/bin/pwd)",
             "$PWD",
-            &["/bin/pwd resolves links where $PWD keeps them"],
+            &["/bin/pwd resolves symbolic links; $PWD keeps them"],
         ),
         ["-P"] => Substitute::builtin("$(/bin/pwd -P)", "$(pwd -P)", &[]),
         _ => None,
@@ -62,7 +62,7 @@ pub(super) fn hostname(call: &Call) -> Option<Substitute> {
     match (&call.words()[..], call.dialect) {
         ([], Dialect::Bash) => Substitute::expansion("$(hostname)", "$HOSTNAME", &[OF_USER]),
         ([], Dialect::Zsh) => Substitute::expansion("$(hostname)", "$HOST", &[OF_USER]),
-        // A name would be set.
+        // An argument would set the host name.
         (words, _) if words.iter().all(|word| word.starts_with('-')) => fact("hostname", call),
         _ => None,
     }
@@ -103,13 +103,13 @@ pub(super) fn logname(call: &Call) -> Option<Substitute> {
     fact("logname", call)
 }
 
-/// An answer that is always the same.
+/// Returns the substitute for a program whose output never changes.
 fn fact(program: &str, call: &Call) -> Option<Substitute> {
     let words: Vec<&str> = std::iter::once(program).chain(call.words()).collect();
     let words = words.join(" ");
     Substitute::once(
-        format!("$({words}) again and again"),
-        format!("fact=$({words}) once, before the loop, and \"$fact\" from then on"),
+        format!("$({words}) each time"),
+        format!("fact=$({words}) once, before the loop, then \"$fact\""),
         &[OF_ONCE],
     )
 }
@@ -122,7 +122,7 @@ pub(super) fn date(call: &Call) -> Option<Substitute> {
     match (format, call.dialect) {
         ("%s", Dialect::Bash) => Substitute::expansion(before, "$EPOCHSECONDS", &["$EPOCHSECONDS needs bash 5.0"]),
         ("%s", Dialect::Zsh) => Substitute::expansion(before, "$EPOCHSECONDS", &["after `zmodload zsh/datetime`"]),
-        // Some locales have a comma for the point.
+        // In some locales the decimal separator is a comma.
         ("%s.%N", Dialect::Bash) => Substitute::expansion(before, "${EPOCHREALTIME/,/.}000", OF_REALTIME),
         ("%s%N", Dialect::Bash) => Substitute::expansion(before, "${EPOCHREALTIME//[.,]/}000", OF_REALTIME),
         ("%s%3N", Dialect::Bash) => Substitute::expansion(before, "$((${EPOCHREALTIME//[.,]/} / 1000))", OF_REALTIME),
@@ -130,19 +130,20 @@ pub(super) fn date(call: &Call) -> Option<Substitute> {
             before,
             format!("printf -v t '%({format})T' -1"),
             "t",
-            &["printf %(...)T needs bash 4.2, and knows nothing of a TZ that only date is given"],
+            &["printf %(...)T needs bash 4.2, and ignores a TZ that is set only for date"],
         ),
         _ => None,
     }
 }
 
-const OF_REALTIME: &[&str] = &["$EPOCHREALTIME needs bash 5.0, and has microseconds: nanoseconds are 000 behind them"];
+const OF_REALTIME: &[&str] =
+    &["$EPOCHREALTIME needs bash 5.0, and has microseconds: the last three digits of the nanoseconds are 000"];
 
-/// What bash takes between `%(` and `)T`: its buffer has 128 bytes.
+/// Maximum length between `%(` and `)T`: the buffer of bash has 128 bytes.
 const MOST_FORMAT: usize = 40;
 
-/// Whether strftime, which bash calls, knows all of a format of date: that one has letters and colons of its own, and what the shell
-/// would take for the end of the format or for an escape is not in it.
+/// Whether strftime, which bash calls, supports the whole format. date has letters and colons that strftime lacks. Characters that the
+/// shell would read as the end of the format or as an escape are excluded.
 fn is_of_strftime(format: &str) -> bool {
     let mut rest = format;
     while let Some((text, conversion)) = rest.split_once('%') {

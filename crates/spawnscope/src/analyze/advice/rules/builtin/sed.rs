@@ -1,8 +1,8 @@
-//! One `s` command of sed on the text of a variable, as an expansion.
+//! Replaces one `s` command of sed on the text of a variable by an expansion.
 
 use super::call::{AS_IT_IS, Call, Substitute, in_pattern, in_replaced, is_literal, is_replacement};
 
-const LIMITS: &[&str] = &["for the text of a variable of one line, not for files", AS_IT_IS];
+const LIMITS: &[&str] = &["for a variable with one line of text, not for files", AS_IT_IS];
 
 pub(super) fn sed(call: &Call) -> Option<Substitute> {
     let words = call.words();
@@ -52,13 +52,13 @@ impl<'s> Command<'s> {
         })
     }
 
-    /// What is cut off at one end is `${x#...}` and `${x%...}` in every shell.
+    /// Returns an expansion that works in every shell, `${x#...}` or `${x%...}`, for a command that removes text at one end.
     fn of_every_shell(&self) -> Option<String> {
         let pattern = self.pattern;
         if !self.with.is_empty() {
             return None;
         }
-        // The longest match is what sed takes.
+        // sed removes the longest match.
         let (rest, cut) = if let Some(rest) = pattern.strip_suffix(".*$").or_else(|| pattern.strip_suffix(".*")) {
             (rest, "x%%")
         } else if let Some(rest) = pattern.strip_prefix("^.*").or_else(|| pattern.strip_prefix(".*")) {

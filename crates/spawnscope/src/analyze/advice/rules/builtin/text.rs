@@ -1,17 +1,17 @@
-//! Filters on a text that fits in a variable: only where the shell reads the result, as in `$(echo "$x" | tr a b)`.
+//! Filters on a text that fits into a variable, where the shell reads the result, as in `$(echo "$x" | tr a b)`.
 
 use super::super::super::shell::Dialect;
 use super::call::{AS_IT_IS, Call, Substitute, in_pattern, in_replaced, is_literal, is_replacement};
 
-const OF_VARIABLE: &str = "for the text of a variable, not for files and not for what another program writes, unless that is \
-                           put in a variable first";
-const OF_ONE_LINE: &str = "for one line: of several, the program treats each";
-const OF_FIRST_LINE: &str = "read gives the first line only, and ends with status 1 when that has no newline";
+const OF_VARIABLE: &str =
+    "for the text of a variable; read files and the output of other programs into a variable first";
+const OF_ONE_LINE: &str = "for one line: the program handles each line separately";
+const OF_FIRST_LINE: &str = "read returns only the first line, and exits with status 1 if that has no newline";
 const OF_LETTERS: &str =
-    "tr changes a to z only, the shell all letters that its locale knows, as in émile: LC_ALL=C keeps it to these";
-const OF_IFS: &str = "with IFS as it is by default";
-const OF_SMALL: &str = "for small files, since mapfile keeps every line, and not for what another program writes; a last line without a \
-                        newline counts, and wc also writes the name of a file that is its argument";
+    "tr changes only a to z, the shell all letters of its locale, as in émile; LC_ALL=C restricts it to a to z";
+const OF_IFS: &str = "only with the default IFS";
+const OF_SMALL: &str = "for small files, since mapfile stores every line, and not for output of another program; it counts a last line \
+                        without a newline; wc also prints the name of a file argument";
 
 pub(super) fn cat(call: &Call) -> Option<Substitute> {
     let words = call.words();
@@ -20,13 +20,16 @@ pub(super) fn cat(call: &Call) -> Option<Substitute> {
         return None;
     }
     if call.has_extensions() {
-        Substitute::builtin("$(cat \"$f\")", "$(<\"$f\")", &["for one file that can be read"])
+        Substitute::builtin("$(cat \"$f\")", "$(<\"$f\")", &["for one readable file"])
     } else {
         Substitute::statement(
             "x=$(cat \"$f\")",
             "IFS= read -r x <\"$f\"",
             "x",
-            &["only for files of one line, sh has nothing for more", OF_FIRST_LINE],
+            &[
+                "only for files of one line; sh has no equivalent for more",
+                OF_FIRST_LINE,
+            ],
         )
     }
 }
@@ -43,7 +46,7 @@ pub(super) fn tr(call: &Call) -> Option<Substitute> {
         ["A-Z" | "[A-Z]" | "[:upper:]", "a-z" | "[a-z]" | "[:lower:]"] => {
             changed_case(call, &words, ["${x,,}", "typeset -l y=$x", "${(L)x}"])
         }
-        // Its sets are of bytes: what has more than one is no single character to it.
+        // tr works on bytes: a character of several bytes is not one character.
         ["-d", set] if is_literal(set) && set.is_ascii() && !set.contains(['-', '!', '/']) => Substitute::expansion(
             through(&format!("tr -d '{set}'")),
             format!("${{x//[{set}]/}}"),
@@ -73,7 +76,7 @@ fn changed_case(call: &Call, words: &[&str], [bash, ksh, zsh]: [&str; 3]) -> Opt
     }
 }
 
-/// One character that can be shown between single quotes.
+/// Whether a set is one character that can be shown in single quotes.
 fn is_character(set: &str) -> bool {
     set.len() == 1
         && set
@@ -81,7 +84,7 @@ fn is_character(set: &str) -> bool {
             .all(|each| (each.is_ascii_graphic() || each == ' ') && !"\\'-".contains(each))
 }
 
-/// A filter as a script has it.
+/// Formats a filter as it appears in a script.
 fn through(filter: &str) -> String {
     format!("$(echo \"$x\" | {filter})")
 }
@@ -107,7 +110,7 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
         let after = format!("${{x%%{pattern}*}}");
         return Substitute::expansion(before, after, &[OF_VARIABLE, OF_ONE_LINE, AS_IT_IS]);
     }
-    // read would take several blanks in a row for one delimiter, and would find nothing in a text without any.
+    // `read` would merge several blanks in a row, and would find nothing in a text without delimiters.
     let others = format!("; y=${{y#*{pattern}}}").repeat(field - 2);
     let after = format!("y=${{x#*{pattern}}}{others}; y=${{y%%{pattern}*}}");
     let limits: &[&str] = match field {
@@ -115,7 +118,7 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
         _ => &[
             OF_VARIABLE,
             OF_ONE_LINE,
-            "of a text with some of the fields, but not with this one, it gives the last, and cut nothing",
+            "for a text with fewer fields it returns the last one, where cut prints nothing",
             AS_IT_IS,
         ],
     };
@@ -158,7 +161,7 @@ pub(super) fn head(call: &Call) -> Option<Substitute> {
             Substitute::expansion(
                 through("head -n1"),
                 "${x%%\"$newline\"*}",
-                &[OF_VARIABLE, "where newline holds one", AS_IT_IS],
+                &[OF_VARIABLE, "$newline must contain a newline", AS_IT_IS],
             )
         }
         ["-1" | "-n1", file] | ["-n", "1", file] if !file.starts_with('-') => {
@@ -174,14 +177,14 @@ pub(super) fn wc(call: &Call) -> Option<Substitute> {
         return None;
     }
     match words[..] {
-        // dash counts bytes, whatever the locale.
+        // dash counts bytes in every locale.
         ["-m"] if call.is_fed && call.has_extensions() => {
             Substitute::expansion("$(printf %s \"$x\" | wc -m)", "${#x}", &[OF_ECHO])
         }
         ["-c"] if call.is_fed => Substitute::expansion(
             "$(printf %s \"$x\" | wc -c)",
             "${#x}",
-            &["${#x} counts characters, and bytes only where LC_ALL=C is set", OF_ECHO],
+            &["${#x} counts characters; it counts bytes only with LC_ALL=C", OF_ECHO],
         ),
         ["-l"] if call.is_bash() => count_of_lines("n=$(wc -l <\"$f\")"),
         ["-l", file] if call.is_bash() && !file.starts_with('-') => count_of_lines("n=$(wc -l \"$f\")"),
@@ -189,7 +192,7 @@ pub(super) fn wc(call: &Call) -> Option<Substitute> {
     }
 }
 
-const OF_ECHO: &str = "where echo feeds wc, that counts a newline more";
+const OF_ECHO: &str = "if echo feeds wc, wc counts one newline more";
 
 fn count_of_lines(before: &str) -> Option<Substitute> {
     Substitute::statement(before, "mapfile -t lines <\"$f\"; n=${#lines[@]}", "n", &[OF_SMALL])
@@ -221,13 +224,17 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
         return Substitute::expansion(
             before,
             format!("re='{pattern}'; [[ $x =~ $re ]]"),
-            &[OF_VARIABLE, "for one line: ^, $ and . see the whole text", AS_IT_IS],
+            &[
+                OF_VARIABLE,
+                "for one line: ^, $ and . match against the whole text",
+                AS_IT_IS,
+            ],
         );
     }
     None
 }
 
-/// Whether a basic regular expression means the same as an extended one: no character in it is special in one of them only.
+/// Whether a basic regular expression means the same as an extended one: it has no character that is special in only one of them.
 fn is_the_same_extended(pattern: &str) -> bool {
     let within = pattern.strip_prefix('^').unwrap_or(pattern);
     let within = within.strip_suffix('$').unwrap_or(within);

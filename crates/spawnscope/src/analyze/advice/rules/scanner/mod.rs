@@ -1,5 +1,5 @@
-//! A permission scanner (fanotify) that execs and opens wait for. What to do about it is a matter of security, and not the
-//! program's: this names the narrow exclusions that products document, and never advises to switch protection off.
+//! Execs and opens that wait for a permission scanner (fanotify). The fix is a security decision. The advice therefore lists the narrow
+//! exclusions that products document, and never suggests disabling protection.
 
 mod products;
 mod waits;
@@ -36,14 +36,14 @@ fn finding(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos) -> Find
     Finding {
         rule: "scanner",
         title: format!(
-            "execs and opens wait for the permission of {}, a scanner",
+            "execs and opens wait for a permission scanner: {}",
             daemons.join(" and ")
         ),
         evidence: evidence(context, waits, waited, &launches),
         example: context.example(&launches),
         fix: products::fix(&daemons),
-        limits: "what is excluded is not checked when it is opened or executed: malware that gets there is not stopped. A narrow \
-                 exclusion saves its part of what is predicted here, which is the time of all waits"
+        limits: "excluded files are not checked when they are opened or executed: malware among them is not stopped. A narrow \
+                 exclusion saves a part of the predicted saving, which covers all waits"
             .to_owned(),
         whatif: "--no-scan".to_owned(),
         tries: vec![Fix {
@@ -57,7 +57,7 @@ fn finding(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos) -> Find
 
 fn daemon(context: &RuleContext<'_, '_>, wait: &Wait) -> String {
     let known = wait.daemon.map(|id| name(context.recording.texts.get(id)));
-    known.unwrap_or_else(|| "a program that is not recorded".to_owned())
+    known.unwrap_or_else(|| "an unrecorded program".to_owned())
 }
 
 fn evidence(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos, launches: &[u32]) -> Vec<String> {
@@ -73,7 +73,7 @@ fn evidence(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos, launch
     )];
     if let Some((first, later)) = first_and_later(context, waits) {
         evidence.push(format!(
-            "the first exec of a file waited {}, a later one of the same file {}",
+            "the first exec of a file waited {}, later ones {}",
             time(first),
             time(later)
         ));
@@ -81,7 +81,7 @@ fn evidence(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos, launch
     let at_once = most_at_once(waits);
     if at_once > 1 {
         evidence.push(format!(
-            "up to {at_once} waited at once: a scanner that answers one after the other makes all of them wait for the slowest"
+            "up to {at_once} processes waited at once: a scanner that answers one request at a time makes all of them wait for the slowest"
         ));
     }
     evidence

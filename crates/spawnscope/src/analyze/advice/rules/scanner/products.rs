@@ -1,39 +1,39 @@
-//! The narrow exclusions that scanners document, by the name of their process. All of them leave protection on for the rest
-//! of the machine.
+//! The narrow exclusions that scanners document, by process name. All of them leave protection on for the rest of the machine.
 
-/// Process names, and what their manuals offer.
+/// Process names, and instructions from their manuals.
 const PRODUCTS: [(&[&str], &[&str]); 3] = [
     (
         &["fapolicyd"],
         &[
-            "fapolicyd: trust the tools by their checksums, so that their verdict is remembered:",
+            "fapolicyd: trust the tools by checksum, so that their verdicts are cached:",
             "  fapolicyd-cli --file add /opt/toolchain/ && fapolicyd-cli --update",
-            "fapolicyd: for the output of builds a rule before the others, in a file of /etc/fapolicyd/rules.d/, then `fagenrules --load`:",
+            "fapolicyd: for build output, add a rule before the others, in a file in /etc/fapolicyd/rules.d/, and run `fagenrules --load`:",
             "  allow perm=any uid=BUILDER : dir=/srv/build/",
-            "fapolicyd: obj_cache_size and subj_cache_size in fapolicyd.conf, so that a verdict is not asked for twice",
+            "fapolicyd: raise obj_cache_size and subj_cache_size in fapolicyd.conf, so that no verdict is computed twice",
         ],
     ),
     (
         &["clamonacc", "clamd"],
         &[
-            "ClamAV, in clamd.conf: the build tree and the compiler's cache only, and the user who builds if there is one:",
+            "ClamAV, in clamd.conf: exclude only the build tree and the compiler cache, and the build user if there is one:",
             "  OnAccessExcludePath /srv/build",
             "  OnAccessExcludeUname BUILDER",
-            "ClamAV: OnAccessIncludePath for the directories that matter, rather than OnAccessMountPath for whole file systems",
+            "ClamAV: use OnAccessIncludePath for the directories that matter, instead of OnAccessMountPath for whole file systems",
         ],
     ),
     (
         &["wdavdaemon", "mdatp"],
         &[
-            "Microsoft Defender: which processes cause the scans: mdatp diagnostic real-time-protection-statistics --output json",
-            "Microsoft Defender: the build's own tools or tree only; managed machines take it from their administrator's profile:",
+            "Microsoft Defender: list the processes that cause the scans: mdatp diagnostic real-time-protection-statistics --output json",
+            "Microsoft Defender: exclude only the build tools or the build tree; managed machines get exclusions from their \
+             administrator's profile:",
             "  mdatp exclusion process add --path /opt/toolchain/bin/cc",
             "  mdatp exclusion folder add --path /srv/build",
         ],
     ),
 ];
 
-/// What its owner can decide, for the daemons that were waited for.
+/// Returns the options of the machine owner, for the daemons that were waited for.
 pub(super) fn fix(daemons: &[String]) -> Vec<String> {
     let is_there = |names: &&[&str]| {
         let is_named = |name: &&str| daemons.iter().any(|daemon| daemon.starts_with(*name));
@@ -41,9 +41,9 @@ pub(super) fn fix(daemons: &[String]) -> Vec<String> {
     };
     let known = PRODUCTS.iter().filter(|(names, _)| is_there(names));
     let mut fix = vec![
-        "leave protection on; launch less (see other advice): each exec and each library that is opened is asked for"
+        "leave protection on; launch less (see other advice): each exec and each opened library needs a permission"
             .to_owned(),
-        "whether anything is excluded is for the owner of this machine's security to decide: show them these figures"
+        "whoever is responsible for the security of this machine decides about exclusions: show them these figures"
             .to_owned(),
     ];
     let lines: Vec<String> = known
@@ -51,13 +51,13 @@ pub(super) fn fix(daemons: &[String]) -> Vec<String> {
         .collect();
     if lines.is_empty() {
         fix.push(
-            "the product's manual says how to exclude a path or a process: a build tree and a compiler's cache, for the user who \
-             builds, are narrow; /usr, /tmp and whole home directories are not"
+            "see the manual of the product for excluding a path or a process: a build tree and a compiler cache, for the build \
+             user, are narrow; /usr, /tmp and whole home directories are not"
                 .to_owned(),
         );
     }
     fix.extend(lines);
-    fix.push("scan what is excluded at another time, such as each night".to_owned());
+    fix.push("scan the excluded files at another time, such as each night".to_owned());
     fix
 }
 

@@ -1,5 +1,4 @@
-//! Waits for a scanner's permission: which there were, whether a file's first exec waited longer than its later ones, and
-//! how many waited at once.
+//! Waits for a scanner's permission: lists them, compares the first exec of a file with later ones, and counts concurrent waits.
 
 use std::collections::HashMap;
 
@@ -9,10 +8,9 @@ use crate::event::Nanos;
 use crate::record::reader::TextId;
 use crate::statistics::median;
 
-/// System calls by x86-64's numbers: execve, execveat.
+/// System call numbers of x86-64: execve, execveat.
 const EXECS: [u16; 2] = [59, 322];
 
-/// One wait.
 pub(super) struct Wait {
     pub(super) launch: u32,
     pub(super) daemon: Option<TextId>,
@@ -27,7 +25,7 @@ impl Wait {
     }
 }
 
-/// All of them, those of one thread in a row.
+/// Returns all waits, grouped by thread.
 pub(super) fn of_launches(context: &RuleContext<'_, '_>) -> Vec<Wait> {
     let timelines = context.whatif.timelines;
     let mut waits = Vec::new();
@@ -50,8 +48,8 @@ pub(super) fn of_launches(context: &RuleContext<'_, '_>) -> Vec<Wait> {
     waits
 }
 
-/// What the first exec of a file waited, and what a later one did: the middle of those files that were executed more than
-/// once, and waited for at all. A scanner that remembers its verdicts has nothing to ask the second time.
+/// Returns the median waits of the first exec and of later execs of a file, over the files that were executed more than once and waited for
+/// at all. A scanner that caches its verdicts does not scan again.
 pub(super) fn first_and_later(context: &RuleContext<'_, '_>, waits: &[Wait]) -> Option<(Nanos, Nanos)> {
     let mut by_launch: HashMap<u32, Vec<&Wait>> = HashMap::new();
     for wait in waits.iter().filter(|wait| wait.in_exec) {
@@ -84,13 +82,13 @@ pub(super) fn first_and_later(context: &RuleContext<'_, '_>, waits: &[Wait]) -> 
     Some((Nanos(first as u64), Nanos(later as u64)))
 }
 
-/// The most that waited at the same time.
+/// Returns the largest number of concurrent waits.
 pub(super) fn most_at_once(waits: &[Wait]) -> usize {
     let mut ends: Vec<(Nanos, bool)> = waits
         .iter()
         .flat_map(|wait| [(wait.from, true), (wait.to, false)])
         .collect();
-    // At one instant, those that end come first.
+    // At the same instant, ends sort before starts.
     ends.sort_unstable();
     let (mut most, mut now) = (0, 0_usize);
     for (_, begins) in ends {

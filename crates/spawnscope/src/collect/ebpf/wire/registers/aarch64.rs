@@ -1,4 +1,4 @@
-//! The part of the wire format that depends on the processor: registers.
+//! The processor-dependent part of the wire format: registers.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -13,7 +13,7 @@ pub struct WireRegisters {
 }
 
 impl WireRegisters {
-    /// In the order in which DWARF numbers them: x0 to x30 and the stack pointer; then the next instruction.
+    /// In DWARF order: x0 to x30 and the stack pointer, followed by the instruction pointer.
     pub fn in_order(&self) -> [u64; 33] {
         let mut all = [0; 33];
         all[..31].copy_from_slice(&self.regs);
@@ -21,7 +21,7 @@ impl WireRegisters {
         all
     }
 
-    /// Whether there are any.
+    /// Whether the registers were captured.
     pub fn are_known(&self) -> bool {
         self.ip != 0
     }

@@ -1,4 +1,4 @@
-//! The part of the wire format that depends on the processor: registers.
+//! The processor-dependent part of the wire format: registers.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -30,7 +30,7 @@ pub struct WireRegisters {
 }
 
 impl WireRegisters {
-    /// In the order in which DWARF numbers them, up to the next instruction.
+    /// In DWARF order, ending with the instruction pointer.
     pub fn in_order(&self) -> [u64; 17] {
         [
             self.ax, self.dx, self.cx, self.bx, self.si, self.di, self.bp, self.sp, self.r8, self.r9, self.r10,
@@ -38,7 +38,7 @@ impl WireRegisters {
         ]
     }
 
-    /// Whether there are any.
+    /// Whether the registers were captured.
     pub fn are_known(&self) -> bool {
         self.ip != 0
     }
