@@ -180,7 +180,7 @@ fn wrong_usage_ends_with_125_and_says_what_is_wrong() {
     assert!(failure(&["bench", "--max", "-1"]).contains("not a number of bytes"));
     assert!(failure(&["bench", "--json", "--csv"]).contains("cannot be used with"));
     assert!(failure(&["export"]).contains("--format"));
-    assert!(failure(&["report", "--by", "moon"]).contains("command, parent, line, caller"));
+    assert!(failure(&["report", "--by", "moon"]).contains("command, args, parent, line, caller"));
     assert!(failure(&["flame", "--phase", "moon"]).contains("create, queue"));
     assert!(failure(&["flame", "--folded", "--title", "x"]).contains("cannot be used with"));
     let negative = failure(&["report", "--top", "-1"]);

@@ -45,6 +45,8 @@ pub const THE_RECORDER: &[u8] = b"(recorder)";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key<'a> {
     Program(Command<'a>),
+    /// The arguments, each ended by NUL, and whether the recording holds only their beginning.
+    Arguments(&'a [u8], bool),
     CallSite(u32),
     /// The program of the parent, for launches without a known call site.
     UnknownCallSite(Command<'a>),
@@ -74,7 +76,7 @@ pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by:
     let group = |((key, launches), inclusive): (&(Key<'_>, Vec<u32>), Inclusive)| {
         let call_site = match key {
             Key::CallSite(number) => Some(call_sites.call_site(*number).clone()),
-            Key::Program(_) | Key::UnknownCallSite(_) => None,
+            Key::Program(_) | Key::Arguments(..) | Key::UnknownCallSite(_) => None,
         };
         Group {
             label: label(*key, call_site.as_ref(), group_by),
@@ -93,6 +95,7 @@ pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by:
 fn key_of<'a>(launch: &Launch<'a>, call_site: Option<u32>, group_by: GroupBy) -> Key<'a> {
     match (group_by, call_site) {
         (GroupBy::Command, _) => Key::Program(*launch.command),
+        (GroupBy::Arguments, _) => arguments_of(launch),
         (GroupBy::Parent, _) => Key::Program(made_by(launch)),
         (GroupBy::Line | GroupBy::Caller, Some(call_site)) => Key::CallSite(call_site),
         (GroupBy::Line | GroupBy::Caller, None) => match launch.origin {
@@ -100,6 +103,14 @@ fn key_of<'a>(launch: &Launch<'a>, call_site: Option<u32>, group_by: GroupBy) ->
             _ => Key::UnknownCallSite(made_by(launch)),
         },
     }
+}
+
+/// The arguments of the last program; the command's name for a fork without an exec.
+fn arguments_of<'a>(launch: &Launch<'a>) -> Key<'a> {
+    let last = launch.execs.last();
+    last.map_or(Key::Program(*launch.command), |exec| {
+        Key::Arguments(exec.argv(), exec.argv_cut)
+    })
 }
 
 fn made_by<'a>(launch: &Launch<'a>) -> Command<'a> {
@@ -123,8 +134,22 @@ fn label(key: Key<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u
             [b"(", parent.name, b": unknown ", what, b")"].concat()
         }
         (Key::Program(command), None) => command.label(),
+        (Key::Arguments(argv, is_cut), None) => argument_list(argv, is_cut),
         (Key::CallSite(_), None) => Vec::new(),
     }
+}
+
+/// Arguments with spaces between them.
+fn argument_list(argv: &[u8], is_cut: bool) -> Vec<u8> {
+    let mut label = argv.strip_suffix(b"\0").unwrap_or(argv).to_vec();
+    label
+        .iter_mut()
+        .filter(|byte| **byte == 0)
+        .for_each(|byte| *byte = b' ');
+    if is_cut {
+        label.extend_from_slice(" …".as_bytes());
+    }
+    label
 }
 
 fn sums(forest: &Forest<'_>, path: Option<&CriticalPath>, launches: &[u32]) -> Summary {
@@ -200,7 +225,7 @@ fn critical_below(forest: &Forest<'_>, path: &CriticalPath) -> Vec<Nanos> {
 fn rank(group: &Group, group_by: GroupBy) -> (Option<Nanos>, Nanos, u64) {
     let sums = &group.sums;
     match group_by {
-        GroupBy::Command | GroupBy::Parent => (sums.tax, sums.total, sums.count),
+        GroupBy::Command | GroupBy::Arguments | GroupBy::Parent => (sums.tax, sums.total, sums.count),
         // The command includes the whole wall, so it would always come first.
         GroupBy::Line | GroupBy::Caller if group.label == THE_RECORDER => (None, Nanos(0), 0),
         GroupBy::Line | GroupBy::Caller => (group.inclusive.critical, group.inclusive.total, sums.count),

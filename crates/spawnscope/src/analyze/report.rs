@@ -27,6 +27,8 @@ pub enum GroupBy {
     /// Launches of one program.
     #[default]
     Command,
+    /// Launches of one program with the same arguments.
+    Arguments,
     /// Launches by one program.
     Parent,
     /// Launches from one line of a script, or from one place in a program.

@@ -15,14 +15,17 @@ use crate::present::advice;
 /// When the recording cannot be read or the advice cannot be written.
 pub fn run(arguments: &AdviseArguments) -> Result<()> {
     let file = &arguments.recording.file;
-    let report = report::read(file, GroupBy::Command)?;
+    let mut report = report::read(file, GroupBy::Command)?;
+    if let Some(rule) = &arguments.rule {
+        report.advices.keep_rule(rule);
+    }
     output::print_contradictions(file, &report.contradictions);
     let text = if arguments.json {
         advice::json(&report)
     } else {
         advice::render(
             &report,
-            arguments.all,
+            arguments.all || arguments.rule.is_some(),
             output::width(&io::stdout()),
             output::typed(file).as_deref(),
         )

@@ -4,6 +4,7 @@ mod bench;
 mod doctor;
 mod hold;
 mod identity;
+mod report;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ pub use self::bench::BenchArguments;
 pub use self::doctor::DoctorArguments;
 pub use self::hold::HoldArguments;
 pub use self::identity::IdentityArguments;
+use self::report::{ADVISE_EXAMPLES, REPORT_EXAMPLES};
+pub use self::report::{AdviseArguments, Grouping, ReportArguments};
 use crate::analyze::phases::Phase;
 
 /// The recording that is written or read when the command line names no file.
@@ -68,6 +71,7 @@ pub enum Verb {
     ///
     /// Each saving is predicted by replaying the recording with that fix applied. The largest saving comes first. Fixes that save
     /// less than 1 % of the wall, or less than 5 ms, are omitted.
+    #[command(after_help = ADVISE_EXAMPLES)]
     Advise(AdviseArguments),
     /// Predict the wall time with changes to launches
     ///
@@ -164,9 +168,9 @@ pub struct RecordArguments {
     /// Do not mask arguments that look like secrets
     #[arg(long)]
     pub no_redact: bool,
-    /// Print the report as JSON, to standard error, which the command also writes to
-    #[arg(long)]
-    pub json: bool,
+    /// Also write the report as JSON to FILE; /dev/fd/N is an open descriptor
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
     /// Print no report and no progress
     #[arg(short, long)]
     pub quiet: bool,
@@ -185,7 +189,7 @@ Examples:
   spawnscope record -- git status
   spawnscope record -o build.db -- make -j8
   spawnscope record -q -o t.db -- ./test.sh
-  spawnscope report --json t.db              report on t.db, as JSON
+  spawnscope record -q --json t.json -- ./test.sh
   spawnscope record --sample 999 -- make     for `flame --phase load`
   spawnscope record --wait-for-all -- ./start    include its daemons
   spawnscope record -p $(pidof -s nagios) --duration 60
@@ -202,61 +206,6 @@ pub enum CollectorChoice {
     Auto,
     /// eBPF: every phase, lowest overhead; needs root or CAP_BPF and CAP_PERFMON
     Ebpf,
-}
-
-const REPORT_EXAMPLES: &str = "\
-Examples:
-  spawnscope report                       reads spawnscope.db
-  spawnscope report --full                everything
-  spawnscope report --by parent ci.db     which programs launch
-  spawnscope report --by line             which script lines launch
-  spawnscope report --by command --top 0  every command
-  spawnscope report --json | jq '.commands[0]'";
-
-/// Arguments of `report`.
-#[derive(Debug, Args)]
-pub struct ReportArguments {
-    #[command(flatten)]
-    pub recording: RecordingArgument,
-    /// Print everything, not only what fits on one screen
-    #[arg(long, conflicts_with_all = ["json"])]
-    pub full: bool,
-    /// Print only the table of launches by BY; with --full or --json, group that table by BY
-    #[arg(long, value_enum)]
-    pub by: Option<Grouping>,
-    /// Number of table rows to print, most expensive first; 0 prints all [default: 15]. Given alone, it prints
-    /// only the table of commands
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub top: Option<usize>,
-    /// Print JSON (schema_version 1)
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// What the rows of the table are grouped by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Grouping {
-    /// A launched program
-    Command,
-    /// The program that launches
-    Parent,
-    /// The script line that launches
-    Line,
-    /// The function that launches
-    Caller,
-}
-
-/// Arguments of `advise`.
-#[derive(Debug, Args)]
-pub struct AdviseArguments {
-    #[command(flatten)]
-    pub recording: RecordingArgument,
-    /// Also print findings that are not worth fixing or are too uncertain
-    #[arg(long)]
-    pub all: bool,
-    /// Print JSON (schema_version 1)
-    #[arg(long)]
-    pub json: bool,
 }
 
 const WHATIF_EXAMPLES: &str = "\
@@ -477,7 +426,7 @@ mod tests {
             panic!("not record")
         };
         assert_eq!(record.command, ["ls", "-a", "--json"]);
-        assert!(record.quiet && !record.json && !record.all);
+        assert!(record.quiet && record.json.is_none() && !record.all);
     }
 
     #[test]

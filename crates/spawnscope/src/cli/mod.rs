@@ -8,6 +8,7 @@ mod doctor;
 mod exit;
 mod export;
 mod flame;
+mod git_exclude;
 mod hold;
 mod identity;
 mod interrupts;

@@ -1,6 +1,6 @@
 //! `spawnscope record`: prepares the collector, the recorder and the command, runs the session, and prints the report.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -10,13 +10,14 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
-use super::args::{CollectorChoice, RecordArguments};
+use super::args::{CollectorChoice, DEFAULT_FILE, RecordArguments};
 use super::output::{line, print_message};
+use super::output_file::OutputFile;
 use super::progress::{self, Progress};
 use super::room::{self, Room};
 use super::running::RunningProcesses;
 use super::session::{Command, Outcome, Session};
-use super::{exit, identity, report};
+use super::{exit, git_exclude, identity, report};
 use crate::collect::calibrate::{Calibrator, Unrecorded};
 #[cfg(feature = "ebpf")]
 use crate::collect::ebpf::EbpfCollector;
@@ -37,6 +38,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     if arguments.command.is_empty() && arguments.pid.is_none() && !arguments.all {
         bail!("nothing to record: give a command (`spawnscope record -- CMD`), a process (-p PID) or the machine (-a)");
     }
+    let json = json_file(arguments)?;
     let signals = Signals::catch().context("failed to catch signals")?;
     let identity = identity_of_command(arguments)?;
     let held = hold(arguments, identity.clone(), &signals)?;
@@ -52,6 +54,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
         memory: room.memory,
     };
     let recorder = create(arguments, collector.as_ref(), calibration, &manner)?;
+    keep_out_of_git(arguments, manner.owner.as_ref());
     print_missing(collector.as_ref(), arguments.quiet);
     let (recorder, process, command, started) = release(held, arguments, recorder)?;
     let mut session = Session {
@@ -69,7 +72,15 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     let outcome = session.run()?;
     // The collector's buffers are not needed any more, and the report needs memory.
     drop(collector);
-    finish(arguments, recorder, &outcome, started, manner.owner.as_ref())
+    finish(arguments, recorder, &outcome, started, json, manner.owner.as_ref())
+}
+
+/// Opens the file of `--json` before the command starts: a bad name must not cost a run.
+fn json_file(arguments: &RecordArguments) -> Result<Option<File>> {
+    if arguments.json.as_ref() == Some(&arguments.output) {
+        bail!("--json and -o name the same file, {}", arguments.output.display());
+    }
+    arguments.json.as_deref().map(OutputFile::create).transpose()
 }
 
 fn identity_of_command(arguments: &RecordArguments) -> Result<Option<Identity>> {
@@ -195,6 +206,22 @@ fn create(
     })
 }
 
+/// Makes git ignore a default recording. A list that cannot be written is left alone without a message.
+fn keep_out_of_git(arguments: &RecordArguments, owner: Option<&Owner>) {
+    if arguments.output != Path::new(DEFAULT_FILE) {
+        return;
+    }
+    let changed = act_as(owner).and_then(|_acting| git_exclude::add_default_recording(&std::env::current_dir()?));
+    if let Ok(Some(list)) = changed
+        && !arguments.quiet
+    {
+        print_message(&format!(
+            "added {DEFAULT_FILE}* to {}, so that git ignores the recording",
+            list.display()
+        ));
+    }
+}
+
 /// Prints which BPF program the kernel refused, and the end of the verifier's log.
 fn print_refusal(refusal: &Refusal) {
     let mut text = format!(
@@ -292,6 +319,7 @@ fn finish(
     recorder: Recorder,
     outcome: &Outcome,
     started: Nanos,
+    json: Option<File>,
     owner: Option<&Owner>,
 ) -> Result<ExitCode> {
     let end = outcome.recorded_until.unwrap_or_else(collect::now);
@@ -315,12 +343,13 @@ fn finish(
         _ => {}
     }
     // If the recording was moved away, another recording may be in its place.
-    if !arguments.quiet && !matches!(written, Err(RecordError::Moved { .. })) {
-        let printed = print_report(&arguments.output, arguments.json, owner);
+    let is_there = !matches!(written, Err(RecordError::Moved { .. }));
+    if is_there && (json.is_some() || !arguments.quiet) {
+        let printed = print_report(arguments, json, owner);
         failed |= printed.is_err();
         if let Ok(launches) = printed
             && written.is_ok()
-            && !arguments.json
+            && !arguments.quiet
         {
             let launches = units::counted(launches, "launch", "launches");
             let ended = outcome.wait_status.map_or_else(String::new, exit::sentence);
@@ -338,13 +367,15 @@ fn finish(
 }
 
 /// Reads the recording with the ids of its owner, who may have replaced the file.
-fn print_report(file: &Path, as_json: bool, owner: Option<&Owner>) -> Result<u64> {
+fn print_report(arguments: &RecordArguments, mut json: Option<File>, owner: Option<&Owner>) -> Result<u64> {
+    let file = &arguments.output;
     let mut out = anstream::stderr().lock();
+    let shown = (!arguments.quiet).then_some(&mut out as &mut dyn Write);
     let bytes = fs::metadata(file).map_or(0, |metadata| metadata.len());
     let printed = room::lacks_room_to_report(bytes)
         .map_or(Ok(()), |why| Err(anyhow::anyhow!(why)))
         .and_then(|()| act_as(owner).context("failed to read it as its owner"))
-        .and_then(|_acting| report::print_after_recording(file, as_json, &mut out))
+        .and_then(|_acting| report::print_after_recording(file, shown, json.as_mut()))
         .and_then(|launches| {
             out.flush().context("failed to write the report")?;
             Ok(launches)

@@ -1,5 +1,6 @@
 //! `spawnscope report`: shows where launch time went.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -20,6 +21,7 @@ use crate::present::{json, summary, table};
 pub fn run(arguments: &ReportArguments) -> Result<()> {
     let group_by = match arguments.by.unwrap_or(Grouping::Command) {
         Grouping::Command => GroupBy::Command,
+        Grouping::Args => GroupBy::Arguments,
         Grouping::Parent => GroupBy::Parent,
         Grouping::Line => GroupBy::Line,
         Grouping::Caller => GroupBy::Caller,
@@ -45,18 +47,19 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     print(&text, &mut anstream::stdout().lock())
 }
 
-/// Prints the report of a recording that was just made, and returns the number of its launches.
+/// Prints the report of a recording that was just made: as text to `out`, as JSON to `json`. Returns the number of its launches.
 ///
 /// # Errors
 /// As for `run`.
-pub fn print_after_recording(file: &Path, as_json: bool, out: &mut dyn Write) -> Result<u64> {
+pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json: Option<&mut File>) -> Result<u64> {
     let report = read(file, GroupBy::Command)?;
-    let text = if as_json {
-        json::render(&report)
-    } else {
-        summary::render(&report, output::width(&io::stderr()), output::typed(file).as_deref())
-    };
-    print(&text, out)?;
+    if let Some(json) = json {
+        print(&json::render(&report), json)?;
+    }
+    if let Some(out) = out {
+        let width = output::width(&io::stderr());
+        print(&summary::render(&report, width, output::typed(file).as_deref()), out)?;
+    }
     Ok(report.all.count)
 }
 

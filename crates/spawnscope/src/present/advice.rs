@@ -91,7 +91,8 @@ fn saving(advice: &Advice, report: &Report) -> String {
         Basis::Measured => "measured",
         Basis::Modelled => "modelled",
     };
-    format!("saves {expected}, {share} of {wall} ({least} to {most}; {basis})")
+    let rule = advice.finding.rule;
+    format!("saves {expected}, {share} of {wall} ({least} to {most}; {basis}; rule {rule})")
 }
 
 fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {

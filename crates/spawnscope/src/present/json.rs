@@ -83,9 +83,10 @@ fn value(report: &Report) -> Value {
     Value::Object(object)
 }
 
-fn by(group_by: GroupBy) -> &'static str {
+pub(super) fn by(group_by: GroupBy) -> &'static str {
     match group_by {
         GroupBy::Command => "command",
+        GroupBy::Arguments => "args",
         GroupBy::Parent => "parent",
         GroupBy::Line => "line",
         GroupBy::Caller => "caller",

@@ -7,7 +7,7 @@ use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
 use super::verdict::verdict;
-use super::{advice, callers, critical, findings, summary, text, units, waited, words};
+use super::{advice, callers, critical, findings, json, summary, text, units, waited, words};
 use crate::analyze::groups::Group;
 use crate::analyze::phases::Phase;
 use crate::analyze::report::{GroupBy, Report};
@@ -273,6 +273,7 @@ fn share_cells(times: &[(Phase, Nanos)], width: usize) -> Vec<(Phase, usize)> {
 fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
     let (heading, column) = match report.group_by {
         GroupBy::Command => ("Launches by command", "command"),
+        GroupBy::Arguments => ("Launches by arguments", "arguments"),
         GroupBy::Parent => ("Launches by parent program", "parent"),
         GroupBy::Line => ("Launches by script line", ""),
         GroupBy::Caller => ("Launches by function", ""),
@@ -285,7 +286,7 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
         table(page, &report.groups[..shown], column);
     }
     left_out(page, &report.groups[shown..], report.group_by, options.file);
-    if matches!(report.group_by, GroupBy::Command | GroupBy::Parent) {
+    if matches!(report.group_by, GroupBy::Command | GroupBy::Arguments | GroupBy::Parent) {
         legend_of_groups(page, report, &report.groups[..shown]);
     }
 }
@@ -347,12 +348,7 @@ fn left_out(page: &mut Page, groups: &[Group], group_by: GroupBy, file: Option<&
     let more = units::counted(groups.len() as u64, "more row", "more rows");
     let launches = units::counted(launches, "launch", "launches");
     let tax = units::time(Nanos(tax));
-    let by = match group_by {
-        GroupBy::Command => "command",
-        GroupBy::Parent => "parent",
-        GroupBy::Line => "line",
-        GroupBy::Caller => "caller",
-    };
+    let by = json::by(group_by);
     page.sentence(2, QUIET, &format!("… {more}: {launches}, tax {tax}. To print all:"));
     page.command(2, &format!("spawnscope report --by {by} --top 0{}", argument(file)));
 }

@@ -1,6 +1,7 @@
 //! Counts, names and groups of launches.
 
 use anstream::adapter::strip_str;
+use serde_json::Value;
 use spawnscope::analyze::phases::Phase;
 use spawnscope::analyze::{GroupBy, Origin, Report, report};
 use spawnscope::event::{LaunchId, Loss, Nanos};
@@ -132,6 +133,40 @@ fn launches_can_be_grouped_by_the_program_that_made_them() {
         .collect();
     rows.sort_unstable();
     assert_eq!(rows, [(b"(recorder)".as_slice(), 1), (b"bash", 1), (b"make", 2)]);
+}
+
+#[test]
+fn launches_can_be_grouped_by_their_arguments() {
+    let mut builder = Builder::command("/bin/bash", &["bash", "build.sh"], 1_000_000_000);
+    for (start, argument) in [(0, "a.c"), (10_000_000, "b.c"), (20_000_000, "a.c")] {
+        builder.launch(
+            ROOT,
+            start,
+            &Spans::USUAL,
+            Some(("/usr/bin/cc", &["cc", "-c", argument])),
+        );
+    }
+    builder.launch(ROOT, 30_000_000, &Spans::USUAL, None);
+    let found = report(&builder.recording, GroupBy::Arguments);
+    let mut rows: Vec<(&[u8], u64)> = found
+        .groups
+        .iter()
+        .map(|group| (group.label.as_slice(), group.sums.count))
+        .collect();
+    rows.sort_unstable();
+    assert_eq!(
+        rows,
+        [
+            (b"(bash)".as_slice(), 1),
+            (b"bash build.sh", 1),
+            (b"cc -c a.c", 2),
+            (b"cc -c b.c", 1)
+        ]
+    );
+    let text = shown(&found, &table::Options::default());
+    assert!(text.contains("cc -c a.c"), "{text}");
+    let parsed: Value = serde_json::from_str(&json::render(&found)).unwrap();
+    assert_eq!(parsed["by"], "args");
 }
 
 #[test]

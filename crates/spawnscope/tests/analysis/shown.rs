@@ -3,6 +3,7 @@
 
 use anstream::adapter::strip_str;
 use serde_json::Value;
+use spawnscope::analyze::advice::Advices;
 use spawnscope::analyze::select::Selector;
 use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::analyze::whatif::whatif_report::{RequestedChange, WhatIfError, WhatIfReport, whatif_report};
@@ -58,6 +59,26 @@ fn joined(text: &str) -> String {
         .map(str::to_owned)
         .collect();
     words.join(" ")
+}
+
+#[test]
+fn advice_of_one_rule_is_kept_alone() {
+    let recorded = substituting("/bin/bash", 60, &["dirname", "/a/b"]);
+    let found = report(&recorded, GroupBy::Command);
+    let rules =
+        |found: &Report| -> Vec<&str> { found.advices.worth.iter().map(|advice| advice.finding.rule).collect() };
+    let first = *rules(&found).first().expect("advice");
+    assert!(
+        Advices::rules().any(|name| name == first),
+        "{first} has no name of its own"
+    );
+    let mut kept = found.clone();
+    kept.advices.keep_rule(first);
+    assert!(!rules(&kept).is_empty() && rules(&kept).iter().all(|rule| *rule == first));
+    let told = joined(&advice::render(&kept, true, 80, None));
+    assert!(told.contains(&format!("rule {first})")), "{told}");
+    kept.advices.keep_rule("close-loop");
+    assert!(kept.advices.worth.is_empty() && kept.advices.together.is_none());
 }
 
 #[test]

@@ -49,6 +49,16 @@ pub fn tests() -> Vec<LiveTest> {
             run: report_to_stderr,
         },
         LiveTest {
+            name: "the_report_as_json_has_a_file_or_descriptor_of_its_own",
+            needs: NEEDS,
+            run: report_as_json,
+        },
+        LiveTest {
+            name: "git_ignores_a_default_recording",
+            needs: &[Need::Ebpf],
+            run: default_recording_in_git,
+        },
+        LiveTest {
             name: "the_older_recording_is_kept",
             needs: NEEDS,
             run: older_recording,
@@ -298,6 +308,53 @@ fn report_to_stderr() {
     );
     let finished = Record::new().flags(&["--quiet"]).run(["echo", "hello"]).expect_code(0);
     assert_eq!(finished.errors(), "", "--quiet");
+}
+
+fn report_as_json() {
+    let record = Record::new();
+    let file = record.directory().join("report.json");
+    let as_json = |name: &str| Record::new().flags(&["--json", name, "--quiet"]).run(["echo", "hello"]);
+    let finished = as_json(file.to_str().expect("text")).expect_code(0);
+    assert_eq!(
+        (finished.output().as_str(), finished.errors().as_str()),
+        ("hello\n", "")
+    );
+    let of_file = fs::read(&file).expect("the report");
+    let script = "exec \"$0\" record -q --json /dev/fd/3 -o \"$1\" -- echo hello 3>&1 >/dev/null";
+    let mut shell = Command::new("sh");
+    let of_descriptor = run(shell.args(["-c", script, SPAWNSCOPE]).arg(record.file())).expect_code(0);
+    for bytes in [of_file, of_descriptor.stdout] {
+        let report: Value = serde_json::from_slice(&bytes).expect("JSON and nothing else");
+        assert_eq!((&report["argv"][0], &report["launches"]), (&"echo".into(), &1.into()));
+    }
+    let refused = as_json("/nonexistent/report.json");
+    assert_eq!(
+        (refused.code(), refused.output().as_str()),
+        (125, ""),
+        "the command did not start"
+    );
+    assert!(
+        refused.errors().contains("/nonexistent/report.json"),
+        "{}",
+        refused.errors()
+    );
+}
+
+fn default_recording_in_git() {
+    let record = Record::new();
+    let folder = record.directory();
+    let list = folder.join(".git/info/exclude");
+    fs::create_dir_all(list.parent().expect("a folder")).expect("a repository");
+    fs::write(&list, "").expect("a list");
+    let recorded = || {
+        let mut command = Command::new(SPAWNSCOPE);
+        run(command.args(["record", "--", "true"]).current_dir(folder))
+            .expect_code(0)
+            .errors()
+    };
+    assert!(recorded().contains("added spawnscope.db* to"));
+    assert!(!recorded().contains("added spawnscope.db* to"));
+    assert_eq!(fs::read_to_string(&list).expect("the list"), "spawnscope.db*\n");
 }
 
 fn older_recording() {

@@ -84,6 +84,21 @@ pub struct Advices {
     pub unrecorded: Nanos,
 }
 
+impl Advices {
+    /// Names of all rules.
+    pub fn rules() -> impl Iterator<Item = &'static str> {
+        rules::ALL.iter().flat_map(|(names, _)| names.iter().copied())
+    }
+
+    /// Keeps what one rule found. The savings of several findings together are no longer known then.
+    pub fn keep_rule(&mut self, rule: &str) {
+        self.worth.retain(|advice| advice.finding.rule == rule);
+        self.not_worth.retain(|(_, advice)| advice.finding.rule == rule);
+        self.together = None;
+        mark_overlaps(&mut self.worth);
+    }
+}
+
 /// Why a fix is not worth making, although its launches cost much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doubt {
@@ -121,7 +136,7 @@ const TOGETHER: usize = 3;
 /// Applies all rules to a recording.
 #[must_use]
 pub fn advise(context: &RuleContext<'_, '_>) -> Advices {
-    let findings = parallel::each(rules::ALL.len(), usize::MAX, |index| rules::ALL[index](context));
+    let findings = parallel::each(rules::ALL.len(), usize::MAX, |index| rules::ALL[index].1(context));
     let findings = findings.into_iter().flatten();
     let worthy = |finding: &Finding| context.most_saved(&finding.launches) >= least(context.wall());
     let findings: Vec<Finding> = findings.filter(worthy).collect();

@@ -27,24 +27,24 @@ use super::{Finding, RuleContext};
 /// Returns the findings of one rule.
 pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
-/// All rules. They run in parallel. `run_queue` is first because it runs a replay and takes longest.
-pub(super) const ALL: [Rule; 18] = [
-    run_queue::find,
-    bare_forks::find,
-    batch::find,
-    builtin::find,
-    close_loop::find,
-    growing_parent::find,
-    interpreter_start::find,
-    large_parent::find,
-    late_reaping::find,
-    loader::find,
-    needless_shell::find,
-    off_path::find,
-    path_search::find,
-    scanner::find,
-    shims::find,
-    slow_machine::find,
-    teardown::find,
-    version_manager::find,
+/// All rules, with the names of their findings. They run in parallel. `run_queue` is first because it runs a replay and takes longest.
+pub(super) const ALL: [(&[&str], Rule); 18] = [
+    (&["run-queue"], run_queue::find),
+    (&["bare-forks"], bare_forks::find),
+    (&["batch"], batch::find),
+    (&["builtin"], builtin::find),
+    (&["close-loop"], close_loop::find),
+    (&["growing-parent"], growing_parent::find),
+    (&["interpreter-start"], interpreter_start::find),
+    (&["large-parent", "large-parent-pages"], large_parent::find),
+    (&["late-reaping"], late_reaping::find),
+    (&["loader", "loader-search"], loader::find),
+    (&["needless-shell"], needless_shell::find),
+    (&[off_path::RULE], off_path::find),
+    (&["path-search"], path_search::find),
+    (&["scanner"], scanner::find),
+    (&["shims"], shims::find),
+    (&["slow-machine"], slow_machine::find),
+    (&["teardown"], teardown::find),
+    (&["version-manager"], version_manager::find),
 ];

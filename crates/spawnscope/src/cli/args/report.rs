@@ -1,0 +1,74 @@
+//! The arguments of `report` and `advise`.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+
+use super::RecordingArgument;
+use crate::analyze::advice::Advices;
+
+pub(super) const REPORT_EXAMPLES: &str = "\
+Examples:
+  spawnscope report                       reads spawnscope.db
+  spawnscope report --full                everything
+  spawnscope report --by parent ci.db     which programs launch
+  spawnscope report --by line             which script lines launch
+  spawnscope report --by args             same program, same arguments
+  spawnscope report --by command --top 0  every command
+  spawnscope report --json | jq '.commands[0]'";
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    #[command(flatten)]
+    pub recording: RecordingArgument,
+    /// Print everything, not only what fits on one screen
+    #[arg(long, conflicts_with_all = ["json"])]
+    pub full: bool,
+    /// Print only the table of launches by BY; with --full or --json, group that table by BY
+    #[arg(long, value_enum)]
+    pub by: Option<Grouping>,
+    /// Number of table rows to print, most expensive first; 0 prints all [default: 15]. Given alone, it prints
+    /// only the table of commands
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub top: Option<usize>,
+    /// Print JSON (schema_version 1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What the rows of the table are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Grouping {
+    /// A launched program
+    Command,
+    /// A launched program with its arguments
+    Args,
+    /// The program that launches
+    Parent,
+    /// The script line that launches
+    Line,
+    /// The function that launches
+    Caller,
+}
+
+pub(super) const ADVISE_EXAMPLES: &str = "\
+Examples:
+  spawnscope advise                       what to change in spawnscope.db
+  spawnscope advise --all ci.db           also what is not worth fixing
+  spawnscope advise --rule builtin        what one rule found";
+
+/// Arguments of `advise`.
+#[derive(Debug, Args)]
+pub struct AdviseArguments {
+    #[command(flatten)]
+    pub recording: RecordingArgument,
+    /// Also print findings that are not worth fixing or are too uncertain
+    #[arg(long)]
+    pub all: bool,
+    /// Print only what this rule found, worth fixing or not
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Advices::rules()), hide_possible_values = true)]
+    pub rule: Option<String>,
+    /// Print JSON (schema_version 1)
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,109 @@
+//! Keeps the default recording out of `git status`: in a git repository, its name goes into `.git/info/exclude`, git's own list of
+//! files to ignore in this clone only. Nothing that git tracks changes, and a recording named with `-o` is the user's own choice.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::args::DEFAULT_FILE;
+use crate::owner::file_uid;
+
+/// A larger list is left alone.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Adds the default recording, and what stands beside it, to the list of the repository that `directory` is in. Returns the list if it
+/// was changed. The caller acts as the user whose recording it is.
+///
+/// # Errors
+/// When the list cannot be read or written.
+pub fn add_default_recording(directory: &Path) -> io::Result<Option<PathBuf>> {
+    let Some(git) = directory
+        .ancestors()
+        .map(|above| above.join(".git"))
+        .find(|git| is_own_folder(git))
+    else {
+        return Ok(None);
+    };
+    let list = git.join("info").join("exclude");
+    let pattern = format!("{DEFAULT_FILE}*");
+    let mut file = match open(&list) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    if !file.metadata()?.is_file() || file.metadata()?.len() > MOST_BYTES {
+        return Ok(None);
+    }
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    if text.split(|byte| *byte == b'\n').any(|line| line == pattern.as_bytes()) {
+        return Ok(None);
+    }
+    let line_end = if text.is_empty() || text.ends_with(b"\n") {
+        ""
+    } else {
+        "\n"
+    };
+    file.write_all(format!("{line_end}{pattern}\n").as_bytes())?;
+    Ok(Some(list))
+}
+
+/// Whether it is a folder of the user who acts: another user's repository may be made to mislead, which is why git refuses it as well.
+fn is_own_folder(git: &Path) -> bool {
+    let user = file_uid().as_raw();
+    fs::symlink_metadata(git).is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == user)
+}
+
+fn open(list: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    OpenOptions::new()
+        .read(true)
+        .append(true)
+        .custom_flags(flags)
+        .open(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn repository() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join(".git/info")).unwrap();
+        let below = folder.path().join("a/b");
+        fs::create_dir_all(&below).unwrap();
+        (folder, below)
+    }
+
+    #[test]
+    fn the_pattern_is_added_once_on_a_line_of_its_own() {
+        let (folder, below) = repository();
+        let list = folder.path().join(".git/info/exclude");
+        fs::write(&list, "*.o").unwrap();
+        assert_eq!(add_default_recording(&below).unwrap().as_deref(), Some(list.as_path()));
+        assert_eq!(add_default_recording(folder.path()).unwrap(), None);
+        assert_eq!(fs::read_to_string(&list).unwrap(), "*.o\nspawnscope.db*\n");
+    }
+
+    #[test]
+    fn nothing_is_made_or_written_through_a_link() {
+        let (folder, below) = repository();
+        let list = folder.path().join(".git/info/exclude");
+        assert_eq!(add_default_recording(&below).unwrap(), None);
+        assert!(!list.exists(), "git makes the list, or the user took it away");
+        let other = folder.path().join("other");
+        fs::write(&other, "").unwrap();
+        symlink(&other, &list).unwrap();
+        assert!(add_default_recording(&below).is_err());
+        assert_eq!(fs::read(&other).unwrap(), b"");
+    }
+
+    #[test]
+    fn outside_of_a_repository_nothing_happens() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(".git"), "gitdir: elsewhere").unwrap();
+        assert_eq!(add_default_recording(folder.path()).unwrap(), None);
+    }
+}
