@@ -12,6 +12,7 @@ pub struct Comparison {
     /// Differing conditions; each may be the cause of the changes.
     pub conditions: Vec<String>,
     /// The common shifts of the experiments.
+    #[serde(rename = "movements")]
     pub common_shifts: Vec<CommonShift>,
     /// Every measurement that both reports have.
     pub changes: Vec<Change>,

@@ -51,6 +51,9 @@ impl Options<'_> {
 
 /// Columns that the name of a program keeps; figures are dropped before it gets narrower.
 const NAME_WIDTH: usize = 11;
+/// The title of the column of arguments, and its width, which figures give way to.
+const ARGUMENTS: &str = "arguments";
+const ARGUMENTS_WIDTH: usize = 40;
 /// Columns before the figures of the legend: a glyph and the name of the phase.
 const PHASE_WIDTH: usize = 13;
 
@@ -273,7 +276,7 @@ fn share_cells(times: &[(Phase, Nanos)], width: usize) -> Vec<(Phase, usize)> {
 fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
     let (heading, column) = match report.group_by {
         GroupBy::Command => ("Launches by command", "command"),
-        GroupBy::Arguments => ("Launches by arguments", "arguments"),
+        GroupBy::Arguments => ("Launches by arguments", ARGUMENTS),
         GroupBy::Parent => ("Launches by parent program", "parent"),
         GroupBy::Line => ("Launches by script line", ""),
         GroupBy::Caller => ("Launches by function", ""),
@@ -293,8 +296,12 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
 
 pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
     let rows: Vec<Vec<String>> = groups.iter().map(figures_of).collect();
-    let columns = Columns::fit(page.width().saturating_sub(2 + NAME_WIDTH), &FIGURES, &rows);
     let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
+    let least_name = match column {
+        ARGUMENTS => ARGUMENTS_WIDTH.min(text::widest(&names, column)),
+        _ => NAME_WIDTH,
+    };
+    let columns = Columns::fit(page.width().saturating_sub(2 + least_name), &FIGURES, &rows);
     let name_width = columns.name_width(page.width(), text::widest(&names, column));
     let titles = columns.titles();
     page.line([styled(

@@ -161,7 +161,11 @@ fn exit_code() {
     let mut few = old.clone();
     few["experiments"][0]["rows"].as_array_mut().expect("rows").truncate(2);
     let unknown = compared(&few, &few, &["--exit-code"], 80).expect_code(125);
-    assert!(unknown.errors().contains("too few cases"), "{}", unknown.errors());
+    assert!(
+        unknown.errors().contains("too few common cases"),
+        "{}",
+        unknown.errors()
+    );
 }
 
 fn page_over_report() {

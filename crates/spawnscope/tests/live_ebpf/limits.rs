@@ -110,7 +110,7 @@ fn little_memory() {
     let finished = record.run(["sh", "-c", script]).expect_code(7);
     let said = said(&finished);
     assert!(
-        said.contains("the recorder takes") && said.contains("with a kernel buffer of"),
+        said.contains("the recorder uses at most") && said.contains("with a kernel buffer of"),
         "{said}"
     );
     let launches = crate::support::recording::launches(&record.file());

@@ -5,15 +5,16 @@ use std::io;
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
-use super::{BoxKind, each_line, folded_line, kind, text_of, without_noncharacters};
+use super::{BoxKind, each_line, folded_line, kind, legend, text_of, without_noncharacters};
 use crate::analyze::flame::{Flame, Label, Stacking, Weight};
 use crate::analyze::phases::Phase;
-use crate::event::Language;
+use crate::event::{Language, Nanos};
 use crate::present::text;
+use crate::units;
 
 /// Names are black. These colours are light enough for black text and distinct from the background, which is part of the SVG.
 const BACKGROUND: Color = rgb(0xf6f6f4);
-const PHASES: [Color; 8] = [
+pub(super) const PHASES: [Color; 8] = [
     rgb(0xf0837a), // create
     rgb(0xf2c84b), // queue
     rgb(0xd490d6), // setup
@@ -23,7 +24,7 @@ const PHASES: [Color; 8] = [
     rgb(0xd69a86), // teardown
     rgb(0xcbb46a), // reap
 ];
-const RUN_QUEUE: Color = rgb(0xf5dc92);
+pub(super) const RUN_QUEUE: Color = rgb(0xf5dc92);
 const UNKNOWN: Color = rgb(0xbcbcbc);
 /// The bottom box. inferno identifies it by an empty name.
 const ALL: Color = rgb(0xd8d8d2);
@@ -108,7 +109,7 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     lines.reverse();
     let mut drawn = Vec::new();
     from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
-    Ok(with_the_whole_named(drawn))
+    Ok(legend::add(with_the_whole_named(drawn), &flame.nodes))
 }
 
 /// Writes a name on the lowest box. inferno's script does that too, but viewers that do not run scripts would show none.
@@ -181,5 +182,10 @@ fn subtitle(flame: &Flame<'_>) -> String {
         Stacking::Caller => "boxes: functions that launch, and what they launched",
         Stacking::Command => "boxes: programs",
     };
-    format!("width: {width}{}; {upon}", wanted.phase.map(phase).unwrap_or_default())
+    let phase = wanted.phase.map(phase).unwrap_or_default();
+    let total = match wanted.weight {
+        Weight::Count => units::count(flame.total),
+        _ => units::time(Nanos(flame.total)),
+    };
+    format!("width: {width}{phase}, {total} in total; {upon}")
 }
